@@ -1,0 +1,2 @@
+//! tilec-ir: the tile language.
+pub mod layout;

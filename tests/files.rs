@@ -1,0 +1,2 @@
+//! File tests.
+fn main() {}

@@ -1,2 +1,14 @@
-//! tilec-ir: the tile language.
+//! `tilec-ir`: the tile language. Entities, the op table, types, layout algebra, hardware tables, the text form both ways,
+//! the verifier, the reference interpreter, and diagnostics as data.
+//!
+//! The crate does no I/O and knows no pass and no PTX.
+
+pub mod atoms;
+pub mod codes;
+pub mod diag;
+pub mod entities;
+pub mod kernel;
 pub mod layout;
+pub mod ops;
+pub mod target;
+pub mod types;

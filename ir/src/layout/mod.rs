@@ -1,1 +1,5 @@
-//! Layout algebra.
+//! Layout algebra (placeholder until the algebra lands).
+#[derive(Clone, PartialEq, Debug)]
+pub struct RegLayout;
+#[derive(Clone, PartialEq, Debug)]
+pub struct SmemLayout;

@@ -1,0 +1,171 @@
+//! Matrix-product atoms: the instructions (or scalar code) that compute a small product, a row each.
+//!
+//! A row says which element each lane holds, bit by bit. For a warp-wide product of `2^m x 2^n x 2^k` elements the table
+//! lists, for the value (register) bits and the five lane bits of each operand, which coordinate bit they carry. All
+//! layouts of more than one product follow from the row: further registers repeat the atom over the tile.
+//!
+//! Facts: PTX ISA "Matrix Fragments for mma.m8n8k4" (9.7.14.5.1), checked in `../shared`-independent form by the atom
+//! tests against a direct transcription of the manual's formulas.
+
+use crate::target::Target;
+use crate::types::Elem;
+
+/// A coordinate bit of an atom.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Bit {
+    /// Bit of the row index.
+    M(u8),
+    /// Bit of the column index.
+    N(u8),
+    /// Bit of the reduction index.
+    K(u8),
+    /// None: lanes that differ in this bit hold the same element.
+    Same,
+}
+
+/// Where the elements of one operand of an atom are.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Fragment {
+    /// The name this variant has in the instruction (`row`, `col`), empty if there is one only.
+    pub name: &'static str,
+    /// Coordinate bit carried by each value bit, lowest first.
+    pub value: &'static [Bit],
+    /// Coordinate bit carried by each lane bit, lowest first.
+    pub lane: [Bit; 5],
+}
+
+/// Element types of an atom.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct AtomTypes {
+    /// A and B.
+    pub input: Elem,
+    /// Accumulator.
+    pub acc: Elem,
+    /// Where accumulator elements are.
+    pub c: Fragment,
+}
+
+/// A place in the order in which tile coordinate bits are handed out, lowest first.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// This bit of the atom's own coordinate.
+    Atom(u8),
+    /// A bit that tells repetitions of the atom apart (a register bit).
+    Repeat,
+}
+
+/// A row of the atom table.
+#[derive(Debug)]
+pub struct AtomRow {
+    /// Name in the text form.
+    pub name: &'static str,
+    /// Bits of the rows, columns and reduction indices that one warp-wide atom covers.
+    pub log2_shape: (u32, u32, u32),
+    /// Reduction extent of one instruction.
+    pub k: u32,
+    /// Type combinations.
+    pub types: &'static [AtomTypes],
+    /// Variants of the A operand.
+    pub a: &'static [Fragment],
+    /// Variants of the B operand.
+    pub b: &'static [Fragment],
+    /// How the bits of a tile coordinate (rows and columns alike) are handed out from the lowest: chosen so that a thread
+    /// owns runs of neighbouring accumulator elements. Further bits are repetitions, then warps.
+    pub interleave: &'static [Place],
+    /// First target that has it.
+    pub first: Target,
+    /// Last compute capability on which it runs on the tensor cores (times ten); `u32::MAX`: all later ones.
+    pub last_native_cc: u32,
+    /// Tensor-core instruction, as against scalar code.
+    pub tensor_core: bool,
+}
+
+use Bit::{K, M, N, Same};
+
+/// Volta: four 8x8x4 products, one per quad pair, used as one 16x16x4 product: lane bit 2 picks the row half and lane
+/// bit 3 the column half, so each A element is held twice and each B element twice.
+static M8N8K4: AtomRow = AtomRow {
+    name: "m8n8k4",
+    log2_shape: (4, 4, 2),
+    k: 4,
+    types: &[
+        AtomTypes {
+            input: Elem::F16,
+            acc: Elem::F32,
+            c: Fragment { name: "f32", value: &[N(0), M(1), N(2)], lane: [M(0), N(1), M(3), N(3), M(2)] },
+        },
+        AtomTypes {
+            input: Elem::F16,
+            acc: Elem::F16,
+            c: Fragment { name: "f16", value: &[N(0), N(1), N(2)], lane: [M(0), M(1), M(3), N(3), M(2)] },
+        },
+    ],
+    a: &[
+        Fragment { name: "row", value: &[K(0), K(1)], lane: [M(0), M(1), M(3), Same, M(2)] },
+        Fragment { name: "col", value: &[M(0), M(1)], lane: [K(0), K(1), M(3), Same, M(2)] },
+    ],
+    b: &[
+        Fragment { name: "row", value: &[N(0), N(1)], lane: [K(0), K(1), Same, N(3), N(2)] },
+        Fragment { name: "col", value: &[K(0), K(1)], lane: [N(0), N(1), Same, N(3), N(2)] },
+    ],
+    interleave: &[Place::Atom(0), Place::Atom(1), Place::Repeat, Place::Atom(3), Place::Atom(2)],
+    first: Target::Sm70,
+    last_native_cc: 75,
+    tensor_core: true,
+};
+
+/// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes.
+static FMA: AtomRow = AtomRow {
+    name: "fma",
+    log2_shape: (2, 3, 0),
+    k: 1,
+    types: &[
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: FMA_C },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: FMA_C },
+        AtomTypes { input: Elem::F32, acc: Elem::F32, c: FMA_C },
+        AtomTypes { input: Elem::F64, acc: Elem::F64, c: FMA_C },
+    ],
+    a: &[Fragment { name: "", value: &[], lane: [Same, Same, Same, M(0), M(1)] }],
+    b: &[Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), Same, Same] }],
+    interleave: &[Place::Repeat, Place::Repeat, Place::Atom(0), Place::Atom(1), Place::Atom(2)],
+    first: Target::Sm70,
+    last_native_cc: u32::MAX,
+    tensor_core: false,
+};
+
+const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), M(0), M(1)] };
+
+static TABLE: &[&AtomRow] = &[&M8N8K4, &FMA];
+
+/// An atom: an index into the table.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Atom(u8);
+
+impl Atom {
+    /// The scalar multiply-add that every target has.
+    pub const FMA: Atom = Atom(1);
+    /// Volta's tensor-core product.
+    pub const M8N8K4: Atom = Atom(0);
+
+    /// Every atom, best first.
+    pub fn all() -> impl Iterator<Item = Atom> {
+        (0..TABLE.len()).map(|i| Atom(i as u8))
+    }
+
+    /// Its row.
+    pub fn row(self) -> &'static AtomRow {
+        TABLE[usize::from(self.0)]
+    }
+
+    /// The atom called `name`.
+    pub fn from_name(name: &str) -> Option<Atom> {
+        Atom::all().find(|a| a.row().name == name)
+    }
+}
+
+impl AtomRow {
+    /// The row of the type table for these element types.
+    pub fn types_for(&self, input: Elem, acc: Elem) -> Option<&'static AtomTypes> {
+        self.types.iter().find(|t| t.input == input && t.acc == acc)
+    }
+}

@@ -1,0 +1,198 @@
+//! Diagnostics as data: spans, labels, notes, stable codes. Nothing here draws or prints.
+
+use std::fmt;
+
+/// A half-open byte range of the source text.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The span `start..end`.
+    pub fn new(start: usize, end: usize) -> Span {
+        let clamp = |x: usize| u32::try_from(x).unwrap_or(u32::MAX);
+        Span { start: clamp(start), end: clamp(end.max(start)) }
+    }
+
+    /// The smallest span that covers both.
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// Whether the span points nowhere (things made by passes without a source of their own).
+    pub fn is_none(self) -> bool {
+        self.start == 0 && self.end == 0
+    }
+}
+
+/// How serious a diagnostic is.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// The program is refused.
+    Error,
+    /// The program compiles; the user probably did not mean this.
+    Warning,
+    /// What a pass did, or declined to do and why.
+    Remark,
+}
+
+impl Severity {
+    /// The word of the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Remark => "remark",
+        }
+    }
+}
+
+/// A stable diagnostic code; see [`crate::codes`].
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Code(pub &'static str);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// A place in the source with a short text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is there; may be empty.
+    pub text: String,
+}
+
+/// One message to the user.
+///
+/// Style: lower case, no full stop, names in backticks, what was found and what was expected; the note says how to mend it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// How serious.
+    pub severity: Severity,
+    /// Stable code: `E....` errors, `W....` warnings, remark kinds such as `vectorize` for remarks.
+    pub code: Code,
+    /// The message.
+    pub message: String,
+    /// The main place.
+    pub span: Span,
+    /// Text at the main place; may be empty.
+    pub label: String,
+    /// Further places.
+    pub labels: Vec<Label>,
+    /// Notes: causes, and the way out.
+    pub notes: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Error, code, span, message)
+    }
+
+    /// A warning.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Warning, code, span, message)
+    }
+
+    /// A remark; `kind` is what `--deny KIND` names.
+    pub fn remark(kind: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Remark, Code(kind), span, message)
+    }
+
+    fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity,
+            code,
+            message: message.into(),
+            span,
+            label: String::new(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// With a text at the main place.
+    pub fn with_label(mut self, text: impl Into<String>) -> Diagnostic {
+        self.label = text.into();
+        self
+    }
+
+    /// With a further place.
+    pub fn with_place(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// With a note.
+    pub fn with_note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// Proof that at least one error was put into a [`Sink`]; only a sink can make one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Reported(());
+
+/// Collects diagnostics.
+#[derive(Default, Debug)]
+pub struct Sink {
+    diagnostics: Vec<Diagnostic>,
+    errors: usize,
+}
+
+/// Errors past this many are counted, not kept: a broken file should not fill the screen or the memory.
+const MAX_ERRORS: usize = 100;
+
+impl Sink {
+    /// An empty sink.
+    pub fn new() -> Sink {
+        Sink::default()
+    }
+
+    /// Adds a diagnostic.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.severity == Severity::Error {
+            self.errors += 1;
+            if self.errors > MAX_ERRORS {
+                return;
+            }
+        }
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Adds an error and returns the proof.
+    pub fn report(&mut self, diagnostic: Diagnostic) -> Reported {
+        debug_assert_eq!(diagnostic.severity, Severity::Error);
+        self.push(diagnostic);
+        Reported(())
+    }
+
+    /// Number of errors so far.
+    pub fn error_count(&self) -> usize {
+        self.errors
+    }
+
+    /// `Err` if there was an error.
+    pub fn check(&self) -> Result<(), Reported> {
+        if self.errors == 0 { Ok(()) } else { Err(Reported(())) }
+    }
+
+    /// Everything collected, in order.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// Gives up what was collected.
+    pub fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.diagnostics
+    }
+}

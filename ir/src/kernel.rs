@@ -1,0 +1,633 @@
+//! The IR: kernels as plain tables over entity ids.
+//!
+//! A kernel is structured: a [`Block`] is a list of statements, statements own expression trees, loops and branches own
+//! blocks. There are two kinds of named things: *immutable* ones (parameters, sizes, grid indices, loop variables, `let`)
+//! and *places* (register variables, shared-memory buffers, channels). Expressions are pure; only statements have effects.
+//! What a place holds when an expression reads it is what the last statement before it, in program order, put there.
+//!
+//! The same tables carry a program from the text that a user writes to the last text before PTX. Passes fill in what is
+//! absent (layouts, atoms, access widths, channels) and never need a kind of thing that the text form cannot show.
+//!
+//! Invariants, checked by [`crate::verify`]: an [`Expr`] has one parent; a [`Stmt`] is in one block; a value is declared by
+//! the kernel header or by exactly one statement, which comes before every use in the same or an enclosing block.
+
+use crate::atoms::Atom;
+use crate::diag::Span;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::layout::RegLayout;
+use crate::ops::{Op, ReduceOp};
+use crate::target::Target;
+use crate::types::{Elem, ElemRef, Order, TensorTy, TileTy};
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+
+/// A file: kernels in source order.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+}
+
+/// A kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Entry name, `[A-Za-z_][A-Za-z0-9_]{0,63}`.
+    pub name: String,
+    /// Where the name is written.
+    pub name_span: Span,
+    /// Named things.
+    pub values: PrimaryMap<Value, ValueData>,
+    /// Expression nodes.
+    pub exprs: PrimaryMap<Expr, ExprData>,
+    /// Statements.
+    pub stmts: PrimaryMap<Stmt, StmtData>,
+    /// Blocks.
+    pub blocks: PrimaryMap<Block, Vec<Stmt>>,
+    /// Source places of expressions.
+    pub expr_spans: SecondaryMap<Expr, Span>,
+    /// Source places of statements.
+    pub stmt_spans: SecondaryMap<Stmt, Span>,
+    /// Compile-time parameters, in order. Empty once specialised.
+    pub const_params: Vec<Value>,
+    /// Run-time parameters as written: tensors and scalars, in order.
+    pub params: Vec<Value>,
+    /// Run-time sizes (names first used in tensor shapes), in order of first mention.
+    pub sizes: Vec<Value>,
+    /// Run-time strides, in order of first mention.
+    pub strides: Vec<Value>,
+    /// Preconditions: Boolean expressions over compile-time parameters, sizes and strides.
+    pub requires: Vec<Expr>,
+    /// Grid axes.
+    pub grid: Vec<GridAxis>,
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The body.
+    pub body: Block,
+}
+
+/// A grid axis: its index value and its extent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GridAxis {
+    /// The index, `0..extent` ([`ValueDef::Grid`]).
+    pub index: Value,
+    /// The extent: an integer expression over sizes.
+    pub extent: Expr,
+}
+
+/// A named thing.
+#[derive(Clone, Debug)]
+pub struct ValueData {
+    /// Its name, unique within the kernel.
+    pub name: String,
+    /// Where it is declared.
+    pub span: Span,
+    /// What it is.
+    pub def: ValueDef,
+}
+
+/// What a named thing is.
+#[derive(Clone, Debug)]
+pub enum ValueDef {
+    /// A compile-time parameter.
+    ConstParam(ConstParam),
+    /// A run-time extent, at least 1, less than 2^31.
+    Size,
+    /// A run-time stride in elements, at least 0.
+    Stride,
+    /// A global tensor.
+    Tensor(TensorTy),
+    /// A run-time scalar and its default.
+    Scalar {
+        /// Element type.
+        elem: ElemRef,
+        /// Default value: a literal, possibly negated.
+        default: Option<Expr>,
+    },
+    /// A grid index.
+    Grid,
+    /// A loop variable.
+    Loop,
+    /// An immutable value; its type is that of the initialiser.
+    Let,
+    /// A mutable register tile.
+    Var(TileTy),
+    /// A shared-memory buffer.
+    Smem(TileTy),
+    /// A ring of shared-memory slots. A producer does `acquire`, fills `name.put`, and does `publish`; a consumer does
+    /// `wait`, reads `name.get`, and does `release`. Values leave in the order in which they were published.
+    Channel {
+        /// The type of one slot.
+        tile: TileTy,
+        /// Number of slots: a compile-time expression.
+        slots: Expr,
+    },
+}
+
+/// A compile-time parameter.
+#[derive(Clone, Debug)]
+pub struct ConstParam {
+    /// What it ranges over.
+    pub kind: ConstKind,
+    /// Default.
+    pub default: Option<ConstValue>,
+}
+
+/// What a compile-time parameter ranges over.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ConstKind {
+    /// Integers.
+    Int,
+    /// One of these element types; empty: any.
+    Elem(Vec<Elem>),
+    /// `row` or `col`.
+    Order,
+}
+
+/// The value of a compile-time parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConstValue {
+    /// An integer.
+    Int(i64),
+    /// An element type.
+    Elem(Elem),
+    /// An order.
+    Order(Order),
+}
+
+/// Everything about *how*. Absent items are chosen by the compiler.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    /// The target the decisions in this text were made for; the command line must agree.
+    pub target: Option<Target>,
+    /// Rows and columns of the output that one warp computes: `warp_tile (64, 64)`.
+    pub warp_tile: Option<(Expr, Expr)>,
+    /// Threads per block: `threads 128`.
+    pub threads: Option<Expr>,
+    /// Shared-memory stages of pipelined loops: `stages 2`.
+    pub stages: Option<Expr>,
+    /// Block rasterisation: this many neighbouring columns of blocks are walked before the next row: `raster 8`.
+    pub raster: Option<Expr>,
+    /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
+    pub min_ctas: Option<Expr>,
+    /// Thread blocks per cluster and grid axis: `cluster (2, 1)`.
+    pub cluster: Vec<Expr>,
+    /// Span of the whole clause, if written.
+    pub span: Span,
+}
+
+/// Which slot of a channel a view means.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// The acquired, not yet published slot: `a.put`.
+    Put,
+    /// The oldest waited-for, not yet released slot: `a.get`.
+    Get,
+}
+
+/// One dimension of a view.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Range {
+    /// A single index; the dimension disappears: `A[b, ..]`.
+    At(Expr),
+    /// `start..end`: elements at and past `end` (if given) and past the extent of the base read as zero and are not
+    /// written. The number of elements is that of the tile on the other side.
+    From {
+        /// First element.
+        start: Expr,
+        /// One past the last element that exists.
+        end: Option<Expr>,
+    },
+}
+
+/// A window of a tensor, a buffer or a register tile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct View {
+    /// A tensor, buffer, channel, register variable, or a `let` that names a view.
+    pub base: Value,
+    /// For channels, the slot.
+    pub slot: Option<Slot>,
+    /// A range per dimension; empty: all of it.
+    pub ranges: Vec<Range>,
+}
+
+/// An expression node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ExprData {
+    /// An integer literal: an index, or a number of whatever type the context wants.
+    Int(i64),
+    /// A floating-point literal, as the bits of an f64.
+    Float(u64),
+    /// The value of a scalar, or the whole content of a place.
+    Ref(Value),
+    /// An operator.
+    Op {
+        /// Which.
+        op: Op,
+        /// Operands, `op.arity()` of them.
+        args: Vec<Expr>,
+    },
+    /// Conversion, rounded to nearest even: `cast<f16>(x)`.
+    Cast {
+        /// To this type.
+        elem: ElemRef,
+        /// The operand.
+        arg: Expr,
+    },
+    /// Reduction along an axis, which stays with extent 1: `sum(x, 1)`.
+    Reduce {
+        /// How.
+        op: ReduceOp,
+        /// Along which dimension.
+        axis: u32,
+        /// The operand.
+        arg: Expr,
+    },
+    /// A rank-2 tile transposed: `transpose(x)`.
+    Transpose(Expr),
+    /// The index along an axis, as an i32 tile of the shape of `like`: `iota(x, 1)`.
+    Iota {
+        /// Along which dimension.
+        axis: u32,
+        /// Gives the shape; its elements are not read.
+        like: Expr,
+    },
+    /// Matrix product `a · b + c`.
+    Mma(Mma),
+    /// A window.
+    View(View),
+}
+
+/// A matrix product.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Mma {
+    /// The instruction that computes it: `mma<m8n8k4>(a, b, c)`; `None` until selected.
+    pub atom: Option<Atom>,
+    /// The instruction computes the transposed product: its A operand is our `b` transposed: `mma<m8n8k4, swap>`.
+    pub swap: bool,
+    /// `[M, K]` tile.
+    pub a: Expr,
+    /// `[K, N]` tile.
+    pub b: Expr,
+    /// `[M, N]` accumulator.
+    pub c: Expr,
+}
+
+/// How a copy is done. Everything is optional; what is absent is decided by a pass or by the plain default.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CopyAttrs {
+    /// Elements per memory access: `vec 8`.
+    pub vec: Option<u32>,
+    /// Which thread moves which element, for copies between two memories: `threads LAYOUT`.
+    pub threads: Option<RegLayout>,
+    /// Dimensions of the global side whose bounds are checked; `None`: all of them. `check ()` promises that none is
+    /// needed.
+    pub check: Option<Vec<u32>>,
+    /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
+    pub keep: bool,
+    /// Combine with what is there, atomically: `add`.
+    pub reduce: Option<Op>,
+}
+
+/// A channel operation; see [`ValueDef::Channel`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ChannelOp {
+    /// Producer: the next slot is free for writing.
+    Acquire,
+    /// Producer: the slot is full.
+    Publish,
+    /// Consumer: the next slot is full.
+    Wait,
+    /// Consumer: the slot is free again.
+    Release,
+}
+
+impl ChannelOp {
+    /// Every channel operation.
+    pub const ALL: &'static [ChannelOp] =
+        &[ChannelOp::Acquire, ChannelOp::Publish, ChannelOp::Wait, ChannelOp::Release];
+
+    /// The word of the text form.
+    pub fn token(self) -> &'static str {
+        match self {
+            ChannelOp::Acquire => "acquire",
+            ChannelOp::Publish => "publish",
+            ChannelOp::Wait => "wait",
+            ChannelOp::Release => "release",
+        }
+    }
+}
+
+/// A statement.
+#[derive(Clone, PartialEq, Debug)]
+pub enum StmtData {
+    /// `let x = e`: an immutable scalar or register tile, or a name for a view of global memory.
+    Let {
+        /// What is declared ([`ValueDef::Let`]).
+        value: Value,
+        /// Its value.
+        init: Expr,
+    },
+    /// `var x = reg T[..] = e`: a mutable register tile; without initialiser its content is undefined until written.
+    Var {
+        /// What is declared ([`ValueDef::Var`]).
+        value: Value,
+        /// Its first value.
+        init: Option<Expr>,
+    },
+    /// `let a = smem T[..]` or `let a = channel T[..] slots n`.
+    Alloc {
+        /// What is declared ([`ValueDef::Smem`] or [`ValueDef::Channel`]).
+        value: Value,
+    },
+    /// `x = e` for a register variable.
+    Assign {
+        /// The variable.
+        dst: Value,
+        /// Its new value.
+        src: Expr,
+    },
+    /// `copy e -> place`: moves between memories; element types convert by rounding to nearest even.
+    Copy {
+        /// A view, a place or an elementwise expression.
+        src: Expr,
+        /// A view or a place.
+        dst: Expr,
+        /// How.
+        attrs: CopyAttrs,
+    },
+    /// `for k in start..end step s { .. }`: ascending, `step` at least 1.
+    For {
+        /// The loop variable.
+        var: Value,
+        /// First value.
+        start: Expr,
+        /// Upper bound, excluded.
+        end: Expr,
+        /// Step.
+        step: Expr,
+        /// Copies of the body are laid out one after the other; bounds must be compile-time.
+        unroll: bool,
+        /// The body.
+        body: Block,
+    },
+    /// `if c { .. } else { .. }` on a condition that is the same in all threads of the block.
+    If {
+        /// The condition.
+        cond: Expr,
+        /// If it holds.
+        then: Block,
+        /// If it does not.
+        otherwise: Option<Block>,
+    },
+    /// A channel operation on several channels at once.
+    Channel {
+        /// Which operation.
+        op: ChannelOp,
+        /// On these channels.
+        channels: Vec<Value>,
+    },
+    /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
+    Barrier,
+    /// `await acc, n`: at most `n` of the asynchronous products that target `acc` are still running.
+    Await {
+        /// The accumulator.
+        value: Value,
+        /// How many may still run.
+        pending: u32,
+    },
+    /// `role NAME warps n registers r { .. }`: adjacent roles run side by side, each on its own warps.
+    Role {
+        /// Name, for people and profilers.
+        name: String,
+        /// Warps of this role.
+        warps: Expr,
+        /// Registers per thread of this role.
+        registers: Option<Expr>,
+        /// What it does.
+        body: Block,
+    },
+}
+
+impl Kernel {
+    /// An empty kernel.
+    pub fn new(name: impl Into<String>) -> Kernel {
+        let mut blocks = PrimaryMap::new();
+        let body = blocks.push(Vec::new());
+        Kernel {
+            name: name.into(),
+            name_span: Span::default(),
+            values: PrimaryMap::new(),
+            exprs: PrimaryMap::new(),
+            stmts: PrimaryMap::new(),
+            blocks,
+            expr_spans: SecondaryMap::new(),
+            stmt_spans: SecondaryMap::new(),
+            const_params: Vec::new(),
+            params: Vec::new(),
+            sizes: Vec::new(),
+            strides: Vec::new(),
+            requires: Vec::new(),
+            grid: Vec::new(),
+            schedule: Schedule::default(),
+            body,
+        }
+    }
+
+    /// Adds an expression node.
+    pub fn expr(&mut self, data: ExprData, span: Span) -> Expr {
+        let e = self.exprs.push(data);
+        self.expr_spans[e] = span;
+        e
+    }
+
+    /// Adds an integer literal.
+    pub fn int(&mut self, value: i64, span: Span) -> Expr {
+        self.expr(ExprData::Int(value), span)
+    }
+
+    /// Adds a reference to a value.
+    pub fn value_ref(&mut self, value: Value, span: Span) -> Expr {
+        self.expr(ExprData::Ref(value), span)
+    }
+
+    /// Adds a binary operation, folding integer literals and neutral elements.
+    pub fn binary(&mut self, op: Op, a: Expr, b: Expr, span: Span) -> Expr {
+        let folded = match (op, self.as_int(a), self.as_int(b)) {
+            (Op::Add, Some(x), Some(y)) => x.checked_add(y),
+            (Op::Sub, Some(x), Some(y)) => x.checked_sub(y),
+            (Op::Mul, Some(x), Some(y)) => x.checked_mul(y),
+            (Op::Add, Some(0), None) => return b,
+            (Op::Add | Op::Sub, None, Some(0)) | (Op::Mul, None, Some(1)) => return a,
+            (Op::Mul, Some(1), None) => return b,
+            _ => None,
+        };
+        match folded {
+            Some(x) => self.int(x, span),
+            None => self.expr(ExprData::Op { op, args: vec![a, b] }, span),
+        }
+    }
+
+    /// Adds a statement (to no block yet).
+    pub fn stmt(&mut self, data: StmtData, span: Span) -> Stmt {
+        let s = self.stmts.push(data);
+        self.stmt_spans[s] = span;
+        s
+    }
+
+    /// Adds a block.
+    pub fn block(&mut self, stmts: Vec<Stmt>) -> Block {
+        self.blocks.push(stmts)
+    }
+
+    /// Adds a named thing; if the name is taken, a number is appended.
+    pub fn value(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
+        let name = self.fresh_name(name);
+        self.values.push(ValueData { name, span, def })
+    }
+
+    /// A name not yet taken, `base` itself if possible.
+    pub fn fresh_name(&self, base: &str) -> String {
+        let taken = |name: &str| self.values.values().any(|v| v.name == name);
+        if !taken(base) {
+            return base.to_owned();
+        }
+        (1u32..).map(|i| format!("{base}_{i}")).find(|name| !taken(name)).unwrap_or_else(|| base.to_owned())
+    }
+
+    /// The integer literal `e` is, if it is one.
+    pub fn as_int(&self, e: Expr) -> Option<i64> {
+        match &self.exprs[e] {
+            ExprData::Int(x) => Some(*x),
+            ExprData::Op { op: Op::Neg, args } => self.as_int(args[0])?.checked_neg(),
+            _ => None,
+        }
+    }
+
+    /// The declared tile type of a place (register variable, buffer, channel slot).
+    pub fn tile_ty(&self, value: Value) -> Option<&TileTy> {
+        match &self.values[value].def {
+            ValueDef::Var(tile) | ValueDef::Smem(tile) | ValueDef::Channel { tile, .. } => Some(tile),
+            _ => None,
+        }
+    }
+
+    /// The declared tile type of a place, for changing it.
+    pub fn tile_ty_mut(&mut self, value: Value) -> Option<&mut TileTy> {
+        match &mut self.values[value].def {
+            ValueDef::Var(tile) | ValueDef::Smem(tile) | ValueDef::Channel { tile, .. } => Some(tile),
+            _ => None,
+        }
+    }
+
+    /// The tensor type of a tensor parameter.
+    pub fn tensor_ty(&self, value: Value) -> Option<&TensorTy> {
+        match &self.values[value].def {
+            ValueDef::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The extents of a shape whose expressions are integer literals.
+    pub fn const_shape(&self, shape: &[Expr]) -> Option<Vec<u64>> {
+        shape.iter().map(|&e| self.as_int(e).and_then(|x| u64::try_from(x).ok())).collect()
+    }
+
+    /// The kinds of blocks a statement owns, in order.
+    pub fn sub_blocks(&self, stmt: Stmt) -> Vec<Block> {
+        match &self.stmts[stmt] {
+            StmtData::For { body, .. } | StmtData::Role { body, .. } => vec![*body],
+            StmtData::If { then, otherwise, .. } => {
+                let mut v = vec![*then];
+                v.extend(*otherwise);
+                v
+            }
+            StmtData::Let { .. }
+            | StmtData::Var { .. }
+            | StmtData::Alloc { .. }
+            | StmtData::Assign { .. }
+            | StmtData::Copy { .. }
+            | StmtData::Channel { .. }
+            | StmtData::Barrier
+            | StmtData::Await { .. } => Vec::new(),
+        }
+    }
+
+    /// Visits every statement under `block`, outer before inner, in program order.
+    pub fn walk(&self, block: Block, f: &mut dyn FnMut(&Kernel, Block, Stmt)) {
+        for &s in &self.blocks[block] {
+            f(self, block, s);
+            for b in self.sub_blocks(s) {
+                self.walk(b, f);
+            }
+        }
+    }
+
+    /// The direct operands of an expression node, in text order.
+    pub fn children(&self, e: Expr) -> Vec<Expr> {
+        match &self.exprs[e] {
+            ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => Vec::new(),
+            ExprData::Op { args, .. } => args.clone(),
+            ExprData::Cast { arg, .. }
+            | ExprData::Reduce { arg, .. }
+            | ExprData::Iota { like: arg, .. }
+            | ExprData::Transpose(arg) => vec![*arg],
+            ExprData::Mma(m) => vec![m.a, m.b, m.c],
+            ExprData::View(v) => {
+                let mut out = Vec::new();
+                for r in &v.ranges {
+                    match r {
+                        Range::At(e) => out.push(*e),
+                        Range::From { start, end } => {
+                            out.push(*start);
+                            out.extend(*end);
+                        }
+                    }
+                }
+                out
+            }
+        }
+    }
+
+    /// Copies an expression tree; `subst` may replace a reference to a value by an expression of the caller's making.
+    pub fn clone_expr(&mut self, e: Expr, subst: &mut dyn FnMut(&mut Kernel, Value) -> Option<Expr>) -> Expr {
+        let span = self.expr_spans[e];
+        let data = match self.exprs[e].clone() {
+            d @ (ExprData::Int(_) | ExprData::Float(_)) => d,
+            ExprData::Ref(v) => match subst(self, v) {
+                Some(e) => return e,
+                None => ExprData::Ref(v),
+            },
+            ExprData::Op { op, args } => {
+                let args: Vec<Expr> = args.into_iter().map(|a| self.clone_expr(a, subst)).collect();
+                if let [a, b] = args[..] {
+                    return self.binary(op, a, b, span);
+                }
+                ExprData::Op { op, args }
+            }
+            ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: self.clone_expr(arg, subst) },
+            ExprData::Reduce { op, axis, arg } => ExprData::Reduce { op, axis, arg: self.clone_expr(arg, subst) },
+            ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
+            ExprData::Iota { axis, like } => ExprData::Iota { axis, like: self.clone_expr(like, subst) },
+            ExprData::Mma(m) => ExprData::Mma(Mma {
+                a: self.clone_expr(m.a, subst),
+                b: self.clone_expr(m.b, subst),
+                c: self.clone_expr(m.c, subst),
+                ..m
+            }),
+            ExprData::View(v) => {
+                let ranges = v
+                    .ranges
+                    .into_iter()
+                    .map(|r| match r {
+                        Range::At(e) => Range::At(self.clone_expr(e, subst)),
+                        Range::From { start, end } => Range::From {
+                            start: self.clone_expr(start, subst),
+                            end: end.map(|e| self.clone_expr(e, subst)),
+                        },
+                    })
+                    .collect();
+                ExprData::View(View { ranges, ..v })
+            }
+        };
+        self.expr(data, span)
+    }
+}

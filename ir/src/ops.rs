@@ -1,0 +1,170 @@
+//! The op table: every operator of the language, a row each.
+//!
+//! A row gives the variant, its token in the text form, how it is written, its arity and the domain it computes over.
+//! Parser, printer, verifier, interpreter and lowering all read this table; there is no second list of ops. To add one:
+//! add a row here, then follow the compiler through the exhaustive matches (`typing`, `interp`, the PTX lowering).
+
+/// How an operator is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// `a + b` with a binding strength; larger binds tighter. All infix operators associate to the left.
+    Infix(u8),
+    /// `-a`, `!a`: binds tighter than every infix operator.
+    Prefix,
+    /// `max(a, b)`.
+    Call,
+}
+
+/// What an operator computes over.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Domain {
+    /// Index arithmetic (exact integers), scalars and tiles of any numeric element type.
+    Numeric,
+    /// Index arithmetic and integer scalars only.
+    Integer,
+    /// Floating-point scalars and tiles only.
+    Float,
+    /// Numeric operands, Boolean result.
+    Compare,
+    /// Boolean operands and result.
+    Logic,
+    /// Boolean first operand, two numeric ones of one type.
+    Select,
+}
+
+macro_rules! ops {
+    ($($(#[doc = $doc:literal])+ $variant:ident $token:literal $form:expr, $arity:literal $domain:ident;)+) => {
+        /// An operator on scalars and, element by element, on tiles.
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Op { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Op {
+            /// Every operator, in table order.
+            pub const ALL: &'static [Op] = &[$(Op::$variant,)+];
+
+            /// The token of the text form.
+            pub fn token(self) -> &'static str {
+                match self { $(Op::$variant => $token,)+ }
+            }
+
+            /// How it is written.
+            pub fn form(self) -> Form {
+                use Form::{Call, Infix, Prefix};
+                let _ = (Call, Prefix, Infix(0));
+                match self { $(Op::$variant => $form,)+ }
+            }
+
+            /// Number of operands.
+            pub fn arity(self) -> usize {
+                match self { $(Op::$variant => $arity,)+ }
+            }
+
+            /// What it computes over.
+            pub fn domain(self) -> Domain {
+                match self { $(Op::$variant => Domain::$domain,)+ }
+            }
+
+            /// One paragraph for people, as in this table.
+            pub fn doc(self) -> &'static str {
+                match self { $(Op::$variant => concat!($($doc, "\n"),+),)+ }
+            }
+        }
+    };
+}
+
+ops! {
+    /// Sum.
+    Add "+" Infix(6), 2 Numeric;
+    /// Difference.
+    Sub "-" Infix(6), 2 Numeric;
+    /// Product.
+    Mul "*" Infix(7), 2 Numeric;
+    /// Quotient: rounds toward minus infinity for indices, correctly rounded for floating point.
+    Div "/" Infix(7), 2 Numeric;
+    /// Remainder of the flooring division: `a - (a / b) * b`.
+    Rem "%" Infix(7), 2 Integer;
+    /// `a / b` rounded toward plus infinity.
+    CeilDiv "ceildiv" Call, 2 Integer;
+    /// The smaller operand; a NaN operand loses.
+    Min "min" Call, 2 Numeric;
+    /// The larger operand; a NaN operand loses.
+    Max "max" Call, 2 Numeric;
+    /// Negation.
+    Neg "-" Prefix, 1 Numeric;
+    /// Absolute value.
+    Abs "abs" Call, 1 Numeric;
+    /// Two to the power of the operand.
+    Exp2 "exp2" Call, 1 Float;
+    /// Natural exponential.
+    Exp "exp" Call, 1 Float;
+    /// Base-two logarithm.
+    Log2 "log2" Call, 1 Float;
+    /// Square root.
+    Sqrt "sqrt" Call, 1 Float;
+    /// Reciprocal square root.
+    Rsqrt "rsqrt" Call, 1 Float;
+    /// Hyperbolic tangent.
+    Tanh "tanh" Call, 1 Float;
+    /// Equal.
+    Eq "==" Infix(4), 2 Compare;
+    /// Not equal.
+    Ne "!=" Infix(4), 2 Compare;
+    /// Less than.
+    Lt "<" Infix(5), 2 Compare;
+    /// At most.
+    Le "<=" Infix(5), 2 Compare;
+    /// Greater than.
+    Gt ">" Infix(5), 2 Compare;
+    /// At least.
+    Ge ">=" Infix(5), 2 Compare;
+    /// Both.
+    And "&&" Infix(3), 2 Logic;
+    /// Either.
+    Or "||" Infix(2), 2 Logic;
+    /// Negation of a Boolean.
+    Not "!" Prefix, 1 Logic;
+    /// `select(c, a, b)`: `a` where `c` holds, else `b`.
+    Select "select" Call, 3 Select;
+}
+
+impl Op {
+    /// The infix operator written with `token`.
+    pub fn from_infix(token: &str) -> Option<Op> {
+        Op::ALL.iter().copied().find(|op| matches!(op.form(), Form::Infix(_)) && op.token() == token)
+    }
+
+    /// The operator written as a call of `name`.
+    pub fn from_call(name: &str) -> Option<Op> {
+        Op::ALL.iter().copied().find(|op| op.form() == Form::Call && op.token() == name)
+    }
+}
+
+/// How a reduction combines elements.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ReduceOp {
+    /// Sum of the elements: `sum(x, axis)`.
+    Sum,
+    /// Largest element: `rowmax`-like, `maximum(x, axis)`.
+    Maximum,
+    /// Smallest element: `minimum(x, axis)`.
+    Minimum,
+}
+
+impl ReduceOp {
+    /// Every reduction.
+    pub const ALL: &'static [ReduceOp] = &[ReduceOp::Sum, ReduceOp::Maximum, ReduceOp::Minimum];
+
+    /// The name of the text form.
+    pub fn token(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Maximum => "maximum",
+            ReduceOp::Minimum => "minimum",
+        }
+    }
+
+    /// The reduction called `name`.
+    pub fn from_token(name: &str) -> Option<ReduceOp> {
+        ReduceOp::ALL.iter().copied().find(|op| op.token() == name)
+    }
+}

@@ -1,0 +1,84 @@
+//! Targets: what a pass or the emitter may know about a chip, a row each.
+//!
+//! Limits from the CUDA programming guide, "Compute Capabilities" table, and the PTX ISA release notes (first `.version`).
+
+macro_rules! targets {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal cc $cc:literal ptx ($maj:literal, $min:literal)
+        smem_optin $optin:literal smem_sm $sm:literal ctas $ctas:literal warps $warps:literal;)+) => {
+        /// A compilation target.
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Target { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Target {
+            /// Every target, oldest first.
+            pub const ALL: &'static [Target] = &[$(Target::$variant,)+];
+
+            /// The name of the command line and of the PTX `.target` directive.
+            pub fn name(self) -> &'static str { match self { $(Target::$variant => $name,)+ } }
+
+            /// Compute capability times ten.
+            pub fn cc(self) -> u32 { match self { $(Target::$variant => $cc,)+ } }
+
+            /// The first PTX version that knows the target.
+            pub fn min_ptx(self) -> (u8, u8) { match self { $(Target::$variant => ($maj, $min),)+ } }
+
+            /// Shared memory a block may have (with opt-in), in bytes.
+            pub fn smem_per_block(self) -> u64 { match self { $(Target::$variant => $optin * 1024,)+ } }
+
+            /// Shared memory of a multiprocessor, in bytes.
+            pub fn smem_per_sm(self) -> u64 { match self { $(Target::$variant => $sm * 1024,)+ } }
+
+            /// Blocks that can be resident on a multiprocessor.
+            pub fn ctas_per_sm(self) -> u32 { match self { $(Target::$variant => $ctas,)+ } }
+
+            /// Warps that can be resident on a multiprocessor.
+            pub fn warps_per_sm(self) -> u32 { match self { $(Target::$variant => $warps,)+ } }
+
+            /// One line for people.
+            pub fn doc(self) -> &'static str { match self { $(Target::$variant => concat!($($doc),+),)+ } }
+        }
+    };
+}
+
+targets! {
+    /// Volta (V100): tensor cores through mma.m8n8k4
+    Sm70 "sm_70" cc 70 ptx (6, 0) smem_optin 96 smem_sm 96 ctas 32 warps 64;
+    /// Turing (T4, RTX 20): ldmatrix, mma.m16n8k8
+    Sm75 "sm_75" cc 75 ptx (6, 3) smem_optin 64 smem_sm 64 ctas 16 warps 32;
+    /// Ampere (A100): cp.async, mma.m16n8k16
+    Sm80 "sm_80" cc 80 ptx (7, 0) smem_optin 163 smem_sm 164 ctas 32 warps 64;
+    /// Ampere (RTX 30, A10)
+    Sm86 "sm_86" cc 86 ptx (7, 1) smem_optin 99 smem_sm 100 ctas 16 warps 48;
+    /// Ada (RTX 40, L4): fp8 mma
+    Sm89 "sm_89" cc 89 ptx (7, 8) smem_optin 99 smem_sm 100 ctas 24 warps 48;
+    /// Hopper (H100, H200), portable subset
+    Sm90 "sm_90" cc 90 ptx (7, 8) smem_optin 227 smem_sm 228 ctas 32 warps 64;
+    /// Hopper (H100, H200): TMA, wgmma, warp roles
+    Sm90a "sm_90a" cc 90 ptx (8, 0) smem_optin 227 smem_sm 228 ctas 32 warps 64;
+}
+
+/// Registers of a multiprocessor, and of a block, on every target.
+pub const REGISTERS_PER_SM: u32 = 65_536;
+/// Registers a thread may use.
+pub const REGISTERS_PER_THREAD: u32 = 255;
+/// Threads of a warp.
+pub const WARP: u32 = 32;
+/// Threads a block may have.
+pub const MAX_THREADS: u32 = 1024;
+
+impl Target {
+    /// The target called `name`.
+    pub fn from_name(name: &str) -> Option<Target> {
+        Target::ALL.iter().copied().find(|t| t.name() == name)
+    }
+
+    /// Whether the target has everything that `first` introduced.
+    pub fn at_least(self, first: Target) -> bool {
+        self.cc() >= first.cc()
+    }
+
+    /// Whether m8n8k4 runs on the tensor cores; later chips emulate it with scalar code (ptx.md section 1).
+    pub fn has_native_m8n8k4(self) -> bool {
+        self.cc() < 80
+    }
+}

@@ -1,0 +1,205 @@
+//! Element types, tile types and where tiles live.
+
+use crate::entities::{Expr, Value};
+use crate::layout::{RegLayout, SmemLayout};
+
+macro_rules! elems {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $bits:literal $class:ident;)+) => {
+        /// An element type.
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Elem { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Elem {
+            /// Every element type.
+            pub const ALL: &'static [Elem] = &[$(Elem::$variant,)+];
+
+            /// The name of the text form.
+            pub fn name(self) -> &'static str {
+                match self { $(Elem::$variant => $name,)+ }
+            }
+
+            /// Size of one element in bits, as stored.
+            pub fn bits(self) -> u32 {
+                match self { $(Elem::$variant => $bits,)+ }
+            }
+
+            /// Float, integer or Boolean.
+            pub fn class(self) -> ElemClass {
+                match self { $(Elem::$variant => ElemClass::$class,)+ }
+            }
+        }
+    };
+}
+
+/// The kind of number an element is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ElemClass {
+    /// Floating point.
+    Float,
+    /// Two's complement or unsigned integer.
+    Int,
+    /// True or false.
+    Bool,
+}
+
+elems! {
+    /// IEEE 754 binary16.
+    F16 "f16" 16 Float;
+    /// bfloat16: the upper half of a binary32.
+    BF16 "bf16" 16 Float;
+    /// TensorFloat-32: binary32 storage, 10 fraction bits used.
+    TF32 "tf32" 32 Float;
+    /// IEEE 754 binary32.
+    F32 "f32" 32 Float;
+    /// IEEE 754 binary64.
+    F64 "f64" 64 Float;
+    /// 8-bit float, 4 exponent bits, 3 fraction bits, no infinities.
+    E4M3 "e4m3" 8 Float;
+    /// 8-bit float, 5 exponent bits, 2 fraction bits.
+    E5M2 "e5m2" 8 Float;
+    /// Signed byte.
+    I8 "i8" 8 Int;
+    /// Unsigned byte.
+    U8 "u8" 8 Int;
+    /// Signed 32-bit integer.
+    I32 "i32" 32 Int;
+    /// Unsigned 32-bit integer.
+    U32 "u32" 32 Int;
+    /// Signed 64-bit integer.
+    I64 "i64" 64 Int;
+    /// Boolean; lives in registers only.
+    Bool "bool" 8 Bool;
+}
+
+impl Elem {
+    /// Size of one element in bytes, as stored.
+    pub fn bytes(self) -> u32 {
+        self.bits() / 8
+    }
+
+    /// The element type called `name`.
+    pub fn from_name(name: &str) -> Option<Elem> {
+        Elem::ALL.iter().copied().find(|e| e.name() == name)
+    }
+
+    /// Whether it is a floating-point type.
+    pub fn is_float(self) -> bool {
+        self.class() == ElemClass::Float
+    }
+}
+
+/// An element type, or a compile-time parameter that will become one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ElemRef {
+    /// Known.
+    Known(Elem),
+    /// The value of a compile-time type parameter.
+    Param(Value),
+}
+
+/// Which dimension is contiguous.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The last dimension is contiguous.
+    Row,
+    /// The first dimension is contiguous.
+    Col,
+}
+
+impl Order {
+    /// The name of the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Row => "row",
+            Order::Col => "col",
+        }
+    }
+
+    /// The contiguous dimension of a tile of `rank` dimensions.
+    pub fn contiguous_dim(self, rank: usize) -> usize {
+        match self {
+            Order::Row => rank.saturating_sub(1),
+            Order::Col => 0,
+        }
+    }
+
+    /// The order of the transposed tile.
+    pub fn flipped(self) -> Order {
+        match self {
+            Order::Row => Order::Col,
+            Order::Col => Order::Row,
+        }
+    }
+}
+
+/// An order, or a compile-time parameter that will become one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum OrderRef {
+    /// Known.
+    Known(Order),
+    /// The value of a compile-time layout parameter.
+    Param(Value),
+}
+
+/// The memory a tile lives in.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Space {
+    /// Global memory: a tensor parameter, or a view of one.
+    Gmem,
+    /// Shared memory of the thread block.
+    Smem,
+    /// Registers, distributed over the threads of the block.
+    Reg,
+}
+
+impl Space {
+    /// The name of the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Space::Gmem => "gmem",
+            Space::Smem => "smem",
+            Space::Reg => "reg",
+        }
+    }
+}
+
+/// The declared type of a register or shared-memory tile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TileTy {
+    /// Element type.
+    pub elem: ElemRef,
+    /// Extents: compile-time expressions; integer literals once specialised. Rank 0 is a scalar.
+    pub shape: Vec<Expr>,
+    /// For shared memory: the contiguous dimension the natural layout has.
+    pub order: Option<Order>,
+    /// For registers: which thread holds which element. `None` until decided.
+    pub reg_layout: Option<RegLayout>,
+    /// For shared memory: where each element is. `None` until decided.
+    pub smem_layout: Option<SmemLayout>,
+}
+
+/// How the strides of a global tensor are given.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Strides {
+    /// One dimension is contiguous, the others have run-time strides: the values in [`TensorTy::ld`].
+    Ordered(OrderRef),
+    /// A stride per dimension, in elements: literals, or stride parameters.
+    Explicit(Vec<Expr>),
+}
+
+/// The type of a global tensor parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorTy {
+    /// Element type.
+    pub elem: ElemRef,
+    /// Extents: run-time sizes or compile-time expressions.
+    pub shape: Vec<Expr>,
+    /// Strides.
+    pub strides: Strides,
+    /// With [`Strides::Ordered`]: the run-time strides of the non-contiguous dimensions, in dimension order. A rank-2
+    /// tensor `A` has one, named `A_ld` (the leading dimension); rank `n` has `A_ld0 …`.
+    pub ld: Vec<Value>,
+    /// Alignment of the base pointer in bytes that the launch contract demands at least; `None`: whatever the widest
+    /// access needs.
+    pub align: Option<u32>,
+}

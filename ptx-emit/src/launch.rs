@@ -1,0 +1,80 @@
+//! The launch contract as data: everything a host needs to run a kernel, and nothing else.
+//!
+//! Expressions are strings in the notation of the language (`ceildiv(M, 128)`), over the names of the parameters of kind
+//! size, stride and scalar.
+
+use tilec_ir::target::Target;
+use tilec_ir::types::Elem;
+
+/// What a kernel needs from its host.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launch {
+    /// Entry name.
+    pub entry: String,
+    /// Target the PTX is for.
+    pub target: Target,
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Blocks per cluster; `[1, 1, 1]`: no cluster launch.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory, bytes. Above 48 KiB the function attribute must be raised.
+    pub dynamic_smem_bytes: u32,
+    /// Grid extents as expressions.
+    pub grid: [String; 3],
+    /// Kernel parameters in order.
+    pub params: Vec<LaunchParam>,
+    /// Preconditions, as Boolean expressions; all must hold.
+    pub requires: Vec<String>,
+}
+
+/// A kernel parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LaunchParam {
+    /// Its name in the source.
+    pub name: String,
+    /// What it is.
+    pub kind: ParamKind,
+}
+
+/// How a kernel uses a tensor.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// It is only read.
+    Read,
+    /// It is only written.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+/// What a kernel parameter is, and how it is passed.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ParamKind {
+    /// A device pointer, 64 bits.
+    Tensor {
+        /// Element type.
+        elem: Elem,
+        /// Alignment of the pointer, bytes.
+        align: u32,
+        /// How the kernel uses it.
+        access: Access,
+        /// Extents, as expressions.
+        shape: Vec<String>,
+        /// Strides in elements, as expressions.
+        strides: Vec<String>,
+    },
+    /// An extent, u32.
+    Size,
+    /// A stride in elements, i64.
+    Stride {
+        /// What it is when the tensor is packed, as an expression; `None` where no packing is defined.
+        packed: Option<String>,
+    },
+    /// A scalar of this type.
+    Scalar {
+        /// Element type.
+        elem: Elem,
+        /// Default.
+        default: Option<f64>,
+    },
+}

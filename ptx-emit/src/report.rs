@@ -1,0 +1,86 @@
+//! What the emitter did, as data: access widths and why, shared-memory wavefronts, instruction counts.
+
+use tilec_ir::diag::Span;
+
+/// The report of one kernel.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Report {
+    /// Every copy, in program order.
+    pub copies: Vec<CopyReport>,
+    /// Every kind of shared-memory access, in program order.
+    pub shared: Vec<SharedReport>,
+    /// Shared memory of a block, bytes.
+    pub smem_bytes: u64,
+    /// Products, in program order.
+    pub mma: Vec<MmaReport>,
+    /// Slots of the deepest channel; 1: not pipelined.
+    pub stages: u32,
+    /// Block-wide barriers in the text of the kernel, and in its innermost loops.
+    pub barriers: u32,
+    /// Barriers in one trip of the main loop.
+    pub barriers_in_loop: u32,
+    /// Registers per thread that the kernel is estimated to need.
+    pub estimated_registers: u32,
+}
+
+/// A copy.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CopyReport {
+    /// Source place.
+    pub span: Span,
+    /// What is read, as text.
+    pub src: String,
+    /// What is written, as text.
+    pub dst: String,
+    /// Bytes of one global access of a thread; 0: none.
+    pub global_bytes: u32,
+    /// Bytes of one shared access of a thread; 0: none.
+    pub shared_bytes: u32,
+    /// Accesses per thread.
+    pub accesses: u32,
+    /// Share of the bytes of the global sectors touched by one full warp access that are used, 0 to 1.
+    pub sector_use: f64,
+    /// What kept the access from being 16 bytes wide; empty if it is.
+    pub why: String,
+    /// In the innermost loop.
+    pub in_loop: bool,
+}
+
+/// A shared-memory access by a warp.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SharedReport {
+    /// Source place.
+    pub span: Span,
+    /// Buffer or channel.
+    pub buffer: String,
+    /// Store (as against load).
+    pub store: bool,
+    /// Bytes per thread.
+    pub access_bytes: u32,
+    /// Wavefronts that a conflict-free access of this width takes.
+    pub ideal_wavefronts: u32,
+    /// Wavefronts that it takes.
+    pub wavefronts: u32,
+    /// In the innermost loop.
+    pub in_loop: bool,
+}
+
+impl SharedReport {
+    /// Extra wavefronts.
+    pub fn conflicts(&self) -> u32 {
+        self.wavefronts.saturating_sub(self.ideal_wavefronts)
+    }
+}
+
+/// A product.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MmaReport {
+    /// Source place.
+    pub span: Span,
+    /// Atom.
+    pub atom: String,
+    /// Instructions per warp.
+    pub per_warp: u32,
+    /// In the innermost loop.
+    pub in_loop: bool,
+}

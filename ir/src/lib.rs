@@ -9,6 +9,7 @@ pub mod diag;
 pub mod entities;
 pub mod kernel;
 pub mod layout;
+pub mod numerics;
 pub mod ops;
 pub mod target;
 pub mod types;

@@ -1,0 +1,266 @@
+//! The PTX instruction table.
+//!
+//! One row per concrete opcode form: text, operands, effect, and the first PTX version and target that have it.
+//! Rows of equal shape stand in one group, which reads
+//!
+//! ```text
+//! "section" since effect [destinations] [sources] "what it does" { Variant "mnemonic", ... }
+//! ```
+//!
+//! The groups live in one file per family under `ops/`; each file hands its rows to the next, and
+//! `define_ops!` makes the enum [`Op`] and its properties from all of them. A new instruction is a row.
+//!
+//! Sections are those of the PTX ISA 9.1 manual. `V6_0` (PTX 6.0, sm_70) stands for "there from the start":
+//! nothing older is a target of ours. Every other row's version and target are the lowest that assemble;
+//! `scripts/check_ptx_table.sh` has ptxas accept each row there and refuse it one step lower.
+
+#[macro_use]
+mod integer;
+#[macro_use]
+mod float;
+#[macro_use]
+mod convert;
+#[macro_use]
+mod memory;
+#[macro_use]
+mod warp;
+
+use crate::inst::Class;
+use crate::target::{Sm, Version};
+use std::fmt;
+
+/// The state space of a memory operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Kernel parameters, by name.
+    Param,
+    /// Global memory, by 64-bit register.
+    Global,
+    /// Shared memory of the block, by name or 32-bit register.
+    Shared,
+}
+
+/// What may stand in one operand position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A register of the class.
+    Reg(Class),
+    /// A register of the class or a literal of its width.
+    RegOrImm(Class),
+    /// This many registers of the class in braces.
+    Vec(u8, Class),
+    /// A predicate or its complement.
+    PredOrNot,
+    /// A literal in `min..=max`.
+    Range(i64, i64),
+    /// One of these literals.
+    OneOf(&'static [i64]),
+    /// An address in the space, of an access of this many bytes.
+    Addr(Space, u32),
+    /// A special register of the class.
+    Special(Class),
+    /// The address of a shared array.
+    SharedSym,
+    /// A branch target.
+    Label,
+}
+
+/// What an instruction does besides computing its destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Pure,
+    /// Reads memory.
+    Read,
+    /// Writes memory.
+    Write,
+    /// Reads and writes memory.
+    ReadWrite,
+    /// Synchronises or orders threads or memory, or reads state that other threads change.
+    Sync,
+    /// Changes what runs next.
+    Control,
+}
+
+/// The operands of a row, in PTX order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Destinations: registers the instruction writes.
+    pub dsts: &'static [Kind],
+    /// Everything else, addresses of stores included.
+    pub srcs: &'static [Kind],
+}
+
+impl Signature {
+    /// The number of operands.
+    pub fn arity(&self) -> usize {
+        self.dsts.len() + self.srcs.len()
+    }
+
+    /// Destinations, then sources.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
+        self.dsts.iter().chain(self.srcs).copied()
+    }
+}
+
+/// The first PTX version and target that have a row.
+#[derive(Clone, Copy)]
+struct Since {
+    version: Version,
+    sm: Sm,
+}
+
+const fn since(major: u8, minor: u8, sm: Sm) -> Since {
+    Since {
+        version: (major, minor),
+        sm,
+    }
+}
+
+/// One row.
+struct Row {
+    mnemonic: &'static str,
+    signature: Signature,
+    since: Since,
+    effect: Effect,
+    section: &'static str,
+    summary: &'static str,
+}
+
+// Operand kinds under the short names that the rows use. `B32` is a register, `B32I` a register or a literal.
+const P: Kind = Kind::Reg(Class::Pred);
+const B16: Kind = Kind::Reg(Class::B16);
+const B32: Kind = Kind::Reg(Class::B32);
+const B64: Kind = Kind::Reg(Class::B64);
+const F32: Kind = Kind::Reg(Class::F32);
+const F64: Kind = Kind::Reg(Class::F64);
+const B16I: Kind = Kind::RegOrImm(Class::B16);
+const B32I: Kind = Kind::RegOrImm(Class::B32);
+const B64I: Kind = Kind::RegOrImm(Class::B64);
+const F32I: Kind = Kind::RegOrImm(Class::F32);
+const F64I: Kind = Kind::RegOrImm(Class::F64);
+const PN: Kind = Kind::PredOrNot;
+const LABEL: Kind = Kind::Label;
+const SHARED_SYM: Kind = Kind::SharedSym;
+const SPECIAL32: Kind = Kind::Special(Class::B32);
+const SPECIAL64: Kind = Kind::Special(Class::B64);
+
+const fn vec(lanes: u8, element: Kind) -> Kind {
+    match element {
+        Kind::Reg(class) => Kind::Vec(lanes, class),
+        _ => panic!("a vector has register elements"),
+    }
+}
+const fn range(min: i64, max: i64) -> Kind {
+    Kind::Range(min, max)
+}
+const fn one_of(values: &'static [i64]) -> Kind {
+    Kind::OneOf(values)
+}
+const fn param(bytes: u32) -> Kind {
+    Kind::Addr(Space::Param, bytes)
+}
+const fn global(bytes: u32) -> Kind {
+    Kind::Addr(Space::Global, bytes)
+}
+const fn shared(bytes: u32) -> Kind {
+    Kind::Addr(Space::Shared, bytes)
+}
+
+const V6_0: Since = since(6, 0, Sm::plain(70));
+const V6_2: Since = since(6, 2, Sm::plain(70));
+const V6_3: Since = since(6, 3, Sm::plain(70));
+const V6_4: Since = since(6, 4, Sm::plain(70));
+const V6_5: Since = since(6, 5, Sm::plain(70));
+const V6_5_SM75: Since = since(6, 5, Sm::plain(75));
+const V7_0_SM75: Since = since(7, 0, Sm::plain(75));
+const V7_0_SM80: Since = since(7, 0, Sm::plain(80));
+const V7_1_SM80: Since = since(7, 1, Sm::plain(80));
+const V7_8_SM90: Since = since(7, 8, Sm::plain(90));
+const V8_0_SM90: Since = since(8, 0, Sm::plain(90));
+const V8_0_SM90A: Since = since(8, 0, Sm::exact(90));
+const V8_1_SM89: Since = since(8, 1, Sm::plain(89));
+const V8_1_SM90: Since = since(8, 1, Sm::plain(90));
+
+macro_rules! define_ops {
+    ([$(
+        $section:literal $since:ident $effect:ident $dsts:tt $srcs:tt $summary:literal {
+            $($variant:ident $mnemonic:literal),* $(,)?
+        }
+    )*]) => {
+        /// A row of the instruction table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Op {
+            $($(
+                #[doc = concat!("`", $mnemonic, "`: ", $summary, " (PTX ISA ", $section, ").")]
+                $variant,
+            )*)*
+        }
+
+        impl Op {
+            /// Every row, in table order.
+            pub const ALL: &[Op] = &[$($(Op::$variant,)*)*];
+        }
+
+        /// The rows, indexed by [`Op`].
+        static ROWS: &[Row] = &[$($(
+            Row {
+                mnemonic: $mnemonic,
+                signature: Signature { dsts: &$dsts, srcs: &$srcs },
+                since: $since,
+                effect: Effect::$effect,
+                section: $section,
+                summary: $summary,
+            },
+        )*)*];
+    };
+}
+
+integer_rows! { [] float_rows convert_rows memory_rows warp_rows define_ops }
+
+impl Op {
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// The opcode with all its modifiers. Forms that differ only in operands share it.
+    pub fn mnemonic(self) -> &'static str {
+        self.row().mnemonic
+    }
+
+    /// The operands it takes.
+    pub fn signature(self) -> Signature {
+        self.row().signature
+    }
+
+    /// The first PTX version that has it; (6, 0) stands for that version or any earlier one.
+    pub fn min_version(self) -> Version {
+        self.row().since.version
+    }
+
+    /// The first target that has it; `sm_70` stands for that target or any earlier one.
+    pub fn min_sm(self) -> Sm {
+        self.row().since.sm
+    }
+
+    /// Its section in the PTX ISA 9.1 manual.
+    pub fn section(self) -> &'static str {
+        self.row().section
+    }
+
+    /// What it does besides computing its destinations.
+    pub fn effect(self) -> Effect {
+        self.row().effect
+    }
+
+    /// What it does, in a phrase.
+    pub fn summary(self) -> &'static str {
+        self.row().summary
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.mnemonic())
+    }
+}

@@ -1,0 +1,124 @@
+//! Rows: warp exchange, synchronisation, control flow and matrix instructions.
+
+macro_rules! warp_rows {
+    ([$($done:tt)*] $next:ident $($rest:ident)*) => { $next! { [$($done)*
+
+        "9.7.9.6" V6_0 Sync [B32] [B32, B32I, B32I, B32I] "value of another lane: source, lane operand, clamp and segment mask, member mask" {
+            ShflSyncBflyB32 "shfl.sync.bfly.b32", ShflSyncIdxB32 "shfl.sync.idx.b32",
+            ShflSyncUpB32 "shfl.sync.up.b32", ShflSyncDownB32 "shfl.sync.down.b32",
+        }
+        "9.7.13.9" V6_0 Sync [P] [PN, B32I] "vote of the lanes of a member mask" {
+            VoteSyncAllPred "vote.sync.all.pred", VoteSyncAnyPred "vote.sync.any.pred",
+            VoteSyncUniPred "vote.sync.uni.pred",
+        }
+        "9.7.13.9" V6_0 Sync [B32] [PN, B32I] "mask of the lanes whose predicate holds" {
+            VoteSyncBallotB32 "vote.sync.ballot.b32",
+        }
+        "9.7.13.12" V7_0_SM80 Sync [B32] [B32, B32I] "reduction over the lanes of a member mask" {
+            ReduxSyncAddS32 "redux.sync.add.s32", ReduxSyncMaxS32 "redux.sync.max.s32",
+            ReduxSyncMinS32 "redux.sync.min.s32",
+        }
+        "9.7.13.11" V6_2 Sync [B32] [] "mask of the lanes that run together" { Activemask "activemask.b32" }
+
+        "9.7.13.1" V6_0 Sync [] [range(0, 15)] "barrier of all threads of the block" { BarSync "bar.sync" }
+        "9.7.13.1" V6_0 Sync [] [range(0, 15), range(32, 1024)] "barrier of this many threads of the block" {
+            BarSyncCount "bar.sync", BarArriveCount "bar.arrive",
+        }
+        "9.7.13.2" V6_0 Sync [] [B32I] "barrier of the lanes of a member mask" { BarWarpSync "bar.warp.sync" }
+        "9.7.13.4" V6_0 Sync [] [] "memory fence" {
+            MembarCta "membar.cta", MembarGl "membar.gl",
+            FenceAcqRelCta "fence.acq_rel.cta", FenceAcqRelGpu "fence.acq_rel.gpu", FenceScGpu "fence.sc.gpu",
+        }
+        "9.7.13.4" V8_0_SM90 Sync [] [] "orders generic accesses with those of the asynchronous proxy" {
+            FenceProxyAsync "fence.proxy.async",
+        }
+        "9.7.13.15" V7_0_SM80 Sync [] [shared(8), B32I] "readies an mbarrier for this many arrivals" {
+            MbarrierInit "mbarrier.init.shared.b64",
+        }
+        "9.7.13.15" V7_0_SM80 Sync [] [shared(8)] "gives an mbarrier's memory back" {
+            MbarrierInval "mbarrier.inval.shared.b64",
+        }
+        "9.7.13.15" V7_0_SM80 Sync [B64] [shared(8)] "arrives at an mbarrier" {
+            MbarrierArrive "mbarrier.arrive.shared.b64",
+        }
+        "9.7.13.15" V8_0_SM90 Sync [B64] [shared(8), B32I] "arrives at an mbarrier and expects this many bytes" {
+            MbarrierArriveExpectTx "mbarrier.arrive.expect_tx.shared.b64",
+        }
+        "9.7.13.15" V7_1_SM80 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete" {
+            MbarrierTestWaitParity "mbarrier.test_wait.parity.shared.b64",
+        }
+        "9.7.13.15" V7_8_SM90 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete; may sleep" {
+            MbarrierTryWaitParity "mbarrier.try_wait.parity.shared.b64",
+        }
+        "9.7.19.2" V6_3 Sync [] [B32I] "sleep of about this many nanoseconds" { NanosleepU32 "nanosleep.u32" }
+
+        "9.7.12.3" V6_0 Control [] [LABEL] "branch; `.uni` promises that all lanes go the same way" {
+            Bra "bra", BraUni "bra.uni",
+        }
+        "9.7.12.6-7" V6_0 Control [] [] "end of the thread" { Ret "ret", Exit "exit" }
+        "9.7.19.4" V6_0 Control [] [] "abort of the kernel" { Trap "trap" }
+
+        "9.7.14.5.1" V6_4 Pure [vec(4, B32)] [vec(2, B32), vec(2, B32), vec(4, B32)] "four 8x8x4 products, f16 in and out" {
+            MmaM8n8k4RowRowF16 "mma.sync.aligned.m8n8k4.row.row.f16.f16.f16.f16",
+            MmaM8n8k4RowColF16 "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16",
+            MmaM8n8k4ColRowF16 "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16",
+            MmaM8n8k4ColColF16 "mma.sync.aligned.m8n8k4.col.col.f16.f16.f16.f16",
+        }
+        "9.7.14.5.1" V6_4 Pure [vec(8, F32)] [vec(2, B32), vec(2, B32), vec(8, F32)] "four 8x8x4 products, f16 in and f32 out" {
+            MmaM8n8k4RowRowF32 "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32",
+            MmaM8n8k4RowColF32 "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32",
+            MmaM8n8k4ColRowF32 "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32",
+            MmaM8n8k4ColColF32 "mma.sync.aligned.m8n8k4.col.col.f32.f16.f16.f32",
+        }
+        "9.7.14.5.1" V6_4 Pure [vec(8, F32)] [vec(2, B32), vec(2, B32), vec(4, B32)] "four 8x8x4 products, f16 in, f16 addend, f32 out" {
+            MmaM8n8k4RowRowF32F16 "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f16",
+            MmaM8n8k4RowColF32F16 "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f16",
+            MmaM8n8k4ColRowF32F16 "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f16",
+            MmaM8n8k4ColColF32F16 "mma.sync.aligned.m8n8k4.col.col.f32.f16.f16.f16",
+        }
+        "9.7.14.5" V6_5_SM75 Pure [vec(2, B32)] [vec(2, B32), vec(1, B32), vec(2, B32)] "16x8x8 product, f16 in and out" {
+            MmaM16n8k8F16 "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
+        }
+        "9.7.14.5" V6_5_SM75 Pure [vec(4, F32)] [vec(2, B32), vec(1, B32), vec(4, F32)] "16x8x8 product, f16 in and f32 out" {
+            MmaM16n8k8F32 "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+        }
+        "9.7.14.5" V7_0_SM80 Pure [vec(2, B32)] [vec(4, B32), vec(2, B32), vec(2, B32)] "16x8x16 product, f16 in and out" {
+            MmaM16n8k16F16 "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+        }
+        "9.7.14.5" V7_0_SM80 Pure [vec(4, F32)] [vec(4, B32), vec(2, B32), vec(4, F32)] "16x8x16 product, 16-bit floats in and f32 out" {
+            MmaM16n8k16F32 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            MmaM16n8k16Bf16F32 "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+        }
+        "9.7.14.5" V7_0_SM80 Pure [vec(4, F32)] [vec(4, B32), vec(2, B32), vec(4, F32)] "16x8x8 product, tf32 in and f32 out" {
+            MmaM16n8k8Tf32F32 "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        }
+        "9.7.14.5" V7_0_SM80 Pure [vec(4, B32)] [vec(4, B32), vec(2, B32), vec(4, B32)] "16x8x32 product, s8 in and s32 out" {
+            MmaM16n8k32S8S32 "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+        }
+        "9.7.14.5" V6_5_SM75 Pure [vec(2, B32)] [vec(1, B32), vec(1, B32), vec(2, B32)] "8x8x16 product, s8 in and s32 out" {
+            MmaM8n8k16S8S32 "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
+        }
+        "9.7.14.5.15" V6_5_SM75 Read [vec(1, B32)] [shared(16)] "one 8x8 matrix of 16-bit elements; each lane's address is a row" {
+            LdmatrixX1 "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+            LdmatrixX1Trans "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+        }
+        "9.7.14.5.15" V6_5_SM75 Read [vec(2, B32)] [shared(16)] "two 8x8 matrices of 16-bit elements; each lane's address is a row" {
+            LdmatrixX2 "ldmatrix.sync.aligned.m8n8.x2.shared.b16",
+            LdmatrixX2Trans "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+        }
+        "9.7.14.5.15" V6_5_SM75 Read [vec(4, B32)] [shared(16)] "four 8x8 matrices of 16-bit elements; each lane's address is a row" {
+            LdmatrixX4 "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+            LdmatrixX4Trans "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+        }
+        "9.7.15.7" V8_0_SM90A Sync [] [] "orders accumulator registers before a wgmma, or closes a group of wgmma" {
+            WgmmaFence "wgmma.fence.sync.aligned", WgmmaCommitGroup "wgmma.commit_group.sync.aligned",
+        }
+        "9.7.15.7" V8_0_SM90A Sync [] [range(0, 7)] "waits until at most this many wgmma groups are pending" {
+            WgmmaWaitGroup "wgmma.wait_group.sync.aligned",
+        }
+        "9.7.15.5" V8_0_SM90A Read [vec(4, F32)] [B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1), range(0, 1)]
+            "64x8x16 product of a warpgroup: descriptors, whether to add the old value, signs, transposes" {
+            WgmmaM64n8k16F32 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16",
+        }
+    ] $($rest)* } };
+}

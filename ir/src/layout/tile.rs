@@ -1,0 +1,273 @@
+//! The two layouts that the types of the IR carry: register tiles and shared-memory tiles.
+//!
+//! Both number the elements of a tile in column-major order (dimension 0 fastest), so a tile of
+//! extents `2^d0 x 2^d1` has its dimension-0 coordinate in the low `d0` bits of the linear index.
+//! [`RegLayout`] goes from hardware position to element, [`SmemLayout`] from element to address;
+//! composing the two gives the address each thread touches, and every proof starts from that.
+
+use super::convert::{cute_to_f2, f2_to_cute, swizzled_to_f2};
+use super::cute::{CuteLayout, LayoutError};
+use super::f2::{F2Map, MAX_BITS, mask};
+use super::swizzle::Swizzle;
+
+/// Where the elements of a register tile live.
+///
+/// Value bits (register index within a thread) and thread bits (lane bits 0 to 4, then warp bits)
+/// each contribute to the column-major linear index of an element. A zero thread column is a broadcast:
+/// threads that differ in that bit hold the same element.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+pub struct RegLayout {
+    value: F2Map,
+    thread: F2Map,
+}
+
+impl RegLayout {
+    /// The layout with these columns; `None` if one does not fit `out_bits`, or more than 63 bits.
+    pub fn new(value: Vec<u64>, thread: Vec<u64>, out_bits: u32) -> Option<RegLayout> {
+        if value.len() + thread.len() > MAX_BITS as usize {
+            return None;
+        }
+        Some(RegLayout {
+            value: F2Map::new(value, out_bits)?,
+            thread: F2Map::new(thread, out_bits)?,
+        })
+    }
+
+    /// Value bits to linear-index bits.
+    pub fn value(&self) -> &F2Map {
+        &self.value
+    }
+
+    /// Thread bits to linear-index bits.
+    pub fn thread(&self) -> &F2Map {
+        &self.thread
+    }
+
+    /// log2 of the elements a thread holds.
+    pub fn value_bits(&self) -> u32 {
+        self.value.in_bits()
+    }
+
+    /// log2 of the number of threads.
+    pub fn thread_bits(&self) -> u32 {
+        self.thread.in_bits()
+    }
+
+    /// log2 of the number of elements of the tile.
+    pub fn out_bits(&self) -> u32 {
+        self.value.out_bits()
+    }
+
+    /// Contribution of value bit `i`; zero past the last.
+    pub fn value_col(&self, i: u32) -> u64 {
+        self.value.col(i)
+    }
+
+    /// Contribution of thread bit `i`; zero past the last.
+    pub fn thread_col(&self, i: u32) -> u64 {
+        self.thread.col(i)
+    }
+
+    /// Linear index of the element in register `value` of `thread`.
+    pub fn at(&self, thread: u64, value: u64) -> u64 {
+        self.thread.apply(thread) ^ self.value.apply(value)
+    }
+
+    /// [`RegLayout::at`] split into one coordinate per dimension of `2^dim_bits[i]`.
+    pub fn coords(&self, thread: u64, value: u64, dim_bits: &[u32]) -> Vec<u64> {
+        split_coords(self.at(thread, value), dim_bits)
+    }
+
+    /// The map of all inputs, thread bits low and value bits above them.
+    pub fn map(&self) -> F2Map {
+        self.thread
+            .concat_inputs(&self.value)
+            .expect("both halves share out_bits within 63 bits")
+    }
+
+    /// Whether every element of the tile is held by some thread.
+    pub fn covers_tile(&self) -> bool {
+        self.map().is_surjective()
+    }
+
+    /// Whether some element is held more than once.
+    pub fn is_replicated(&self) -> bool {
+        !self.map().is_injective()
+    }
+
+    /// Whether the registers of one thread hold different elements.
+    pub fn is_injective_per_thread(&self) -> bool {
+        self.value.is_injective()
+    }
+
+    /// From a rank-2 CuTe layout `(threads, values):(..)` over the tile's linear index.
+    ///
+    /// The tile has as many bits as the largest index needs.
+    ///
+    /// # Errors
+    /// If the rank is not 2 or the layout is not F2-linear.
+    pub fn from_cute(layout: &CuteLayout) -> Result<RegLayout, LayoutError> {
+        let (Some(thr), Some(_), 2) = (layout.mode(0), layout.mode(1), layout.rank()) else {
+            return Err(LayoutError::new(format!(
+                "a register layout has two modes, (threads, values); {layout} has {}",
+                layout.rank()
+            )));
+        };
+        let map = cute_to_f2(layout)?;
+        let n = thr.size().trailing_zeros();
+        let value = map.select_inputs(n..map.in_bits());
+        Ok(RegLayout {
+            value,
+            thread: map.select_inputs(0..n),
+        })
+    }
+
+    /// The CuTe form `(threads, values):(..)`, if it exists and [`RegLayout::from_cute`] gives back
+    /// exactly this layout.
+    pub fn to_cute(&self) -> Option<CuteLayout> {
+        let map = self.map();
+        let (swizzle, layout) = f2_to_cute(&map, &[self.thread_bits(), self.value_bits()])?;
+        let exact = swizzle.is_none() && Self::from_cute(&layout).as_ref() == Ok(self);
+        exact.then_some(layout)
+    }
+}
+
+/// Where an element of a shared-memory tile lives: coordinate bits (column-major, dimension 0 first)
+/// to element-offset bits.
+///
+/// Invariant: the map has as many output bits as its columns need, and `dim_bits` add up to its
+/// input bits.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+pub struct SmemLayout {
+    map: F2Map,
+    dim_bits: Vec<u32>,
+}
+
+impl SmemLayout {
+    /// The layout with this map; `None` if `dim_bits` is empty or does not add up to its input bits.
+    pub fn new(map: F2Map, dim_bits: Vec<u32>) -> Option<SmemLayout> {
+        let total = dim_bits.iter().try_fold(0u32, |a, &b| a.checked_add(b))?;
+        if total != map.in_bits() || dim_bits.is_empty() {
+            return None;
+        }
+        Some(SmemLayout {
+            map: F2Map::from_cols(map.cols().to_vec())?,
+            dim_bits,
+        })
+    }
+
+    /// Dense storage with the dimensions in the given order, fastest first.
+    ///
+    /// `None` if `order` is not a permutation of the dimensions or there are more than 63 bits.
+    pub fn natural(dim_bits: &[u32], order: &[usize]) -> Option<SmemLayout> {
+        if order.len() != dim_bits.len() {
+            return None;
+        }
+        let mut starts = vec![None; dim_bits.len()];
+        let mut next = 0u32;
+        for &d in order {
+            let slot = starts.get_mut(d)?;
+            if slot.replace(next).is_some() {
+                return None;
+            }
+            next = next.checked_add(dim_bits[d]).filter(|&n| n <= MAX_BITS)?;
+        }
+        let mut cols = Vec::new();
+        for (start, &bits) in starts.iter().zip(dim_bits) {
+            let start = (*start)?;
+            cols.extend((0..bits).map(|i| 1u64 << (start + i)));
+        }
+        SmemLayout::new(F2Map::new(cols, next)?, dim_bits.to_vec())
+    }
+
+    /// Column-major linear-index bits to element-offset bits.
+    pub fn map(&self) -> &F2Map {
+        &self.map
+    }
+
+    /// log2 of each extent.
+    pub fn dim_bits(&self) -> &[u32] {
+        &self.dim_bits
+    }
+
+    /// The extents.
+    pub fn dims(&self) -> Vec<u64> {
+        self.dim_bits.iter().map(|b| 1 << b).collect()
+    }
+
+    /// log2 of the elements of storage.
+    pub fn offset_bits(&self) -> u32 {
+        self.map.out_bits()
+    }
+
+    /// Element offset of the element at `coords`. Coordinates wrap at the extents; missing ones are 0.
+    pub fn offset(&self, coords: &[u64]) -> u64 {
+        let (mut index, mut at) = (0, 0);
+        for (&c, &bits) in coords.iter().zip(&self.dim_bits) {
+            index |= (c & mask(bits)).checked_shl(at).unwrap_or(0);
+            at += bits;
+        }
+        self.map.apply(index)
+    }
+
+    /// Offset columns of dimension `dim`, one per coordinate bit; empty for a dimension there is not.
+    pub fn dim_cols(&self, dim: usize) -> &[u64] {
+        let Some(&bits) = self.dim_bits.get(dim) else {
+            return &[];
+        };
+        let start = self.dim_bits[..dim].iter().sum::<u32>() as usize;
+        &self.map.cols()[start..start + bits as usize]
+    }
+
+    /// Whether elements and the offsets `0..2^n` correspond one to one.
+    pub fn is_bijective(&self) -> bool {
+        self.map.is_bijective()
+    }
+
+    /// From a CuTe layout with one top-level mode per dimension, its offsets optionally swizzled.
+    ///
+    /// # Errors
+    /// If the layout is not F2-linear.
+    pub fn from_cute(
+        swizzle: Option<Swizzle>,
+        layout: &CuteLayout,
+    ) -> Result<SmemLayout, LayoutError> {
+        let map = swizzled_to_f2(swizzle, layout)?;
+        let dim_bits = (0..layout.rank())
+            .filter_map(|i| layout.mode(i))
+            .map(|m| m.size().trailing_zeros())
+            .collect();
+        SmemLayout::new(map, dim_bits).ok_or_else(|| LayoutError::new("layout has no dimensions"))
+    }
+
+    /// The canonical CuTe form, if there is one with at most one swizzle.
+    pub fn to_cute(&self) -> Option<(Option<Swizzle>, CuteLayout)> {
+        f2_to_cute(&self.map, &self.dim_bits)
+    }
+
+    /// The layout with offset bit `slot_bit` replaced by its xor with offset bit `from_bit`: an elementary
+    /// F2 matrix after this layout. `None` if the bits are equal or past 62.
+    pub fn xor_term(&self, slot_bit: u32, from_bit: u32) -> Option<SmemLayout> {
+        if slot_bit == from_bit || slot_bit >= MAX_BITS || from_bit >= MAX_BITS {
+            return None;
+        }
+        let cols = self
+            .map
+            .cols()
+            .iter()
+            .map(|c| c ^ (c >> from_bit & 1) << slot_bit)
+            .collect();
+        SmemLayout::new(F2Map::from_cols(cols)?, self.dim_bits.clone())
+    }
+}
+
+/// A column-major linear index as one coordinate per dimension.
+fn split_coords(index: u64, dim_bits: &[u32]) -> Vec<u64> {
+    let mut rest = index;
+    let mut out = Vec::with_capacity(dim_bits.len());
+    for &bits in dim_bits {
+        out.push(rest & mask(bits));
+        rest = rest.checked_shr(bits).unwrap_or(0);
+    }
+    out
+}

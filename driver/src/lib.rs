@@ -1,1 +1,3 @@
 //! Driver.
+
+pub mod assembler;

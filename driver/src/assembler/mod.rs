@@ -1,0 +1,238 @@
+//! NVIDIA's assembler and disassembler, when this machine has them.
+//!
+//! `tilec` needs neither to write PTX. With them it can produce a cubin, show the machine code (SASS)
+//! beside the source, and check claims that PTX cannot settle: registers, spills, and what the main
+//! loop really executes.
+//!
+//! | file       | what it does                                                            |
+//! |------------|-------------------------------------------------------------------------|
+//! | `find.rs`  | where the tools are, and which version may serve which target           |
+//! | `child.rs` | runs one of them: private directory, clean environment, time limit      |
+//! | `ptxas.rs` | PTX to cubin, with the log as data; PTX line to `.tile` line            |
+//! | `sass.rs`  | cubin to instructions                                                   |
+//! | `loops.rs` | control flow of those instructions: natural loops, the main loop        |
+//! | `lint.rs`  | counts by kind of instruction, and what no kernel of ours may contain   |
+//!
+//! Invariants: a tool is started by absolute path, never through a shell, and is killed when it takes
+//! too long; nothing it prints can make this module panic; no result depends on the environment beyond
+//! which tool was found, and that is part of the result.
+
+mod child;
+pub mod find;
+pub mod lint;
+pub mod loops;
+pub mod ptxas;
+pub mod sass;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+pub use find::{Found, NotFound, Tool, ToolVersion, find};
+pub use lint::{Counts, SassStats, Widths};
+pub use loops::{Loop, innermost_loops, main_loop};
+pub use ptxas::{
+    Assembled, EntryStats, Options, PtxasMessage, Severity, TileLocation, assemble, tile_location,
+};
+pub use sass::{Disassembly, SassFunction, SassInst, disassemble};
+
+/// A real architecture as `ptxas -arch` takes it: `sm_70`, `sm_90a`, `sm_100f`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arch {
+    /// Compute capability times ten: 70 for `sm_70`.
+    pub number: u32,
+    /// `a` (this architecture only) or `f` (its family), if any.
+    pub suffix: Option<char>,
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.number)?;
+        self.suffix.map_or(Ok(()), |c| write!(f, "{c}"))
+    }
+}
+
+impl FromStr for Arch {
+    type Err = AssemblerError;
+
+    /// Accepts `sm_` with two or three digits and an optional `a` or `f`, and nothing else, so that the
+    /// text can safely become a command-line argument.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || AssemblerError::BadArch(text.to_owned());
+        let rest = text.strip_prefix("sm_").ok_or_else(bad)?;
+        let suffix = rest.chars().last().filter(|c| matches!(c, 'a' | 'f'));
+        let digits = rest.strip_suffix(['a', 'f']).unwrap_or(rest);
+        if !(2..=3).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(bad());
+        }
+        let number = digits.parse().map_err(|_| bad())?;
+        Ok(Arch { number, suffix })
+    }
+}
+
+/// Why assembling or disassembling did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum AssemblerError {
+    /// The target is not a real architecture name.
+    #[error("`{0}` is not an architecture such as `sm_70` or `sm_90a`")]
+    BadArch(String),
+    /// No usable tool on this machine; says where it was looked for.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// The operating system refused something.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was being done, as a verb phrase.
+        what: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The tool ran too long and was killed.
+    #[error("{tool} did not finish within {} s and was stopped", limit.as_secs())]
+    TimedOut {
+        /// Which tool.
+        tool: Tool,
+        /// The limit it was given.
+        limit: Duration,
+    },
+    /// `ptxas` found errors in the PTX: a bug of whoever wrote the PTX.
+    #[error("ptxas {version} refuses the PTX: {}", first_error(messages))]
+    Refused {
+        /// Everything it said, in order; at least one error.
+        messages: Vec<PtxasMessage>,
+        /// The version that said it.
+        version: ToolVersion,
+    },
+    /// The tool failed in a way that is not about the input as far as one can tell.
+    #[error("{tool} failed ({status}): {output}")]
+    Failed {
+        /// Which tool.
+        tool: Tool,
+        /// Its exit status, in words.
+        status: String,
+        /// The beginning of what it printed.
+        output: String,
+    },
+}
+
+fn first_error(messages: &[PtxasMessage]) -> &str {
+    let error = messages.iter().find(|m| m.severity == Severity::Error);
+    error.map_or("no reason given", |m| m.text.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arch_names_round_trip() {
+        for text in ["sm_70", "sm_75", "sm_90a", "sm_100", "sm_120f"] {
+            assert_eq!(text.parse::<Arch>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn arch_refuses_what_must_not_reach_a_command_line() {
+        for text in [
+            "",
+            "sm_",
+            "70",
+            "sm_7",
+            "sm_7000",
+            "sm_+7",
+            "sm_a",
+            "sm_90aa",
+            "sm_90 -v",
+            "compute_70",
+        ] {
+            assert!(text.parse::<Arch>().is_err(), "{text}");
+        }
+    }
+
+    const TINY: &str = include_str!("testdata/tiny.ptx");
+
+    /// Assembles and disassembles with the tools of this machine; without them says so, past the test
+    /// harness's capture, in the form that `scripts/test.sh` collects, and returns `None`.
+    fn both(ptx: &str, arch: &str) -> Option<(Assembled, Disassembly)> {
+        let arch: Arch = arch.parse().unwrap();
+        let result = assemble(ptx, arch, Options { line_info: true })
+            .and_then(|a| disassemble(&a.cubin, arch).map(|d| (a, d)));
+        match result {
+            Ok(both) => Some(both),
+            Err(AssemblerError::NotFound(error)) => {
+                skip(&error);
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn skip(error: &NotFound) {
+        use std::io::Write;
+        let line = format!(
+            "\nskipped: assembler test: no {} for {}\n",
+            error.tool, error.arch
+        );
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_goes_through_both_tools_for_every_generation() {
+        for arch in ["sm_70", "sm_75", "sm_80", "sm_90a"] {
+            let ptx = TINY
+                .replace("sm_70", arch)
+                .replace(".version 6.4", ".version 8.0");
+            let Some((assembled, disassembly)) = both(&ptx, arch) else {
+                continue;
+            };
+            let stats = SassStats::all(&assembled.entries, &disassembly.functions);
+            assert_eq!(stats.len(), 1, "{arch}");
+            assert_eq!(
+                (stats[0].entry.as_str(), stats[0].static_smem_bytes),
+                ("scale", 512)
+            );
+            assert!(stats[0].registers > 4);
+            assert_eq!(stats[0].problems(), [""; 0]);
+            let counts = stats[0].main_loop.expect("the kernel has a loop");
+            assert_eq!(
+                (counts.ldg.b128, counts.sts.b128, counts.bar),
+                (1, 1, 1),
+                "{arch}"
+            );
+            let f = &disassembly.functions[0];
+            let store = f.insts.iter().find(|i| i.base() == "STS").unwrap();
+            assert_eq!(f.location(store), Some(("tiny.tile", 5)));
+        }
+    }
+
+    #[test]
+    fn an_error_leads_back_to_the_tile_line() {
+        let ptx = TINY.replace("fma.rn.f32", "fma.rn.f99");
+        let arch = "sm_70".parse().unwrap();
+        match assemble(&ptx, arch, Options::default()) {
+            Err(AssemblerError::Refused { messages, .. }) => {
+                let line = messages[0].line.expect("the error has a line");
+                let at = tile_location(&ptx, line).expect("the line has a location");
+                assert_eq!((at.file.as_str(), at.line, at.column), ("tiny.tile", 6, 9));
+            }
+            Err(AssemblerError::NotFound(error)) => skip(&error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn nonsense_is_an_error_of_the_tool_and_not_of_ours() {
+        let arch: Arch = "sm_70".parse().unwrap();
+        for cubin in [&b""[..], b"\x7fELF", &[0; 4096]] {
+            match disassemble(cubin, arch) {
+                Err(AssemblerError::Failed { tool, .. }) => assert_eq!(tool, Tool::Nvdisasm),
+                Err(AssemblerError::NotFound(error)) => skip(&error),
+                other => panic!("{other:?}"),
+            }
+        }
+        match assemble("", arch, Options::default()) {
+            Err(AssemblerError::NotFound(error)) => skip(&error),
+            result => assert!(result.is_err()),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! PTX to cubin with `ptxas`, its log as data.
+//!
+//! The log is line oriented. `ptxas FILE, line N; error : text` and `ptxas warning : text` become
+//! messages; the `-v` statistics ("Used 30 registers, ...") become [`EntryStats`]. Lines of no known
+//! form are ignored: the log is for people and changes between releases.
+
+use std::time::Duration;
+
+use super::child::{self, PrivateDir};
+use super::find::{Found, Tool, ToolVersion, find};
+use super::{Arch, AssemblerError};
+
+/// ptxas needs 9 s for 100,000 straight-line instructions; ours are far below.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How to assemble.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Keep the `.loc` lines, so that the disassembly can name source lines.
+    pub line_info: bool,
+}
+
+/// How bad a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something worth knowing, such as a serialised `wgmma`.
+    Info,
+    /// A warning.
+    Warning,
+    /// An error, fatal or not.
+    Error,
+}
+
+/// Something `ptxas` said about the PTX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxasMessage {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Line of the PTX, from 1, where one was given; [`tile_location`] maps it to the source.
+    pub line: Option<u32>,
+    /// The message without prefix.
+    pub text: String,
+}
+
+/// What an entry needs, as `ptxas -v` reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryStats {
+    /// Name of the entry.
+    pub name: String,
+    /// 32-bit registers per thread.
+    pub registers: u32,
+    /// Bytes of register values stored to local memory, per thread, static.
+    pub spill_store_bytes: u64,
+    /// Bytes loaded back.
+    pub spill_load_bytes: u64,
+    /// Bytes of local memory for the stack frame, per thread.
+    pub stack_bytes: u64,
+    /// Bytes of static shared memory; dynamic shared memory is unknown to ptxas.
+    pub smem_bytes: u64,
+    /// Named barriers.
+    pub barriers: u32,
+}
+
+/// The result of assembling.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The ELF image.
+    pub cubin: Vec<u8>,
+    /// One per entry, in the order of the log.
+    pub entries: Vec<EntryStats>,
+    /// Warnings and informative messages, in order. Statistics are not repeated here.
+    pub messages: Vec<PtxasMessage>,
+    /// The version that assembled.
+    pub version: ToolVersion,
+}
+
+/// Assembles `ptx` for `arch` with whatever [`find`] finds.
+///
+/// # Errors
+/// `NotFound` without a usable ptxas, `Refused` when it finds errors in the PTX, `TimedOut` after 60 s,
+/// `Failed` and `Io` when the tool or the system fails.
+pub fn assemble(ptx: &str, arch: Arch, options: Options) -> Result<Assembled, AssemblerError> {
+    assemble_with(&find(Tool::Ptxas, arch)?, ptx, arch, options)
+}
+
+/// [`assemble`] with a given ptxas.
+///
+/// # Errors
+/// As [`assemble`], but for `NotFound`.
+pub fn assemble_with(
+    ptxas: &Found,
+    ptx: &str,
+    arch: Arch,
+    options: Options,
+) -> Result<Assembled, AssemblerError> {
+    let dir = PrivateDir::new()?;
+    dir.write("in.ptx", ptx.as_bytes())?;
+    let arch_flag = format!("-arch={arch}");
+    let mut args = vec![arch_flag.as_str(), "-v", "-warn-spills", "-warn-lmem-usage"];
+    if options.line_info {
+        args.push("-lineinfo");
+    }
+    args.extend(["in.ptx", "-o", "out.cubin"]);
+    let done = child::run(Tool::Ptxas, &ptxas.path, &args, &dir, LIMIT)?;
+    let (entries, messages) = parse_log(&done.log);
+    if done.status.success() {
+        return Ok(Assembled {
+            cubin: dir.read("out.cubin")?,
+            entries,
+            messages,
+            version: ptxas.version,
+        });
+    }
+    if messages.iter().any(|m| m.severity == Severity::Error) {
+        return Err(AssemblerError::Refused {
+            messages,
+            version: ptxas.version,
+        });
+    }
+    Err(AssemblerError::Failed {
+        tool: Tool::Ptxas,
+        status: done.status.to_string(),
+        output: child::excerpt(&done.log),
+    })
+}
+
+/// Splits the log into statistics and messages.
+#[must_use]
+pub fn parse_log(log: &str) -> (Vec<EntryStats>, Vec<PtxasMessage>) {
+    let mut entries: Vec<EntryStats> = Vec::new();
+    let mut messages = Vec::new();
+    // Whether the next line of frame sizes is about the last entry and not about a function it calls.
+    let mut properties_of_entry = false;
+    for line in log.lines() {
+        let Some(message) = parse_message(line) else {
+            if let Some(entry) = entries.last_mut().filter(|_| properties_of_entry) {
+                for (count, what) in quantities(line.trim()) {
+                    match what {
+                        "bytes stack frame" => entry.stack_bytes = count,
+                        "bytes spill stores" => entry.spill_store_bytes = count,
+                        "bytes spill loads" => entry.spill_load_bytes = count,
+                        _ => {}
+                    }
+                }
+            }
+            continue;
+        };
+        let text = message.text.as_str();
+        if let Some(rest) = text.strip_prefix("Compiling entry function '") {
+            let name = rest.split('\'').next().unwrap_or(rest).to_owned();
+            entries.push(EntryStats {
+                name,
+                ..EntryStats::default()
+            });
+            properties_of_entry = false;
+        } else if let Some(name) = text.strip_prefix("Function properties for ") {
+            properties_of_entry = entries
+                .last()
+                .is_some_and(|entry| entry.name == name.trim());
+        } else if let Some(rest) = text.strip_prefix("Used ") {
+            let Some(entry) = entries.last_mut() else {
+                continue;
+            };
+            for (count, what) in quantities(rest) {
+                let small = u32::try_from(count).unwrap_or(u32::MAX);
+                match what {
+                    "registers" => entry.registers = small,
+                    "barriers" => entry.barriers = small,
+                    "bytes smem" => entry.smem_bytes = count,
+                    _ => {}
+                }
+            }
+        } else if !(text.ends_with(" bytes gmem") || text.starts_with("Compile time = ")) {
+            messages.push(message);
+        }
+    }
+    (entries, messages)
+}
+
+/// `ptxas info    : text`, or `ptxas FILE, line N; error   : text`.
+fn parse_message(line: &str) -> Option<PtxasMessage> {
+    let rest = line.strip_prefix("ptxas ")?;
+    let (place, kind, text) = match rest.split_once("; ") {
+        Some((place, tail)) if place.contains(", line ") => {
+            let (kind, text) = tail.split_once(':')?;
+            (Some(place), kind, text)
+        }
+        _ => {
+            let (kind, text) = rest.split_once(':')?;
+            (None, kind, text)
+        }
+    };
+    let severity = match kind.trim() {
+        "info" => Severity::Info,
+        "warning" => Severity::Warning,
+        "error" | "fatal" => Severity::Error,
+        _ => return None,
+    };
+    let line = place
+        .and_then(|p| p.rsplit_once(", line "))
+        .and_then(|(_, n)| n.trim().parse().ok());
+    Some(PtxasMessage {
+        severity,
+        line,
+        text: text.trim().to_owned(),
+    })
+}
+
+/// `30 registers, used 1 barriers, 512 bytes smem` as pairs of a count and its unit.
+fn quantities(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    text.split(", ").filter_map(|part| {
+        let part = part.strip_prefix("used ").unwrap_or(part);
+        let (count, what) = part.split_once(' ')?;
+        Some((count.parse().ok()?, what))
+    })
+}
+
+/// A place in a `.tile` file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileLocation {
+    /// File name as the PTX's `.file` directive has it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 when unknown.
+    pub column: u32,
+}
+
+/// Where line `ptx_line` (from 1) of `ptx` comes from: the last `.loc` on or before it in the same
+/// function. `None` before the first `.loc`, and for a `.loc` of line 0 or of an unknown file.
+#[must_use]
+pub fn tile_location(ptx: &str, ptx_line: u32) -> Option<TileLocation> {
+    let mut loc = None;
+    let upto = usize::try_from(ptx_line).ok()?;
+    for line in ptx.lines().take(upto) {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some(".loc") => loc = Some(words),
+            // Directives before the name of a function end the reach of the last `.loc`.
+            Some(".visible" | ".extern" | ".weak" | ".entry" | ".func") => loc = None,
+            _ => {}
+        }
+    }
+    let mut numbers = loc?.map(|word| word.trim_end_matches([',', ';']).parse::<u32>().ok());
+    let mut next = || numbers.next().flatten();
+    let (file, line, column) = (next()?, next()?, next().unwrap_or(0));
+    if line == 0 {
+        return None;
+    }
+    Some(TileLocation {
+        file: file_name(ptx, file)?.to_owned(),
+        line,
+        column,
+    })
+}
+
+/// The name in `.file INDEX "NAME"`.
+fn file_name(ptx: &str, index: u32) -> Option<&str> {
+    ptx.lines().find_map(|line| {
+        let rest = line.trim_start().strip_prefix(".file")?.trim_start();
+        let (number, rest) = rest.split_once('"')?;
+        if number.trim().parse() != Ok(index) {
+            return None;
+        }
+        rest.split_once('"').map(|(name, _)| name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_every_entry() {
+        let (entries, messages) = parse_log(include_str!("testdata/two_entries.log"));
+        let spilled = EntryStats {
+            name: "spilled".to_owned(),
+            registers: 24,
+            spill_store_bytes: 280,
+            spill_load_bytes: 276,
+            stack_bytes: 288,
+            smem_bytes: 0,
+            barriers: 2,
+        };
+        let clean = EntryStats {
+            name: "scale".to_owned(),
+            registers: 30,
+            smem_bytes: 512,
+            barriers: 1,
+            ..EntryStats::default()
+        };
+        assert_eq!(entries, [spilled, clean]);
+        let warnings: Vec<_> = messages.iter().map(|m| (m.severity, m.line)).collect();
+        assert_eq!(
+            warnings,
+            [(Severity::Warning, None), (Severity::Warning, None)]
+        );
+        assert!(messages[1].text.starts_with("Registers are spilled"));
+    }
+
+    #[test]
+    fn frames_of_called_functions_are_not_the_entrys() {
+        let log = "ptxas info    : Compiling entry function 'k' for 'sm_70'\n\
+                   ptxas info    : Function properties for k\n    \
+                   8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+                   ptxas info    : Used 9 registers, used 0 barriers\n\
+                   ptxas info    : Function properties for callee\n    \
+                   4096 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n";
+        let (entries, _) = parse_log(log);
+        assert_eq!(
+            (entries[0].stack_bytes, entries[0].spill_store_bytes),
+            (8, 0)
+        );
+    }
+
+    #[test]
+    fn errors_carry_their_ptx_line() {
+        let log = "ptxas in.ptx, line 7; error   : Not a name of any known instruction: 'foo'\n\
+                   ptxas odd, line 9; name.ptx, line 8; warning : x; y : z\n\
+                   ptxas fatal   : Ptx assembly aborted due to errors\n";
+        let (_, messages) = parse_log(log);
+        assert_eq!(messages[0].line, Some(7));
+        assert_eq!(
+            messages[0].text,
+            "Not a name of any known instruction: 'foo'"
+        );
+        assert_eq!(
+            messages.last().map(|m| (m.severity, m.line)),
+            Some((Severity::Error, None))
+        );
+    }
+
+    #[test]
+    fn any_log_is_accepted() {
+        for log in [
+            "",
+            "ptxas ",
+            "ptxas info",
+            "ptxas : ",
+            "ptxas x, line 99999999999; error : t",
+            "ptxas info : Used 5",
+            "ptxas info : Used 99999999999999999999 registers",
+            "\u{0}ptxas \u{ffff}:",
+        ] {
+            assert!(parse_log(log).1.len() <= 2);
+        }
+    }
+
+    const PTX: &str = ".version 6.4\n.file 1 \"a.tile\"\n.file 2 \"b.tile\", 1, 2\n.visible .entry one()\n{\n\tmov.u32 %r0, 1;\n\t.loc 2 10 3\n\tmov.u32 %r1, 1;\n\t.loc 1 11 5, function_name L, inlined_at 1 2 3\n\tret;\n}\n.visible .entry two()\n{\n\tret;\n\t.loc 3 1 1\n\tret;\n\t.loc 1 0 0\n\tret;\n}\n";
+
+    #[test]
+    fn the_last_loc_of_the_same_function_decides() {
+        let at = |line| tile_location(PTX, line).map(|l| (l.file, l.line, l.column));
+        let b = Some(("b.tile".to_owned(), 10, 3));
+        let a = Some(("a.tile".to_owned(), 11, 5));
+        assert_eq!([at(0), at(6), at(7), at(8)], [None, None, b.clone(), b]);
+        assert_eq!([at(10), at(11)], [a.clone(), a]);
+        assert_eq!(
+            [at(12), at(14)],
+            [None, None],
+            "a new function starts without a location"
+        );
+        assert_eq!([at(16), at(18)], [None, None], "unknown file, line 0");
+        assert_eq!(at(u32::MAX), None);
+    }
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Run every test of the project, fetching the pinned assembler first.
+#
+#   scripts/test.sh [arguments for `cargo test`, before or after a `--`]
+#
+# A test that cannot run here prints a line `skipped: WHAT: WHY` and passes; all such lines are
+# repeated at the end. TILEC_REQUIRE_TOOLS=1 makes a missing assembler a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/fetch_tools.sh
+
+log=$(mktemp)
+trap 'rm -f -- "$log"' EXIT
+# `pipefail` keeps the status of cargo.
+status=0
+cargo test --workspace "$@" 2>&1 | tee "$log" || status=$?
+
+skipped=$(grep -a -o 'skipped: .*' "$log" | sort | uniq -c || true)
+if [ -n "$skipped" ]; then
+    echo
+    echo "****************************************************************************"
+    echo "NOT EVERYTHING WAS TESTED. Skipped, with the number of times:"
+    echo "$skipped"
+    echo "****************************************************************************"
+fi
+if [ "$status" -eq 0 ]; then echo "tests passed"; else echo "tests FAILED" >&2; fi
+exit "$status"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run every test of the project, fetching the pinned assembler first.
 #
-#   scripts/test.sh [arguments for `cargo test`, before or after a `--`]
+#   scripts/test.sh [further arguments of `cargo test`]
 #
 # A test that cannot run here prints a line `skipped: WHAT: WHY` and passes; all such lines are
 # repeated at the end. TILEC_REQUIRE_TOOLS=1 makes a missing assembler a failure.
@@ -14,7 +14,7 @@ log=$(mktemp)
 trap 'rm -f -- "$log"' EXIT
 # `pipefail` keeps the status of cargo.
 status=0
-cargo test --workspace "$@" 2>&1 | tee "$log" || status=$?
+cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 
 skipped=$(grep -a -o 'skipped: .*' "$log" | sort | uniq -c || true)
 if [ -n "$skipped" ]; then

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use tilec::assembler::{
-    Arch, Counts, Options, SassStats, Tool, Widths, assemble, disassemble, find,
+    Arch, AssemblerError, Counts, Options, SassStats, Tool, Widths, assemble, disassemble, find, tile_location,
 };
 
 fn main() -> ExitCode {
@@ -30,14 +30,10 @@ fn run() -> Result<bool, Box<dyn Error>> {
         Some(arch) => arch.parse()?,
         None => target(&ptx).ok_or("no `.target` in the file")?.parse()?,
     };
-    let assembled = assemble(&ptx, arch, Options { line_info: true })
-        .inspect_err(|error| print_messages(&ptx, error))?;
+    let assembled =
+        assemble(&ptx, arch, Options { line_info: true }).inspect_err(|error| print_messages(&ptx, error))?;
     let disassembly = disassemble(&assembled.cubin, arch)?;
-    println!(
-        "{file}: {arch}, ptxas {}, nvdisasm {}",
-        assembled.version,
-        find(Tool::Nvdisasm, arch)?.version
-    );
+    println!("{file}: {arch}, ptxas {}, nvdisasm {}", assembled.version, find(Tool::Nvdisasm, arch)?.version);
     for message in &assembled.messages {
         println!("ptxas: {}", message.text);
     }
@@ -74,22 +70,16 @@ fn print_messages(ptx: &str, error: &AssemblerError) {
         return;
     };
     for message in messages {
-        let line = message
-            .line
-            .map_or(String::new(), |n| format!("line {n}: "));
+        let line = message.line.map_or(String::new(), |n| format!("line {n}: "));
         let from = message.line.and_then(|n| tile_location(ptx, n));
-        let from = from.map_or(String::new(), |at| {
-            format!(" (from {}:{})", at.file, at.line)
-        });
+        let from = from.map_or(String::new(), |at| format!(" (from {}:{})", at.file, at.line));
         println!("ptxas: {line}{}{from}", message.text);
     }
 }
 
 /// The architecture in `.target sm_70, ...`.
 fn target(ptx: &str) -> Option<&str> {
-    let rest = ptx
-        .lines()
-        .find_map(|line| line.trim().strip_prefix(".target"))?;
+    let rest = ptx.lines().find_map(|line| line.trim().strip_prefix(".target"))?;
     rest.split(',').next().map(str::trim)
 }
 
@@ -101,14 +91,7 @@ fn rows(c: &Counts) -> Vec<(String, u32)> {
         ("fma".to_owned(), c.fma),
     ];
     let mut widths = |name: &str, w: &Widths| {
-        for (bits, count) in [
-            (256, w.b256),
-            (128, w.b128),
-            (64, w.b64),
-            (32, w.b32),
-            (16, w.b16),
-            (8, w.b8),
-        ] {
+        for (bits, count) in [(256, w.b256), (128, w.b128), (64, w.b64), (32, w.b32), (16, w.b16), (8, w.b8)] {
             rows.push((format!("{name}.{bits}"), count));
         }
     };

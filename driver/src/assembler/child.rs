@@ -36,9 +36,7 @@ impl PrivateDir {
         let base = std::env::temp_dir();
         let mut last = None;
         for _ in 0..16 {
-            let clock = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |d| d.subsec_nanos());
+            let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
             let serial = COUNTER.fetch_add(1, Ordering::Relaxed);
             let path = base.join(format!("tilec-{}-{serial}-{clock:08x}", process::id()));
             let mut builder = DirBuilder::new();
@@ -49,18 +47,12 @@ impl PrivateDir {
                 Ok(()) => return Ok(PrivateDir { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),
                 Err(source) => {
-                    return Err(AssemblerError::Io {
-                        what: format!("create `{}`", path.display()),
-                        source,
-                    });
+                    return Err(AssemblerError::Io { what: format!("create `{}`", path.display()), source });
                 }
             }
         }
         let source = last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into());
-        Err(AssemblerError::Io {
-            what: format!("create a directory in `{}`", base.display()),
-            source,
-        })
+        Err(AssemblerError::Io { what: format!("create a directory in `{}`", base.display()), source })
     }
 
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), AssemblerError> {
@@ -83,10 +75,7 @@ impl PrivateDir {
     }
 
     fn error(&self, verb: &str, name: &str, source: io::Error) -> AssemblerError {
-        AssemblerError::Io {
-            what: format!("{verb} `{}`", self.path.join(name).display()),
-            source,
-        }
+        AssemblerError::Io { what: format!("{verb} `{}`", self.path.join(name).display()), source }
     }
 }
 
@@ -108,10 +97,7 @@ pub(super) fn run(
     dir: &PrivateDir,
     limit: Duration,
 ) -> Result<Finished, AssemblerError> {
-    let start = |source| AssemblerError::Io {
-        what: format!("run `{}`", program.display()),
-        source,
-    };
+    let start = |source| AssemblerError::Io { what: format!("run `{}`", program.display()), source };
     if !program.is_absolute() {
         return Err(start(io::Error::other("its path is not absolute")));
     }
@@ -138,10 +124,7 @@ pub(super) fn run(
     };
     let mut log = dir.read("stdout")?;
     log.extend(dir.read("stderr")?);
-    Ok(Finished {
-        status,
-        log: String::from_utf8_lossy(&log).into_owned(),
-    })
+    Ok(Finished { status, log: String::from_utf8_lossy(&log).into_owned() })
 }
 
 /// Waits at most `limit`; `None` when the child still runs then.
@@ -191,10 +174,7 @@ mod tests {
     fn the_directory_is_private_and_goes_away() {
         let dir = PrivateDir::new().unwrap();
         let path = dir.path.clone();
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         drop(dir);
         assert!(!path.exists());
     }
@@ -202,29 +182,13 @@ mod tests {
     #[test]
     fn the_environment_is_empty_but_for_the_temporary_directory() {
         let dir = PrivateDir::new().unwrap();
-        let done = run(
-            Tool::Ptxas,
-            Path::new("/usr/bin/env"),
-            &[],
-            &dir,
-            Duration::from_secs(10),
-        )
-        .unwrap();
+        let done = run(Tool::Ptxas, Path::new("/usr/bin/env"), &[], &dir, Duration::from_secs(10)).unwrap();
         assert_eq!(done.log.trim(), format!("TMPDIR={}", dir.path.display()));
     }
 
     #[test]
     fn a_relative_program_is_refused() {
         let dir = PrivateDir::new().unwrap();
-        assert!(
-            run(
-                Tool::Ptxas,
-                Path::new("sleep"),
-                &["0"],
-                &dir,
-                Duration::from_secs(1)
-            )
-            .is_err()
-        );
+        assert!(run(Tool::Ptxas, Path::new("sleep"), &["0"], &dir, Duration::from_secs(1)).is_err());
     }
 }

@@ -56,11 +56,7 @@ impl Tool {
             Tool::Ptxas => ("ptxas-12.9", "ptxas-13"),
             Tool::Nvdisasm => ("nvdisasm-12", "nvdisasm-13"),
         };
-        if arch.number < 75 {
-            [old, new]
-        } else {
-            [new, old]
-        }
+        if arch.number < 75 { [old, new] } else { [new, old] }
     }
 }
 
@@ -88,11 +84,7 @@ impl ToolVersion {
         said.split([' ', '\n', '\r', ',']).find_map(|word| {
             let mut numbers = word.strip_prefix('V')?.split('.').map(str::parse);
             let mut next = || numbers.next()?.ok();
-            Some(ToolVersion {
-                major: next()?,
-                minor: next()?,
-                build: next()?,
-            })
+            Some(ToolVersion { major: next()?, minor: next()?, build: next()? })
         })
     }
 
@@ -122,16 +114,12 @@ impl ToolVersion {
         };
         let mine = (self.major, self.minor);
         if mine < first {
-            return Err(format!(
-                "version {self} is too old for {arch}: {}.{} is the first",
-                first.0, first.1
-            ));
+            return Err(format!("version {self} is too old for {arch}: {}.{} is the first", first.0, first.1));
         }
         match gone {
-            Some(gone) if mine >= gone => Err(format!(
-                "version {self} no longer knows {arch}: {}.{} dropped it",
-                gone.0, gone.1
-            )),
+            Some(gone) if mine >= gone => {
+                Err(format!("version {self} no longer knows {arch}: {}.{} dropped it", gone.0, gone.1))
+            }
             _ => Ok(()),
         }
     }
@@ -178,19 +166,11 @@ pub struct NotFound {
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no {} for {} on this machine; looked at",
-            self.tool, self.arch
-        )?;
+        write!(f, "no {} for {} on this machine; looked at", self.tool, self.arch)?;
         for refusal in &self.looked {
             write!(f, "\n  {}: {}", refusal.place, refusal.reason)?;
         }
-        write!(
-            f,
-            "\nset {} to one, or run scripts/fetch_tools.sh",
-            self.tool.variable()
-        )
+        write!(f, "\nset {} to one, or run scripts/fetch_tools.sh", self.tool.variable())
     }
 }
 
@@ -208,12 +188,7 @@ type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 type AskVersion<'a> = &'a dyn Fn(Tool, &Path) -> Result<ToolVersion, String>;
 
 /// [`find`] with the environment and the question for the version as parameters.
-fn find_with(
-    tool: Tool,
-    arch: Arch,
-    variable: Variable<'_>,
-    ask: AskVersion<'_>,
-) -> Result<Found, NotFound> {
+fn find_with(tool: Tool, arch: Arch, variable: Variable<'_>, ask: AskVersion<'_>) -> Result<Found, NotFound> {
     let mut looked = Vec::new();
     for (place, candidate) in candidates(tool, arch, variable) {
         let tried = candidate.and_then(|path| {
@@ -223,12 +198,7 @@ fn find_with(
         });
         match tried {
             Ok((path, version)) => {
-                return Ok(Found {
-                    tool,
-                    path,
-                    version,
-                    passed_over: looked,
-                });
+                return Ok(Found { tool, path, version, passed_over: looked });
             }
             Err(reason) => looked.push(Refusal { place, reason }),
         }
@@ -237,11 +207,7 @@ fn find_with(
 }
 
 /// The places in order; a place without an executable comes with the reason.
-fn candidates(
-    tool: Tool,
-    arch: Arch,
-    variable: Variable<'_>,
-) -> Vec<(String, Result<PathBuf, String>)> {
+fn candidates(tool: Tool, arch: Arch, variable: Variable<'_>) -> Vec<(String, Result<PathBuf, String>)> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     let mut places = Vec::new();
 
@@ -261,10 +227,7 @@ fn candidates(
         }
     }
     if places.len() == before {
-        places.push((
-            "PATH".to_owned(),
-            Err(format!("no {tool} in any of its directories")),
-        ));
+        places.push(("PATH".to_owned(), Err(format!("no {tool} in any of its directories"))));
     }
 
     match set("CUDA_HOME") {
@@ -278,10 +241,7 @@ fn candidates(
     places.push((usual.display().to_string(), executable(usual)));
 
     match cache(&set) {
-        None => places.push((
-            "cache".to_owned(),
-            Err("TILEC_TOOLS, XDG_CACHE_HOME and HOME are not set".to_owned()),
-        )),
+        None => places.push(("cache".to_owned(), Err("TILEC_TOOLS, XDG_CACHE_HOME and HOME are not set".to_owned()))),
         Some(cache) => places.extend(tool.cache_folders(arch).map(|folder| {
             let file = cache.join(folder).join(tool.name());
             (file.display().to_string(), executable(file))
@@ -321,12 +281,9 @@ fn executable(path: PathBuf) -> Result<PathBuf, String> {
 
 /// Asks the tool for its version, once per path and process.
 fn version_of(tool: Tool, path: &Path) -> Result<ToolVersion, String> {
-    static ASKED: Mutex<BTreeMap<PathBuf, Result<ToolVersion, String>>> =
-        Mutex::new(BTreeMap::new());
+    static ASKED: Mutex<BTreeMap<PathBuf, Result<ToolVersion, String>>> = Mutex::new(BTreeMap::new());
     // A poisoned lock only means that another thread died between two whole entries.
-    let mut asked = ASKED
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut asked = ASKED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(known) = asked.get(path) {
         return known.clone();
     }
@@ -334,21 +291,14 @@ fn version_of(tool: Tool, path: &Path) -> Result<ToolVersion, String> {
         .and_then(|dir| child::run(tool, path, &["--version"], &dir, Duration::from_secs(10)))
         .map_err(|error| error.to_string())
         .and_then(|done| {
-            ToolVersion::parse(&done.log)
-                .ok_or_else(|| format!("does not tell its version: {}", first_line(&done.log)))
+            ToolVersion::parse(&done.log).ok_or_else(|| format!("does not tell its version: {}", first_line(&done.log)))
         });
     asked.insert(path.to_owned(), answer.clone());
     answer
 }
 
 fn first_line(text: &str) -> String {
-    text.trim()
-        .lines()
-        .next()
-        .unwrap_or("no output")
-        .chars()
-        .take(200)
-        .collect()
+    text.trim().lines().next().unwrap_or("no output").chars().take(200).collect()
 }
 
 #[cfg(test)]
@@ -356,16 +306,8 @@ fn first_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const V12_9: ToolVersion = ToolVersion {
-        major: 12,
-        minor: 9,
-        build: 86,
-    };
-    const V13_5: ToolVersion = ToolVersion {
-        major: 13,
-        minor: 5,
-        build: 37,
-    };
+    const V12_9: ToolVersion = ToolVersion { major: 12, minor: 9, build: 86 };
+    const V13_5: ToolVersion = ToolVersion { major: 13, minor: 5, build: 37 };
 
     fn arch(text: &str) -> Arch {
         text.parse().unwrap()
@@ -412,17 +354,10 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_what_the_tools_print() {
-        let said = "ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 12.9, V12.9.86\nBuild x\n";
+        let said =
+            "ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 12.9, V12.9.86\nBuild x\n";
         assert_eq!(ToolVersion::parse(said), Some(V12_9));
-        for bad in [
-            "",
-            "V",
-            "V12",
-            "V12.9",
-            "V12.x.1",
-            "V99999999999.1.1",
-            "release 12.9",
-        ] {
+        for bad in ["", "V", "V12", "V12.9", "V12.x.1", "V99999999999.1.1", "release 12.9"] {
             assert_eq!(ToolVersion::parse(bad), None, "{bad}");
         }
     }
@@ -433,70 +368,33 @@ mod tests {
         assert!(V13_5.serves(arch("sm_70")).is_err());
         assert!(V13_5.serves(arch("sm_75")).is_ok());
         assert!(V12_9.serves(arch("sm_110")).is_err());
-        assert!(
-            ToolVersion {
-                major: 11,
-                minor: 7,
-                build: 0
-            }
-            .serves(arch("sm_90"))
-            .is_err()
-        );
+        assert!(ToolVersion { major: 11, minor: 7, build: 0 }.serves(arch("sm_90")).is_err());
     }
 
     #[test]
     fn the_order_is_variable_path_cuda_home_cache() {
-        let fake = Fake::new(
-            "order",
-            &[
-                "env/ptxas",
-                "path/ptxas",
-                "home/bin/ptxas",
-                "cache/ptxas-12.9/ptxas",
-            ],
-        );
+        let fake = Fake::new("order", &["env/ptxas", "path/ptxas", "home/bin/ptxas", "cache/ptxas-12.9/ptxas"]);
         let all = [
             ("TILEC_PTXAS", "~/env/ptxas"),
             ("PATH", "~/none:~/path"),
             ("CUDA_HOME", "~/home"),
             ("TILEC_TOOLS", "~/cache"),
         ];
-        let expected = [
-            "env/ptxas",
-            "path/ptxas",
-            "home/bin/ptxas",
-            "cache/ptxas-12.9/ptxas",
-        ];
+        let expected = ["env/ptxas", "path/ptxas", "home/bin/ptxas", "cache/ptxas-12.9/ptxas"];
         for (skip, expected) in expected.iter().enumerate() {
-            let found = find_with(
-                Tool::Ptxas,
-                arch("sm_70"),
-                &fake.vars(&all[skip..]),
-                &by_folder,
-            )
-            .unwrap();
+            let found = find_with(Tool::Ptxas, arch("sm_70"), &fake.vars(&all[skip..]), &by_folder).unwrap();
             assert_eq!(found.path, fake.0.join(expected));
         }
     }
 
     #[test]
     fn a_version_that_cannot_serve_is_passed_over_and_said() {
-        let fake = Fake::new(
-            "version",
-            &[
-                "path13/ptxas",
-                "cache/ptxas-12.9/ptxas",
-                "cache/ptxas-13/ptxas",
-            ],
-        );
+        let fake = Fake::new("version", &["path13/ptxas", "cache/ptxas-12.9/ptxas", "cache/ptxas-13/ptxas"]);
         let set = [("PATH", "~/path13"), ("TILEC_TOOLS", "~/cache")];
         let volta = find_with(Tool::Ptxas, arch("sm_70"), &fake.vars(&set), &by_folder).unwrap();
         assert_eq!(volta.version, V12_9);
         assert!(
-            volta
-                .passed_over
-                .iter()
-                .any(|r| r.place.contains("path13") && r.reason.contains("no longer knows sm_70"))
+            volta.passed_over.iter().any(|r| r.place.contains("path13") && r.reason.contains("no longer knows sm_70"))
         );
         let turing = find_with(Tool::Ptxas, arch("sm_75"), &fake.vars(&set), &by_folder).unwrap();
         assert_eq!(turing.version, V13_5);
@@ -511,19 +409,10 @@ mod tests {
             ("CUDA_HOME", "~/nowhere"),
             ("XDG_CACHE_HOME", "~"),
         ];
-        let failure = find_with(
-            Tool::Nvdisasm,
-            arch("sm_70"),
-            &fake.vars(&set),
-            &|tool, path| {
-                // Whatever this machine has in /usr/local/cuda is not part of the test.
-                if path.starts_with("/usr") {
-                    Err("does not run".to_owned())
-                } else {
-                    by_folder(tool, path)
-                }
-            },
-        )
+        let failure = find_with(Tool::Nvdisasm, arch("sm_70"), &fake.vars(&set), &|tool, path| {
+            // Whatever this machine has in /usr/local/cuda is not part of the test.
+            if path.starts_with("/usr") { Err("does not run".to_owned()) } else { by_folder(tool, path) }
+        })
         .unwrap_err();
         let text = failure.to_string();
         for part in [
@@ -537,10 +426,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "`{part}` not in:\n{text}");
         }
-        let empty = find_with(Tool::Ptxas, arch("sm_70"), &|_| None, &|_, _| {
-            Err("no".to_owned())
-        })
-        .unwrap_err();
+        let empty = find_with(Tool::Ptxas, arch("sm_70"), &|_| None, &|_, _| Err("no".to_owned())).unwrap_err();
         assert!(empty.to_string().contains("TILEC_PTXAS: not set"));
     }
 }

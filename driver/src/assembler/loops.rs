@@ -71,16 +71,11 @@ pub fn loops(function: &SassFunction) -> Vec<Loop> {
             }
         }
     }
-    let bodies: Vec<(usize, Vec<bool>)> = back
-        .into_iter()
-        .map(|(header, sources)| (header, graph.body(header, sources)))
-        .collect();
+    let bodies: Vec<(usize, Vec<bool>)> =
+        back.into_iter().map(|(header, sources)| (header, graph.body(header, sources))).collect();
     let mut result = Vec::new();
     for (header, body) in &bodies {
-        let insts: Vec<usize> = (0..graph.succs.len())
-            .filter(|&b| body[b])
-            .flat_map(|b| graph.range(b))
-            .collect();
+        let insts: Vec<usize> = (0..graph.succs.len()).filter(|&b| body[b]).flat_map(|b| graph.range(b)).collect();
         let Some(first) = function.insts.get(graph.starts[*header]) else {
             continue;
         };
@@ -88,14 +83,8 @@ pub fn loops(function: &SassFunction) -> Vec<Loop> {
         if insts.len() == 1 && first.predicate.is_none() {
             continue;
         }
-        let innermost = !bodies
-            .iter()
-            .any(|(other, _)| other != header && body[*other]);
-        result.push(Loop {
-            header_addr: first.addr,
-            insts,
-            innermost,
-        });
+        let innermost = !bodies.iter().any(|(other, _)| other != header && body[*other]);
+        result.push(Loop { header_addr: first.addr, insts, innermost });
     }
     result
 }
@@ -111,8 +100,7 @@ struct Graph {
 impl Graph {
     fn new(function: &SassFunction) -> Graph {
         let n_insts = function.insts.len();
-        let targets: Vec<Option<usize>> =
-            function.insts.iter().map(|i| target(function, i)).collect();
+        let targets: Vec<Option<usize>> = function.insts.iter().map(|i| target(function, i)).collect();
         let mut is_start = vec![false; n_insts];
         if let Some(first) = is_start.first_mut() {
             *first = true;
@@ -144,12 +132,7 @@ impl Graph {
             }
             succs.push(to);
         }
-        Graph {
-            starts,
-            n_insts,
-            succs,
-            preds,
-        }
+        Graph { starts, n_insts, succs, preds }
     }
 
     fn range(&self, block: usize) -> std::ops::Range<usize> {
@@ -256,10 +239,7 @@ fn target(function: &SassFunction, inst: &SassInst) -> Option<usize> {
         Some(label) => *function.labels.get(label)?,
         None => {
             let addr = u64::from_str_radix(operand.strip_prefix("0x")?, 16).ok()?;
-            function
-                .insts
-                .binary_search_by_key(&addr, |i| i.addr)
-                .ok()?
+            function.insts.binary_search_by_key(&addr, |i| i.addr).ok()?
         }
     };
     (index < function.insts.len()).then_some(index)
@@ -284,11 +264,11 @@ mod tests {
     use super::*;
     use crate::assembler::sass::parse;
 
-    /// One instruction a line, `name:` for labels.
+    /// Instructions and `label:`s, separated by semicolons.
     fn function(lines: &str) -> SassFunction {
         let mut text = ".section .text.f,\"ax\"\n".to_owned();
         let mut addr = 0;
-        for line in lines.lines().map(str::trim) {
+        for line in lines.split(';').map(str::trim) {
             if line.ends_with(':') {
                 text += &format!("{line}\n");
             } else {
@@ -300,51 +280,51 @@ mod tests {
     }
 
     fn found(f: &SassFunction) -> Vec<(u64, usize, bool)> {
-        loops(f)
-            .iter()
-            .map(|l| (l.header_addr / 16, l.insts.len(), l.innermost))
-            .collect()
+        loops(f).iter().map(|l| (l.header_addr / 16, l.insts.len(), l.innermost)).collect()
     }
 
     #[test]
     fn nested_loops_and_the_padding_behind_the_end() {
         let f = function(
-            "MOV R0, R1\n.L0:\nMOV R2, R3\n.L1:\nFFMA R0, R0, R0, R0\n@P0 BRA `(.L1)\nMOV R4, R5\n@P1 BRA `(.L0)\nEXIT\n.L9:\nBRA `(.L9)",
+            "MOV R0, R1; .L0:; MOV R2, R3; .L1:; FFMA R0, R0, R0, R0; @P0 BRA `(.L1); MOV R4, R5; \
+             @P1 BRA `(.L0); EXIT; .L9:; BRA `(.L9)",
         );
         assert_eq!(found(&f), [(1, 5, false), (2, 2, true)]);
     }
 
     #[test]
     fn two_back_edges_to_one_header_are_one_loop() {
-        let f = function(".L0:\nMOV R0, R0\n@P0 BRA `(.L0)\nMOV R1, R1\n@P1 BRA `(.L0)\nEXIT");
+        let f = function(".L0:; MOV R0, R0; @P0 BRA `(.L0); MOV R1, R1; @P1 BRA `(.L0); EXIT");
         assert_eq!(found(&f), [(0, 4, true)]);
     }
 
     #[test]
     fn a_cold_block_behind_the_end_belongs_to_its_loop_and_makes_no_other() {
         let f = function(
-            ".L0:\nMOV R0, R0\n@P0 BRA `(.COLD)\n.BACK:\nMOV R1, R1\n@P1 BRA `(.L0)\nEXIT\n.COLD:\nMOV R2, R2\nBRA `(.BACK)",
+            ".L0:; MOV R0, R0; @P0 BRA `(.COLD); .BACK:; MOV R1, R1; @P1 BRA `(.L0); EXIT; .COLD:; \
+             MOV R2, R2; BRA `(.BACK)",
         );
         assert_eq!(found(&f), [(0, 6, true)]);
     }
 
     #[test]
     fn a_backward_jump_to_shared_code_is_no_loop() {
-        let f =
-            function("@P0 BRA `(.FAR)\n.TAIL:\nMOV R1, R1\nEXIT\n.FAR:\nMOV R2, R2\nBRA `(.TAIL)");
+        let f = function("@P0 BRA `(.FAR); .TAIL:; MOV R1, R1; EXIT; .FAR:; MOV R2, R2; BRA `(.TAIL)");
         assert_eq!(found(&f), []);
     }
 
     #[test]
     fn branches_by_address_and_conditional_operands() {
-        let f = function("MOV R0, R0\nMOV R1, R1\nBRA.DIV ~URZ, 0x10\nBRA.U UP0, 0x0\nEXIT");
+        let f = function("MOV R0, R0; MOV R1, R1; BRA.DIV ~URZ, 0x10; BRA.U UP0, 0x0; EXIT");
         assert_eq!(found(&f), [(0, 4, false), (1, 2, true)]);
     }
 
     #[test]
     fn the_main_loop_has_the_most_mma_and_the_fewest_others() {
         let f = function(
-            ".A:\nHMMA.884.F32.F32.STEP0 R0, R0, R0, R0\nIADD3 R0, R0, R0, R0\n@P0 BRA `(.A)\n.B:\nHMMA.884.F32.F32.STEP0 R0, R0, R0, R0\n@P0 BRA `(.B)\n.C:\nFFMA R0, R0, R0, R0\nFFMA R0, R0, R0, R0\n@P0 BRA `(.C)\nEXIT",
+            ".A:; HMMA.884.F32.F32.STEP0 R0, R0, R0, R0; IADD3 R0, R0, R0, R0; @P0 BRA `(.A); .B:; \
+             HMMA.884.F32.F32.STEP0 R0, R0, R0, R0; @P0 BRA `(.B); .C:; FFMA R0, R0, R0, R0; \
+             FFMA R0, R0, R0, R0; @P0 BRA `(.C); EXIT",
         );
         assert_eq!(main_loop(&f).unwrap().header_addr, 0x30);
         assert_eq!(main_loop(&function("EXIT")), None);
@@ -353,14 +333,7 @@ mod tests {
 
     #[test]
     fn any_branch_is_accepted() {
-        for line in [
-            "BRA",
-            "BRA `(",
-            "BRA `(.none)",
-            "BRA 0x7",
-            "BRA 0xzz",
-            "@P0 BRA `(.END)\n.END:",
-        ] {
+        for line in ["BRA", "BRA `(", "BRA `(.none)", "BRA 0x7", "BRA 0xzz", "@P0 BRA `(.END); .END:"] {
             assert!(loops(&function(line)).len() <= 1);
         }
     }

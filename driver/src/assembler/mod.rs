@@ -31,9 +31,7 @@ use std::time::Duration;
 pub use find::{Found, NotFound, Tool, ToolVersion, find};
 pub use lint::{Counts, SassStats, Widths};
 pub use loops::{Loop, innermost_loops, main_loop};
-pub use ptxas::{
-    Assembled, EntryStats, Options, PtxasMessage, Severity, TileLocation, assemble, tile_location,
-};
+pub use ptxas::{Assembled, EntryStats, Options, PtxasMessage, Severity, TileLocation, assemble, tile_location};
 pub use sass::{Disassembly, SassFunction, SassInst, disassemble};
 
 /// A real architecture as `ptxas -arch` takes it: `sm_70`, `sm_90a`, `sm_100f`.
@@ -133,18 +131,7 @@ mod tests {
 
     #[test]
     fn arch_refuses_what_must_not_reach_a_command_line() {
-        for text in [
-            "",
-            "sm_",
-            "70",
-            "sm_7",
-            "sm_7000",
-            "sm_+7",
-            "sm_a",
-            "sm_90aa",
-            "sm_90 -v",
-            "compute_70",
-        ] {
+        for text in ["", "sm_", "70", "sm_7", "sm_7000", "sm_+7", "sm_a", "sm_90aa", "sm_90 -v", "compute_70"] {
             assert!(text.parse::<Arch>().is_err(), "{text}");
         }
     }
@@ -155,8 +142,8 @@ mod tests {
     /// harness's capture, in the form that `scripts/test.sh` collects, and returns `None`.
     fn both(ptx: &str, arch: &str) -> Option<(Assembled, Disassembly)> {
         let arch: Arch = arch.parse().unwrap();
-        let result = assemble(ptx, arch, Options { line_info: true })
-            .and_then(|a| disassemble(&a.cubin, arch).map(|d| (a, d)));
+        let result =
+            assemble(ptx, arch, Options { line_info: true }).and_then(|a| disassemble(&a.cubin, arch).map(|d| (a, d)));
         match result {
             Ok(both) => Some(both),
             Err(AssemblerError::NotFound(error)) => {
@@ -169,36 +156,24 @@ mod tests {
 
     fn skip(error: &NotFound) {
         use std::io::Write;
-        let line = format!(
-            "\nskipped: assembler test: no {} for {}\n",
-            error.tool, error.arch
-        );
+        let line = format!("\nskipped: assembler test: no {} for {}\n", error.tool, error.arch);
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
 
     #[test]
     fn a_kernel_goes_through_both_tools_for_every_generation() {
         for arch in ["sm_70", "sm_75", "sm_80", "sm_90a"] {
-            let ptx = TINY
-                .replace("sm_70", arch)
-                .replace(".version 6.4", ".version 8.0");
+            let ptx = TINY.replace("sm_70", arch).replace(".version 6.4", ".version 8.0");
             let Some((assembled, disassembly)) = both(&ptx, arch) else {
                 continue;
             };
             let stats = SassStats::all(&assembled.entries, &disassembly.functions);
             assert_eq!(stats.len(), 1, "{arch}");
-            assert_eq!(
-                (stats[0].entry.as_str(), stats[0].static_smem_bytes),
-                ("scale", 512)
-            );
+            assert_eq!((stats[0].entry.as_str(), stats[0].static_smem_bytes), ("scale", 512));
             assert!(stats[0].registers > 4);
             assert_eq!(stats[0].problems(), [""; 0]);
             let counts = stats[0].main_loop.expect("the kernel has a loop");
-            assert_eq!(
-                (counts.ldg.b128, counts.sts.b128, counts.bar),
-                (1, 1, 1),
-                "{arch}"
-            );
+            assert_eq!((counts.ldg.b128, counts.sts.b128, counts.bar), (1, 1, 1), "{arch}");
             let f = &disassembly.functions[0];
             let store = f.insts.iter().find(|i| i.base() == "STS").unwrap();
             assert_eq!(f.location(store), Some(("tiny.tile", 5)));

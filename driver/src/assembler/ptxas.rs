@@ -87,12 +87,7 @@ pub fn assemble(ptx: &str, arch: Arch, options: Options) -> Result<Assembled, As
 ///
 /// # Errors
 /// As [`assemble`], but for `NotFound`.
-pub fn assemble_with(
-    ptxas: &Found,
-    ptx: &str,
-    arch: Arch,
-    options: Options,
-) -> Result<Assembled, AssemblerError> {
+pub fn assemble_with(ptxas: &Found, ptx: &str, arch: Arch, options: Options) -> Result<Assembled, AssemblerError> {
     let dir = PrivateDir::new()?;
     dir.write("in.ptx", ptx.as_bytes())?;
     let arch_flag = format!("-arch={arch}");
@@ -104,18 +99,10 @@ pub fn assemble_with(
     let done = child::run(Tool::Ptxas, &ptxas.path, &args, &dir, LIMIT)?;
     let (entries, messages) = parse_log(&done.log);
     if done.status.success() {
-        return Ok(Assembled {
-            cubin: dir.read("out.cubin")?,
-            entries,
-            messages,
-            version: ptxas.version,
-        });
+        return Ok(Assembled { cubin: dir.read("out.cubin")?, entries, messages, version: ptxas.version });
     }
     if messages.iter().any(|m| m.severity == Severity::Error) {
-        return Err(AssemblerError::Refused {
-            messages,
-            version: ptxas.version,
-        });
+        return Err(AssemblerError::Refused { messages, version: ptxas.version });
     }
     Err(AssemblerError::Failed {
         tool: Tool::Ptxas,
@@ -148,15 +135,10 @@ pub fn parse_log(log: &str) -> (Vec<EntryStats>, Vec<PtxasMessage>) {
         let text = message.text.as_str();
         if let Some(rest) = text.strip_prefix("Compiling entry function '") {
             let name = rest.split('\'').next().unwrap_or(rest).to_owned();
-            entries.push(EntryStats {
-                name,
-                ..EntryStats::default()
-            });
+            entries.push(EntryStats { name, ..EntryStats::default() });
             properties_of_entry = false;
         } else if let Some(name) = text.strip_prefix("Function properties for ") {
-            properties_of_entry = entries
-                .last()
-                .is_some_and(|entry| entry.name == name.trim());
+            properties_of_entry = entries.last().is_some_and(|entry| entry.name == name.trim());
         } else if let Some(rest) = text.strip_prefix("Used ") {
             let Some(entry) = entries.last_mut() else {
                 continue;
@@ -196,14 +178,8 @@ fn parse_message(line: &str) -> Option<PtxasMessage> {
         "error" | "fatal" => Severity::Error,
         _ => return None,
     };
-    let line = place
-        .and_then(|p| p.rsplit_once(", line "))
-        .and_then(|(_, n)| n.trim().parse().ok());
-    Some(PtxasMessage {
-        severity,
-        line,
-        text: text.trim().to_owned(),
-    })
+    let line = place.and_then(|p| p.rsplit_once(", line ")).and_then(|(_, n)| n.trim().parse().ok());
+    Some(PtxasMessage { severity, line, text: text.trim().to_owned() })
 }
 
 /// `30 registers, used 1 barriers, 512 bytes smem` as pairs of a count and its unit.
@@ -247,11 +223,7 @@ pub fn tile_location(ptx: &str, ptx_line: u32) -> Option<TileLocation> {
     if line == 0 {
         return None;
     }
-    Some(TileLocation {
-        file: file_name(ptx, file)?.to_owned(),
-        line,
-        column,
-    })
+    Some(TileLocation { file: file_name(ptx, file)?.to_owned(), line, column })
 }
 
 /// The name in `.file INDEX "NAME"`.
@@ -291,10 +263,7 @@ mod tests {
         };
         assert_eq!(entries, [spilled, clean]);
         let warnings: Vec<_> = messages.iter().map(|m| (m.severity, m.line)).collect();
-        assert_eq!(
-            warnings,
-            [(Severity::Warning, None), (Severity::Warning, None)]
-        );
+        assert_eq!(warnings, [(Severity::Warning, None), (Severity::Warning, None)]);
         assert!(messages[1].text.starts_with("Registers are spilled"));
     }
 
@@ -307,10 +276,7 @@ mod tests {
                    ptxas info    : Function properties for callee\n    \
                    4096 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n";
         let (entries, _) = parse_log(log);
-        assert_eq!(
-            (entries[0].stack_bytes, entries[0].spill_store_bytes),
-            (8, 0)
-        );
+        assert_eq!((entries[0].stack_bytes, entries[0].spill_store_bytes), (8, 0));
     }
 
     #[test]
@@ -320,14 +286,8 @@ mod tests {
                    ptxas fatal   : Ptx assembly aborted due to errors\n";
         let (_, messages) = parse_log(log);
         assert_eq!(messages[0].line, Some(7));
-        assert_eq!(
-            messages[0].text,
-            "Not a name of any known instruction: 'foo'"
-        );
-        assert_eq!(
-            messages.last().map(|m| (m.severity, m.line)),
-            Some((Severity::Error, None))
-        );
+        assert_eq!(messages[0].text, "Not a name of any known instruction: 'foo'");
+        assert_eq!(messages.last().map(|m| (m.severity, m.line)), Some((Severity::Error, None)));
     }
 
     #[test]
@@ -346,7 +306,26 @@ mod tests {
         }
     }
 
-    const PTX: &str = ".version 6.4\n.file 1 \"a.tile\"\n.file 2 \"b.tile\", 1, 2\n.visible .entry one()\n{\n\tmov.u32 %r0, 1;\n\t.loc 2 10 3\n\tmov.u32 %r1, 1;\n\t.loc 1 11 5, function_name L, inlined_at 1 2 3\n\tret;\n}\n.visible .entry two()\n{\n\tret;\n\t.loc 3 1 1\n\tret;\n\t.loc 1 0 0\n\tret;\n}\n";
+    const PTX: &str = r#".version 6.4
+.file 1 "a.tile"
+.file 2 "b.tile", 1, 2
+.visible .entry one()
+{
+    mov.u32 %r0, 1;
+    .loc 2 10 3
+    mov.u32 %r1, 1;
+    .loc 1 11 5, function_name L, inlined_at 1 2 3
+    ret;
+}
+.visible .entry two()
+{
+    ret;
+    .loc 3 1 1
+    ret;
+    .loc 1 0 0
+    ret;
+}
+"#;
 
     #[test]
     fn the_last_loc_of_the_same_function_decides() {
@@ -355,11 +334,7 @@ mod tests {
         let a = Some(("a.tile".to_owned(), 11, 5));
         assert_eq!([at(0), at(6), at(7), at(8)], [None, None, b.clone(), b]);
         assert_eq!([at(10), at(11)], [a.clone(), a]);
-        assert_eq!(
-            [at(12), at(14)],
-            [None, None],
-            "a new function starts without a location"
-        );
+        assert_eq!([at(12), at(14)], [None, None], "a new function starts without a location");
         assert_eq!([at(16), at(18)], [None, None], "unknown file, line 0");
         assert_eq!(at(u32::MAX), None);
     }

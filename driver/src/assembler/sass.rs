@@ -45,9 +45,7 @@ impl SassInst {
     /// Operands as printed.
     #[must_use]
     pub fn operands(&self) -> &str {
-        self.text
-            .split_once(self.opcode.as_str())
-            .map_or("", |(_, rest)| rest.trim())
+        self.text.split_once(self.opcode.as_str()).map_or("", |(_, rest)| rest.trim())
     }
 }
 
@@ -99,13 +97,7 @@ pub fn disassemble(cubin: &[u8], arch: Arch) -> Result<Disassembly, AssemblerErr
 pub fn disassemble_with(nvdisasm: &Found, cubin: &[u8]) -> Result<Disassembly, AssemblerError> {
     let dir = PrivateDir::new()?;
     dir.write("in.cubin", cubin)?;
-    let done = child::run(
-        Tool::Nvdisasm,
-        &nvdisasm.path,
-        &["-c", "-g", "in.cubin"],
-        &dir,
-        LIMIT,
-    )?;
+    let done = child::run(Tool::Nvdisasm, &nvdisasm.path, &["-c", "-g", "in.cubin"], &dir, LIMIT)?;
     let functions = parse(&done.log);
     // It also reports trouble with status 0 and an empty listing.
     if !done.status.success() || functions.is_empty() {
@@ -115,10 +107,7 @@ pub fn disassemble_with(nvdisasm: &Found, cubin: &[u8]) -> Result<Disassembly, A
             output: child::excerpt(&done.log),
         });
     }
-    Ok(Disassembly {
-        text: done.log,
-        functions,
-    })
+    Ok(Disassembly { text: done.log, functions })
 }
 
 /// Parses a listing of `nvdisasm -c`, with or without `-g`.
@@ -129,15 +118,9 @@ pub fn parse(text: &str) -> Vec<SassFunction> {
     for line in text.lines() {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix(".section") {
-            let name = rest
-                .trim_start()
-                .strip_prefix(".text.")
-                .and_then(|r| r.split(',').next());
+            let name = rest.trim_start().strip_prefix(".text.").and_then(|r| r.split(',').next());
             if let Some(name) = name {
-                functions.push(SassFunction {
-                    name: name.to_owned(),
-                    ..SassFunction::default()
-                });
+                functions.push(SassFunction { name: name.to_owned(), ..SassFunction::default() });
             }
             line_now = None;
             continue;
@@ -146,15 +129,9 @@ pub fn parse(text: &str) -> Vec<SassFunction> {
             continue;
         };
         if let Some(comment) = line.strip_prefix("//##") {
-            line_now = parse_line_comment(comment)
-                .map(|(file, line)| (index_of(&mut function.files, file), line));
-        } else if let Some(label) = line
-            .strip_suffix(':')
-            .filter(|l| !l.contains(char::is_whitespace))
-        {
-            function
-                .labels
-                .insert(label.to_owned(), function.insts.len());
+            line_now = parse_line_comment(comment).map(|(file, line)| (index_of(&mut function.files, file), line));
+        } else if let Some(label) = line.strip_suffix(':').filter(|l| !l.contains(char::is_whitespace)) {
+            function.labels.insert(label.to_owned(), function.insts.len());
         } else if let Some(mut inst) = parse_inst(line) {
             inst.line = line_now;
             function.insts.push(inst);
@@ -164,13 +141,10 @@ pub fn parse(text: &str) -> Vec<SassFunction> {
 }
 
 fn index_of(files: &mut Vec<String>, file: &str) -> usize {
-    files
-        .iter()
-        .position(|known| known == file)
-        .unwrap_or_else(|| {
-            files.push(file.to_owned());
-            files.len() - 1
-        })
+    files.iter().position(|known| known == file).unwrap_or_else(|| {
+        files.push(file.to_owned());
+        files.len() - 1
+    })
 }
 
 /// ` File "gemm.tile", line 12`
@@ -196,13 +170,7 @@ fn parse_inst(line: &str) -> Option<SassInst> {
     if !opcode.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
-    Some(SassInst {
-        addr,
-        predicate,
-        opcode: opcode.to_owned(),
-        text: text.to_owned(),
-        line: None,
-    })
+    Some(SassInst { addr, predicate, opcode: opcode.to_owned(), text: text.to_owned(), line: None })
 }
 
 #[cfg(test)]

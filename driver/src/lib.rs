@@ -1,3 +1,4 @@
 //! Driver.
 
 pub mod assembler;
+pub mod expr;

@@ -19,10 +19,7 @@ pub struct FunctionBuilder {
 impl FunctionBuilder {
     /// Starts a kernel with this entry name.
     pub fn new(name: impl Into<String>) -> FunctionBuilder {
-        FunctionBuilder {
-            func: Function::new(name),
-            label_uses: BTreeMap::new(),
-        }
+        FunctionBuilder { func: Function::new(name), label_uses: BTreeMap::new() }
     }
 
     /// Sets the largest block, threads in x, y, z.
@@ -70,17 +67,8 @@ impl FunctionBuilder {
     }
 
     /// Appends an instruction that runs where `guard` holds.
-    pub fn push_guarded(
-        &mut self,
-        guard: Option<Guard>,
-        op: Op,
-        operands: impl Into<Vec<Operand>>,
-    ) {
-        self.func.body.push(Item::Inst(Inst {
-            op,
-            guard,
-            operands: operands.into(),
-        }));
+    pub fn push_guarded(&mut self, guard: Option<Guard>, op: Op, operands: impl Into<Vec<Operand>>) {
+        self.func.body.push(Item::Inst(Inst { op, guard, operands: operands.into() }));
     }
 
     /// Appends an instruction whose single destination is a fresh register, and returns that register.

@@ -36,14 +36,7 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order in which declarations are printed.
-    pub const ALL: [Class; 6] = [
-        Class::Pred,
-        Class::B16,
-        Class::B32,
-        Class::B64,
-        Class::F32,
-        Class::F64,
-    ];
+    pub const ALL: [Class; 6] = [Class::Pred, Class::B16, Class::B32, Class::B64, Class::F32, Class::F64];
 
     /// Its type in a `.reg` declaration.
     pub fn decl(self) -> &'static str {
@@ -244,26 +237,17 @@ impl From<Label> for Operand {
 impl Operand {
     /// `[reg+offset]`, offset in bytes.
     pub fn at(reg: Reg, offset: i64) -> Operand {
-        Operand::Addr {
-            base: AddrBase::Reg(reg),
-            offset,
-        }
+        Operand::Addr { base: AddrBase::Reg(reg), offset }
     }
 
     /// `[param+offset]`: parameter by index, offset in bytes.
     pub fn param(index: u32, offset: i64) -> Operand {
-        Operand::Addr {
-            base: AddrBase::Param(index),
-            offset,
-        }
+        Operand::Addr { base: AddrBase::Param(index), offset }
     }
 
     /// `[array+offset]`: shared array by index, offset in bytes.
     pub fn shared(index: u32, offset: i64) -> Operand {
-        Operand::Addr {
-            base: AddrBase::Shared(index),
-            offset,
-        }
+        Operand::Addr { base: AddrBase::Shared(index), offset }
     }
 
     /// Calls `visit` with every register the operand names.
@@ -271,14 +255,8 @@ impl Operand {
         match self {
             Operand::Reg(reg) | Operand::NotPred(reg) => visit(*reg),
             Operand::Vec(regs) => regs.iter().copied().for_each(visit),
-            Operand::Addr {
-                base: AddrBase::Reg(reg),
-                ..
-            } => visit(*reg),
-            Operand::Addr {
-                base: AddrBase::Param(_) | AddrBase::Shared(_),
-                ..
-            }
+            Operand::Addr { base: AddrBase::Reg(reg), .. } => visit(*reg),
+            Operand::Addr { base: AddrBase::Param(_) | AddrBase::Shared(_), .. }
             | Operand::Imm(_)
             | Operand::F32(_)
             | Operand::F64(_)

@@ -25,13 +25,7 @@ pub struct Module {
 impl Module {
     /// An empty module for a target, its version to be computed.
     pub fn new(target: Sm) -> Module {
-        Module {
-            header: vec![],
-            version: None,
-            target,
-            files: vec![],
-            functions: vec![],
-        }
+        Module { header: vec![], version: None, target, files: vec![], functions: vec![] }
     }
 }
 
@@ -82,6 +76,18 @@ pub struct Param {
     /// Bytes. For [`ParamTy::GlobalPtr`] the alignment of the memory it points to, for every other type the
     /// alignment of the parameter itself; `None` is natural.
     pub align: Option<u32>,
+}
+
+impl Param {
+    /// The alignment of the parameter itself, bytes; that of a pointer is its own, not its pointee's.
+    pub fn own_align(&self) -> u32 {
+        match (self.ty, self.align) {
+            (ParamTy::GlobalPtr, _) => 8,
+            (_, Some(align)) => align,
+            (ParamTy::Bytes(_), None) => 1,
+            (scalar, None) => scalar.bytes(),
+        }
+    }
 }
 
 /// The type of a kernel parameter.

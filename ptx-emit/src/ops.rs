@@ -111,10 +111,7 @@ struct Since {
 }
 
 const fn since(major: u8, minor: u8, sm: Sm) -> Since {
-    Since {
-        version: (major, minor),
-        sm,
-    }
+    Since { version: (major, minor), sm }
 }
 
 /// One row.

@@ -63,26 +63,17 @@ const MIN_VERSIONS: &[(Sm, Version)] = &[
 impl Sm {
     /// `sm_<number>`.
     pub const fn plain(number: u16) -> Sm {
-        Sm {
-            number,
-            reach: Reach::Plain,
-        }
+        Sm { number, reach: Reach::Plain }
     }
 
     /// `sm_<number>f`.
     pub const fn family(number: u16) -> Sm {
-        Sm {
-            number,
-            reach: Reach::Family,
-        }
+        Sm { number, reach: Reach::Family }
     }
 
     /// `sm_<number>a`.
     pub const fn exact(number: u16) -> Sm {
-        Sm {
-            number,
-            reach: Reach::Exact,
-        }
+        Sm { number, reach: Reach::Exact }
     }
 
     /// Whether code compiled for `self` may use a feature that needs `need`.
@@ -90,9 +81,7 @@ impl Sm {
         match need.reach {
             Reach::Plain => self.number >= need.number,
             Reach::Family => {
-                self.reach != Reach::Plain
-                    && self.number / 10 == need.number / 10
-                    && self.number >= need.number
+                self.reach != Reach::Plain && self.number / 10 == need.number / 10 && self.number >= need.number
             }
             Reach::Exact => self == need,
         }
@@ -100,10 +89,7 @@ impl Sm {
 
     /// The lowest `.version` that accepts this `.target`; `None` for a target this table does not know.
     pub fn min_version(self) -> Option<Version> {
-        MIN_VERSIONS
-            .iter()
-            .find(|(sm, _)| *sm == self)
-            .map(|&(_, version)| version)
+        MIN_VERSIONS.iter().find(|(sm, _)| *sm == self).map(|&(_, version)| version)
     }
 }
 

@@ -1,0 +1,55 @@
+//! The lowest `.version` that works, and what forces it.
+//!
+//! It is the maximum over the target, every instruction and every special register. Ties go to the target,
+//! then to the first instruction: naming an instruction means that without it a lower version would do.
+
+use crate::inst::{Operand, Special};
+use crate::module::{Item, Module};
+use crate::ops::Op;
+use crate::target::Version;
+
+/// The instruction that forces a version above the target's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForcedBy {
+    /// Index into [`Module::functions`].
+    pub function: usize,
+    /// Index into the function's body.
+    pub item: usize,
+    /// The instruction's row.
+    pub op: Op,
+    /// The special register it reads, if that rather than the row is what is new.
+    pub special: Option<Special>,
+}
+
+impl ForcedBy {
+    /// The spelling of what is new: a mnemonic or a special register.
+    pub fn feature(&self) -> &'static str {
+        self.special.map_or(self.op.mnemonic(), Special::text)
+    }
+}
+
+/// The lowest `.version` that has the module's target and all its instructions, and the first instruction
+/// that forces it; `None` if the target alone does.
+pub fn required_version(module: &Module) -> (Version, Option<ForcedBy>) {
+    let mut version = module.target.min_version().unwrap_or((0, 0));
+    let mut forced_by = None;
+    for (function, func) in module.functions.iter().enumerate() {
+        for (item, entry) in func.body.iter().enumerate() {
+            let Item::Inst(inst) = entry else { continue };
+            let op = inst.op;
+            let specials = inst.operands.iter().filter_map(|operand| match operand {
+                Operand::Special(special) => Some(*special),
+                _ => None,
+            });
+            let needs = std::iter::once((op.min_version(), None))
+                .chain(specials.map(|special| (special.min_version(), Some(special))));
+            for (needed, special) in needs {
+                if needed > version {
+                    version = needed;
+                    forced_by = Some(ForcedBy { function, item, op, special });
+                }
+            }
+        }
+    }
+    (version, forced_by)
+}

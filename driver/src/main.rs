@@ -1,2 +1,42 @@
-//! The command.
-fn main() {}
+//! The `tilec` command: arguments, dispatch, exit status.
+//!
+//! Exit status 0: fine; 1: diagnostics; 2: usage; 101: a bug of tilec. The work is done in the library; this file and
+//! its modules read arguments and write results.
+
+mod args;
+mod build_command;
+mod failure;
+
+use args::{Cli, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+use tilec::explain;
+use tilec::output::{write_stderr, write_stdout};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let format = cli.error_format();
+    failure::quiet_panics();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| command(cli)));
+    match result {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure.show(format),
+        Err(_) => failure::bug(format),
+    }
+}
+
+fn command(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        None => build_command::build(&cli.build),
+        Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
+        Some(Command::Explain { word }) => match explain::explain(&word) {
+            Ok(text) => Ok(write_stdout(text.as_bytes())?),
+            Err(text) => {
+                write_stderr(&text);
+                Err(Failure::Said)
+            }
+        },
+        Some(Command::Bug) => panic!("asked for by `__bug`"),
+    }
+}

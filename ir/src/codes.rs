@@ -23,4 +23,37 @@ codes! {
         "Expressions, blocks and layouts may nest 64 levels deep. Split the expression with `let`.";
     TOO_LARGE "E0104" "the source is too large"
         "A source file may have 1 MiB, a kernel 4096 statements. Tile programs are short; generated ones should be split.";
+
+    NOT_READABLE "E0601" "the input cannot be read"
+        "The source file does not exist, is a directory, or may not be read. `-` reads standard input.";
+    NOT_TEXT "E0602" "the input is not text"
+        "A source is UTF-8 text. The message names the first byte that is not.";
+    NOT_WRITABLE "E0603" "the output cannot be written"
+        "The directory of the output does not exist or may not be written, or the device is full. An output file is replaced as a whole or not touched at all.";
+    NO_ASSEMBLER "E0604" "no assembler was found"
+        "A cubin, a disassembly and real register counts need NVIDIA's ptxas and nvdisasm. They are looked for in TILEC_PTXAS and TILEC_NVDISASM, in PATH, in CUDA_HOME and in the project's own cache; `scripts/fetch_tools.sh` fetches pinned versions into that cache. PTX needs none of them.";
+    ASSEMBLER_REFUSED "E0605" "the assembler refuses the PTX"
+        "ptxas found an error in PTX that tilec wrote. This is a bug of tilec, or an assembler too old for the target; please report it with the source.";
+    ASSEMBLER_WARNS "W0601" "the assembler warns"
+        "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
+    ASSEMBLER_FAILED "E0606" "the assembler failed"
+        "ptxas or nvdisasm could not be started, crashed, or took too long.";
+    BAD_ARGUMENT "E0607" "a run-time argument is wrong"
+        "`tilec run` takes NAME=VALUE for the sizes, strides and scalars of the kernel: sizes from 1 to 2^31 - 1, strides of at least 0, scalars as numbers. Strides that are not given are those of packed tensors, scalars that are not given have their defaults.";
+    MISSING_ARGUMENT "E0608" "a run-time argument is missing"
+        "Every size of the kernel needs a value, and so does every stride and scalar without a default: `tilec run gemm.tile M=512 N=512 K=512`.";
+    UNMET_PRECONDITION "E0609" "a precondition of the kernel does not hold"
+        "The kernel promises with `where` something about its sizes and strides that these arguments break; what it would compute is undefined, so it is not launched. Give other sizes, or compile with weaker promises, such as `-D ALIGN=1` for `examples/gemm.tile`.";
+    TOO_BIG_TO_RUN "E0610" "the launch is too large"
+        "The tensors do not fit the memory that `tilec run` is willing to use, or the grid has more blocks than a launch may have.";
+    NO_GPU "E0611" "no GPU can be used"
+        "Running needs an NVIDIA GPU and its driver library (libcuda.so.1, nvcuda.dll), which tilec opens when it needs it. Compiling needs neither.";
+    LAUNCH_FAILED "E0612" "the launch failed"
+        "The driver refused the module or the launch, or the kernel faulted. The message is the driver's.";
+    LAUNCH_TIMEOUT "E0613" "the GPU did not finish in time"
+        "The kernel runs in a process of its own, which is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever.";
+    NO_REFERENCE "E0614" "the reference result cannot be computed"
+        "`--check` compares with the interpreter, which found something that has no defined result: an access out of bounds that the program promised not to make, or a wait for something that never comes.";
+    NOT_BUILT "E0699" "a part of the compiler is not there"
+        "This build of tilec lacks a stage.";
 }

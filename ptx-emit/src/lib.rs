@@ -13,9 +13,11 @@
 pub mod builder;
 pub mod check;
 pub mod inst;
+pub mod launch;
 pub mod module;
 pub mod ops;
 pub mod print;
+pub mod report;
 pub mod target;
 
 #[cfg(test)]

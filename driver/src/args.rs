@@ -1,0 +1,153 @@
+//! The command line.
+
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use tilec::Target;
+
+/// Compiles tile programs to PTX.
+#[derive(Parser, Debug)]
+#[command(name = "tilec", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "\
+Exit status: 0 fine, 1 diagnostics, 2 usage, 101 a bug of tilec.
+A file called like a subcommand needs a path: `tilec ./run`.
+
+  tilec examples/gemm.tile -o gemm.ptx
+  tilec examples/gemm.tile --print-after swizzle
+  tilec run examples/gemm.tile M=520 N=264 K=136 --check")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) build: Build,
+}
+
+/// What else there is to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Lists the targets and their limits
+    Targets,
+    /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target
+    Explain {
+        /// Such as E0102, vectorize, ceildiv, sm_70
+        #[arg(allow_hyphen_values = true)]
+        word: String,
+    },
+    /// Panics, so that tests can see what a bug looks like
+    #[command(name = "__bug", hide = true)]
+    Bug,
+}
+
+/// Arguments of a compilation.
+#[derive(Args, Debug)]
+pub(crate) struct Build {
+    /// Source file; `-` is standard input
+    #[arg(value_name = "IN.tile", required = true)]
+    pub(crate) input: Option<PathBuf>,
+    /// Output file; `-`, and the default, is standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .cubin), else ptx
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) emit: Option<Emit>,
+    /// Print the program after this pass, `parse` or `all`; to standard output unless the result goes there.
+    /// Without --output and --emit nothing else is written
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    pub(crate) print_after: Vec<String>,
+}
+
+/// What to compile for and how; the same for compiling and running.
+#[derive(Args, Debug)]
+pub(crate) struct Program {
+    /// Target, see `tilec targets` [default: sm_70]
+    #[arg(long, value_parser = target_parser())]
+    pub(crate) target: Option<Target>,
+    /// Sets a compile-time parameter
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
+    pub(crate) defines: Vec<(String, String)>,
+    /// Makes only plain decisions in this pass
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    pub(crate) disable_pass: Vec<String>,
+    /// Shows what the passes did, or declined to do and why
+    #[arg(long)]
+    pub(crate) remarks: bool,
+    /// Makes remarks of this kind errors; `all`: of any kind
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub(crate) deny: Vec<String>,
+    /// How diagnostics look: json is one object per line
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) error_format: ErrorFormat,
+}
+
+/// What to write.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Emit {
+    /// PTX
+    Ptx,
+    /// The program after all passes
+    Tile,
+    /// The launch contract, JSON
+    Launch,
+    /// What became of every copy, access and product, JSON
+    Report,
+    /// The machine code beside the source lines (needs ptxas and nvdisasm)
+    Sass,
+    /// The machine code (needs ptxas)
+    Cubin,
+}
+
+/// How diagnostics look.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ErrorFormat {
+    /// With carets into the source
+    Human,
+    /// An object per line
+    Json,
+}
+
+impl Cli {
+    /// How this command shows diagnostics.
+    pub(crate) fn error_format(&self) -> ErrorFormat {
+        self.build.program.error_format
+    }
+}
+
+fn target_parser() -> impl TypedValueParser<Value = Target> {
+    PossibleValuesParser::new(Target::ALL.iter().map(|t| t.name()))
+        .map(|name| Target::from_name(&name).expect("only names of targets pass"))
+}
+
+/// `NAME=VALUE`.
+pub(crate) fn binding(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_and_repetition_are_the_same() {
+        let defines = |args: &[&str]| {
+            Cli::try_parse_from([&["tilec", "x.tile"], args].concat()).expect("parses").build.program.defines
+        };
+        let expected = [("BM".to_owned(), "64".to_owned()), ("T".to_owned(), "f16".to_owned())];
+        assert_eq!(defines(&["-D", "BM=64,T=f16"]), expected);
+        assert_eq!(defines(&["-DBM=64", "-D", "T=f16"]), expected);
+    }
+}

@@ -1,0 +1,322 @@
+//! The pipeline as one call: source text to tile IR, through the passes, to PTX and launch contract.
+//!
+//! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
+
+use crate::contract::Contract;
+use crate::render::{self, SourceFile};
+use crate::report_json::{KernelReport, ReportFile};
+use crate::stages;
+use std::collections::BTreeSet;
+use std::fmt;
+use tilec_ir::diag::{Diagnostic, Severity, Sink};
+use tilec_ir::kernel::Kernel;
+use tilec_ir::target::Target;
+
+/// The name of the text before the first pass, beside those of the passes.
+pub const PARSED: &str = "parse";
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// The name of the source in messages, in the PTX and in the report.
+    pub source_name: String,
+    /// The chip to compile for.
+    pub target: Target,
+    /// Compile-time parameters, name and value as text. A file with several kernels gives each what it declares.
+    pub defines: Vec<(String, String)>,
+    /// Passes that make only plain decisions.
+    pub disabled: BTreeSet<String>,
+    /// Remarks of these kinds are errors.
+    pub deny: BTreeSet<String>,
+    /// After which passes (or [`PARSED`]) the program is kept as text.
+    pub keep: Keep,
+    /// Verify the program after every pass.
+    pub verify_each: bool,
+}
+
+/// After which passes the program is kept as text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// After every pass.
+    All,
+    /// After these.
+    After(BTreeSet<String>),
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep::After(BTreeSet::new())
+    }
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            source_name: "input.tile".to_owned(),
+            target: Target::Sm70,
+            defines: Vec::new(),
+            disabled: BTreeSet::new(),
+            deny: BTreeSet::new(),
+            keep: Keep::default(),
+            verify_each: cfg!(debug_assertions),
+        }
+    }
+}
+
+/// What went wrong, with the source it went wrong in. `Display` draws it for people, without colour.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    /// The source that the spans refer to.
+    pub source: SourceFile,
+    /// Everything that was said, remarks too.
+    pub list: Vec<Diagnostic>,
+    /// How many errors there were; more than `list` holds if there were very many.
+    pub errors: usize,
+}
+
+impl Diagnostics {
+    /// One error that no source line is to blame for.
+    pub fn one(source: SourceFile, diagnostic: Diagnostic) -> Diagnostics {
+        let errors = usize::from(diagnostic.severity == Severity::Error);
+        Diagnostics { source, list: vec![diagnostic], errors }
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&render::human(&self.source, &self.list, self.errors, render::Style::default()))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// A program after all passes.
+#[derive(Clone, Debug)]
+pub struct Optimized {
+    /// The source text.
+    pub source: SourceFile,
+    /// The target.
+    pub target: Target,
+    /// Its kernels in source order.
+    pub kernels: Vec<OptimizedKernel>,
+    /// Warnings and remarks.
+    pub diagnostics: Vec<Diagnostic>,
+    deny: BTreeSet<String>,
+}
+
+/// A kernel after all passes.
+#[derive(Clone, Debug)]
+pub struct OptimizedKernel {
+    /// As written, compile-time parameters bound: what the kernel means.
+    pub specialized: Kernel,
+    /// After the last pass.
+    pub kernel: Kernel,
+    /// Name of a pass and the program after it, for the passes asked for, in order.
+    pub texts: Vec<(&'static str, String)>,
+}
+
+/// The result of compiling a file.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The PTX of all kernels.
+    pub ptx: String,
+    /// Its `.version`.
+    pub ptx_version: (u8, u8),
+    /// The kernels in source order.
+    pub kernels: Vec<CompiledKernel>,
+    /// Warnings and remarks.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The source text.
+    pub source: SourceFile,
+    /// The target.
+    pub target: Target,
+}
+
+/// The result of compiling a kernel.
+#[derive(Clone, Debug)]
+pub struct CompiledKernel {
+    /// What a host needs to launch it.
+    pub contract: Contract,
+    /// What the compiler did, in numbers.
+    pub report: KernelReport,
+    /// The kernel before and after the passes.
+    pub tile: OptimizedKernel,
+}
+
+impl Compiled {
+    /// The kernel called `name`.
+    pub fn kernel(&self, name: &str) -> Option<&CompiledKernel> {
+        self.kernels.iter().find(|k| k.contract.entry == name)
+    }
+
+    /// The launch contracts as JSON.
+    pub fn launch_json(&self) -> String {
+        crate::contract::to_json(&self.contracts())
+    }
+
+    /// The report as data; [`ReportFile::to_json`] writes it.
+    pub fn report(&self) -> ReportFile {
+        ReportFile::new(
+            self.target,
+            self.ptx_version,
+            &self.source,
+            self.kernels.iter().map(|k| k.report.clone()).collect(),
+        )
+    }
+
+    /// The launch contracts in source order.
+    pub fn contracts(&self) -> Vec<Contract> {
+        self.kernels.iter().map(|k| k.contract.clone()).collect()
+    }
+}
+
+impl Optimized {
+    /// The program after the last pass, as text that compiles again.
+    pub fn tile(&self) -> String {
+        join(self.kernels.iter().map(|k| stages::print(&k.kernel)))
+    }
+
+    /// The program after `pass`, if its text was kept.
+    pub fn text_after(&self, pass: &str) -> String {
+        join(self.kernels.iter().flat_map(|k| k.texts.iter().filter(|(p, _)| *p == pass).map(|(_, t)| t.clone())))
+    }
+}
+
+/// Kernels of one file, an empty line between them.
+fn join(kernels: impl Iterator<Item = String>) -> String {
+    kernels.collect::<Vec<_>>().join("\n")
+}
+
+/// Parses and verifies `source` and runs the passes.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as one run can tell.
+pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
+    let source = SourceFile::new(&options.source_name, source);
+    let mut sink = Sink::new();
+    let kernels = optimize_into(&source, options, &mut sink);
+    let diagnostics = settle(&source, sink, &options.deny)?;
+    Ok(Optimized { source, target: options.target, kernels, diagnostics, deny: options.deny.clone() })
+}
+
+fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Vec<OptimizedKernel> {
+    let Ok(module) = stages::parse(source.text(), sink) else { return Vec::new() };
+    for kernel in &module.kernels {
+        // The proof that there was an error is in the sink, which is asked below.
+        let _ = stages::verify(kernel, sink);
+    }
+    if sink.check().is_err() {
+        return Vec::new();
+    }
+    let declares = |kernel: &Kernel, name: &str| kernel.const_params.iter().any(|&v| kernel.values[v].name == name);
+    let known: BTreeSet<String> = options
+        .defines
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| module.kernels.iter().any(|k| declares(k, name)))
+        .cloned()
+        .collect();
+    let mut done = Vec::new();
+    for mut kernel in module.kernels {
+        // A name that no kernel declares goes to all of them, so that it is refused.
+        let mut pass_options = crate::pending_passes::Options::new(options.target);
+        pass_options.verify_each = options.verify_each;
+        pass_options.disabled.clone_from(&options.disabled);
+        pass_options.defines.clone_from(&options.defines);
+        pass_options.defines.retain(|(name, _)| !known.contains(name) || declares(&kernel, name));
+        let mut texts = Vec::new();
+        let mut keep = |pass: &'static str, kernel: &Kernel| {
+            let wanted = match &options.keep {
+                Keep::All => true,
+                Keep::After(passes) => passes.contains(pass),
+            };
+            if wanted {
+                texts.push((pass, stages::print(kernel)));
+            }
+        };
+        keep(PARSED, &kernel);
+        let mut specialized = None;
+        let result = crate::pending_passes::run(&mut kernel, &pass_options, sink, &mut |pass, kernel| {
+            if specialized.is_none() {
+                specialized = Some(kernel.clone());
+            }
+            keep(pass, kernel);
+        });
+        if let (Ok(()), Some(specialized)) = (result, specialized) {
+            done.push(OptimizedKernel { specialized, kernel, texts });
+        }
+    }
+    done
+}
+
+/// Compiles `source` to PTX, with the launch contract and the report of every kernel.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as one run can tell.
+pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
+    lower(optimize(source, options)?)
+}
+
+/// Lowers a program to PTX.
+///
+/// # Errors
+/// The target cannot do what the program asks for.
+pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
+    let Optimized { source, target, kernels, diagnostics, deny } = program;
+    let mut sink = Sink::new();
+    diagnostics.into_iter().for_each(|d| sink.push(d));
+    let lowered: Vec<_> = kernels
+        .iter()
+        .filter_map(|k| stages::lower(&k.kernel, target, source.name(), source.text(), &mut sink).ok())
+        .collect();
+    let linked = if sink.check().is_ok() { stages::link(lowered, target, &mut sink).ok() } else { None };
+    let diagnostics = settle(&source, sink, &deny)?;
+    let stages::Linked { ptx, version, launches } = linked.expect("no error was reported, so there is PTX");
+    let kernels = launches
+        .into_iter()
+        .zip(kernels)
+        .map(|((launch, report), tile)| CompiledKernel {
+            contract: Contract::new(&launch, version),
+            report: KernelReport::new(&launch.entry, &report, &source),
+            tile,
+        })
+        .collect();
+    Ok(Compiled { ptx, ptx_version: version, kernels, diagnostics, source, target })
+}
+
+/// Turns denied remarks into errors, and everything into `Err` if there is an error.
+fn settle(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Vec<Diagnostic>, Diagnostics> {
+    let mut errors = sink.error_count();
+    let mut list = sink.into_diagnostics();
+    for d in &mut list {
+        if d.severity == Severity::Remark && deny.contains(d.code.0) {
+            d.severity = Severity::Error;
+            d.notes.push(format!("refused by `--deny {}`", d.code));
+            errors += 1;
+        }
+    }
+    if errors == 0 { Ok(list) } else { Err(Diagnostics { source: source.clone(), list, errors }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Span;
+
+    #[test]
+    fn only_denied_remarks_become_errors() {
+        let source = SourceFile::new("x.tile", "kernel");
+        let sink = || {
+            let mut sink = Sink::new();
+            sink.push(Diagnostic::remark("vectorize", Span::new(0, 6), "copy is 2 bytes wide"));
+            sink.push(Diagnostic::remark("swizzle", Span::new(0, 6), "no conflicts"));
+            sink
+        };
+        assert_eq!(settle(&source, sink(), &BTreeSet::new()).expect("remarks only").len(), 2);
+        let denied = settle(&source, sink(), &BTreeSet::from(["vectorize".to_owned()])).expect_err("denied");
+        assert_eq!(denied.errors, 1);
+        let text = denied.to_string();
+        assert!(text.contains("error[vectorize]: copy is 2 bytes wide") && text.contains("--deny vectorize"), "{text}");
+        assert!(!text.contains("swizzle"), "{text}");
+    }
+}

@@ -1,0 +1,337 @@
+//! The launch contract: what a host needs to launch a kernel, as JSON (`docs/launch-contract.md`).
+//!
+//! The emitter's [`Launch`] is turned into [`Contract`], which is written and read back with serde. Our own runner works
+//! from the JSON alone, so that nothing a kernel needs can be missing from it.
+
+use crate::decimal_version;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use tilec_ir::types::Elem;
+use tilec_ptx::launch::{self, Launch};
+
+/// The value of `schema` in every contract.
+pub const SCHEMA: &str = "tilec.launch/1";
+
+/// What one kernel needs from its host.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Contract {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Entry name in the PTX.
+    pub entry: String,
+    /// Target of the PTX, such as `sm_70`.
+    pub target: String,
+    /// `.version` of the PTX, such as `6.4`: the driver must know it.
+    pub ptx_version: String,
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Blocks per cluster; `[1, 1, 1]`: no cluster launch.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory of a block in bytes; above 48 KiB the function attribute must be raised.
+    pub dynamic_smem_bytes: u32,
+    /// Grid extents as expressions over sizes, strides and integer scalars.
+    pub grid: [String; 3],
+    /// Kernel parameters in the order in which they are passed.
+    pub params: Vec<Param>,
+    /// Preconditions as Boolean expressions; all must hold before the launch.
+    pub requires: Vec<String>,
+}
+
+/// A kernel parameter.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Param {
+    /// Its name in the source, unique in the kernel.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: ParamKind,
+}
+
+/// What a parameter is, and how it is passed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ParamKind {
+    /// A device pointer, 64 bits.
+    Tensor {
+        /// Element type.
+        #[serde(rename = "type", with = "elem_name")]
+        elem: Elem,
+        /// Alignment of the pointer in bytes.
+        align: u32,
+        /// How the kernel uses it.
+        access: Access,
+        /// Extents, as expressions.
+        shape: Vec<String>,
+        /// Strides in elements, as expressions.
+        strides: Vec<String>,
+    },
+    /// An extent, at least 1 and less than 2^31.
+    Size {
+        /// How it is passed.
+        #[serde(rename = "type")]
+        ty: U32,
+    },
+    /// A stride in elements, at least 0.
+    Stride {
+        /// How it is passed.
+        #[serde(rename = "type")]
+        ty: I64,
+        /// Its value when the tensor is packed, as an expression; absent where packing is not defined.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        packed: Option<String>,
+    },
+    /// A scalar.
+    Scalar {
+        /// Element type.
+        #[serde(rename = "type", with = "elem_name")]
+        elem: Elem,
+        /// Default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        default: Option<f64>,
+    },
+}
+
+/// The word `u32`: 32 bits, unsigned.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum U32 {
+    /// `u32`
+    #[default]
+    #[serde(rename = "u32")]
+    U32,
+}
+
+/// The word `i64`: 64 bits, two's complement.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum I64 {
+    /// `i64`
+    #[default]
+    #[serde(rename = "i64")]
+    I64,
+}
+
+/// How a kernel uses a tensor.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// It is only read.
+    Read,
+    /// It is only written.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether the kernel may read it.
+    pub fn reads(self) -> bool {
+        self != Access::Write
+    }
+
+    /// Whether the kernel may write it.
+    pub fn writes(self) -> bool {
+        self != Access::Read
+    }
+}
+
+/// Element types are their names.
+mod elem_name {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use tilec_ir::types::Elem;
+
+    pub(super) fn serialize<S: Serializer>(elem: &Elem, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(elem.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Elem, D::Error> {
+        let name = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        Elem::from_name(&name).ok_or_else(|| D::Error::custom(format!("unknown element type `{name}`")))
+    }
+}
+
+/// Why a text is not a contract.
+#[derive(Debug, thiserror::Error)]
+pub enum ContractError {
+    /// Not JSON, or a field is missing or has the wrong type.
+    #[error("not a launch contract: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Another version of the schema.
+    #[error("unknown schema `{0}`, expected `{SCHEMA}`")]
+    Schema(String),
+}
+
+/// The JSON of a file with several kernels.
+#[derive(Serialize, Deserialize)]
+struct Several {
+    schema: String,
+    kernels: Vec<Contract>,
+}
+
+/// One kernel: its fields at the top; several: an array `kernels`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum File {
+    Several(Several),
+    One(Box<Contract>),
+}
+
+impl Contract {
+    /// The contract of a lowered kernel; `version` is that of the PTX module it went into.
+    pub fn new(launch: &Launch, version: (u8, u8)) -> Contract {
+        Contract {
+            schema: SCHEMA.to_owned(),
+            entry: launch.entry.clone(),
+            target: launch.target.name().to_owned(),
+            ptx_version: decimal_version(version),
+            block: launch.block,
+            cluster: launch.cluster,
+            dynamic_smem_bytes: launch.dynamic_smem_bytes,
+            grid: launch.grid.clone(),
+            params: launch.params.iter().map(Param::from).collect(),
+            requires: launch.requires.clone(),
+        }
+    }
+
+    /// Reads what [`to_json`] wrote: the contracts of a file, in source order.
+    ///
+    /// # Errors
+    /// The text is not JSON, lacks a field, or has another schema.
+    pub fn from_json(text: &str) -> Result<Vec<Contract>, ContractError> {
+        let schema = serde_json::from_str::<serde_json::Value>(text)?;
+        let schema = schema.get("schema").and_then(|s| s.as_str()).unwrap_or("").to_owned();
+        if schema != SCHEMA {
+            return Err(ContractError::Schema(schema));
+        }
+        Ok(match serde_json::from_str(text)? {
+            File::One(contract) => vec![*contract],
+            File::Several(several) => several.kernels,
+        })
+    }
+
+    /// The parameter called `name`.
+    pub fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|p| p.name == name)
+    }
+}
+
+/// The contracts of a file as JSON: an object for one kernel, `{"schema": .., "kernels": [..]}` for any other number.
+pub fn to_json(contracts: &[Contract]) -> String {
+    let mut text = match contracts {
+        [one] => serde_json::to_string_pretty(one),
+        _ => serde_json::to_string_pretty(&Several { schema: SCHEMA.to_owned(), kernels: contracts.to_vec() }),
+    }
+    .expect("a contract has only string keys");
+    let _ = writeln!(text);
+    text
+}
+
+impl From<&launch::LaunchParam> for Param {
+    fn from(param: &launch::LaunchParam) -> Param {
+        let kind = match &param.kind {
+            launch::ParamKind::Tensor { elem, align, access, shape, strides } => ParamKind::Tensor {
+                elem: *elem,
+                align: *align,
+                access: match access {
+                    launch::Access::Read => Access::Read,
+                    launch::Access::Write => Access::Write,
+                    launch::Access::ReadWrite => Access::ReadWrite,
+                },
+                shape: shape.clone(),
+                strides: strides.clone(),
+            },
+            launch::ParamKind::Size => ParamKind::Size { ty: U32::U32 },
+            launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },
+            launch::ParamKind::Scalar { elem, default } => ParamKind::Scalar { elem: *elem, default: *default },
+        };
+        Param { name: param.name.clone(), kind }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use tilec_ir::target::Target;
+
+    /// The contract of a matrix product, with every kind of parameter.
+    pub(crate) fn gemm() -> Contract {
+        let tensor = |name: &str, elem, access, shape: [&str; 2]| launch::LaunchParam {
+            name: name.to_owned(),
+            kind: launch::ParamKind::Tensor {
+                elem,
+                align: 16,
+                access,
+                shape: shape.map(str::to_owned).to_vec(),
+                strides: vec![format!("{name}_ld"), "1".to_owned()],
+            },
+        };
+        let param = |name: &str, kind| launch::LaunchParam { name: name.to_owned(), kind };
+        let packed = |e: &str| launch::ParamKind::Stride { packed: Some(e.to_owned()) };
+        Contract::new(
+            &Launch {
+                entry: "gemm".to_owned(),
+                target: Target::Sm70,
+                block: [128, 1, 1],
+                cluster: [1, 1, 1],
+                dynamic_smem_bytes: 32768,
+                grid: ["ceildiv(N, 128)".to_owned(), "ceildiv(M, 128)".to_owned(), "1".to_owned()],
+                params: vec![
+                    tensor("A", Elem::F16, launch::Access::Read, ["M", "K"]),
+                    tensor("B", Elem::F16, launch::Access::Read, ["K", "N"]),
+                    tensor("C", Elem::F32, launch::Access::ReadWrite, ["M", "N"]),
+                    param("M", launch::ParamKind::Size),
+                    param("K", launch::ParamKind::Size),
+                    param("N", launch::ParamKind::Size),
+                    param("A_ld", packed("K")),
+                    param("B_ld", packed("N")),
+                    param("C_ld", launch::ParamKind::Stride { packed: None }),
+                    param("alpha", launch::ParamKind::Scalar { elem: Elem::F32, default: Some(1.0) }),
+                    param("beta", launch::ParamKind::Scalar { elem: Elem::F32, default: None }),
+                ],
+                requires: vec!["K % 8 == 0".to_owned(), "A_ld % 8 == 0".to_owned()],
+            },
+            (6, 4),
+        )
+    }
+
+    #[test]
+    fn reading_back_gives_the_same_contracts() {
+        let one = gemm();
+        let mut other = gemm();
+        other.entry = "other".to_owned();
+        for contracts in [vec![one.clone()], vec![one, other], vec![]] {
+            assert_eq!(Contract::from_json(&to_json(&contracts)).expect("our own JSON reads back"), contracts);
+        }
+    }
+
+    #[test]
+    fn json_has_the_documented_fields() {
+        let json: serde_json::Value = serde_json::from_str(&to_json(&[gemm()])).expect("JSON");
+        assert_eq!(json["schema"], "tilec.launch/1");
+        assert_eq!(json["ptx_version"], "6.4");
+        assert_eq!(
+            json["params"][2],
+            serde_json::json!({
+                "name": "C", "kind": "tensor", "type": "f32", "align": 16, "access": "read_write",
+                "shape": ["M", "N"], "strides": ["C_ld", "1"],
+            })
+        );
+        assert_eq!(json["params"][3], serde_json::json!({"name": "M", "kind": "size", "type": "u32"}));
+        assert_eq!(
+            json["params"][6],
+            serde_json::json!({"name": "A_ld", "kind": "stride", "type": "i64", "packed": "K"})
+        );
+        assert_eq!(
+            json["params"][9],
+            serde_json::json!({"name": "alpha", "kind": "scalar", "type": "f32", "default": 1.0})
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_contract_is_refused() {
+        for text in ["", "[]", "{}", r#"{"schema": "tilec.launch/2"}"#, r#"{"schema": "tilec.launch/1"}"#] {
+            assert!(Contract::from_json(text).is_err(), "{text}");
+        }
+        let wrong_type = to_json(&[gemm()]).replace("\"f32\"", "\"f33\"");
+        assert!(Contract::from_json(&wrong_type).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! Texts for people: `tilec explain WORD` and `tilec targets`.
+
+use crate::pending_passes::PASSES;
+use std::fmt::Write as _;
+use tilec_ir::atoms::Atom;
+use tilec_ir::codes;
+use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::target::Target;
+
+/// Remark kinds that are not the name of a pass, with what they say.
+pub const REMARK_KINDS: &[(&str, &str)] = &[
+    ("ptx-version", "which instruction needs the `.version` that the PTX has"),
+    ("lower", "what instruction selection could not do well, such as a product emulated on the target"),
+    ("registers", "how many registers a thread is estimated to need, and what that means for occupancy"),
+];
+
+/// Whether remarks of this kind exist.
+pub fn is_remark_kind(kind: &str) -> bool {
+    PASSES.iter().any(|p| p.name == kind) || REMARK_KINDS.iter().any(|(k, _)| *k == kind)
+}
+
+/// Every kind of remark.
+pub fn remark_kinds() -> Vec<&'static str> {
+    PASSES.iter().map(|p| p.name).chain(REMARK_KINDS.iter().map(|(k, _)| *k)).collect()
+}
+
+/// The names of the passes, in order.
+pub fn pass_names() -> Vec<&'static str> {
+    PASSES.iter().map(|p| p.name).collect()
+}
+
+/// Whether the pass can be switched off; `None`: there is no such pass.
+pub fn can_disable(pass: &str) -> Option<bool> {
+    PASSES.iter().find(|p| p.name == pass).map(|p| !p.required)
+}
+
+/// What a word means: a diagnostic code, a pass, a kind of remark, an operator, a reduction, an atom or a target.
+/// A word with several meanings (`schedule`, `-`) gets them all.
+///
+/// # Errors
+/// Nothing has that name; the text says so, and names what is spelt alike.
+pub fn explain(word: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut say = |head: String, body: &str| {
+        let gap = if out.is_empty() { "" } else { "\n" };
+        let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim_end());
+    };
+    for (code, title, text) in codes::ALL.iter().filter(|(c, ..)| c.0.eq_ignore_ascii_case(word)) {
+        say(format!("{code}: {title}"), text);
+    }
+    for pass in PASSES.iter().filter(|p| p.name == word) {
+        let off = if pass.required { "always runs" } else { "`--disable-pass` switches it off" };
+        let body = format!(
+            "{}.\nIt {off}; `--print-after {word}` shows the program after it; `--remarks` shows what it did, and \
+             `--deny {word}` makes those remarks errors.",
+            pass.summary
+        );
+        say(format!("{word}: a pass"), &body);
+    }
+    for (kind, text) in REMARK_KINDS.iter().filter(|(k, _)| *k == word) {
+        say(format!("{kind}: a kind of remark"), &format!("Says {text}."));
+    }
+    for op in Op::ALL.iter().filter(|op| op.token() == word) {
+        say(format!("{word}: an operator on {}", operands(op.arity())), op.doc());
+    }
+    for op in ReduceOp::ALL.iter().filter(|op| op.token() == word) {
+        say(
+            format!("{}(x, axis): a reduction", op.token()),
+            "Combines the elements of a tile along an axis, which stays with extent 1.",
+        );
+    }
+    for atom in Atom::all().filter(|a| a.row().name == word) {
+        let row = atom.row();
+        let (m, n, k) = row.log2_shape;
+        let types: Vec<String> =
+            row.types.iter().map(|t| format!("{} inputs, {} accumulator", t.input.name(), t.acc.name())).collect();
+        let body = format!(
+            "A warp computes {} x {} x {} with it, from {} on.\nTypes: {}.",
+            1u32 << m,
+            1u32 << n,
+            1u32 << k,
+            row.first.name(),
+            types.join("; ")
+        );
+        say(format!("{word}: an instruction for `mma`"), &body);
+    }
+    if let Some(target) = Target::from_name(word) {
+        say(format!("{word}: a target"), target.doc());
+    }
+    if out.is_empty() { Err(unknown(word)) } else { Ok(out) }
+}
+
+fn operands(n: usize) -> String {
+    if n == 1 { "one operand".to_owned() } else { format!("{n} operands") }
+}
+
+fn unknown(word: &str) -> String {
+    let words = codes::ALL
+        .iter()
+        .map(|(code, ..)| code.0)
+        .chain(remark_kinds())
+        .chain(Op::ALL.iter().map(|op| op.token()))
+        .chain(ReduceOp::ALL.iter().map(|op| op.token()))
+        .chain(Atom::all().map(|a| a.row().name))
+        .chain(Target::ALL.iter().map(|t| t.name()));
+    let word: String = word.chars().take(64).collect();
+    match nearest(&word, words) {
+        Some(near) => format!("nothing is called `{word}`; did you mean `{near}`?\n"),
+        None => format!("nothing is called `{word}`; there are diagnostic codes, passes, remark kinds and operators\n"),
+    }
+}
+
+/// The candidate spelt most like `word`, if any is close: at most a third of its characters differ.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .map(|c| (distance(&lower, &c.to_ascii_lowercase()), c))
+        .filter(|(d, c)| *d * 3 <= c.chars().count().max(3))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+/// Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The table of targets.
+pub fn targets() -> String {
+    let mut out = String::new();
+    let _ =
+        writeln!(out, "{:<8} {:>4} {:>10} {:>10} {:>6}  what it is", "target", "PTX", "smem/block", "smem/SM", "warps");
+    for t in Target::ALL {
+        let (major, minor) = t.min_ptx();
+        let _ = writeln!(
+            out,
+            "{:<8} {:>4} {:>6} KiB {:>6} KiB {:>6}  {}",
+            t.name(),
+            format!("{major}.{minor}"),
+            t.smem_per_block() / 1024,
+            t.smem_per_sm() / 1024,
+            t.warps_per_sm(),
+            t.doc().trim()
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_with_a_name_is_explained() {
+        for (code, title, _) in codes::ALL {
+            assert!(explain(code.0).expect("a code").contains(title));
+            assert!(explain(&code.0.to_lowercase()).is_ok());
+        }
+        for word in remark_kinds().into_iter().chain(Op::ALL.iter().map(|op| op.token())) {
+            assert!(explain(word).is_ok(), "{word}");
+        }
+        let minus = explain("-").expect("an operator");
+        assert!(minus.contains("Difference") && minus.contains("Negation"), "{minus}");
+    }
+
+    #[test]
+    fn a_near_miss_is_named() {
+        assert!(explain("vectorise").expect_err("misspelt").contains("`vectorize`"));
+        assert!(explain("E9999").is_err());
+        assert!(explain("").is_err());
+        assert!(explain(&"x".repeat(1 << 16)).expect_err("absurd").len() < 300);
+    }
+
+    #[test]
+    fn every_target_has_a_row() {
+        assert_eq!(targets().lines().count(), Target::ALL.len() + 1);
+    }
+
+    #[test]
+    fn distance_is_symmetric_and_counts_edits() {
+        for (a, b, d) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0)] {
+            assert_eq!((distance(a, b), distance(b, a)), (d, d));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The command as its users run it: exit status, streams, files.
+
+use pretty_assertions::assert_eq;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory of its own for a test, removed at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = std::env::temp_dir().join(format!("tilec-cli-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory for the test");
+        Dir(dir)
+    }
+
+    fn file(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, content).expect("writable");
+        path
+    }
+
+    fn tilec(&self, args: &[&str]) -> Run {
+        run(command().current_dir(&self.0).args(args), b"")
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(&self.0)
+            .expect("readable")
+            .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Run {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tilec"));
+    command.env_remove("RUST_BACKTRACE");
+    command
+}
+
+fn run(command: &mut Command, stdin: &[u8]) -> Run {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("tilec starts");
+    // A command that does not read its input closes it; that is fine.
+    let _ = child.stdin.take().expect("piped").write_all(stdin);
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("tilec ends");
+    Run {
+        status: status.code().expect("no signal"),
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+}
+
+#[test]
+fn usage_errors_are_2() {
+    let dir = Dir::new("usage");
+    dir.file("x.tile", b"");
+    for args in [
+        &[][..],
+        &["--no-such-flag"],
+        &["x.tile", "--target", "sm_71"],
+        &["x.tile", "-D", "BM"],
+        &["x.tile", "--emit", "elf"],
+        &["x.tile", "--disable-pass", "vectorise"],
+        &["x.tile", "--disable-pass", "specialize"],
+        &["x.tile", "--print-after", "nothing"],
+        &["x.tile", "--deny", "everything"],
+        &["x.tile", "-o", "x.tile", "--emit", "ptx"],
+        &["explain"],
+    ] {
+        let run = dir.tilec(args);
+        assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
+        assert!(!run.stderr.is_empty() && run.stdout.is_empty(), "{args:?}");
+    }
+    assert!(dir.tilec(&["x.tile", "--disable-pass", "vectorise"]).stderr.contains("`vectorize`"));
+    assert_eq!(dir.names(), ["x.tile"]);
+    assert_eq!(fs::read(dir.0.join("x.tile")).expect("still there"), b"");
+}
+
+#[test]
+fn help_and_tables_are_0() {
+    let dir = Dir::new("help");
+    for args in [&["--help"][..], &["--version"], &["targets"], &["explain", "E0101"], &["explain", "-"]] {
+        let run = dir.tilec(args);
+        assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{args:?}");
+        assert!(!run.stdout.is_empty());
+    }
+    assert!(dir.tilec(&["targets"]).stdout.contains("sm_90a"));
+}
+
+#[test]
+fn explaining_nothing_known_is_1() {
+    let run = Dir::new("explain").tilec(&["explain", "swizle"]);
+    assert_eq!((run.status, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("`swizzle`"), "{}", run.stderr);
+}
+
+#[test]
+fn unreadable_and_binary_sources_are_diagnostics() {
+    let dir = Dir::new("sources");
+    dir.file("binary.tile", b"kernel\n \xff\xfe");
+    for (args, code) in [(&["missing.tile"][..], "E0601"), (&["."], "E0601"), (&["binary.tile"], "E0602")] {
+        let run = dir.tilec(args);
+        assert_eq!(run.status, 1, "{args:?}");
+        assert!(run.stderr.contains(&format!("error[{code}]")), "{}", run.stderr);
+        assert!(run.stderr.ends_with("1 error\n"), "{}", run.stderr);
+        let json = dir.tilec(&[args, &["--error-format", "json"]].concat());
+        let lines = json_lines(&json.stderr);
+        assert_eq!((json.status, lines.len()), (1, 1));
+        assert_eq!(lines[0]["code"], code);
+    }
+    assert!(dir.tilec(&["binary.tile"]).stderr.contains("line 2"));
+}
+
+#[test]
+fn a_file_called_like_a_subcommand_needs_a_path() {
+    let dir = Dir::new("names");
+    dir.file("targets", b"\xff");
+    assert_eq!(dir.tilec(&["targets"]).status, 0);
+    let run = dir.tilec(&["./targets"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("E0602"), "{}", run.stderr);
+}
+
+#[test]
+fn errors_leave_the_old_output_alone() {
+    let dir = Dir::new("old");
+    dir.file("x.tile", b"this is no kernel");
+    dir.file("x.ptx", b"old");
+    let run = dir.tilec(&["x.tile", "-o", "x.ptx"]);
+    assert_eq!((run.status, run.stdout.as_str()), (1, ""));
+    assert_eq!(fs::read(dir.0.join("x.ptx")).expect("still there"), b"old");
+    assert_eq!(dir.names(), ["x.ptx", "x.tile"]);
+}
+
+#[test]
+fn diagnostics_are_plain_text_where_no_terminal_is() {
+    let dir = Dir::new("color");
+    dir.file("x.tile", b"this is no kernel");
+    let run = dir.tilec(&["x.tile"]);
+    assert!(run.stderr.contains("error") && !run.stderr.contains('\u{1b}'), "{}", run.stderr);
+}
+
+#[test]
+fn standard_input_is_a_source() {
+    let run = run(command().arg("-"), b"this is no kernel");
+    assert_eq!(run.status, 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_bug_is_101_and_asks_to_be_reported() {
+    let dir = Dir::new("bug");
+    let run = dir.tilec(&["__bug"]);
+    assert_eq!((run.status, run.stdout.as_str()), (101, ""));
+    assert!(run.stderr.contains("this is a bug in tilec") && run.stderr.contains("/issues"), "{}", run.stderr);
+    assert!(run.stderr.contains("asked for by `__bug`"), "{}", run.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = command().arg("targets").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
+
+#[test]
+fn absurd_sources_end_quickly() {
+    let dir = Dir::new("absurd");
+    for (name, content) in [
+        ("large.tile", vec![b'x'; 3 << 20]),
+        ("deep.tile", [b"kernel k() { let a = ".to_vec(), vec![b'('; 200_000]].concat()),
+        ("wide.tile", "é".repeat(1 << 19).into_bytes()),
+    ] {
+        let path: &Path = &dir.file(name, &content);
+        let run = run(command().arg(path), b"");
+        assert_eq!(run.status, 1, "{name}: {}", run.stderr.chars().take(500).collect::<String>());
+        assert!(run.stderr.len() < 20_000, "{name}");
+    }
+}

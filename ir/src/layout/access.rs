@@ -49,9 +49,7 @@ pub fn widest_vector(value_to_offset: &F2Map, other_cols: &[u64]) -> u32 {
     // A narrower vector exempts a later value bit from being part of it, hence from bits below.
     while v > 0 {
         let later = (v..value_to_offset.in_bits()).map(|i| value_to_offset.col(i));
-        let touched = later
-            .chain(other_cols.iter().copied())
-            .fold(0, |a, c| a | c);
+        let touched = later.chain(other_cols.iter().copied()).fold(0, |a, c| a | c);
         if touched.trailing_zeros() >= v {
             break;
         }
@@ -87,10 +85,7 @@ pub fn wavefronts_by_rank(lane_cols_bytes: &[u64], access_bytes: u32) -> Wavefro
     let unit_banks = (BANKS * BANK_BYTES) >> shift;
     let banks: Vec<u64> = units.iter().map(|u| u & (unit_banks - 1)).collect();
     let phases = 1 << (5 - lane_bits);
-    Wavefronts {
-        phases,
-        wavefronts: phases << (rank(&units) - rank(&banks)),
-    }
+    Wavefronts { phases, wavefronts: phases << (rank(&units) - rank(&banks)) }
 }
 
 /// Wavefronts of an access by counting: `offsets[lane]` is the byte address of each lane.
@@ -98,10 +93,7 @@ pub fn wavefronts_by_rank(lane_cols_bytes: &[u64], access_bytes: u32) -> Wavefro
 /// Works for any addresses; each access covers `access_bytes` (at most 16) from its offset.
 pub fn wavefronts_by_enumeration(offsets: &[u64], access_bytes: u32) -> Wavefronts {
     let per_phase = 1usize << phase_lane_bits(access_bytes);
-    let mut total = Wavefronts {
-        phases: 0,
-        wavefronts: 0,
-    };
+    let mut total = Wavefronts { phases: 0, wavefronts: 0 };
     for lanes in offsets.chunks(per_phase) {
         let mut words = BTreeSet::new();
         for &first in lanes {

@@ -19,9 +19,7 @@ pub fn cute_to_f2(layout: &CuteLayout) -> Result<F2Map, LayoutError> {
     let mut used = 0u64;
     for (s, d) in layout.leaves() {
         if !s.is_power_of_two() {
-            return Err(LayoutError::new(format!(
-                "extent {s} of {layout} is not a power of two"
-            )));
+            return Err(LayoutError::new(format!("extent {s} of {layout} is not a power of two")));
         }
         for i in 0..s.trailing_zeros() {
             // No overflow: `(s - 1) * d` fits an i64, hence so does `d << i` for `i < log2(s)`.
@@ -99,10 +97,7 @@ fn modes(cols: &[u64], split: &[u32]) -> Option<CuteLayout> {
         out.push(coalesced(mode)?);
         rest = after;
     }
-    let (shape, stride) = out
-        .into_iter()
-        .map(|l| (l.shape().clone(), l.stride().clone()))
-        .unzip();
+    let (shape, stride) = out.into_iter().map(|l| (l.shape().clone(), l.stride().clone())).unzip();
     CuteLayout::new(IntTuple::Tuple(shape), IntTuple::Tuple(stride)).ok()
 }
 

@@ -66,9 +66,7 @@ impl IntTuple {
     fn has_empty_tuple(&self) -> bool {
         match self {
             IntTuple::Int(_) => false,
-            IntTuple::Tuple(parts) => {
-                parts.is_empty() || parts.iter().any(IntTuple::has_empty_tuple)
-            }
+            IntTuple::Tuple(parts) => parts.is_empty() || parts.iter().any(IntTuple::has_empty_tuple),
         }
     }
 }
@@ -96,9 +94,7 @@ pub struct LayoutError {
 
 impl LayoutError {
     pub(crate) fn new(message: impl Into<String>) -> LayoutError {
-        LayoutError {
-            message: message.into(),
-        }
+        LayoutError { message: message.into() }
     }
 }
 
@@ -141,17 +137,13 @@ impl CuteLayout {
     /// If the tuples are not congruent, empty, too deep, an extent is zero, or a size overflows.
     pub fn new(shape: IntTuple, stride: IntTuple) -> Result<CuteLayout, LayoutError> {
         if shape.depth() > MAX_DEPTH || stride.depth() > MAX_DEPTH {
-            return Err(LayoutError::new(format!(
-                "layout nested deeper than {MAX_DEPTH}"
-            )));
+            return Err(LayoutError::new(format!("layout nested deeper than {MAX_DEPTH}")));
         }
         if shape.has_empty_tuple() {
             return Err(LayoutError::new("empty tuple in a layout"));
         }
         if !shape.congruent(&stride) {
-            return Err(LayoutError::new(format!(
-                "shape {shape} and stride {stride} are not nested alike"
-            )));
+            return Err(LayoutError::new(format!("shape {shape} and stride {stride} are not nested alike")));
         }
         let l = CuteLayout { shape, stride };
         let (mut size, mut last) = (1u64, 0u64);
@@ -201,11 +193,7 @@ impl CuteLayout {
 
     /// `(extent, stride)` of every leaf, fastest first.
     pub fn leaves(&self) -> Vec<(u64, u64)> {
-        self.shape
-            .leaves()
-            .into_iter()
-            .zip(self.stride.leaves())
-            .collect()
+        self.shape.leaves().into_iter().zip(self.stride.leaves()).collect()
     }
 
     /// Number of coordinates.
@@ -250,11 +238,7 @@ impl CuteLayout {
         if coords.len() != self.rank() {
             return None;
         }
-        coords
-            .iter()
-            .enumerate()
-            .map(|(i, &c)| self.mode(i)?.at(c))
-            .sum()
+        coords.iter().enumerate().map(|(i, &c)| self.mode(i)?.at(c)).sum()
     }
 
     /// The offset at a nested coordinate; an integer where the shape has a tuple is a linear index
@@ -267,11 +251,7 @@ impl CuteLayout {
                 if !tuple || parts.len() != self.rank() {
                     return None;
                 }
-                parts
-                    .iter()
-                    .enumerate()
-                    .map(|(i, c)| self.mode(i)?.at_coord(c))
-                    .sum()
+                parts.iter().enumerate().map(|(i, c)| self.mode(i)?.at_coord(c)).sum()
             }
         }
     }
@@ -285,6 +265,5 @@ impl fmt::Display for CuteLayout {
 
 /// The value if it exists and fits an `i64`.
 pub(crate) fn small(x: Option<u64>) -> Result<u64, LayoutError> {
-    x.filter(|&x| i64::try_from(x).is_ok())
-        .ok_or_else(|| LayoutError::new("layout size overflows 63 bits"))
+    x.filter(|&x| i64::try_from(x).is_ok()).ok_or_else(|| LayoutError::new("layout size overflows 63 bits"))
 }

@@ -20,10 +20,7 @@ impl CuteLayout {
         if self.depth() == 0 {
             return self.clone();
         }
-        let modes: Vec<CuteLayout> = (0..self.rank())
-            .filter_map(|i| self.mode(i))
-            .map(|m| m.coalesce())
-            .collect();
+        let modes: Vec<CuteLayout> = (0..self.rank()).filter_map(|i| self.mode(i)).map(|m| m.coalesce()).collect();
         CuteLayout::concat(&modes).expect("coalescing keeps sizes")
     }
 
@@ -47,9 +44,7 @@ impl CuteLayout {
         let result = compose_tuple(&outer, inner, &mut reach)?;
         for (r, (s, d)) in reach.iter().zip(&outer) {
             if r >= s {
-                return Err(LayoutError::new(format!(
-                    "modes of {inner} together carry out of mode {s}:{d} of {self}"
-                )));
+                return Err(LayoutError::new(format!("modes of {inner} together carry out of mode {s}:{d} of {self}")));
             }
         }
         Ok(result)
@@ -150,11 +145,7 @@ fn flat(modes: &[Mode]) -> CuteLayout {
 }
 
 /// Composes leaf by leaf, keeping the nesting of `inner`.
-fn compose_tuple(
-    outer: &[Mode],
-    inner: &CuteLayout,
-    reach: &mut [u64],
-) -> Result<CuteLayout, LayoutError> {
+fn compose_tuple(outer: &[Mode], inner: &CuteLayout, reach: &mut [u64]) -> Result<CuteLayout, LayoutError> {
     match (inner.shape(), inner.stride()) {
         (IntTuple::Int(s), IntTuple::Int(d)) => compose_leaf(outer, (*s, *d), reach),
         _ => {
@@ -168,11 +159,7 @@ fn compose_tuple(
 }
 
 /// `outer` after the single mode `s:d`, walking the digits of `outer` from the lowest.
-fn compose_leaf(
-    outer: &[Mode],
-    (s, d): Mode,
-    reach: &mut [u64],
-) -> Result<CuteLayout, LayoutError> {
+fn compose_leaf(outer: &[Mode], (s, d): Mode, reach: &mut [u64]) -> Result<CuteLayout, LayoutError> {
     let (mut extent, mut step) = (s, d);
     let mut out: Vec<Mode> = Vec::new();
     for (j, &(os, od)) in outer.iter().enumerate() {

@@ -32,10 +32,7 @@ pub(crate) fn cute(c: &mut Cursor<'_>) -> Result<CuteLayout, LayoutParseError> {
     let shape = tuple(c, 0)?;
     c.expect(':')?;
     let stride = tuple(c, 0)?;
-    CuteLayout::new(shape, stride).map_err(|e| LayoutParseError {
-        offset: start,
-        message: e.message,
-    })
+    CuteLayout::new(shape, stride).map_err(|e| LayoutParseError { offset: start, message: e.message })
 }
 
 fn tuple(c: &mut Cursor<'_>, depth: usize) -> Result<IntTuple, LayoutParseError> {
@@ -80,10 +77,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn error(&self, message: impl Into<String>) -> LayoutParseError {
-        LayoutParseError {
-            offset: self.at,
-            message: message.into(),
-        }
+        LayoutParseError { offset: self.at, message: message.into() }
     }
 
     fn rest(&self) -> &'a str {
@@ -109,9 +103,10 @@ impl<'a> Cursor<'a> {
 
     /// Takes `word` if it stands here as a whole word.
     pub(crate) fn eat_word(&mut self, word: &str) -> bool {
-        let hit = self.rest().strip_prefix(word).is_some_and(|after| {
-            !after.starts_with(|ch: char| ch.is_ascii_alphanumeric() || ch == '_')
-        });
+        let hit = self
+            .rest()
+            .strip_prefix(word)
+            .is_some_and(|after| !after.starts_with(|ch: char| ch.is_ascii_alphanumeric() || ch == '_'));
         if hit {
             self.at += word.len();
         }
@@ -120,20 +115,12 @@ impl<'a> Cursor<'a> {
 
     pub(crate) fn expect(&mut self, ch: char) -> Result<(), LayoutParseError> {
         self.skip_space();
-        if self.eat(ch) {
-            Ok(())
-        } else {
-            Err(self.error(format!("expected `{ch}`")))
-        }
+        if self.eat(ch) { Ok(()) } else { Err(self.error(format!("expected `{ch}`"))) }
     }
 
     pub(crate) fn expect_end(&mut self) -> Result<(), LayoutParseError> {
         self.skip_space();
-        if self.rest().is_empty() {
-            Ok(())
-        } else {
-            Err(self.error("expected the end of the layout"))
-        }
+        if self.rest().is_empty() { Ok(()) } else { Err(self.error("expected the end of the layout")) }
     }
 
     /// A decimal or `0x` hexadecimal number that fits an `i64`.
@@ -143,17 +130,14 @@ impl<'a> Cursor<'a> {
         let (radix, skip) = if hex { (16, 2) } else { (10, 0) };
         let digits: &str = {
             let rest = &self.rest()[skip..];
-            let n = rest
-                .find(|ch: char| !ch.is_ascii_alphanumeric())
-                .unwrap_or(rest.len());
+            let n = rest.find(|ch: char| !ch.is_ascii_alphanumeric()).unwrap_or(rest.len());
             &rest[..n]
         };
         let valid = !digits.is_empty() && digits.chars().all(|ch| ch.is_digit(radix));
         if !valid {
             return Err(self.error("expected a number"));
         }
-        let value =
-            i64::from_str_radix(digits, radix).map_err(|_| self.error("number too large"))?;
+        let value = i64::from_str_radix(digits, radix).map_err(|_| self.error("number too large"))?;
         self.at += skip + digits.len();
         Ok(value as u64)
     }
@@ -166,10 +150,7 @@ impl<'a> Cursor<'a> {
         u32::try_from(n)
             .ok()
             .filter(|n| *n <= 63)
-            .ok_or(LayoutParseError {
-                offset: start,
-                message: format!("{what} larger than 63"),
-            })
+            .ok_or(LayoutParseError { offset: start, message: format!("{what} larger than 63") })
     }
 
     /// `(n, n, ...)`, possibly empty.

@@ -1,7 +1,7 @@
 //! Linear maps over F2, the two-element field, between bit vectors of at most 63 bits.
 //!
 //! A map is the list of its columns: input bit `i` contributes `cols[i]`, and the image of `x` is the
-//! xor of the columns of its set bits. One Gaussian elimination ([`Echelon`]) answers rank, kernel,
+//! xor of the columns of its set bits. One Gaussian elimination (`Echelon`) answers rank, kernel,
 //! solution and inverse questions, so every proof about a layout is exact and costs a few dozen
 //! word operations.
 //!
@@ -22,9 +22,7 @@ pub struct F2Map {
 impl F2Map {
     /// The map with these columns; `None` if a column does not fit `out_bits`, or more than 63 bits.
     pub fn new(cols: Vec<u64>, out_bits: u32) -> Option<F2Map> {
-        let fits = out_bits <= MAX_BITS
-            && cols.len() <= MAX_BITS as usize
-            && cols.iter().all(|c| c >> out_bits == 0);
+        let fits = out_bits <= MAX_BITS && cols.len() <= MAX_BITS as usize && cols.iter().all(|c| c >> out_bits == 0);
         fits.then_some(F2Map { cols, out_bits })
     }
 
@@ -37,18 +35,12 @@ impl F2Map {
     /// The identity on `bits` bits (clamped to 63).
     pub fn identity(bits: u32) -> F2Map {
         let bits = bits.min(MAX_BITS);
-        F2Map {
-            cols: (0..bits).map(|i| 1 << i).collect(),
-            out_bits: bits,
-        }
+        F2Map { cols: (0..bits).map(|i| 1 << i).collect(), out_bits: bits }
     }
 
     /// The map that sends everything to zero (bit counts clamped to 63).
     pub fn zero(in_bits: u32, out_bits: u32) -> F2Map {
-        F2Map {
-            cols: vec![0; in_bits.min(MAX_BITS) as usize],
-            out_bits: out_bits.min(MAX_BITS),
-        }
+        F2Map { cols: vec![0; in_bits.min(MAX_BITS) as usize], out_bits: out_bits.min(MAX_BITS) }
     }
 
     /// Number of input bits.
@@ -73,18 +65,13 @@ impl F2Map {
 
     /// The image of `x`; bits of `x` past the last input bit are ignored.
     pub fn apply(&self, x: u64) -> u64 {
-        self.cols.iter().enumerate().fold(
-            0,
-            |acc, (i, &c)| if x >> i & 1 == 1 { acc ^ c } else { acc },
-        )
+        self.cols.iter().enumerate().fold(0, |acc, (i, &c)| if x >> i & 1 == 1 { acc ^ c } else { acc })
     }
 
     /// `self` after `inner`; `None` unless `inner` yields exactly the bits `self` takes.
     pub fn compose(&self, inner: &F2Map) -> Option<F2Map> {
-        (inner.out_bits == self.in_bits()).then(|| F2Map {
-            cols: inner.cols.iter().map(|&c| self.apply(c)).collect(),
-            out_bits: self.out_bits,
-        })
+        (inner.out_bits == self.in_bits())
+            .then(|| F2Map { cols: inner.cols.iter().map(|&c| self.apply(c)).collect(), out_bits: self.out_bits })
     }
 
     /// The two-sided inverse of a bijective map.
@@ -99,10 +86,7 @@ impl F2Map {
     pub fn right_inverse(&self) -> Option<F2Map> {
         let e = Echelon::of(&self.cols);
         let cols: Option<Vec<u64>> = (0..self.out_bits).map(|i| e.solve(1 << i)).collect();
-        Some(F2Map {
-            cols: cols?,
-            out_bits: self.in_bits(),
-        })
+        Some(F2Map { cols: cols?, out_bits: self.in_bits() })
     }
 
     /// Block-diagonal sum: `self` on the low bits, `hi` on the high bits.
@@ -110,8 +94,7 @@ impl F2Map {
     /// # Panics
     /// If the sum has more than 63 input or output bits; see [`F2Map::checked_product`].
     pub fn product(&self, hi: &F2Map) -> F2Map {
-        self.checked_product(hi)
-            .expect("a product of layouts has at most 63 bits")
+        self.checked_product(hi).expect("a product of layouts has at most 63 bits")
     }
 
     /// [`F2Map::product`], or `None` past 63 bits.
@@ -121,10 +104,7 @@ impl F2Map {
             return None;
         }
         let high = hi.cols.iter().map(|c| c << self.out_bits);
-        Some(F2Map {
-            cols: self.cols.iter().copied().chain(high).collect(),
-            out_bits,
-        })
+        Some(F2Map { cols: self.cols.iter().copied().chain(high).collect(), out_bits })
     }
 
     /// The `q` with `tile.product(&q) == *self`, if there is one.
@@ -133,10 +113,7 @@ impl F2Map {
         let low = self.cols.get(..tile.cols.len())?;
         let high = &self.cols[tile.cols.len()..];
         let clean = high.iter().all(|c| c & mask(tile.out_bits) == 0);
-        (low == tile.cols && clean).then(|| F2Map {
-            cols: high.iter().map(|c| c >> tile.out_bits).collect(),
-            out_bits,
-        })
+        (low == tile.cols && clean).then(|| F2Map { cols: high.iter().map(|c| c >> tile.out_bits).collect(), out_bits })
     }
 
     /// Inputs side by side: `self`'s bits low, `hi`'s above; both must have the same output bits.
@@ -151,10 +128,7 @@ impl F2Map {
     pub fn select_inputs(&self, range: Range<u32>) -> F2Map {
         let end = range.end.min(self.in_bits());
         let start = range.start.min(end);
-        F2Map {
-            cols: self.cols[start as usize..end as usize].to_vec(),
-            out_bits: self.out_bits,
-        }
+        F2Map { cols: self.cols[start as usize..end as usize].to_vec(), out_bits: self.out_bits }
     }
 
     /// Only the output bits of `range` (clamped), shifted down to bit 0.
@@ -162,10 +136,7 @@ impl F2Map {
         let end = range.end.min(self.out_bits);
         let start = range.start.min(end);
         let bits = end - start;
-        F2Map {
-            cols: self.cols.iter().map(|c| c >> start & mask(bits)).collect(),
-            out_bits: bits,
-        }
+        F2Map { cols: self.cols.iter().map(|c| c >> start & mask(bits)).collect(), out_bits: bits }
     }
 
     /// Dimension of the image.
@@ -221,11 +192,7 @@ pub fn rank(vectors: &[u64]) -> u32 {
 
 /// All ones in the low `bits` bits.
 pub(crate) fn mask(bits: u32) -> u64 {
-    if bits >= 64 {
-        u64::MAX
-    } else {
-        (1 << bits) - 1
-    }
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
 /// Bits needed to write `x`: zero for zero.
@@ -243,10 +210,7 @@ struct Echelon {
 
 impl Echelon {
     fn of(cols: &[u64]) -> Echelon {
-        let mut e = Echelon {
-            basis: [(0, 0); 64],
-            kernel: Vec::new(),
-        };
+        let mut e = Echelon { basis: [(0, 0); 64], kernel: Vec::new() };
         for (i, &c) in cols.iter().enumerate() {
             let (rest, x) = e.reduce(c, 1 << i);
             if rest == 0 {

@@ -34,6 +34,4 @@ pub use f2::F2Map;
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};
 pub use swizzle::{Swizzle, parse_swizzle, parse_swizzle_prefix};
 pub use tile::{RegLayout, SmemLayout};
-pub use tile_text::{
-    parse_reg_layout, parse_reg_layout_prefix, parse_smem_layout, parse_smem_layout_prefix,
-};
+pub use tile_text::{parse_reg_layout, parse_reg_layout_prefix, parse_smem_layout, parse_smem_layout_prefix};

@@ -8,13 +8,15 @@
 //! byte-address bit 7) permute banks among themselves, change no rank alone, and are left out.
 //!
 //! Iterative deepening by number of terms, in lexicographic order of `(slot, source)`; among equals a
-//! set that is one `Swizzle` comes first. A node budget bounds the time of hopeless inputs.
+//! set that is one `Swizzle` comes first. A budget bounds the time of hopeless inputs; past it the best
+//! set so far is extended greedily.
 
 use super::access::{phase_lane_bits, unit_shift};
 use super::tile::SmemLayout;
 
-/// Nodes a search may visit; far above any tile with a solution, a few milliseconds in all.
-const NODE_BUDGET: u32 = 50_000;
+/// Access evaluations each walk may make: about two milliseconds. Enough for every set of three terms over
+/// four accesses of a 256x128 tile of halves.
+const BUDGET: usize = 60_000;
 
 /// First byte-address bit above the banks: 32 banks of 4 bytes.
 const ROW_BIT: u32 = 7;
@@ -59,31 +61,21 @@ pub fn search_xor_terms(
 ///
 /// `None` if an access is malformed: sizes that are no powers of two, more than 16 bytes a lane, or accesses
 /// that disagree on the element size.
-pub fn search_xor(
-    accesses: &[PhaseAccess],
-    base: &SmemLayout,
-    max_terms: usize,
-) -> Option<XorSearch> {
+pub fn search_xor(accesses: &[PhaseAccess], base: &SmemLayout, max_terms: usize) -> Option<XorSearch> {
     let elem = accesses.first().map_or(1, |a| a.elem_bytes);
-    let sound = |a: &PhaseAccess| {
-        a.elem_bytes == elem && a.access_bytes.is_power_of_two() && a.access_bytes <= 16
-    };
+    let sound = |a: &PhaseAccess| a.elem_bytes == elem && a.access_bytes.is_power_of_two() && a.access_bytes <= 16;
     if !elem.is_power_of_two() || !accesses.iter().all(sound) {
         return None;
     }
     let elem_shift = elem.trailing_zeros();
-    let widest = accesses
-        .iter()
-        .map(|a| unit_shift(a.access_bytes))
-        .max()
-        .unwrap_or(2);
+    let widest = accesses.iter().map(|a| unit_shift(a.access_bytes)).max().unwrap_or(2);
     let mut s = Search {
         accesses: Vec::new(),
         terms: Vec::new(),
         plain: super::convert::disjoint(base.map().cols().iter().copied()),
         chosen: Vec::new(),
         best: None,
-        nodes: 0,
+        work: 0,
         goal: Goal::ConflictFree,
         base,
     };
@@ -100,21 +92,21 @@ pub fn search_xor(
         for (i, &source) in sources.iter().enumerate() {
             let delta: Vec<u8> = rows.iter().map(|r| r[i]).collect();
             if delta.iter().any(|&d| d != 0) {
-                s.terms.push(Term {
-                    slot,
-                    source,
-                    delta,
-                });
+                s.terms.push(Term { slot, source, delta });
             }
         }
     }
     let mut state: Vec<BankRows> = s.accesses.iter().map(|a| a.banks).collect();
+    let hopeless = s.accesses.iter().any(|a| a.hopeless(&slots));
     for goal in [Goal::ConflictFree, Goal::Least] {
+        if hopeless && goal == Goal::ConflictFree {
+            continue;
+        }
         s.goal = goal;
-        s.nodes = 0;
+        s.work = 0;
         for depth in 0..=max_terms.min(s.terms.len()) {
             s.visit(&mut state, 0, depth);
-            if s.nodes > NODE_BUDGET || s.best.as_ref().is_some_and(|b| b.conflict_free) {
+            if s.work > BUDGET || s.best.as_ref().is_some_and(|b| b.conflict_free) {
                 break;
             }
         }
@@ -122,38 +114,33 @@ pub fn search_xor(
             break;
         }
     }
+    if s.work > BUDGET {
+        s.climb(&mut state, max_terms);
+    }
     s.finish(elem_shift)
 }
 
-/// Bank-bit rows by byte-address bit 2 to 6: bit `l` says whether lane bit `l` touches it.
+/// Bank-bit rows by byte-address bit 2 to 6: bit `l` says whether lane bit `l` touches it. Rows inside one
+/// lane's vector are zero.
 type BankRows = [u8; 5];
 
 struct Access {
     banks: BankRows,
     /// Rank of the address over the lanes of a phase.
     address_rank: u32,
-    /// First row that takes part: the rows below are inside one lane's vector.
-    first: usize,
     phases: u64,
     weight: u64,
 }
 
 impl Access {
     /// The access as rows, and the row of each source bit.
-    fn new(
-        a: &PhaseAccess,
-        base: &SmemLayout,
-        elem_shift: u32,
-        sources: &[u32],
-    ) -> (Access, Vec<u8>) {
+    fn new(a: &PhaseAccess, base: &SmemLayout, elem_shift: u32, sources: &[u32]) -> (Access, Vec<u8>) {
         let lane_bits = phase_lane_bits(a.access_bytes);
         let first = unit_shift(a.access_bytes);
         let n = a.lane_cols.len().min(lane_bits as usize);
         // u128: an element offset of 63 bits in bytes.
-        let cols: Vec<u128> = a.lane_cols[..n]
-            .iter()
-            .map(|&c| u128::from(base.map().apply(c)) << elem_shift >> first)
-            .collect();
+        let cols: Vec<u128> =
+            a.lane_cols[..n].iter().map(|&c| u128::from(base.map().apply(c)) << elem_shift >> first).collect();
         let row = |bit: u32| {
             let at = |l: usize| (cols[l] >> (bit - first) & 1) as u8;
             (0..n).fold(0u8, |r, l| r | at(l) << l)
@@ -163,19 +150,19 @@ impl Access {
             banks[(bit - 2) as usize] = row(bit);
         }
         let all = (first..128).map(row);
-        let access = Access {
-            banks,
-            address_rank: row_rank(all),
-            first: (first - 2) as usize,
-            phases: 1 << (5 - lane_bits),
-            weight: a.weight,
-        };
+        let access = Access { banks, address_rank: row_rank(all), phases: 1 << (5 - lane_bits), weight: a.weight };
         (access, sources.iter().map(|&b| row(b)).collect())
+    }
+
+    /// Whether no terms into `slots` can help enough: each slot adds at most one to the rank of the rest.
+    fn hopeless(&self, slots: &[u32]) -> bool {
+        let fixed = (0..5).filter(|&r| !slots.contains(&(r as u32 + 2)));
+        row_rank(fixed.map(|r| self.banks[r])) + (slots.len() as u32) < self.address_rank
     }
 
     /// log2 of the conflict degree with these bank rows.
     fn missing(&self, banks: &BankRows) -> u32 {
-        self.address_rank - row_rank(banks[self.first..].iter().copied())
+        self.address_rank - row_rank(banks.iter().copied())
     }
 }
 
@@ -227,26 +214,21 @@ struct Search<'a> {
     plain: bool,
     chosen: Vec<usize>,
     best: Option<Best>,
-    nodes: u32,
+    work: usize,
     goal: Goal,
     base: &'a SmemLayout,
 }
 
 impl Search<'_> {
     /// Adds exactly `left` more terms, from index `from` on.
-    fn visit(&mut self, state: &mut Vec<BankRows>, from: usize, left: usize) {
-        self.nodes += 1;
-        if self.nodes > NODE_BUDGET || self.settled() {
+    fn visit(&mut self, state: &mut [BankRows], from: usize, left: usize) {
+        self.work += self.accesses.len();
+        if self.work > BUDGET || self.settled() {
             return;
         }
         if self.goal == Goal::ConflictFree {
             let missing = |(a, banks): (&Access, &BankRows)| a.missing(banks) as usize;
-            if self
-                .accesses
-                .iter()
-                .zip(state.iter())
-                .any(|x| missing(x) > left)
-            {
+            if self.accesses.iter().zip(state.iter()).any(|x| missing(x) > left) {
                 return;
             }
         }
@@ -263,6 +245,29 @@ impl Search<'_> {
         }
     }
 
+    /// Extends the best set greedily, where the budget has cut the exhaustive walk short.
+    fn climb(&mut self, state: &mut [BankRows], max_terms: usize) {
+        let start = self.best.as_ref().map_or(Vec::new(), |b| b.chosen.clone());
+        start.iter().for_each(|&i| self.toggle(state, i));
+        self.chosen = start;
+        while self.chosen.len() < max_terms {
+            let before = self.best.as_ref().map(|b| b.wavefronts);
+            let held = self.chosen.clone();
+            for i in (0..self.terms.len()).filter(|i| !held.contains(i)) {
+                self.toggle(state, i);
+                self.chosen.push(i);
+                self.chosen.sort_unstable();
+                self.judge(state);
+                self.chosen.clone_from(&held);
+                self.toggle(state, i);
+            }
+            let Some(best) = self.best.as_ref().filter(|b| Some(b.wavefronts) < before) else { return };
+            let next = best.chosen.clone();
+            next.iter().filter(|i| !held.contains(i)).for_each(|&i| self.toggle(state, i));
+            self.chosen = next;
+        }
+    }
+
     fn toggle(&self, state: &mut [BankRows], term: usize) {
         let t = &self.terms[term];
         let row = (t.slot - 2) as usize;
@@ -273,9 +278,7 @@ impl Search<'_> {
 
     /// Whether nothing at this depth can be better than what is known.
     fn settled(&self) -> bool {
-        self.best
-            .as_ref()
-            .is_some_and(|b| b.conflict_free && b.single_swizzle)
+        self.best.as_ref().is_some_and(|b| b.conflict_free && b.single_swizzle)
     }
 
     /// Compares the chosen terms with the best so far; the earlier wins a tie.
@@ -291,9 +294,7 @@ impl Search<'_> {
             None => true,
             Some(b) if b.conflict_free != conflict_free => conflict_free,
             Some(b) if b.wavefronts != wavefronts => wavefronts < b.wavefronts,
-            Some(b) => {
-                b.chosen.len() == self.chosen.len() && !b.single_swizzle && self.is_single_swizzle()
-            }
+            Some(b) => b.chosen.len() == self.chosen.len() && !b.single_swizzle && self.is_single_swizzle(),
         };
         if better {
             self.best = Some(Best {
@@ -316,21 +317,9 @@ impl Search<'_> {
 
     fn finish(self, elem_shift: u32) -> Option<XorSearch> {
         let best = self.best?;
-        let term = |&i: &usize| {
-            (
-                self.terms[i].slot - elem_shift,
-                self.terms[i].source - elem_shift,
-            )
-        };
+        let term = |&i: &usize| (self.terms[i].slot - elem_shift, self.terms[i].source - elem_shift);
         let terms: Vec<(u32, u32)> = best.chosen.iter().map(term).collect();
-        let layout = terms
-            .iter()
-            .try_fold(self.base.clone(), |l, &(slot, from)| l.xor_term(slot, from))?;
-        Some(XorSearch {
-            layout,
-            terms,
-            wavefronts: best.wavefronts,
-            conflict_free: best.conflict_free,
-        })
+        let layout = terms.iter().try_fold(self.base.clone(), |l, &(slot, from)| l.xor_term(slot, from))?;
+        Some(XorSearch { layout, terms, wavefronts: best.wavefronts, conflict_free: best.conflict_free })
     }
 }

@@ -43,11 +43,7 @@ impl Swizzle {
     pub fn apply(self, x: u64) -> u64 {
         let low = x >> self.m & mask(self.b);
         let high = x >> (self.m + self.s.unsigned_abs()) & mask(self.b);
-        if self.s >= 0 {
-            x ^ high << self.m
-        } else {
-            x ^ low << (self.m + self.s.unsigned_abs())
-        }
+        if self.s >= 0 { x ^ high << self.m } else { x ^ low << (self.m + self.s.unsigned_abs()) }
     }
 
     /// The swizzle as a bijection of `bits` address bits; bits outside do not exist (read as zero,

@@ -27,10 +27,7 @@ impl RegLayout {
         if value.len() + thread.len() > MAX_BITS as usize {
             return None;
         }
-        Some(RegLayout {
-            value: F2Map::new(value, out_bits)?,
-            thread: F2Map::new(thread, out_bits)?,
-        })
+        Some(RegLayout { value: F2Map::new(value, out_bits)?, thread: F2Map::new(thread, out_bits)? })
     }
 
     /// Value bits to linear-index bits.
@@ -80,9 +77,7 @@ impl RegLayout {
 
     /// The map of all inputs, thread bits low and value bits above them.
     pub fn map(&self) -> F2Map {
-        self.thread
-            .concat_inputs(&self.value)
-            .expect("both halves share out_bits within 63 bits")
+        self.thread.concat_inputs(&self.value).expect("both halves share out_bits within 63 bits")
     }
 
     /// Whether every element of the tile is held by some thread.
@@ -116,10 +111,7 @@ impl RegLayout {
         let map = cute_to_f2(layout)?;
         let n = thr.size().trailing_zeros();
         let value = map.select_inputs(n..map.in_bits());
-        Ok(RegLayout {
-            value,
-            thread: map.select_inputs(0..n),
-        })
+        Ok(RegLayout { value, thread: map.select_inputs(0..n) })
     }
 
     /// The CuTe form `(threads, values):(..)`, if it exists and [`RegLayout::from_cute`] gives back
@@ -150,10 +142,7 @@ impl SmemLayout {
         if total != map.in_bits() || dim_bits.is_empty() {
             return None;
         }
-        Some(SmemLayout {
-            map: F2Map::from_cols(map.cols().to_vec())?,
-            dim_bits,
-        })
+        Some(SmemLayout { map: F2Map::from_cols(map.cols().to_vec())?, dim_bits })
     }
 
     /// Dense storage with the dimensions in the given order, fastest first.
@@ -228,15 +217,9 @@ impl SmemLayout {
     ///
     /// # Errors
     /// If the layout is not F2-linear.
-    pub fn from_cute(
-        swizzle: Option<Swizzle>,
-        layout: &CuteLayout,
-    ) -> Result<SmemLayout, LayoutError> {
+    pub fn from_cute(swizzle: Option<Swizzle>, layout: &CuteLayout) -> Result<SmemLayout, LayoutError> {
         let map = swizzled_to_f2(swizzle, layout)?;
-        let dim_bits = (0..layout.rank())
-            .filter_map(|i| layout.mode(i))
-            .map(|m| m.size().trailing_zeros())
-            .collect();
+        let dim_bits = (0..layout.rank()).filter_map(|i| layout.mode(i)).map(|m| m.size().trailing_zeros()).collect();
         SmemLayout::new(map, dim_bits).ok_or_else(|| LayoutError::new("layout has no dimensions"))
     }
 
@@ -251,12 +234,7 @@ impl SmemLayout {
         if slot_bit == from_bit || slot_bit >= MAX_BITS || from_bit >= MAX_BITS {
             return None;
         }
-        let cols = self
-            .map
-            .cols()
-            .iter()
-            .map(|c| c ^ (c >> from_bit & 1) << slot_bit)
-            .collect();
+        let cols = self.map.cols().iter().map(|c| c ^ (c >> from_bit & 1) << slot_bit).collect();
         SmemLayout::new(F2Map::from_cols(cols)?, self.dim_bits.clone())
     }
 }

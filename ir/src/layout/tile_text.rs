@@ -68,19 +68,14 @@ fn reg_layout(c: &mut Cursor<'_>) -> Result<RegLayout, LayoutParseError> {
     let offset = c.offset();
     if !c.eat_word("bits") {
         let layout = cute(c)?;
-        return RegLayout::from_cute(&layout).map_err(|e| LayoutParseError {
-            offset,
-            message: e.message,
-        });
+        return RegLayout::from_cute(&layout).map_err(|e| LayoutParseError { offset, message: e.message });
     }
     let out_bits = c.small("number of tile bits")?;
     let thread = named_list(c, "thread")?;
     let value = named_list(c, "value")?;
     RegLayout::new(value, thread, out_bits).ok_or_else(|| LayoutParseError {
         offset,
-        message: format!(
-            "a column does not fit the tile's {out_bits} bits, or more than 63 columns"
-        ),
+        message: format!("a column does not fit the tile's {out_bits} bits, or more than 63 columns"),
     })
 }
 
@@ -108,10 +103,7 @@ fn smem_layout(c: &mut Cursor<'_>) -> Result<SmemLayout, LayoutParseError> {
     };
     c.rewind(if is_swizzle { at_swizzle } else { end });
     let swizzle = if is_swizzle { Some(swizzle(c)?) } else { None };
-    SmemLayout::from_cute(swizzle, &layout).map_err(|e| LayoutParseError {
-        offset,
-        message: e.message,
-    })
+    SmemLayout::from_cute(swizzle, &layout).map_err(|e| LayoutParseError { offset, message: e.message })
 }
 
 fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutParseError> {
@@ -131,10 +123,7 @@ fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutPars
     }
     F2Map::from_cols(cols)
         .and_then(|map| SmemLayout::new(map, dim_bits))
-        .ok_or_else(|| LayoutParseError {
-            offset,
-            message: "layout has more than 63 bits".into(),
-        })
+        .ok_or_else(|| LayoutParseError { offset, message: "layout has more than 63 bits".into() })
 }
 
 impl fmt::Display for RegLayout {

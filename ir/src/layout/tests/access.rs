@@ -1,10 +1,7 @@
 //! Wavefronts by rank against counting all lanes, and the published cases.
 
-use arbtest::arbtest;
-
-use crate::layout::{
-    F2Map, Wavefronts, wavefronts_by_enumeration, wavefronts_by_rank, widest_vector,
-};
+use super::cases;
+use crate::layout::{F2Map, Wavefronts, wavefronts_by_enumeration, wavefronts_by_rank, widest_vector};
 
 /// The 32 byte addresses with these lane columns, all xored with `base`.
 fn addresses(cols: &[u64], base: u64) -> Vec<u64> {
@@ -14,11 +11,10 @@ fn addresses(cols: &[u64], base: u64) -> Vec<u64> {
 
 #[test]
 fn rank_agrees_with_enumeration() {
-    arbtest(|u| {
+    cases(2000, |u| {
         let log2_bytes = u.int_in_range(0..=4u32)?;
         let top = u.int_in_range(log2_bytes..=12)?;
-        let mut aligned =
-            || Ok(u.int_in_range(0..=(1u64 << (top - log2_bytes)) - 1)? << log2_bytes);
+        let mut aligned = || Ok(u.int_in_range(0..=(1u64 << (top - log2_bytes)) - 1)? << log2_bytes);
         let cols: arbitrary::Result<Vec<u64>> = (0..5).map(|_| aligned()).collect();
         let (cols, base) = (cols?, aligned()?);
         let bytes = 1 << log2_bytes;
@@ -46,11 +42,7 @@ fn rows_at_a_pitch_conflict_as_documented() {
         assert_eq!(rows_at_pitch(pitch), ways, "pitch {pitch}");
         if pitch.is_power_of_two() {
             let cols = [pitch, 2 * pitch, 4 * pitch, 0, 0];
-            assert_eq!(
-                wavefronts_by_rank(&cols, 16).wavefronts,
-                4 * ways,
-                "pitch {pitch}"
-            );
+            assert_eq!(wavefronts_by_rank(&cols, 16).wavefronts, 4 * ways, "pitch {pitch}");
         }
     }
     // The matching xor swizzle: row bits into the 16-byte column.
@@ -62,27 +54,18 @@ fn rows_at_a_pitch_conflict_as_documented() {
 fn every_width_has_its_phases() {
     for (bytes, phases) in [(1, 1), (2, 1), (4, 1), (8, 2), (16, 4)] {
         let contiguous: Vec<u64> = (0..5).map(|i| u64::from(bytes) << i).collect();
-        let want = Wavefronts {
-            phases,
-            wavefronts: phases,
-        };
+        let want = Wavefronts { phases, wavefronts: phases };
         assert_eq!(wavefronts_by_rank(&contiguous, bytes), want);
-        assert_eq!(
-            wavefronts_by_enumeration(&addresses(&contiguous, 0), bytes),
-            want
-        );
+        assert_eq!(wavefronts_by_enumeration(&addresses(&contiguous, 0), bytes), want);
         assert_eq!(wavefronts_by_rank(&[0; 5], bytes), want, "broadcast");
     }
     // One bank, 32 words: serial.
-    assert_eq!(
-        wavefronts_by_rank(&[128, 256, 512, 1024, 2048], 4).conflicts(),
-        31
-    );
+    assert_eq!(wavefronts_by_rank(&[128, 256, 512, 1024, 2048], 4).conflicts(), 31);
 }
 
 #[test]
 fn widest_vector_is_the_largest_clean_prefix() {
-    arbtest(|u| {
+    cases(2000, |u| {
         let n = u.int_in_range(0..=5)?;
         let mut cols: Vec<u64> = (0..n).map(|i| 1 << i).collect();
         if u.arbitrary()? && n > 0 {
@@ -91,19 +74,11 @@ fn widest_vector_is_the_largest_clean_prefix() {
         }
         let other = [u.int_in_range(0..=31u64)? & !u.int_in_range(0..=31u64)?];
         let legal = |v: usize| {
-            (0..v).all(|i| cols[i] == 1 << i)
-                && cols[v..]
-                    .iter()
-                    .chain(&other)
-                    .all(|c| c & ((1 << v) - 1) == 0)
+            (0..v).all(|i| cols[i] == 1 << i) && cols[v..].iter().chain(&other).all(|c| c & ((1 << v) - 1) == 0)
         };
         let want = (0..=cols.len()).filter(|&v| legal(v)).max().unwrap();
         let map = F2Map::new(cols.clone(), 6).unwrap();
-        assert_eq!(
-            widest_vector(&map, &other),
-            want as u32,
-            "{cols:?} {other:?}"
-        );
+        assert_eq!(widest_vector(&map, &other), want as u32, "{cols:?} {other:?}");
         Ok(())
     });
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use arbitrary::Unstructured;
-use arbtest::arbtest;
 
+use super::cases;
 use crate::layout::{CuteLayout, IntTuple, parse_cute, parse_cute_prefix};
 
 pub(super) fn parse(text: &str) -> CuteLayout {
@@ -47,7 +47,7 @@ fn offsets(l: &CuteLayout) -> Vec<u64> {
 /// Runs `check` on random pairs and insists that it succeeded often enough to mean something.
 fn pairs(min: u32, mut check: impl FnMut(&CuteLayout, &CuteLayout) -> bool) {
     let mut hits = 0;
-    arbtest(|u| {
+    cases(500, |u| {
         let (a, b) = (any_layout(u)?, any_layout(u)?);
         hits += u32::from(check(&a, &b));
         Ok(())
@@ -57,7 +57,7 @@ fn pairs(min: u32, mut check: impl FnMut(&CuteLayout, &CuteLayout) -> bool) {
 
 #[test]
 fn text_round_trips() {
-    arbtest(|u| {
+    cases(500, |u| {
         let l = any_layout(u)?;
         assert_eq!(parse(&l.to_string()), l);
         Ok(())
@@ -85,10 +85,7 @@ fn text_errors_name_the_byte() {
         ("3:9223372036854775807", 0, "overflows"),
     ] {
         let e = parse_cute(text).unwrap_err();
-        assert!(
-            e.offset == offset && e.message.contains(needle),
-            "{text}: {e}"
-        );
+        assert!(e.offset == offset && e.message.contains(needle), "{text}: {e}");
     }
     let deep = "(".repeat(100_000);
     assert_eq!(parse_cute(&deep).unwrap_err().offset, 33);
@@ -105,24 +102,19 @@ fn evaluation_walks_the_first_mode_fastest() {
                 let want = 8 * a + b + 32 * c;
                 assert_eq!(l.at(i), Some(want));
                 assert_eq!(l.at_coords(&[a + 2 * b, c]), Some(want));
-                let nested = IntTuple::Tuple(vec![
-                    IntTuple::Tuple(vec![IntTuple::Int(a), IntTuple::Int(b)]),
-                    IntTuple::Int(c),
-                ]);
+                let nested =
+                    IntTuple::Tuple(vec![IntTuple::Tuple(vec![IntTuple::Int(a), IntTuple::Int(b)]), IntTuple::Int(c)]);
                 assert_eq!(l.at_coord(&nested), Some(want));
                 i += 1;
             }
         }
     }
-    assert_eq!(
-        (l.at(24), l.at_coords(&[8, 0]), l.at_coords(&[0])),
-        (None, None, None)
-    );
+    assert_eq!((l.at(24), l.at_coords(&[8, 0]), l.at_coords(&[0])), (None, None, None));
 }
 
 #[test]
 fn coalescing_changes_no_offset() {
-    arbtest(|u| {
+    cases(500, |u| {
         let l = any_layout(u)?;
         let c = l.coalesce();
         assert_eq!(offsets(&c), offsets(&l));
@@ -132,25 +124,19 @@ fn coalescing_changes_no_offset() {
         assert_eq!((offsets(&m), m.rank()), (offsets(&l), l.rank()));
         Ok(())
     });
-    assert_eq!(
-        parse("((2,4),(1,8)):((1,2),(7,8))").coalesce().to_string(),
-        "64:1"
-    );
+    assert_eq!(parse("((2,4),(1,8)):((1,2),(7,8))").coalesce().to_string(), "64:1");
     assert_eq!(parse("(2,3):(0,0)").coalesce().to_string(), "6:0");
 }
 
 #[test]
 fn composition_is_application() {
-    pairs(30, |a, b| {
+    pairs(50, |a, b| {
         let Ok(r) = a.composition(b) else {
             return false;
         };
         let want: Vec<u64> = offsets(b).iter().map(|&i| a.at(i).unwrap()).collect();
         assert_eq!(offsets(&r), want, "{a} o {b} = {r}");
-        assert_eq!(
-            r.rank().max(b.rank()),
-            if b.depth() == 0 { r.rank() } else { b.rank() }
-        );
+        assert_eq!(r.rank().max(b.rank()), if b.depth() == 0 { r.rank() } else { b.rank() });
         true
     });
 }
@@ -166,15 +152,13 @@ fn composition_says_what_does_not_divide() {
         let e = parse(a).composition(&parse(b)).unwrap_err();
         assert!(e.message.contains(needle), "{a} o {b}: {e}");
     }
-    let r = parse("(6,2):(8,2)")
-        .composition(&parse("(4,3):(3,1)"))
-        .unwrap();
+    let r = parse("(6,2):(8,2)").composition(&parse("(4,3):(3,1)")).unwrap();
     assert_eq!(r.to_string(), "((2,2),3):((24,2),8)");
 }
 
 #[test]
 fn complement_is_disjoint_and_covers() {
-    pairs(30, |a, b| {
+    pairs(50, |a, b| {
         let Ok(c) = a.complement(b.cosize()) else {
             return false;
         };
@@ -182,25 +166,19 @@ fn complement_is_disjoint_and_covers() {
         let all = offsets(&both);
         let set: BTreeSet<u64> = all.iter().copied().collect();
         assert_eq!(set.len(), all.len(), "{a} and {c} overlap");
-        assert!(
-            (0..b.cosize()).all(|i| set.contains(&i)),
-            "{a} and {c} leave a hole"
-        );
+        assert!((0..b.cosize()).all(|i| set.contains(&i)), "{a} and {c} leave a hole");
         let in_order = offsets(&c);
         assert!(in_order.is_sorted(), "{c} is ordered");
         true
     });
-    assert_eq!(
-        parse("4:2").complement(24).unwrap().to_string(),
-        "(2,3):(1,8)"
-    );
+    assert_eq!(parse("4:2").complement(24).unwrap().to_string(), "(2,3):(1,8)");
     assert!(parse("(2,2):(1,1)").complement(4).is_err());
     assert!(parse("(2,2):(0,1)").complement(4).is_err());
 }
 
 #[test]
 fn logical_divide_separates_tiles() {
-    pairs(10, |a, tile| {
+    pairs(20, |a, tile| {
         let Ok(r) = a.logical_divide(tile) else {
             return false;
         };
@@ -220,13 +198,12 @@ fn logical_divide_separates_tiles() {
 
 #[test]
 fn logical_product_repeats_disjointly() {
-    pairs(10, |a, tiler| {
+    pairs(20, |a, tiler| {
         let Ok(r) = a.logical_product(tiler) else {
             return false;
         };
         assert_eq!((r.rank(), r.size()), (2, a.size() * tiler.size()));
-        let injective =
-            |l: &CuteLayout| offsets(l).iter().collect::<BTreeSet<_>>().len() as u64 == l.size();
+        let injective = |l: &CuteLayout| offsets(l).iter().collect::<BTreeSet<_>>().len() as u64 == l.size();
         assert!(injective(a), "a complement exists only then");
         assert_eq!(injective(&r), injective(tiler), "{a} x {tiler} = {r}");
         // Copy `j` is `a` moved by a constant.
@@ -242,24 +219,15 @@ fn logical_product_repeats_disjointly() {
 
 #[test]
 fn one_sided_inverses_invert() {
-    pairs(30, |a, _| {
+    pairs(50, |a, _| {
         let r = a.right_inverse();
-        assert!(
-            (0..r.size()).all(|i| a.at(r.at(i).unwrap()) == Some(i)),
-            "{a} o {r}"
-        );
+        assert!((0..r.size()).all(|i| a.at(r.at(i).unwrap()) == Some(i)), "{a} o {r}");
         let Ok(l) = a.left_inverse() else {
             return false;
         };
-        assert!(
-            (0..a.size()).all(|i| l.at(a.at(i).unwrap()) == Some(i)),
-            "{l} o {a}"
-        );
+        assert!((0..a.size()).all(|i| l.at(a.at(i).unwrap()) == Some(i)), "{l} o {a}");
         true
     });
-    assert_eq!(
-        parse("(4,8):(8,1)").right_inverse().to_string(),
-        "(8,4):(4,1)"
-    );
+    assert_eq!(parse("(4,8):(8,1)").right_inverse().to_string(), "(8,4):(4,1)");
     assert_eq!(parse("4:2").right_inverse().size(), 1);
 }

@@ -1,19 +1,13 @@
 //! F2 maps: every identity the operations promise, on random maps and exhaustively on small ones.
 
 use arbitrary::Unstructured;
-use arbtest::arbtest;
 
+use super::cases;
 use crate::layout::F2Map;
 
 /// A random map of up to 7 by 7 bits, often singular.
-pub(super) fn any_map(
-    u: &mut Unstructured<'_>,
-    in_bits: u32,
-    out_bits: u32,
-) -> arbitrary::Result<F2Map> {
-    let cols: arbitrary::Result<Vec<u64>> = (0..in_bits)
-        .map(|_| u.int_in_range(0..=(1u64 << out_bits) - 1))
-        .collect();
+pub(super) fn any_map(u: &mut Unstructured<'_>, in_bits: u32, out_bits: u32) -> arbitrary::Result<F2Map> {
+    let cols: arbitrary::Result<Vec<u64>> = (0..in_bits).map(|_| u.int_in_range(0..=(1u64 << out_bits) - 1)).collect();
     Ok(F2Map::new(cols?, out_bits).unwrap())
 }
 
@@ -23,7 +17,7 @@ fn bits(u: &mut Unstructured<'_>) -> arbitrary::Result<u32> {
 
 #[test]
 fn apply_is_linear_and_compose_is_application() {
-    arbtest(|u| {
+    cases(400, |u| {
         let (a, b, c) = (bits(u)?, bits(u)?, bits(u)?);
         let (f, g) = (any_map(u, a, b)?, any_map(u, b, c)?);
         let h = g.compose(&f).unwrap();
@@ -41,7 +35,7 @@ fn apply_is_linear_and_compose_is_application() {
 
 #[test]
 fn inverses_undo() {
-    arbtest(|u| {
+    cases(400, |u| {
         let (a, b) = (bits(u)?, bits(u)?);
         let f = any_map(u, a, b)?;
         let images: std::collections::BTreeSet<u64> = (0..1 << a).map(|x| f.apply(x)).collect();
@@ -72,7 +66,7 @@ fn inverses_undo() {
 
 #[test]
 fn kernel_is_a_basis_of_the_zeros() {
-    arbtest(|u| {
+    cases(400, |u| {
         let (a, b) = (bits(u)?, bits(u)?);
         let f = any_map(u, a, b)?;
         let kernel = f.kernel();
@@ -86,7 +80,7 @@ fn kernel_is_a_basis_of_the_zeros() {
 
 #[test]
 fn product_acts_on_each_half_and_division_undoes_it() {
-    arbtest(|u| {
+    cases(400, |u| {
         let (a, b, c, d) = (bits(u)?, bits(u)?, bits(u)?.min(4), bits(u)?);
         let (lo, hi) = (any_map(u, a, b)?, any_map(u, c, d)?);
         let p = lo.product(&hi);
@@ -111,7 +105,7 @@ fn product_acts_on_each_half_and_division_undoes_it() {
 
 #[test]
 fn selections_and_concatenation_are_sub_matrices() {
-    arbtest(|u| {
+    cases(400, |u| {
         let (a, b, c) = (bits(u)?, bits(u)?, bits(u)?);
         let (f, g) = (any_map(u, a, b)?, any_map(u, c, b)?);
         let both = f.concat_inputs(&g).unwrap();
@@ -126,10 +120,7 @@ fn selections_and_concatenation_are_sub_matrices() {
         let s = f.select_outputs(lo..hi);
         for x in 0..1 << a {
             assert_eq!(s.apply(x), f.apply(x) >> lo);
-            assert_eq!(
-                f.select_outputs(0..lo).apply(x),
-                f.apply(x) & ((1 << lo) - 1)
-            );
+            assert_eq!(f.select_outputs(0..lo).apply(x), f.apply(x) & ((1 << lo) - 1));
         }
         Ok(())
     });

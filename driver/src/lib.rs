@@ -6,6 +6,8 @@
 pub mod assembler;
 pub mod compile;
 pub mod contract;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod explain;
 pub mod expr;
 pub mod machine_code;

@@ -1,0 +1,184 @@
+//! Launches: limits and arguments, checked before the driver sees them.
+
+use super::{CudaError, Function, FunctionAttributes, Properties};
+use std::ffi::c_void;
+
+/// Bytes of parameters a kernel can have at most (PTX ISA 8.1, section 4.2.8 "Kernel function parameters", sm_70 on).
+const MAX_PARAM_BYTES: usize = 32_764;
+
+/// A kernel argument. Its size is that of the variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LaunchArg {
+    /// A device address, 8 bytes.
+    Ptr(u64),
+    /// 1 byte.
+    U8(u8),
+    /// 1 byte.
+    I8(i8),
+    /// 2 bytes.
+    U16(u16),
+    /// The bits of a half, 2 bytes.
+    F16(u16),
+    /// The bits of a bfloat16, 2 bytes.
+    Bf16(u16),
+    /// 4 bytes.
+    U32(u32),
+    /// 4 bytes.
+    I32(i32),
+    /// 4 bytes.
+    F32(f32),
+    /// 8 bytes.
+    U64(u64),
+    /// 8 bytes.
+    I64(i64),
+    /// 8 bytes.
+    F64(f64),
+}
+
+impl LaunchArg {
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::U8(_) | Self::I8(_) => 1,
+            Self::U16(_) | Self::F16(_) | Self::Bf16(_) => 2,
+            Self::U32(_) | Self::I32(_) | Self::F32(_) => 4,
+            Self::Ptr(_) | Self::U64(_) | Self::I64(_) | Self::F64(_) => 8,
+        }
+    }
+
+    /// The value in the first bytes of a word, in the host's byte order, which is the device's.
+    pub(super) fn word(&self) -> [u8; 8] {
+        fn first<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
+            let mut word = [0; 8];
+            word[..N].copy_from_slice(&bytes);
+            word
+        }
+        match *self {
+            Self::Ptr(x) | Self::U64(x) => x.to_ne_bytes(),
+            Self::I64(x) => x.to_ne_bytes(),
+            Self::F64(x) => x.to_ne_bytes(),
+            Self::U32(x) => first(x.to_ne_bytes()),
+            Self::I32(x) => first(x.to_ne_bytes()),
+            Self::F32(x) => first(x.to_ne_bytes()),
+            Self::U16(x) | Self::F16(x) | Self::Bf16(x) => first(x.to_ne_bytes()),
+            Self::U8(x) => [x, 0, 0, 0, 0, 0, 0, 0],
+            Self::I8(x) => first(x.to_ne_bytes()),
+        }
+    }
+}
+
+/// Arguments where the driver can read them: one word each, and an address for each.
+///
+/// The driver takes as many addresses, and as many bytes behind each, as the kernel has parameters. Where it told us the
+/// sizes they were compared. Where it could not, every address a kernel could have is given, and behind each the
+/// longest parameter list there is, zero beyond the arguments; a wrong list then gives a wrong kernel and not a host
+/// read out of bounds.
+pub(super) struct Arguments {
+    words: Vec<u64>,
+    n_addresses: usize,
+    n_arguments: usize,
+}
+
+impl Arguments {
+    pub(super) fn new(arguments: &[LaunchArg], sizes_known: bool) -> Self {
+        let mut words: Vec<u64> = arguments.iter().map(|argument| u64::from_ne_bytes(argument.word())).collect();
+        let n_arguments = words.len();
+        if sizes_known {
+            return Self { words, n_addresses: n_arguments, n_arguments };
+        }
+        words.resize(n_arguments + MAX_PARAM_BYTES.div_ceil(8), 0);
+        Self { words, n_addresses: n_arguments.max(MAX_PARAM_BYTES), n_arguments }
+    }
+
+    /// The addresses, valid until the arguments are dropped or moved out of.
+    pub(super) fn addresses(&mut self) -> Vec<*mut c_void> {
+        let words = &mut self.words;
+        // Arguments that are not there all lie at the first zero.
+        (0..self.n_addresses).map(|i| (&raw mut words[i.min(self.n_arguments)]).cast()).collect()
+    }
+}
+
+/// Refuses a list of arguments that is not the function's list of parameters, by number and sizes.
+pub(super) fn check_arguments(name: &str, param_bytes: &[usize], arguments: &[LaunchArg]) -> Result<(), CudaError> {
+    if param_bytes.len() != arguments.len() {
+        let (found, expected) = (arguments.len(), param_bytes.len());
+        return Err(CudaError::refused(format!("`{name}` takes {expected} parameters, found {found} arguments")));
+    }
+    for (index, (expected, argument)) in param_bytes.iter().zip(arguments).enumerate() {
+        let found = argument.bytes();
+        if found != *expected {
+            return Err(CudaError::refused(format!(
+                "parameter {index} of `{name}` has {expected} bytes, found {argument:?} of {found}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What bounds a launch of one function on one device.
+pub(super) struct Limits<'a> {
+    pub(super) device: &'a Properties,
+    pub(super) function: FunctionAttributes,
+    /// Dynamic shared memory the function is set to allow, bytes.
+    pub(super) max_dynamic_smem: u32,
+}
+
+impl Limits<'_> {
+    /// Refuses extents of zero and everything beyond a limit.
+    pub(super) fn check(&self, grid: [u32; 3], block: [u32; 3], dynamic_smem: u32) -> Result<(), CudaError> {
+        for (what, extents, limits) in [("grid", grid, self.device.max_grid), ("block", block, self.device.max_block)] {
+            for ((axis, extent), limit) in ["x", "y", "z"].into_iter().zip(extents).zip(limits) {
+                if extent == 0 || extent > limit {
+                    return Err(CudaError::refused(format!("{what} extent {axis} is {extent}, expected 1 to {limit}")));
+                }
+            }
+        }
+        let threads: u64 = block.into_iter().map(u64::from).product();
+        let FunctionAttributes { registers, max_threads_per_block, static_shared_bytes, .. } = self.function;
+        if threads > u64::from(self.device.max_threads_per_block) {
+            let limit = self.device.max_threads_per_block;
+            return Err(CudaError::refused(format!(
+                "a block of {threads} threads is over the device's limit of {limit}"
+            )));
+        }
+        if threads > u64::from(max_threads_per_block) {
+            return Err(CudaError::refused(format!(
+                "a block of {threads} threads is over the function's limit of {max_threads_per_block} \
+                 ({registers} registers per thread)"
+            )));
+        }
+        let shared = u64::from(static_shared_bytes) + u64::from(dynamic_smem);
+        if shared > u64::from(self.device.max_shared_bytes_optin) {
+            let limit = self.device.max_shared_bytes_optin;
+            return Err(CudaError::refused(format!(
+                "{shared} bytes of shared memory ({static_shared_bytes} static, {dynamic_smem} dynamic) are over the \
+                 device's limit of {limit} per block"
+            )));
+        }
+        if dynamic_smem > self.max_dynamic_smem {
+            return Err(CudaError::refused(format!(
+                "{dynamic_smem} bytes of dynamic shared memory are over the {} the function is set to allow; raise them \
+                 with `set_max_dynamic_smem`",
+                self.max_dynamic_smem
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Checks everything about a launch that can be known before it.
+pub(super) fn check(
+    device: &Properties,
+    function: &Function,
+    grid: [u32; 3],
+    block: [u32; 3],
+    dynamic_smem: u32,
+    arguments: &[LaunchArg],
+) -> Result<(), CudaError> {
+    let max_dynamic_smem = function.max_dynamic_smem()?;
+    Limits { device, function: function.attributes(), max_dynamic_smem }.check(grid, block, dynamic_smem)?;
+    match function.param_bytes() {
+        Some(sizes) => check_arguments(function.name(), sizes, arguments),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! Streams, launches on them, and events.
+
+use super::launch::{self, Arguments};
+use super::{Context, CudaError, Function, LaunchArg, Properties};
+use cudarc::driver::sys;
+use std::rc::Rc;
+
+/// A queue of work on a device.
+pub struct Stream {
+    context: Rc<Context>,
+    properties: Rc<Properties>,
+    /// Null for the default stream, which nobody destroys.
+    stream: sys::CUstream,
+}
+
+impl Stream {
+    /// The legacy default stream, which is ordered with all streams made here.
+    pub(super) fn legacy_default(context: &Rc<Context>, properties: &Rc<Properties>) -> Self {
+        Self { context: Rc::clone(context), properties: Rc::clone(properties), stream: std::ptr::null_mut() }
+    }
+
+    pub(super) fn create(context: &Rc<Context>, properties: &Rc<Properties>) -> Result<Self, CudaError> {
+        const CU_STREAM_DEFAULT: u32 = 0;
+        let mut made = Self::legacy_default(context, properties);
+        context.with(|api| {
+            // SAFETY: `made.stream` is a valid place for a handle.
+            api.check("cuStreamCreate", unsafe { (api.cuStreamCreate)(&mut made.stream, CU_STREAM_DEFAULT) })
+        })?;
+        Ok(made)
+    }
+
+    /// Launches `function` over `grid` blocks of `block` threads with `dynamic_smem` bytes of dynamic shared memory.
+    ///
+    /// Refuses, and never clamps: extents of zero, extents, threads and shared memory beyond the device's or the
+    /// function's limits, a function of another device, and arguments that do not match the parameters in number and
+    /// size (the sizes are known from driver R550 on). Returns when the work is queued; a failure of the kernel itself
+    /// appears at a later call.
+    pub fn launch(
+        &self,
+        function: &Function,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_smem: u32,
+        params: &[LaunchArg],
+    ) -> Result<(), CudaError> {
+        self.same_context(function.context(), "function")?;
+        launch::check(&self.properties, function, grid, block, dynamic_smem, params)?;
+        let mut arguments = Arguments::new(params, function.param_bytes().is_some());
+        let mut addresses = arguments.addresses();
+        self.context.with(|api| {
+            // SAFETY: function and stream are alive and of the current context. There are as many addresses as the
+            // function has parameters, or as any function can have, each with the parameter's bytes behind it, and the
+            // driver copies them before it returns.
+            let code = unsafe {
+                (api.cuLaunchKernel)(
+                    function.handle(),
+                    grid[0],
+                    grid[1],
+                    grid[2],
+                    block[0],
+                    block[1],
+                    block[2],
+                    dynamic_smem,
+                    self.stream,
+                    addresses.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            };
+            api.check("cuLaunchKernel", code)
+        })
+    }
+
+    /// Has `event` mark this point of the queue.
+    pub fn record(&self, event: &Event) -> Result<(), CudaError> {
+        self.same_context(&event.context, "event")?;
+        self.context.with(|api| {
+            // SAFETY: event and stream are alive and of the current context.
+            api.check("cuEventRecord", unsafe { (api.cuEventRecord)(event.event, self.stream) })
+        })
+    }
+
+    /// Waits for the work queued here. A failure of a kernel is reported here at the latest.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.context.with(|api| {
+            // SAFETY: the stream is alive.
+            api.check("cuStreamSynchronize", unsafe { (api.cuStreamSynchronize)(self.stream) })
+        })
+    }
+
+    fn same_context(&self, other: &Rc<Context>, what: &str) -> Result<(), CudaError> {
+        // Devices opened twice share their primary context.
+        if self.context.handle == other.handle {
+            Ok(())
+        } else {
+            Err(CudaError::refused(format!("the {what} belongs to another device than the stream")))
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if !self.stream.is_null() {
+            // SAFETY: made once, destroyed once; the driver lets queued work finish.
+            let _ =
+                self.context.with(|api| api.check("cuStreamDestroy", unsafe { (api.cuStreamDestroy_v2)(self.stream) }));
+        }
+    }
+}
+
+/// A mark in a stream, with a time.
+pub struct Event {
+    context: Rc<Context>,
+    event: sys::CUevent,
+}
+
+impl Event {
+    pub(super) fn create(context: &Rc<Context>) -> Result<Self, CudaError> {
+        const CU_EVENT_DEFAULT: u32 = 0;
+        let mut event = std::ptr::null_mut();
+        context.with(|api| {
+            // SAFETY: `event` is a valid place for a handle.
+            api.check("cuEventCreate", unsafe { (api.cuEventCreate)(&mut event, CU_EVENT_DEFAULT) })
+        })?;
+        Ok(Self { context: Rc::clone(context), event })
+    }
+
+    /// Waits until the mark is reached.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.context.with(|api| {
+            // SAFETY: the event is alive.
+            api.check("cuEventSynchronize", unsafe { (api.cuEventSynchronize)(self.event) })
+        })
+    }
+
+    /// Milliseconds from `start` to this event, with a resolution near half a microsecond. Waits for this event; both
+    /// must have been recorded.
+    pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32, CudaError> {
+        self.synchronize()?;
+        let mut milliseconds = 0.0;
+        self.context.with(|api| {
+            // SAFETY: `milliseconds` is a valid place for a float, both events are alive.
+            let code = unsafe { (api.cuEventElapsedTime)(&mut milliseconds, start.event, self.event) };
+            api.check("cuEventElapsedTime", code)
+        })?;
+        Ok(milliseconds)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made once, destroyed once.
+        let _ = self.context.with(|api| api.check("cuEventDestroy", unsafe { (api.cuEventDestroy_v2)(self.event) }));
+    }
+}

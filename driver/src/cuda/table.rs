@@ -1,0 +1,151 @@
+//! The driver's functions, looked up by name once.
+//!
+//! cudarc's own wrappers would panic on a missing symbol and return a Rust enum, for which a result code that a newer
+//! driver invents is undefined behaviour. The table takes cudarc's loader and types, returns plain integers, and has the
+//! compiler compare each signature with cudarc's.
+
+use super::{CudaError, text_until_zero};
+use cudarc::driver::sys;
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::sync::OnceLock;
+
+macro_rules! driver_api {
+    (
+        required { $( $name:ident($($arg:ty),*); )* }
+        optional { $( $opt:ident($($opt_arg:ty),*); )* }
+        own_types { $( $own:ident($($own_arg:ty),*); )* }
+    ) => {
+        /// Addresses of the driver's functions, under the names of its symbols. Each returns a `CUresult`.
+        #[expect(non_snake_case, reason = "the names of the driver's symbols")]
+        pub(super) struct Api {
+            $( pub(super) $name: unsafe extern "C" fn($($arg),*) -> u32, )*
+            $( pub(super) $opt: Option<unsafe extern "C" fn($($opt_arg),*) -> u32>, )*
+            $( $own: unsafe extern "C" fn($($own_arg),*) -> u32, )*
+        }
+
+        // The argument lists above are those of cudarc's bindings, or this does not compile.
+        $( const _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name; )*
+        $( const _: unsafe fn($($opt_arg),*) -> sys::CUresult = sys::$opt; )*
+
+        impl Api {
+            fn load() -> Result<Self, CudaError> {
+                // SAFETY: opening a library runs its initialisers; the CUDA driver's are meant for that.
+                if !unsafe { sys::is_culib_present() } {
+                    let looked_for = ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates);
+                    let mut names: Vec<String> = Vec::new();
+                    for name in looked_for {
+                        if !names.contains(&name) {
+                            names.push(name);
+                        }
+                    }
+                    return Err(CudaError::NoLibrary { looked_for: names });
+                }
+                // SAFETY: as above. This panics only where no library can be opened, and one just was.
+                let library = unsafe { sys::culib() };
+                Ok(Self {
+                    $( $name: {
+                        let symbol = concat!(stringify!($name), "\0");
+                        // SAFETY: the symbol has the signature of the field, which is that of cudarc's binding;
+                        // `CUresult` has the representation of u32. The library is never closed.
+                        *unsafe { library.get(symbol.as_bytes()) }
+                            .map_err(|_| CudaError::MissingSymbol { symbol: stringify!($name) })?
+                    }, )*
+                    $( $opt: {
+                        let symbol = concat!(stringify!($opt), "\0");
+                        // SAFETY: as for the required symbols.
+                        unsafe { library.get(symbol.as_bytes()) }.ok().map(|address| *address)
+                    }, )*
+                    $( $own: {
+                        let symbol = concat!(stringify!($own), "\0");
+                        // SAFETY: the symbol has the signature of the field, by the driver API manual, section 6.1
+                        // (error handling), with the enumeration passed as the integer it is in C.
+                        *unsafe { library.get(symbol.as_bytes()) }
+                            .map_err(|_| CudaError::MissingSymbol { symbol: stringify!($own) })?
+                    }, )*
+                })
+            }
+        }
+    };
+}
+
+driver_api! {
+    // All of these are in every driver since CUDA 11.
+    required {
+        cuInit(c_uint);
+        cuDriverGetVersion(*mut c_int);
+        cuDeviceGetCount(*mut c_int);
+        cuDeviceGet(*mut sys::CUdevice, c_int);
+        cuDeviceGetName(*mut c_char, c_int, sys::CUdevice);
+        cuDeviceGetAttribute(*mut c_int, sys::CUdevice_attribute, sys::CUdevice);
+        cuDeviceTotalMem_v2(*mut usize, sys::CUdevice);
+        cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
+        cuDevicePrimaryCtxRelease_v2(sys::CUdevice);
+        cuCtxPushCurrent_v2(sys::CUcontext);
+        cuCtxPopCurrent_v2(*mut sys::CUcontext);
+        cuCtxSynchronize();
+        cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut sys::CUjit_option, *mut *mut c_void);
+        cuModuleUnload(sys::CUmodule);
+        cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
+        cuFuncGetAttribute(*mut c_int, sys::CUfunction_attribute, sys::CUfunction);
+        cuFuncSetAttribute(sys::CUfunction, sys::CUfunction_attribute, c_int);
+        cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
+        cuMemFree_v2(sys::CUdeviceptr);
+        cuMemcpyHtoD_v2(sys::CUdeviceptr, *const c_void, usize);
+        cuMemcpyDtoH_v2(*mut c_void, sys::CUdeviceptr, usize);
+        cuMemsetD8_v2(sys::CUdeviceptr, c_uchar, usize);
+        cuLaunchKernel(
+            sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream, *mut *mut c_void,
+            *mut *mut c_void
+        );
+        cuStreamCreate(*mut sys::CUstream, c_uint);
+        cuStreamDestroy_v2(sys::CUstream);
+        cuStreamSynchronize(sys::CUstream);
+        cuEventCreate(*mut sys::CUevent, c_uint);
+        cuEventDestroy_v2(sys::CUevent);
+        cuEventRecord(sys::CUevent, sys::CUstream);
+        cuEventSynchronize(sys::CUevent);
+        cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
+    }
+    optional {
+        // CUDA 12.4, driver R550.
+        cuFuncGetParamInfo(sys::CUfunction, usize, *mut usize, *mut usize);
+    }
+    // cudarc passes the result code as its enum; any integer may come out of the driver and go back in.
+    own_types {
+        cuGetErrorName(u32, *mut *const c_char);
+        cuGetErrorString(u32, *mut *const c_char);
+    }
+}
+
+impl Api {
+    /// The table, loaded on first use. A failure is remembered.
+    pub(super) fn get() -> Result<&'static Self, CudaError> {
+        static API: OnceLock<Result<Api, CudaError>> = OnceLock::new();
+        API.get_or_init(Self::load).as_ref().map_err(Clone::clone)
+    }
+
+    /// Turns the result of `call` into an error with the driver's words.
+    pub(super) fn check(&self, call: &'static str, code: u32) -> Result<(), CudaError> {
+        if code == sys::CUresult::CUDA_SUCCESS as u32 {
+            return Ok(());
+        }
+        let text = self.words(self.cuGetErrorString, code).unwrap_or_else(|| "no description".to_owned());
+        Err(CudaError::Driver { call, code, name: self.name(code), text })
+    }
+
+    /// The name of a result code.
+    pub(super) fn name(&self, code: u32) -> String {
+        self.words(self.cuGetErrorName, code).unwrap_or_else(|| "unknown CUDA error".to_owned())
+    }
+
+    fn words(&self, function: unsafe extern "C" fn(u32, *mut *const c_char) -> u32, code: u32) -> Option<String> {
+        let mut text = std::ptr::null();
+        // SAFETY: `text` is a valid place for a pointer; an unknown code is an error and sets it to null.
+        let result = unsafe { function(code, &mut text) };
+        if result != 0 || text.is_null() {
+            return None;
+        }
+        // SAFETY: on success the driver returns a zero-terminated string of its own that is never freed.
+        Some(text_until_zero(unsafe { CStr::from_ptr(text) }.to_bytes()))
+    }
+}

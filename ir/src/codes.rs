@@ -56,4 +56,38 @@ codes! {
         "`--check` compares with the interpreter, which found something that has no defined result: an access out of bounds that the program promised not to make, or a wait for something that never comes.";
     NOT_BUILT "E0699" "a part of the compiler is not there"
         "This build of tilec lacks a stage.";
+    UNKNOWN_DEFINE "E0401" "no such compile-time parameter"
+        "`-D NAME=VALUE` names a parameter in the angle brackets of the kernel. Run-time sizes and scalars are given at launch, not with -D.";
+    BAD_DEFINE "E0402" "a compile-time parameter cannot have this value"
+        "Integers are decimal; type parameters take one of the types listed after the colon; layout parameters take `row` or `col`.";
+    MISSING_DEFINE "E0403" "a compile-time parameter has no value"
+        "Give it with `-D NAME=VALUE` or write a default after `=` in the kernel's angle brackets.";
+    FALSE_PRECONDITION "E0404" "a precondition never holds"
+        "After binding the compile-time parameters a `where` clause is false whatever the run-time sizes are.";
+    TARGET_MISMATCH "E0405" "the schedule is for another target"
+        "A text printed after a pass records the target its decisions were made for. Compile it for that target, or remove `target` and the decisions that depend on it.";
+    TILE_EXTENT "E0406" "a tile extent is not a power of two"
+        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
+    MMA_FORM "E0407" "a product of a form that is not supported"
+        "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers.";
+    NO_ATOM "E0408" "no instruction computes this product"
+        "The target has no product instruction, tensor core or scalar, for these element types and this warp tile.";
+    WARP_TILE "E0409" "an impossible warp tile"
+        "`warp_tile (WM, WN)` divides the accumulator tile into warps: both extents are powers of two, at most the accumulator's; all warps together have at most 1024 threads; a thread's share of the accumulator must fit its registers.";
+    THREADS "E0410" "an impossible thread count"
+        "Blocks have a power of two of threads, from 32 to 1024.";
+    NO_LAYOUT "E0411" "a register tile has no layout"
+        "The compiler found no layout for a register tile: it meets neither memory nor a product nor a tile of the same shape. Write one after `layout`.";
+    NOT_VECTORIZABLE "E0412" "a copy cannot be as wide as asked"
+        "`vec n` asks for n elements per access. The message names the fact that is missing; usually a `where` clause about a size or a leading dimension provides it.";
+    HAZARD "E0413" "a channel is used out of order"
+        "A producer acquires a slot, fills it, and publishes it; a consumer waits for a slot, reads it, and releases it. The message names the step that is missing, found by running the synchronisation of the kernel for several trip counts.";
+    SMEM_LIMIT "E0414" "too much shared memory"
+        "The buffers and channel slots of a block exceed what a block of the target may have. Use smaller tiles or fewer stages.";
+    NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"
+        "The program is valid and the interpreter runs it, but this target's lowering has no code for the construct yet. The note says which form is supported.";
+    INDEX_OVERFLOW "E0502" "an index may overflow"
+        "Index arithmetic is exact. This expression can exceed 64 bits for admissible sizes; bound the sizes with `where`.";
+    ILLEGAL_PTX "E0503" "the generated PTX is not legal for the target"
+        "The legality check found an instruction that the target or the PTX version lacks. This is a limitation of the lowering for the target.";
 }

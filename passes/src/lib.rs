@@ -1,1 +1,174 @@
-//! Passes.
+//! `tilec-passes`: IR to IR, one file per pass.
+//!
+//! [`PASSES`] is the pipeline, a literal table. A pass is a function `run(kernel, cx) -> Result<(), Reported>`; its file,
+//! its name on the command line and its test folder are one string. Input is verified IR. A pass that is switched off still
+//! runs, with [`Cx::enabled`] false: it then makes the plainest decision there is (one element per access, natural
+//! layouts, scalar products) and the program gives the same results.
+//!
+//! What is written in the text is kept: a pass only fills in what is absent, so the output of any pass can be fed in again.
+
+pub mod analysis;
+mod assign_layouts;
+mod barriers;
+mod pipeline;
+mod predicate;
+mod rewrite;
+mod schedule;
+mod select_mma;
+mod specialize;
+mod swizzle;
+mod vectorize;
+
+use std::collections::BTreeSet;
+use tilec_ir::diag::{Diagnostic, Reported, Severity, Sink, Span};
+use tilec_ir::kernel::Kernel;
+use tilec_ir::target::Target;
+
+/// What the pipeline is asked to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The chip to compile for.
+    pub target: Target,
+    /// Compile-time parameters, `NAME=VALUE` as text.
+    pub defines: Vec<(String, String)>,
+    /// Names of passes that make only plain decisions.
+    pub disabled: BTreeSet<String>,
+    /// Verify after every pass.
+    pub verify_each: bool,
+}
+
+impl Options {
+    /// All passes on, no definitions.
+    pub fn new(target: Target) -> Options {
+        Options { target, defines: Vec::new(), disabled: BTreeSet::new(), verify_each: cfg!(debug_assertions) }
+    }
+}
+
+/// What a pass sees besides the kernel.
+pub struct Cx<'a> {
+    /// The options.
+    pub options: &'a Options,
+    /// Whether the pass may do more than the plain thing.
+    pub enabled: bool,
+    /// The pass's name, the kind of its remarks.
+    pub pass: &'static str,
+    sink: &'a mut Sink,
+}
+
+impl Cx<'_> {
+    /// Says what the pass did, or declined to do and why.
+    pub fn remark(&mut self, span: Span, message: impl Into<String>) {
+        self.sink.push(Diagnostic::remark(self.pass, span, message));
+    }
+
+    /// A remark with a way out.
+    pub fn remark_note(&mut self, span: Span, message: impl Into<String>, note: impl Into<String>) {
+        self.sink.push(Diagnostic::remark(self.pass, span, message).with_note(note));
+    }
+
+    /// Refuses a legal program.
+    pub fn report(&mut self, diagnostic: Diagnostic) -> Reported {
+        self.sink.report(diagnostic)
+    }
+}
+
+/// A row of the pipeline.
+pub struct PassInfo {
+    /// Name: file, command line, tests, remark kind.
+    pub name: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    /// Cannot be switched off.
+    pub required: bool,
+    run: fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>,
+}
+
+/// The pipeline, in order.
+pub const PASSES: &[PassInfo] = &[
+    PassInfo {
+        name: "specialize",
+        summary: "binds compile-time parameters, folds constants, checks what can be checked",
+        required: true,
+        run: specialize::run,
+    },
+    PassInfo {
+        name: "select-mma",
+        summary: "picks the instruction of every product; makes its fragments explicit register tiles",
+        required: false,
+        run: select_mma::run,
+    },
+    PassInfo {
+        name: "assign-layouts",
+        summary: "decides which thread holds and moves which element",
+        required: false,
+        run: assign_layouts::run,
+    },
+    PassInfo {
+        name: "vectorize",
+        summary: "decides the access width of every copy",
+        required: false,
+        run: vectorize::run,
+    },
+    PassInfo {
+        name: "swizzle",
+        summary: "finds the cheapest conflict-free shared-memory layouts",
+        required: false,
+        run: swizzle::run,
+    },
+    PassInfo {
+        name: "pipeline",
+        summary: "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
+        required: false,
+        run: pipeline::run,
+    },
+    PassInfo {
+        name: "predicate",
+        summary: "peels the residue and drops bounds checks that cannot fail",
+        required: false,
+        run: predicate::run,
+    },
+    PassInfo {
+        name: "schedule",
+        summary: "orders loads, products and stores inside loop bodies",
+        required: false,
+        run: schedule::run,
+    },
+    PassInfo {
+        name: "barriers",
+        summary: "places the barriers that shared memory needs, and proves that they suffice",
+        required: true,
+        run: barriers::run,
+    },
+];
+
+/// Runs the pipeline. `after` is shown the kernel after each pass.
+///
+/// # Errors
+/// `Err` means that the sink holds at least one error.
+pub fn run(
+    kernel: &mut Kernel,
+    options: &Options,
+    sink: &mut Sink,
+    after: &mut dyn FnMut(&'static str, &Kernel),
+) -> Result<(), Reported> {
+    for pass in PASSES {
+        let enabled = pass.required || !options.disabled.contains(pass.name);
+        let mut cx = Cx { options, enabled, pass: pass.name, sink };
+        (pass.run)(kernel, &mut cx)?;
+        if options.verify_each {
+            verify_after(pass.name, kernel);
+        }
+        after(pass.name, kernel);
+    }
+    sink.check()
+}
+
+/// A pass that turns a valid program into an invalid one is our bug, not the user's.
+fn verify_after(pass: &str, kernel: &Kernel) {
+    let mut sink = Sink::new();
+    if tilec_ir::verify::verify(kernel, &mut sink).is_err() {
+        let first = sink.diagnostics().iter().find(|d| d.severity == Severity::Error);
+        let message = first.map_or_else(String::new, |d| format!("[{}] {}", d.code, d.message));
+        panic!("bug in pass `{pass}`: its output does not verify: {message}\n{}", tilec_ir::print::print(kernel));
+    }
+}

@@ -1,0 +1,74 @@
+//! Who uses what: walking expressions and statements, and finding where a statement is.
+
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+
+/// Calls `f` for every value that `e` mentions, in text order.
+pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => f(*v),
+        ExprData::View(view) => f(view.base),
+        _ => {}
+    }
+    for child in k.children(e) {
+        for_each_ref(k, child, f);
+    }
+}
+
+/// Whether `e` mentions `v`.
+pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
+    let mut found = false;
+    for_each_ref(k, e, &mut |w| found |= w == v);
+    found
+}
+
+/// The expressions a statement owns itself (not those of its blocks).
+pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Vec<Expr> {
+    match &k.stmts[s] {
+        StmtData::Let { init, .. } => vec![*init],
+        StmtData::Var { init, .. } => init.iter().copied().collect(),
+        StmtData::Assign { src, .. } => vec![*src],
+        StmtData::Copy { src, dst, .. } => vec![*src, *dst],
+        StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
+        StmtData::If { cond, .. } => vec![*cond],
+        StmtData::Role { warps, registers, .. } => {
+            let mut v = vec![*warps];
+            v.extend(*registers);
+            v
+        }
+        StmtData::Alloc { .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => Vec::new(),
+    }
+}
+
+/// Where a statement is: the chain of (block, index) from the kernel body down to it.
+pub fn path_to(k: &Kernel, target: Stmt) -> Option<Vec<(Block, usize)>> {
+    fn search(k: &Kernel, block: Block, target: Stmt, path: &mut Vec<(Block, usize)>) -> bool {
+        for (i, &s) in k.blocks[block].iter().enumerate() {
+            path.push((block, i));
+            if s == target || k.sub_blocks(s).into_iter().any(|b| search(k, b, target, path)) {
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+    let mut path = Vec::new();
+    search(k, k.body, target, &mut path).then_some(path)
+}
+
+/// Every statement under `block`, in program order.
+pub fn all_stmts(k: &Kernel, block: Block) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    k.walk(block, &mut |_, _, s| out.push(s));
+    out
+}
+
+/// The `for` statements that enclose `target`, outermost first.
+pub fn enclosing_loops(k: &Kernel, target: Stmt) -> Vec<Stmt> {
+    let Some(path) = path_to(k, target) else { return Vec::new() };
+    path.iter()
+        .take(path.len().saturating_sub(1))
+        .map(|&(b, i)| k.blocks[b][i])
+        .filter(|&s| matches!(k.stmts[s], StmtData::For { .. }))
+        .collect()
+}

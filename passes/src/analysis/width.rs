@@ -1,0 +1,127 @@
+//! The widest access a view of global memory provably allows, and what stops a wider one.
+
+use super::facts::{Facts, Stride, contiguous_dim, stride};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::print::print_expr;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// Bytes of the widest memory access of a thread.
+pub const MAX_ACCESS_BYTES: u32 = 16;
+
+/// An access width in elements, and why it is not wider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Width {
+    /// Elements per access, a power of two.
+    pub elems: u32,
+    /// What stops a 16-byte access; empty if nothing does.
+    pub why: String,
+    /// The precondition that would help, as source text; empty if none would.
+    pub missing: String,
+}
+
+/// The element type of a place or tensor, once specialised.
+pub fn elem_of(k: &Kernel, base: Value) -> Option<Elem> {
+    let elem = match &k.values[base].def {
+        ValueDef::Tensor(t) => t.elem,
+        ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => t.elem,
+        ValueDef::Scalar { elem, .. } => *elem,
+        _ => return None,
+    };
+    match elem {
+        ElemRef::Known(e) => Some(e),
+        ElemRef::Param(_) => None,
+    }
+}
+
+/// The dimension of the *window* (dropped dimensions not counted, transposition applied) that has stride 1.
+pub fn window_contiguous_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> {
+    let dim = contiguous_dim(k, view.base)?;
+    let kept: Vec<usize> = kept_dims(view);
+    let position = kept.iter().position(|&d| d == dim)?;
+    Some(if view.transposed { kept.len() - 1 - position } else { position })
+}
+
+/// The dimensions of the base that the window keeps, in order.
+pub fn kept_dims(view: &ResolvedView) -> Vec<usize> {
+    let kept = |d: &ViewDim| matches!(d, ViewDim::From { .. });
+    view.dims.iter().enumerate().filter(|(_, d)| kept(d)).map(|(i, _)| i).collect()
+}
+
+/// The widest access to a window of a tensor whose tile has `shape` (in window order).
+pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64]) -> Width {
+    let Some(elem) = elem_of(k, view.base) else { return narrow("the element type is not known", "") };
+    let full = u64::from((MAX_ACCESS_BYTES / elem.bytes()).max(1));
+    let name = &k.values[view.base].name;
+    let Some(dim) = contiguous_dim(k, view.base) else {
+        return narrow(&format!("no dimension of `{name}` has stride 1"), "");
+    };
+    let Some(window_dim) = window_contiguous_dim(k, view) else {
+        return narrow(&format!("the window has a single element along the contiguous dimension of `{name}`"), "");
+    };
+    let mut width = Width { elems: full as u32, why: String::new(), missing: String::new() };
+    let mut limit = |elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String| {
+        if elems < u64::from(width.elems) {
+            width = Width { elems: elems as u32, why: why(), missing: missing() };
+        }
+    };
+    if let Some(align) = k.tensor_ty(view.base).and_then(|t| t.align) {
+        limit(
+            u64::from((align / elem.bytes()).max(1)),
+            &|| format!("`{name}` is declared with `align {align}`"),
+            &String::new,
+        );
+    }
+    let extent = shape.get(window_dim).copied().unwrap_or(1);
+    limit(extent, &|| format!("the tile is {extent} elements wide along the contiguous dimension"), &String::new);
+    let multiple = |e: Expr| {
+        let text = print_expr(k, e);
+        (
+            format!("`{text}` is not known to be a multiple of {full}"),
+            format!("{} % {full} == 0", parenthesised(k, e, &text)),
+        )
+    };
+    if let Some(&extent) = k.tensor_ty(view.base).and_then(|t| t.shape.get(dim)) {
+        limit(facts.divisor(k, extent).min(full), &|| multiple(extent).0, &|| multiple(extent).1);
+    }
+    for (d, window) in view.dims.iter().enumerate() {
+        match window {
+            ViewDim::From { starts, end } if d == dim => {
+                for &e in starts {
+                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);
+                }
+                if let Some(e) = *end {
+                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);
+                }
+            }
+            ViewDim::Fixed(e) if d == dim => {
+                limit(facts.divisor(k, *e).min(full), &|| multiple(*e).0, &String::new);
+            }
+            _ => match stride(k, view.base, d) {
+                Some(Stride::Const(s)) => {
+                    let part = if s == 0 { full } else { 1 << s.unsigned_abs().trailing_zeros().min(20) };
+                    limit(part.min(full), &|| format!("dimension {d} of `{name}` has stride {s}"), &String::new);
+                }
+                Some(Stride::Value(v)) => {
+                    let ld = &k.values[v].name;
+                    limit(
+                        facts.divisor_of_value(k, v).min(full),
+                        &|| format!("`{ld}` is not known to be a multiple of {full}"),
+                        &|| format!("{ld} % {full} == 0"),
+                    );
+                }
+                None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),
+            },
+        }
+    }
+    width
+}
+
+fn narrow(why: &str, missing: &str) -> Width {
+    Width { elems: 1, why: why.to_owned(), missing: missing.to_owned() }
+}
+
+fn parenthesised(k: &Kernel, e: Expr, text: &str) -> String {
+    if k.children(e).is_empty() { text.to_owned() } else { format!("({text})") }
+}

@@ -1,0 +1,262 @@
+//! `assign-layouts`: decide which thread holds and moves which element.
+//!
+//! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom is
+//!   repeated inside the warp tile, and tile coordinate bits are handed out in the order of the row's `interleave`.
+//! * Copies between global and shared memory, and register tiles that touch global memory, get a *coalesced* layout: a
+//!   thread owns one access-wide run, neighbouring threads own neighbouring runs.
+//! * A register tile stored to global memory is first re-laid-out (`copy acc -> acc_out`, by shuffles inside the warp) when
+//!   its fragment layout would store narrower than memory allows ([`epilogue`]).
+//! * Shared-memory tiles take the order of the tensor they are filled from.
+//!
+//! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads own
+//! single elements, no re-layout.
+
+mod epilogue;
+mod fragments;
+
+use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::{global_width, window_contiguous_dim};
+use crate::select_mma::{smem_contiguous, source_order};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::types::Order;
+use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    orders(k);
+    fragments::assign(k, cx)?;
+    let threads = thread_bits(k);
+    register_tiles(k, cx, threads);
+    memory_copies(k, cx, threads);
+    if cx.enabled {
+        epilogue::relayout(k, cx);
+    }
+    everything_has_a_layout(k, cx)
+}
+
+/// Log2 of the threads of the block.
+pub(crate) fn thread_bits(k: &Kernel) -> u32 {
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128);
+    u64::try_from(threads).unwrap_or(128).max(32).ilog2()
+}
+
+/// Shared-memory tiles without an order take that of their source.
+fn orders(k: &mut Kernel) {
+    let buffers: Vec<Value> = k
+        .values
+        .iter()
+        .filter(|(_, d)| matches!(d.def, ValueDef::Smem(_) | ValueDef::Channel { .. }))
+        .map(|(v, _)| v)
+        .collect();
+    for v in buffers {
+        let order = source_order(k, v).unwrap_or(Order::Row);
+        if let Some(tile) = k.tile_ty_mut(v)
+            && tile.order.is_none()
+            && tile.smem_layout.is_none()
+        {
+            tile.order = Some(order);
+        }
+    }
+}
+
+pub(crate) fn log2_shape(shape: &[u64]) -> Vec<u32> {
+    shape.iter().map(|x| x.max(&1).ilog2()).collect()
+}
+
+/// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
+/// dimensions follow.
+pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
+    let total: u32 = dim_bits.iter().sum();
+    let mut base = 0;
+    let mut bases = Vec::new();
+    for &bits in dim_bits {
+        bases.push(base);
+        base += bits;
+    }
+    let column = |dim: usize, bit: u32| 1u64 << (bases[dim] + bit);
+    let mut order: Vec<u64> = (0..*dim_bits.get(contiguous)?).map(|b| column(contiguous, b)).collect();
+    // Of the other dimensions the last varies fastest.
+    for dim in (0..dim_bits.len()).rev().filter(|&d| d != contiguous) {
+        order.extend((0..dim_bits[dim]).map(|b| column(dim, b)));
+    }
+    let chunk = chunk.min(total.saturating_sub(threads)).min(dim_bits[contiguous]) as usize;
+    let mut value: Vec<u64> = order.drain(..chunk).collect();
+    let owned = (threads as usize).min(order.len());
+    let mut thread: Vec<u64> = order.drain(..owned).collect();
+    thread.resize(threads as usize, 0);
+    value.extend(order);
+    RegLayout::new(value, thread, total)
+}
+
+/// Layouts of register tiles that no product fixed: coalesced for the global memory they touch.
+fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
+    let facts = Facts::new(k);
+    let stmts = all_stmts(k, k.body);
+    for &s in &stmts {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        for (side, other) in [(src, dst), (dst, src)] {
+            let Some(var) = plain_var(k, side).filter(|&v| unassigned(k, v)) else { continue };
+            let Some(shape) = fixed_shape(k, side) else { continue };
+            let Some(view) = resolve_view(k, other).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
+            set_coalesced(k, cx, &facts, var, &view, &shape, threads);
+        }
+    }
+    // Tiles that are only combined with others take the layout of a tile of the same shape they meet.
+    for _ in 0..stmts.len() {
+        let mut changed = false;
+        for &s in &stmts {
+            changed |= unify(k, s);
+        }
+        if !changed {
+            break;
+        }
+    }
+    let rest: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
+    for v in rest {
+        let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)) else { continue };
+        let bits = log2_shape(&shape);
+        let layout = if bits.is_empty() {
+            RegLayout::new(Vec::new(), vec![0; threads as usize], 0)
+        } else {
+            coalesced(&bits, bits.len() - 1, 0, threads)
+        };
+        if let Some(tile) = k.tile_ty_mut(v) {
+            tile.reg_layout = layout;
+        }
+    }
+}
+
+fn set_coalesced(
+    k: &mut Kernel,
+    cx: &Cx<'_>,
+    facts: &Facts,
+    var: Value,
+    view: &ResolvedView,
+    shape: &[u64],
+    threads: u32,
+) {
+    let bits = log2_shape(shape);
+    let contiguous = window_contiguous_dim(k, view).unwrap_or(bits.len().saturating_sub(1));
+    let chunk = if cx.enabled { global_width(k, facts, view, shape).elems.ilog2() } else { 0 };
+    if let Some(tile) = k.tile_ty_mut(var) {
+        tile.reg_layout = coalesced(&bits, contiguous, chunk, threads);
+    }
+}
+
+/// A register variable named as a whole.
+pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
+    match k.exprs[e] {
+        tilec_ir::kernel::ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => Some(v),
+        _ => None,
+    }
+}
+
+fn unassigned(k: &Kernel, v: Value) -> bool {
+    matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
+}
+
+/// Gives register tiles of a statement that have no layout that of a tile of the same shape in the same statement.
+fn unify(k: &mut Kernel, s: Stmt) -> bool {
+    let mut vars = Vec::new();
+    for e in crate::analysis::uses::stmt_exprs(k, s) {
+        if matches!(k.exprs[e], tilec_ir::kernel::ExprData::Mma(_)) {
+            return false;
+        }
+        crate::analysis::uses::for_each_ref(k, e, &mut |v| vars.push(v));
+    }
+    match k.stmts[s] {
+        StmtData::Assign { dst, .. } => vars.push(dst),
+        StmtData::Var { value, .. } => vars.push(value),
+        _ => {}
+    }
+    vars.retain(|&v| matches!(k.values[v].def, ValueDef::Var(_)));
+    let shape_of = |k: &Kernel, v: Value| k.tile_ty(v).and_then(|t| k.const_shape(&t.shape));
+    let mut changed = false;
+    for &v in &vars {
+        if !unassigned(k, v) {
+            continue;
+        }
+        let shape = shape_of(k, v);
+        let found = vars
+            .iter()
+            .filter(|&&w| shape_of(k, w) == shape)
+            .find_map(|&w| k.tile_ty(w).and_then(|t| t.reg_layout.clone()));
+        if let (Some(layout), Some(tile)) = (found, k.tile_ty_mut(v)) {
+            tile.reg_layout = Some(layout);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Thread layouts of copies that move between two memories.
+fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
+    let facts = Facts::new(k);
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
+        if attrs.threads.is_some() || has_registers(k, src) || has_registers(k, dst) {
+            continue;
+        }
+        let Some(shape) = fixed_shape(k, dst).or_else(|| fixed_shape(k, src)) else { continue };
+        let bits = log2_shape(&shape);
+        let views = [resolve_view(k, src), resolve_view(k, dst)];
+        let global = views.iter().flatten().find(|v| k.tensor_ty(v.base).is_some());
+        let shared = views.iter().flatten().find(|v| k.tensor_ty(v.base).is_none());
+        let contiguous = match (global, shared) {
+            (Some(g), _) => window_contiguous_dim(k, g),
+            (None, Some(v)) => smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }),
+            (None, None) => None,
+        }
+        .unwrap_or(bits.len().saturating_sub(1));
+        // A run of neighbours in both memories is moved in one piece; if only global memory is contiguous along the
+        // run, single elements keep both sides coalesced and free of conflicts.
+        let same = shared.is_none_or(|v| {
+            smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }) == Some(contiguous)
+        });
+        let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
+        let chunk = if cx.enabled && same { width.ilog2() } else { 0 };
+        let layout = coalesced(&bits, contiguous, chunk, threads);
+        if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+            attrs.threads = layout;
+        }
+    }
+}
+
+/// Whether an expression has register tiles in it.
+pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
+    let mut found = false;
+    crate::analysis::uses::for_each_ref(k, e, &mut |v| {
+        found |= matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
+        if matches!(k.values[v].def, ValueDef::Let) && resolve_view_of_let(k, v).is_none() {
+            found |= matches!(tilec_ir::typing::let_init(k, v).map(|e| has_registers(k, e)), Some(true));
+        }
+    });
+    found
+}
+
+fn resolve_view_of_let(k: &Kernel, v: Value) -> Option<ResolvedView> {
+    resolve_view(k, tilec_ir::typing::let_init(k, v)?)
+}
+
+/// A tile the rules above could not place is refused here, with its name.
+fn everything_has_a_layout(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    for (v, data) in k.values.iter() {
+        if unassigned(k, v) {
+            result = Err(cx.report(
+                Diagnostic::error(
+                    codes::NO_LAYOUT,
+                    data.span,
+                    format!("no layout found for register tile `{}`", data.name),
+                )
+                .with_note("write one: `layout ((threads),(values)):((strides),(strides))`"),
+            ));
+        }
+    }
+    result
+}

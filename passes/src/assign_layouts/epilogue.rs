@@ -1,0 +1,121 @@
+//! Re-laying-out accumulators before they are stored.
+//!
+//! An accumulator's fragment layout is the instruction's. Storing it directly may use narrow accesses: for m8n8k4 with
+//! f32 accumulation a thread owns pairs of neighbouring columns, and its neighbour in lane bit 1 owns the next pair. Here
+//! the lane bit that carries a wanted column bit trades places with a register bit: one `shfl.bfly` per pair of registers.
+//! The register bit given away is the next column bit if there is one, so that the lanes of one store cover whole sectors
+//! (volta884.md section 4 describes the exchange; the choice of the bit is what makes every sector of a store full).
+
+use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::{all_stmts, for_each_ref, path_to};
+use crate::analysis::width::{global_width, window_contiguous_dim};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// Inserts re-layouts where they make stores wider.
+pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
+    let mut done: Vec<(Value, RegLayout, Value)> = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let Some(wanted) = wanted_bits(k, src, dst) else { continue };
+        let mut vars = Vec::new();
+        for_each_ref(k, src, &mut |v| {
+            if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) && !vars.contains(&v) {
+                vars.push(v);
+            }
+        });
+        // One tile is re-laid-out; several would have to agree, which they do only if they already share a layout.
+        let [var] = vars[..] else { continue };
+        let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
+        let Some(better) = exchange(&layout, &wanted) else { continue };
+        let reuse = done.iter().find(|(v, l, _)| *v == var && *l == better).map(|(_, _, out)| *out);
+        let out = match reuse {
+            Some(out) => out,
+            None => {
+                let out = insert(k, s, var, better.clone());
+                cx.remark(
+                    k.stmt_spans[s],
+                    format!("`{}` is exchanged between lanes so that stores are wide", k.values[var].name),
+                );
+                done.push((var, better, out));
+                out
+            }
+        };
+        replace(k, src, var, out);
+    }
+}
+
+/// The column-major index bits that one wide access to the destination should own, lowest first, then the next ones.
+fn wanted_bits(k: &Kernel, src: Expr, dst: Expr) -> Option<(usize, Vec<u64>)> {
+    let view = resolve_view(k, dst)?;
+    k.tensor_ty(view.base)?;
+    let shape = fixed_shape(k, src)?;
+    let facts = Facts::new(k);
+    let width = global_width(k, &facts, &view, &shape).elems;
+    let dim = window_contiguous_dim(k, &view)?;
+    let bits = super::log2_shape(&shape);
+    let base: u32 = bits[..dim].iter().sum();
+    let all = (0..bits[dim]).map(|b| 1u64 << (base + b)).collect();
+    Some((width.ilog2() as usize, all))
+}
+
+/// The layout in which a thread owns the first `wanted.0` bits of the run; `None` if it already does or cannot.
+fn exchange(layout: &RegLayout, (count, run): &(usize, Vec<u64>)) -> Option<RegLayout> {
+    let mut value: Vec<u64> = (0..layout.value_bits()).map(|i| layout.value_col(i)).collect();
+    let mut thread: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i)).collect();
+    let mut changed = false;
+    for &bit in &run[..*count] {
+        if value.contains(&bit) {
+            continue;
+        }
+        let lane = thread.iter().take(5).position(|&c| c == bit)?;
+        let spare = |c: &u64| !run[..*count].contains(c);
+        let given = run[*count..]
+            .iter()
+            .find_map(|next| value.iter().position(|c| c == next))
+            .or_else(|| value.iter().position(spare))?;
+        std::mem::swap(&mut value[given], &mut thread[lane]);
+        changed = true;
+    }
+    changed.then(|| RegLayout::new(value, thread, layout.out_bits())).flatten()
+}
+
+/// Declares the re-laid-out tile and fills it right before the statement (before the branches around it).
+fn insert(k: &mut Kernel, at: Stmt, var: Value, layout: RegLayout) -> Value {
+    let span = k.stmt_spans[at];
+    let name = format!("{}_out", k.values[var].name);
+    let Some(mut tile) = k.tile_ty(var).cloned() else { return var };
+    tile.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+    tile.reg_layout = Some(layout);
+    let out = k.value(&name, span, ValueDef::Var(tile));
+    let decl = k.stmt(StmtData::Var { value: out, init: None }, span);
+    let (from, to) = (k.value_ref(var, span), k.value_ref(out, span));
+    let copy = k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span);
+    let path = path_to(k, at).unwrap_or_default();
+    let in_branch =
+        |k: &Kernel, (b, i): (tilec_ir::entities::Block, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::If { .. });
+    let mut place = path.last().copied().unwrap_or((k.body, 0));
+    for &step in path.iter().rev().skip(1) {
+        if !in_branch(k, step) {
+            break;
+        }
+        place = step;
+    }
+    k.blocks[place.0].splice(place.1..place.1, [decl, copy]);
+    out
+}
+
+/// Replaces references to `from` in `e` by `to`, in place.
+fn replace(k: &mut Kernel, e: Expr, from: Value, to: Value) {
+    if let ExprData::Ref(v) = &mut k.exprs[e]
+        && *v == from
+    {
+        *v = to;
+    }
+    for child in k.children(e) {
+        replace(k, child, from, to);
+    }
+}

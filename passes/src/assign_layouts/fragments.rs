@@ -1,0 +1,251 @@
+//! Fragment layouts of products, from the atom table.
+//!
+//! Bits of a tile coordinate along rows (columns) come, from the lowest, from: the atom's own coordinate and repetitions of
+//! the atom (in the order of the row's `interleave`), then the remaining repetitions, then warps. The same assignment
+//! serves A and C along rows, B and C along columns, and A and B along the reduction, so the product is right by
+//! construction; the verifier proves it again from the layouts alone.
+
+use super::log2_shape;
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::elem_of;
+use crate::select_mma::smem_contiguous;
+use tilec_ir::atoms::{AtomRow, Bit, Fragment, Place};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// Gives every product's operands their layouts.
+pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        let Some(product) = Product::new(k, cx, dst, &mma) else {
+            return Err(cx.report(
+                Diagnostic::error(
+                    codes::MMA_FORM,
+                    k.expr_spans[src],
+                    "the operands of this product have no fixed shape",
+                )
+                .with_note("products take register tiles of fixed shape and a selected atom here"),
+            ));
+        };
+        let row = product.row;
+        let Some(types) = elem_of(k, product.a).zip(elem_of(k, dst)).and_then(|(i, c)| row.types_for(i, c)) else {
+            return Err(cx.report(
+                Diagnostic::error(
+                    codes::NO_ATOM,
+                    k.expr_spans[src],
+                    format!("`{}` does not take these types", row.name),
+                )
+                .with_note(format!("it takes {}", type_list(row))),
+            ));
+        };
+        let (a_frag, b_frag) =
+            (product.variant(k, row.a, product.instr_a()), product.variant(k, row.b, product.instr_b()));
+        let layouts = [
+            (dst, product.accumulator(&types.c)),
+            (product.instr_a().0, product.operand(a_frag, true)),
+            (product.instr_b().0, product.operand(b_frag, false)),
+        ];
+        for (v, layout) in layouts {
+            if let Some(tile) = k.tile_ty_mut(v)
+                && tile.reg_layout.is_none()
+            {
+                tile.reg_layout = layout;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn type_list(row: &AtomRow) -> String {
+    let pairs: Vec<_> =
+        row.types.iter().map(|t| format!("{} inputs with {} accumulation", t.input.name(), t.acc.name())).collect();
+    pairs.join(", ")
+}
+
+/// A product in terms of the instruction: rows are the instruction's M, whatever the tile calls them.
+struct Product {
+    row: &'static AtomRow,
+    swap: bool,
+    a: Value,
+    b: Value,
+    /// Log2 extents of the accumulator's dimensions.
+    c_bits: [u32; 2],
+    /// Log2 of the reduction extent of the fragments.
+    k_bits: u32,
+    /// Log2 extents of the warp tile along the instruction's rows and columns.
+    warp: [u32; 2],
+    /// Tile bit of each atom coordinate bit, and of each repetition, along rows and columns.
+    places: [Places; 2],
+}
+
+struct Places {
+    atom: Vec<u32>,
+    repeat: Vec<u32>,
+}
+
+fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, natural: bool) -> Places {
+    let repeats = warp_bits.saturating_sub(atom_bits);
+    let mut atom = vec![None; atom_bits as usize];
+    let mut repeat = Vec::new();
+    let mut next = 0;
+    if !natural {
+        for place in row.interleave {
+            match *place {
+                Place::Atom(i) => {
+                    if let Some(slot) = atom.get_mut(usize::from(i)) {
+                        *slot = Some(next);
+                        next += 1;
+                    }
+                }
+                Place::Repeat if (repeat.len() as u32) < repeats => {
+                    repeat.push(next);
+                    next += 1;
+                }
+                Place::Repeat => {}
+            }
+        }
+    }
+    let atom = atom
+        .into_iter()
+        .map(|slot| {
+            slot.unwrap_or_else(|| {
+                let here = next;
+                next += 1;
+                here
+            })
+        })
+        .collect();
+    while (repeat.len() as u32) < repeats {
+        repeat.push(next);
+        next += 1;
+    }
+    Places { atom, repeat }
+}
+
+impl Product {
+    fn new(k: &Kernel, cx: &Cx<'_>, acc: Value, mma: &Mma) -> Option<Product> {
+        let row = mma.atom?.row();
+        let var = |e: Expr| super::plain_var(k, e);
+        let (a, b) = (var(mma.a)?, var(mma.b)?);
+        let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
+        let c_bits: [u32; 2] = log2_shape(&c_shape).try_into().ok()?;
+        let k_bits = *log2_shape(&fixed_shape(k, mma.a)?).get(1)?;
+        let (wm, wn) = k.schedule.warp_tile?;
+        let wm = u64::try_from(k.as_int(wm)?).ok()?.max(1).ilog2();
+        let wn = u64::try_from(k.as_int(wn)?).ok()?.max(1).ilog2();
+        let warp = if mma.swap { [wn, wm] } else { [wm, wn] };
+        let (m, n, _) = row.log2_shape;
+        let natural = !cx.enabled;
+        let places = [places(row, m, warp[0], natural), places(row, n, warp[1], natural)];
+        Some(Product { row, swap: mma.swap, a, b, c_bits, k_bits, warp, places })
+    }
+
+    /// The instruction's A operand: its tile, and which dimension of the tile is the reduction.
+    fn instr_a(&self) -> (Value, usize) {
+        if self.swap { (self.b, 0) } else { (self.a, 1) }
+    }
+
+    /// The instruction's B operand, likewise.
+    fn instr_b(&self) -> (Value, usize) {
+        if self.swap { (self.a, 1) } else { (self.b, 0) }
+    }
+
+    /// The variant of an operand that matches how its source lies in memory: elements contiguous along the reduction
+    /// come as value bits along the reduction.
+    fn variant(&self, k: &Kernel, variants: &'static [Fragment], (tile, k_dim): (Value, usize)) -> &'static Fragment {
+        let along_k = source_contiguous(k, tile) == Some(k_dim);
+        let matches_k = |f: &&Fragment| matches!(f.value.first(), Some(Bit::K(_))) == along_k;
+        variants.iter().find(matches_k).unwrap_or(&variants[0])
+    }
+
+    /// Bits of the accumulator along the instruction's rows (0) and columns (1).
+    fn extent(&self, side: usize) -> u32 {
+        self.c_bits[if self.swap { 1 - side } else { side }]
+    }
+
+    /// The warp bits of a side: number of warps along it, as a power of two.
+    fn warp_bits(&self, side: usize) -> u32 {
+        self.extent(side).saturating_sub(self.warp[side])
+    }
+
+    /// The accumulator's column-major index bit for tile bit `p` along the instruction's rows or columns.
+    fn c_column(&self, side: usize, p: u32) -> u64 {
+        let dim = if self.swap { 1 - side } else { side };
+        if dim == 0 { 1 << p } else { 1 << (self.c_bits[0] + p) }
+    }
+
+    fn accumulator(&self, c: &Fragment) -> Option<RegLayout> {
+        let column = |bit: &Bit| match *bit {
+            Bit::M(i) => self.c_column(0, self.places[0].atom[usize::from(i)]),
+            Bit::N(i) => self.c_column(1, self.places[1].atom[usize::from(i)]),
+            Bit::K(_) | Bit::Same => 0,
+        };
+        let mut value: Vec<u64> = c.value.iter().map(column).collect();
+        value.extend(self.places[1].repeat.iter().map(|&p| self.c_column(1, p)));
+        value.extend(self.places[0].repeat.iter().map(|&p| self.c_column(0, p)));
+        let mut thread: Vec<u64> = c.lane.iter().map(column).collect();
+        for side in [0, 1] {
+            thread.extend((0..self.warp_bits(side)).map(|w| self.c_column(side, self.warp[side] + w)));
+        }
+        RegLayout::new(value, thread, self.c_bits[0] + self.c_bits[1])
+    }
+
+    /// The layout of the instruction's A (`rows`) or B operand.
+    fn operand(&self, fragment: &Fragment, rows: bool) -> Option<RegLayout> {
+        let side = usize::from(!rows);
+        let (_, k_dim) = if rows { self.instr_a() } else { self.instr_b() };
+        let outer_bits = self.extent(side);
+        // Column-major: dimension 0 first. The reduction is dimension `k_dim` of the tile.
+        let k_column = |i: u32| if k_dim == 0 { 1u64 << i } else { 1 << (outer_bits + i) };
+        let o_column = |p: u32| if k_dim == 0 { 1u64 << (self.k_bits + p) } else { 1 << p };
+        let column = |bit: &Bit| match *bit {
+            Bit::M(i) | Bit::N(i) => o_column(self.places[side].atom[usize::from(i)]),
+            Bit::K(i) => k_column(u32::from(i)),
+            Bit::Same => 0,
+        };
+        let (_, _, atom_k) = self.row.log2_shape;
+        let k_repeat = (atom_k..self.k_bits).map(k_column);
+        let o_repeat: Vec<u64> = self.places[side].repeat.iter().map(|&p| o_column(p)).collect();
+        let mut value: Vec<u64> = fragment.value.iter().map(column).collect();
+        if matches!(fragment.value.first(), Some(Bit::K(_))) {
+            value.extend(k_repeat);
+            value.extend(o_repeat);
+        } else {
+            value.extend(o_repeat);
+            value.extend(k_repeat);
+        }
+        let mut thread: Vec<u64> = fragment.lane.iter().map(column).collect();
+        for s in [0, 1] {
+            for w in 0..self.warp_bits(s) {
+                thread.push(if s == side { o_column(self.warp[s] + w) } else { 0 });
+            }
+        }
+        RegLayout::new(value, thread, outer_bits + self.k_bits)
+    }
+}
+
+/// The dimension along which the memory that a register tile is filled from is contiguous.
+fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        if super::plain_var(k, dst) != Some(tile) {
+            continue;
+        }
+        let Some(view) = resolve_view(k, src) else { continue };
+        let dim = if k.tensor_ty(view.base).is_some() {
+            crate::analysis::width::window_contiguous_dim(k, &view)
+        } else {
+            smem_contiguous(k, view.base).map(|d| if view.transposed { 1 - d } else { d })
+        };
+        if dim.is_some() {
+            return dim;
+        }
+    }
+    None
+}

@@ -1,0 +1,202 @@
+//! Whether and how a loop can be pipelined.
+
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::analysis::width::elem_of;
+use crate::rewrite::{Map, Subst, clone_stmt};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::typing::resolve_view;
+
+/// Slots when the schedule names none.
+const DEFAULT_STAGES: u64 = 2;
+
+/// A copy from global memory into a buffer.
+#[derive(Clone)]
+pub(super) struct Fill {
+    pub(super) buffer: Value,
+    pub(super) src: Expr,
+    pub(super) attrs: CopyAttrs,
+    pub(super) span: Span,
+}
+
+/// A slice of the reduction: fragment loads, then what uses them.
+pub(super) struct Slice {
+    pub(super) loads: Vec<Stmt>,
+    pub(super) products: Vec<Stmt>,
+}
+
+/// What `apply` needs to know.
+pub(super) struct Plan {
+    pub(super) at: Stmt,
+    pub(super) place: (Block, usize),
+    pub(super) stages: u64,
+    pub(super) fills: Vec<Fill>,
+    pub(super) slices: Vec<Slice>,
+    /// Register tiles that the slices load, to be doubled.
+    pub(super) fragments: Vec<Value>,
+    pub(super) double_buffered: bool,
+    pub(super) bytes: u64,
+}
+
+/// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
+pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, String> {
+    let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { return Ok(None) };
+    let stmts = k.blocks[body].clone();
+    let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, s)).collect();
+    if fills.is_empty() {
+        return Ok(None);
+    }
+    let rest = &stmts[fills.len()..];
+    let stages = k.schedule.stages.and_then(|e| k.as_int(e)).map_or(Ok(DEFAULT_STAGES), u64::try_from);
+    let mut stages = stages.map_err(|_| "the number of stages is negative".to_owned())?.max(1);
+    if stages == 1 {
+        return Err("the schedule says `stages 1`".into());
+    }
+    if stages > 16 {
+        return Err(format!("{stages} stages; at most 16 are supported"));
+    }
+    check_rest(k, &fills, rest, var, at)?;
+    let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
+    let limit = cx.options.target.smem_per_block();
+    if k.schedule.stages.is_none() {
+        while stages > 1 && per_slot * stages > limit {
+            stages -= 1;
+        }
+        if stages == 1 {
+            return Err(format!("two slots of {per_slot} bytes exceed the {limit} bytes of shared memory"));
+        }
+    }
+    let zero_based = k.as_int(start) == Some(0);
+    let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
+    if !(zero_based && sized) {
+        return Err(
+            "its bounds are not `0..SIZE`, so it may run zero times and a fetch ahead would read too far".into()
+        );
+    }
+    let slices = slices(k, rest)?;
+    let mut fragments = Vec::new();
+    for slice in &slices {
+        for &s in &slice.loads {
+            if let StmtData::Copy { dst, .. } = k.stmts[s]
+                && let Some(v) = crate::assign_layouts::plain_var(k, dst)
+                && !fragments.contains(&v)
+            {
+                fragments.push(v);
+            }
+        }
+    }
+    let even = slices.len() % 2 == 0;
+    let place = path_to(k, at).and_then(|p| p.last().copied()).ok_or_else(|| "it is not in the program".to_owned())?;
+    Ok(Some(Plan {
+        at,
+        place,
+        stages,
+        fills,
+        slices,
+        fragments: if even { fragments } else { Vec::new() },
+        double_buffered: even,
+        bytes: per_slot * stages,
+    }))
+}
+
+fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
+    let elems = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
+    elems * u64::from(elem_of(k, buffer).map_or(4, |e| e.bytes()))
+}
+
+/// A copy of a window of global memory into a whole buffer.
+fn fill(k: &Kernel, s: Stmt) -> Option<Fill> {
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
+    let ExprData::Ref(buffer) = k.exprs[*dst] else { return None };
+    matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
+    let view = resolve_view(k, *src)?;
+    k.tensor_ty(view.base)?;
+    Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s] })
+}
+
+fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -> Result<(), String> {
+    let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
+    for (i, &b) in buffers.iter().enumerate() {
+        if buffers[..i].contains(&b) {
+            return Err(format!("`{}` is filled twice", k.values[b].name));
+        }
+    }
+    let inside: Vec<Stmt> = rest
+        .iter()
+        .flat_map(|&s| std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b))))
+        .collect();
+    for &s in &inside {
+        if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, var)) {
+            return Err(format!("what follows the copies uses `{}`", k.values[var].name));
+        }
+        match &k.stmts[s] {
+            StmtData::Copy { dst, .. } => {
+                let Some(view) = resolve_view(k, *dst) else { return Err("it writes to something unusual".into()) };
+                if !matches!(k.values[view.base].def, ValueDef::Var(_)) {
+                    return Err(format!("it also writes `{}`", k.values[view.base].name));
+                }
+            }
+            StmtData::Assign { .. } | StmtData::For { .. } => {}
+            StmtData::Let { .. }
+            | StmtData::Var { .. }
+            | StmtData::Alloc { .. }
+            | StmtData::If { .. }
+            | StmtData::Channel { .. }
+            | StmtData::Barrier
+            | StmtData::Await { .. }
+            | StmtData::Role { .. } => return Err("its body has more than copies and products".into()),
+        }
+    }
+    let body = super::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
+    for s in all_stmts(k, k.body) {
+        if body.contains(&s) {
+            continue;
+        }
+        let mut outside = None;
+        for e in stmt_exprs(k, s) {
+            for_each_ref(k, e, &mut |v| outside = outside.or(buffers.contains(&v).then_some(v)));
+        }
+        if let Some(v) = outside {
+            return Err(format!("`{}` is also used outside the loop", k.values[v].name));
+        }
+    }
+    Ok(())
+}
+
+/// Lays out the slices of the reduction: one unrolled loop of loads and products, or straight-line code.
+fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
+    let split = |k: &Kernel, stmts: Vec<Stmt>| {
+        let loads = stmts.iter().take_while(|&&s| matches!(k.stmts[s], StmtData::Copy { .. })).count();
+        let products = stmts[loads..].to_vec();
+        if products.iter().all(|&s| is_product(k, s)) {
+            Ok(Slice { loads: stmts[..loads].to_vec(), products })
+        } else {
+            Err("its body has more than copies and products".to_owned())
+        }
+    };
+    let [only] = rest else { return Ok(vec![split(k, rest.to_vec())?]) };
+    let StmtData::For { var, start, end, step, unroll: true, body } = k.stmts[*only] else {
+        return Ok(vec![split(k, rest.to_vec())?]);
+    };
+    let (Some(start), Some(end), Some(step)) = (k.as_int(start), k.as_int(end), k.as_int(step)) else {
+        return Err("the slice loop has no literal bounds".into());
+    };
+    let span = k.stmt_spans[*only];
+    let mut out = Vec::new();
+    let mut at = start;
+    while at < end && step > 0 {
+        let index = k.int(at, span);
+        let mut map = Map(vec![(var, Subst::Expr(index))]);
+        let stmts: Vec<Stmt> = k.blocks[body].clone().into_iter().map(|s| clone_stmt(k, s, &mut map)).collect();
+        out.push(split(k, stmts)?);
+        at += step;
+    }
+    Ok(out)
+}
+
+/// Accumulation is what a tile of zeros does not change.
+fn is_product(k: &Kernel, s: Stmt) -> bool {
+    matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)))
+}

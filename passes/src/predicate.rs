@@ -1,0 +1,387 @@
+//! `predicate`: peel the residue of reductions and drop bounds checks that cannot fail.
+//!
+//! A copy checks every dimension of its window by default. Here:
+//!
+//! * a dimension whose window always lies inside the extent is not checked: block tiles of extents that are known
+//!   multiples of the tile, and reduction steps that divide the extent;
+//! * a loop `for k in S..K step B` that fetches windows `k..` of dimensions of extent `K` is shifted so that its *first*
+//!   tile is the ragged one (`0..r`, `r = K - (ceildiv(K, B) - 1) * B`): the steady iterations then read full tiles, and
+//!   their remaining checks (rows) do not change from one to the next, so masked registers keep the zeros they were
+//!   initialised with (`keep`) and the predicates are loop-invariant. CUTLASS 2.x loads its residue tile first too. A loop
+//!   that was not pipelined has its first iteration peeled off instead.
+//!
+//! Needs: pipelined loops if they are to be pipelined. Switched off: everything is checked at every access.
+
+use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::width::kept_dims;
+use crate::rewrite::{Map, Subst, clone_block, same_expr};
+use crate::vectorize::copy_shape;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if !cx.enabled {
+        return Ok(());
+    }
+    for s in all_stmts(k, k.body) {
+        if let StmtData::For { unroll: false, .. } = k.stmts[s] {
+            match Residue::of(k, s) {
+                Ok(Some(residue)) => residue.apply(k, cx),
+                Ok(None) => {}
+                Err(why) => cx.remark(k.stmt_spans[s], format!("residue not peeled: {why}")),
+            }
+        }
+    }
+    drop_checks(k, cx);
+    Ok(())
+}
+
+/// The global side of a copy.
+fn global_side(k: &Kernel, src: Expr, dst: Expr) -> Option<(Expr, ResolvedView)> {
+    [src, dst].into_iter().find_map(|e| {
+        let view = resolve_view(k, e)?;
+        k.tensor_ty(view.base).is_some().then_some((e, view))
+    })
+}
+
+/// A loop over a reduction whose first tile can be the ragged one.
+struct Residue {
+    at: Stmt,
+    var: Value,
+    /// The extent `K`, a run-time size.
+    extent: Value,
+    /// Iterations before the loop, already laid out by the pipeline.
+    ahead: i64,
+    step: i64,
+    /// Copies of the body that fetch windows of the reduction, with the dimension of their tensor.
+    fetches: Vec<(Stmt, usize)>,
+    /// Copies before the loop that fetch its first tiles, with the dimension and the tile's number.
+    prologue: Vec<(Stmt, usize, i64)>,
+}
+
+impl Residue {
+    /// `Ok(None)`: not a reduction over a ragged extent.
+    fn of(k: &Kernel, at: Stmt) -> Result<Option<Residue>, String> {
+        let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { return Ok(None) };
+        let ExprData::Ref(extent) = k.exprs[end] else { return Ok(None) };
+        let (Some(start), Some(step)) = (k.as_int(start), k.as_int(step)) else { return Ok(None) };
+        if !matches!(k.values[extent].def, ValueDef::Size) || step <= 1 || start % step != 0 || start < 0 {
+            return Ok(None);
+        }
+        if Facts::new(k).divisor_of_value(k, extent) >= step as u64 {
+            return Ok(None);
+        }
+        let mut fetches = Vec::new();
+        for s in all_stmts(k, body) {
+            let uses = crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, var));
+            if !uses {
+                continue;
+            }
+            let StmtData::Copy { src, .. } = k.stmts[s] else {
+                return Err(format!("`{}` is used by more than copies", k.values[var].name));
+            };
+            let dim = resolve_view(k, src).and_then(|view| reduction_dim(k, &view, var, extent));
+            match dim {
+                Some(dim) => fetches.push((s, dim)),
+                None => return Err(format!("a copy uses `{}` other than as `{0}..`", k.values[var].name)),
+            }
+        }
+        if fetches.is_empty() {
+            return Ok(None);
+        }
+        let mut residue = Residue { at, var, extent, ahead: start / step, step, fetches, prologue: Vec::new() };
+        residue.find_prologue(k)?;
+        Ok(Some(residue))
+    }
+
+    /// Every fetch of the loop must have its counterparts for the tiles before the loop.
+    fn find_prologue(&mut self, k: &Kernel) -> Result<(), String> {
+        let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return Ok(()) };
+        for tile in 0..self.ahead {
+            for &(fetch, dim) in &self.fetches {
+                let found = k.blocks[block][..index]
+                    .iter()
+                    .copied()
+                    .find(|&s| fetches_tile(k, s, fetch, dim, tile * self.step));
+                match found {
+                    Some(s) => self.prologue.push((s, dim, tile)),
+                    None => return Err("the fetches before the loop have another form".into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
+        let span = k.stmt_spans[self.at];
+        let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return };
+        // r = K - (ceildiv(K, B) - 1) * B
+        let size = |k: &mut Kernel| k.value_ref(self.extent, span);
+        let (e1, e2, b1, b2, one) = (size(k), size(k), k.int(self.step, span), k.int(self.step, span), k.int(1, span));
+        let tiles = k.expr(ExprData::Op { op: Op::CeilDiv, args: vec![e2, b1] }, span);
+        let full = k.binary(Op::Sub, tiles, one, span);
+        let covered = k.binary(Op::Mul, full, b2, span);
+        let init = k.binary(Op::Sub, e1, covered, span);
+        let name = format!("{}_head", k.values[self.var].name);
+        let r = k.value(&name, span, ValueDef::Let);
+        let decl = k.stmt(StmtData::Let { value: r, init }, span);
+
+        let first = self.prologue.first().map(|p| p.0);
+        let mut place = first.and_then(|s| k.blocks[block].iter().position(|&x| x == s)).unwrap_or(index);
+        for &(s, dim, tile) in &self.prologue {
+            self.shift_prologue(k, s, dim, tile, r);
+        }
+        if self.ahead == 0 {
+            // Not pipelined: the first iteration moves in front of the loop, with its windows cut at `r`.
+            let StmtData::For { body, .. } = k.stmts[self.at] else { return };
+            let zero = k.int(0, span);
+            let mut map = Map(vec![(self.var, Subst::Expr(zero))]);
+            let peeled = clone_block(k, body, &mut map);
+            for s in all_stmts(k, peeled) {
+                if let Some(&(_, dim)) = self.fetches.iter().find(|&&(f, dim)| fetches_tile(k, s, f, dim, 0)) {
+                    self.shift_prologue(k, s, dim, 0, r);
+                }
+            }
+            let list = k.blocks[peeled].clone();
+            place = index;
+            k.blocks[block].splice(index..index, list);
+        }
+        k.blocks[block].insert(place, decl);
+
+        let lead = (self.ahead.max(1) - 1) * self.step;
+        let (r_ref, lead) = (k.value_ref(r, span), k.int(lead, span));
+        let new_start = k.binary(Op::Add, r_ref, lead, span);
+        if let StmtData::For { start, .. } = &mut k.stmts[self.at] {
+            *start = new_start;
+        }
+        for &(s, dim) in &self.fetches {
+            steady(k, s, dim);
+        }
+        cx.remark(
+            span,
+            format!(
+                "the first tile along `{}` is the ragged one; full tiles follow unchecked",
+                k.values[self.extent].name
+            ),
+        );
+    }
+
+    /// Tile `n` of the reduction now covers `0..r` (n = 0) or starts at `r + (n - 1) * B`.
+    fn shift_prologue(&self, k: &mut Kernel, s: Stmt, dim: usize, tile: i64, r: Value) {
+        let StmtData::Copy { src, .. } = k.stmts[s] else { return };
+        let span = k.expr_spans[src];
+        let r_ref = k.value_ref(r, span);
+        let range = if tile == 0 {
+            Range::From { start: k.int(0, span), end: Some(r_ref) }
+        } else {
+            let lead = k.int((tile - 1) * self.step, span);
+            Range::From { start: k.binary(Op::Add, r_ref, lead, span), end: None }
+        };
+        if let ExprData::View(view) = &mut k.exprs[src]
+            && let Some(slot) = view.ranges.get_mut(dim)
+        {
+            *slot = range;
+        }
+    }
+}
+
+/// The dimension of the tensor whose window starts at `var` and whose extent is `extent`; the only use of `var`.
+fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> Option<usize> {
+    if view.transposed {
+        return None;
+    }
+    let shape = &k.tensor_ty(view.base)?.shape;
+    let mut found = None;
+    for (d, dim) in view.dims.iter().enumerate() {
+        match dim {
+            ViewDim::From { starts, end } => {
+                let exact = starts.len() == 1 && matches!(k.exprs[starts[0]], ExprData::Ref(v) if v == var);
+                let whole = matches!(k.exprs[shape[d]], ExprData::Ref(v) if v == extent);
+                if exact && whole && end.is_none() && found.is_none() {
+                    found = Some(d);
+                } else if starts.iter().chain(end).any(|&e| mentions(k, e, var)) {
+                    return None;
+                }
+            }
+            ViewDim::Fixed(e) => {
+                if mentions(k, *e, var) {
+                    return None;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether `s` fetches the window of `model` with `start` in dimension `dim` instead of the loop variable.
+fn fetches_tile(k: &Kernel, s: Stmt, model: Stmt, dim: usize, start: i64) -> bool {
+    let (StmtData::Copy { src: a, dst: to_a, .. }, StmtData::Copy { src: b, dst: to_b, .. }) =
+        (&k.stmts[s], &k.stmts[model])
+    else {
+        return false;
+    };
+    let (ExprData::View(v), ExprData::View(w)) = (&k.exprs[*a], &k.exprs[*b]) else { return false };
+    if v.base != w.base || v.ranges.len() != w.ranges.len() || !same_expr(k, *to_a, *to_b) {
+        return false;
+    }
+    v.ranges.iter().zip(&w.ranges).enumerate().all(|(d, (x, y))| match (x, y) {
+        (Range::From { start: p, end: None }, Range::From { start: q, end: None }) => {
+            if d == dim {
+                k.as_int(*p) == Some(start)
+            } else {
+                same_expr(k, *p, *q)
+            }
+        }
+        (Range::At(p), Range::At(q)) => same_expr(k, *p, *q),
+        _ => false,
+    })
+}
+
+/// A fetch of full tiles: its reduction dimension is not checked, and masked registers keep their zeros.
+fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
+    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { return };
+    let Some(view) = resolve_view(k, src) else { return };
+    // `check` counts the dimensions that the window keeps.
+    let kept = kept_dims(&view);
+    let all: Vec<u32> = (0..kept.len() as u32).collect();
+    let check: Vec<u32> =
+        attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
+    let keep = zero_initialised(k, dst);
+    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+        attrs.keep = keep && !check.is_empty();
+        attrs.check = Some(check);
+    }
+}
+
+/// Whether a register tile starts as zeros and is written by loads only, so that masked elements are zero before and after.
+fn zero_initialised(k: &Kernel, dst: Expr) -> bool {
+    let Some(var) = crate::assign_layouts::plain_var(k, dst) else { return false };
+    let mut zero = false;
+    let mut windows: Vec<ResolvedView> = Vec::new();
+    for s in all_stmts(k, k.body) {
+        match &k.stmts[s] {
+            StmtData::Var { value, init: Some(e) } if *value == var => {
+                zero = matches!(k.exprs[*e], ExprData::Float(bits) if bits == 0) || k.as_int(*e) == Some(0);
+            }
+            StmtData::Assign { dst, .. } if *dst == var => return false,
+            StmtData::Copy { src, dst, .. } => {
+                let Some(to) = resolve_view(k, *dst).filter(|v| v.base == var) else { continue };
+                let Some(from) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return false };
+                if to.dims.iter().any(
+                    |d| matches!(d, ViewDim::From { starts, .. } if starts.iter().any(|&e| k.as_int(e) != Some(0))),
+                ) {
+                    return false;
+                }
+                windows.push(from);
+            }
+            _ => {}
+        }
+    }
+    // The rows that are masked must be the same in every load: same tensor, same other windows.
+    let same = windows.windows(2).all(|pair| {
+        pair[0].base == pair[1].base
+            && pair[0].dims.len() == pair[1].dims.len()
+            && pair[0].dims.iter().zip(&pair[1].dims).filter(|(a, b)| !same_dim(k, a, b)).count() <= 1
+    });
+    zero && same
+}
+
+fn same_dim(k: &Kernel, a: &ViewDim, b: &ViewDim) -> bool {
+    match (a, b) {
+        (ViewDim::Fixed(a), ViewDim::Fixed(b)) => same_expr(k, *a, *b),
+        (ViewDim::From { starts: a, end: p }, ViewDim::From { starts: b, end: q }) => {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(&a, &b)| same_expr(k, a, b))
+                && match (p, q) {
+                    (None, None) => true,
+                    (Some(p), Some(q)) => same_expr(k, *p, *q),
+                    _ => false,
+                }
+        }
+        _ => false,
+    }
+}
+
+/// Leaves out checks of dimensions whose windows lie inside the extent for every launch that meets the preconditions.
+fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
+    let facts = Facts::new(k);
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
+        let Some((_, view)) = global_side(k, src, dst) else { continue };
+        let Some(shape) = copy_shape(k, src, dst) else { continue };
+        let kept = kept_dims(&view);
+        if kept.len() != shape.len() {
+            continue;
+        }
+        let checked: Vec<u32> = attrs.check.clone().unwrap_or_else(|| (0..kept.len() as u32).collect());
+        let still: Vec<u32> = checked
+            .iter()
+            .copied()
+            .filter(|&w| {
+                let position = if view.transposed { kept.len() - 1 - w as usize } else { w as usize };
+                let (dim, extent) = (kept[position], shape[w as usize]);
+                !always_inside(k, &facts, &view, dim, extent)
+            })
+            .collect();
+        let names: Vec<String> = still.iter().map(u32::to_string).collect();
+        if attrs.check.as_ref() != Some(&still) {
+            let text = if still.is_empty() {
+                "no bounds are checked".into()
+            } else {
+                format!("bounds checked: dimension {}", names.join(", "))
+            };
+            cx.remark(k.stmt_spans[s], format!("`{}`: {text}", k.values[view.base].name));
+        }
+        if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+            attrs.keep &= !still.is_empty();
+            attrs.check = Some(still);
+        }
+    }
+}
+
+/// Whether the window of `tile` elements in dimension `dim` never reaches past the extent.
+fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> bool {
+    let ViewDim::From { starts, end: None } = &view.dims[dim] else { return false };
+    let Some(&extent) = k.tensor_ty(view.base).and_then(|t| t.shape.get(dim)) else { return false };
+    if facts.divisor(k, extent) < tile {
+        return false;
+    }
+    let [start] = starts[..] else { return false };
+    if k.as_int(start) == Some(0) {
+        return true;
+    }
+    // `i * tile` for a grid index over ceildiv(extent, tile).
+    let block = |e: Expr| -> Option<Value> {
+        match &k.exprs[e] {
+            ExprData::Op { op: Op::Mul, args } => match (&k.exprs[args[0]], k.as_int(args[1])) {
+                (ExprData::Ref(v), Some(c)) if c as u64 == tile => Some(*v),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    if let Some(index) = block(start)
+        && let Some(axis) = k.grid.iter().find(|g| g.index == index)
+        && let ExprData::Op { op: Op::CeilDiv, args } = &k.exprs[axis.extent]
+    {
+        return same_expr(k, args[0], extent) && k.as_int(args[1]) == Some(tile as i64);
+    }
+    // A loop from a multiple of the tile to the extent in steps of the tile.
+    if let ExprData::Ref(v) = k.exprs[start] {
+        return all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
+            StmtData::For { var, start, end, step, .. } => {
+                var == v
+                    && same_expr(k, end, extent)
+                    && k.as_int(step).is_some_and(|x| x as u64 % tile == 0)
+                    && facts.divisor(k, start) >= tile
+            }
+            _ => false,
+        });
+    }
+    false
+}

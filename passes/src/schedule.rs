@@ -1,0 +1,101 @@
+//! `schedule`: order loads, products and stores inside loop bodies.
+//!
+//! Copies from global memory into registers move up to the head of their loop body, as far as dependences allow, so that
+//! their latency is covered by the products of the iteration; everything else keeps its order. What reads the registers
+//! (the store into a channel slot) stays where it is, after the loads of the last fragments.
+//!
+//! A list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
+//! uses, or writes the tensor it reads.
+//!
+//! Needs: nothing. Switched off: nothing moves.
+
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::typing::resolve_view;
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if !cx.enabled {
+        return Ok(());
+    }
+    for s in all_stmts(k, k.body) {
+        if let StmtData::For { unroll: false, body, .. } = k.stmts[s] {
+            let moved = hoist_loads(k, body);
+            if moved > 0 {
+                cx.remark(
+                    k.stmt_spans[s],
+                    format!("{moved} load(s) from global memory moved to the head of the loop body"),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Moves loads up; returns how many moved.
+fn hoist_loads(k: &mut Kernel, body: Block) -> usize {
+    let stmts = k.blocks[body].clone();
+    let mut out: Vec<Stmt> = Vec::with_capacity(stmts.len());
+    let mut moved = 0;
+    for s in stmts {
+        let mut at = out.len();
+        if let Some(load) = Load::of(k, s) {
+            while at > 0 && !load.blocked_by(k, out[at - 1]) {
+                at -= 1;
+            }
+            if at < out.len() {
+                moved += 1;
+            }
+        }
+        out.insert(at, s);
+    }
+    k.blocks[body] = out;
+    moved
+}
+
+/// A copy from global memory to registers: what it reads, what it writes.
+struct Load {
+    tensor: Value,
+    register: Value,
+    uses: Vec<Value>,
+}
+
+impl Load {
+    fn of(k: &Kernel, s: Stmt) -> Option<Load> {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
+        let register = crate::assign_layouts::plain_var(k, dst)?;
+        let view = resolve_view(k, src)?;
+        k.tensor_ty(view.base)?;
+        let mut uses = Vec::new();
+        for_each_ref(k, src, &mut |v| uses.push(v));
+        Some(Load { tensor: view.base, register, uses })
+    }
+
+    fn blocked_by(&self, k: &Kernel, s: Stmt) -> bool {
+        let mut all = vec![s];
+        for block in k.sub_blocks(s) {
+            all.extend(all_stmts(k, block));
+        }
+        all.iter().any(|&s| {
+            let declares = match &k.stmts[s] {
+                StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value } => Some(*value),
+                StmtData::Assign { dst, .. } => Some(*dst),
+                _ => None,
+            };
+            if declares.is_some_and(|v| v == self.register || self.uses.contains(&v)) {
+                return true;
+            }
+            // Another load is passed only if it already stands at the head: order among loads is kept.
+            let other_load = Load::of(k, s).is_some();
+            let writes_tensor = matches!(k.stmts[s], StmtData::Copy { dst, .. }
+                if resolve_view(k, dst).is_some_and(|v| v.base == self.tensor));
+            let mut mentions = false;
+            for e in stmt_exprs(k, s) {
+                for_each_ref(k, e, &mut |v| mentions |= v == self.register);
+            }
+            other_load || writes_tensor || mentions
+        })
+    }
+}

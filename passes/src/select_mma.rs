@@ -1,0 +1,462 @@
+//! `select-mma`: pick the instruction of every product and make its operands register fragments.
+//!
+//! `acc = mma(a, b, acc)` on shared-memory (or global) operands becomes a loop over slices of the reduction dimension
+//! that copies a fragment of each operand into registers and multiplies the fragments:
+//!
+//! ```text
+//! for kk in 0..32 step 8 unroll {
+//!     copy a[.., kk..] -> a_frag
+//!     copy b[kk.., ..] -> b_frag
+//!     acc = mma<m8n8k4>(a_frag, b_frag, acc)
+//! }
+//! ```
+//!
+//! The slice is as deep as one 16-byte access where an operand is contiguous along the reduction, else one atom. The
+//! product is computed transposed (`swap`) when the result is stored to a column-major tensor, so that threads own runs of
+//! neighbouring elements of the output either way.
+//!
+//! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
+
+use crate::Cx;
+use crate::analysis::facts::contiguous_dim;
+use crate::analysis::uses::{all_stmts, mentions, path_to};
+use tilec_ir::atoms::Atom;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
+use tilec_ir::types::{Elem, ElemRef, Order, Space, TileTy};
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        if mma.atom.is_none() {
+            select(k, cx, s, dst, src, mma)?;
+        }
+    }
+    default_threads(k, cx)
+}
+
+/// What the operand `e` is made of.
+struct Operand {
+    elem: Elem,
+    space: Space,
+    /// Contiguous along the reduction dimension, as far as is known.
+    k_contiguous: bool,
+}
+
+fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: Mma) -> Result<(), Reported> {
+    let span = k.expr_spans[src];
+    if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
+        return Err(cx.report(
+            Diagnostic::error(codes::MMA_FORM, span, "a product must accumulate in place").with_note(format!(
+                "write `{0} = mma(a, b, {0})` and combine the result in a statement of its own",
+                k.values[acc].name
+            )),
+        ));
+    }
+    let (Some(shape), Some(acc_elem)) = (acc_shape(k, acc), known(k.tile_ty(acc).map(|t| t.elem))) else {
+        return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
+    };
+    let a = operand(k, cx, mma.a, 1)?;
+    let b = operand(k, cx, mma.b, 0)?;
+    let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
+    let Some(k_extent) = k_extent else {
+        return Err(cx.report(
+            Diagnostic::error(codes::MMA_FORM, span, "the reduction extent of this product is not fixed")
+                .with_note("copy at least one operand into a shared-memory or register tile of fixed shape first"),
+        ));
+    };
+    let (wm, wn) = warp_tile(k, cx, shape, span)?;
+    let atom = choose_atom(cx, span, a.elem, acc_elem, (wm, wn, k_extent))?;
+    let swap = cx.enabled && stored_column_major(k, acc);
+    let row = atom.row();
+    if cx.enabled {
+        let direction = if swap { ", transposed because the result is stored column-major" } else { "" };
+        cx.remark(
+            span,
+            format!(
+                "`{}` for {} inputs and {} accumulation on {}, warp tile {wm}x{wn}{direction}",
+                row.name,
+                a.elem.name(),
+                acc_elem.name(),
+                cx.options.target.name()
+            ),
+        );
+    }
+    if a.space == Space::Reg && b.space == Space::Reg {
+        k.exprs[src] = ExprData::Mma(Mma { atom: Some(atom), swap, ..mma });
+        return Ok(());
+    }
+    if a.space == Space::Reg || b.space == Space::Reg {
+        return Err(cx.report(
+            Diagnostic::error(codes::MMA_FORM, span, "one operand is in registers and the other is not")
+                .with_note("copy both into register tiles, or leave both in shared memory"),
+        ));
+    }
+    let depth = slice_depth(&a, &b, atom, k_extent);
+    let a_name = format!("{}_frag", operand_name(k, mma.a));
+    let b_name = format!("{}_frag", operand_name(k, mma.b));
+    let fa = declare(k, s, &a_name, a.elem, &[shape.0, depth], span);
+    let fb = declare(k, s, &b_name, b.elem, &[depth, shape.1], span);
+    let kk = k.value("kk", span, ValueDef::Loop);
+    let body = {
+        let from_a = slice(k, mma.a, 1, kk, span);
+        let from_b = slice(k, mma.b, 0, kk, span);
+        let (ra, rb) = (k.value_ref(fa, span), k.value_ref(fb, span));
+        let copy_a = k.stmt(StmtData::Copy { src: from_a, dst: ra, attrs: CopyAttrs::default() }, span);
+        let copy_b = k.stmt(StmtData::Copy { src: from_b, dst: rb, attrs: CopyAttrs::default() }, span);
+        let (a, b, c) = (k.value_ref(fa, span), k.value_ref(fb, span), k.value_ref(acc, span));
+        let product = k.expr(ExprData::Mma(Mma { atom: Some(atom), swap, a, b, c }), span);
+        let assign = k.stmt(StmtData::Assign { dst: acc, src: product }, k.stmt_spans[s]);
+        k.block(vec![copy_a, copy_b, assign])
+    };
+    let start = k.int(0, span);
+    let end = k.int(k_extent as i64, span);
+    let step = k.int(depth as i64, span);
+    k.stmts[s] = StmtData::For { var: kk, start, end, step, unroll: true, body };
+    Ok(())
+}
+
+fn known(elem: Option<ElemRef>) -> Option<Elem> {
+    match elem? {
+        ElemRef::Known(e) => Some(e),
+        ElemRef::Param(_) => None,
+    }
+}
+
+fn acc_shape(k: &Kernel, acc: Value) -> Option<(u64, u64)> {
+    match k.const_shape(&k.tile_ty(acc)?.shape)?[..] {
+        [m, n] => Some((m, n)),
+        _ => None,
+    }
+}
+
+/// `k_dim`: which dimension of the operand is the reduction.
+fn operand(k: &Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) -> Result<Operand, Reported> {
+    let span = k.expr_spans[e];
+    let unsupported = |cx: &mut Cx<'_>| {
+        Err(cx.report(
+            Diagnostic::error(codes::MMA_FORM, span, "this operand of a product is neither a tile nor a view of one")
+                .with_note("compute it into a register tile first: `var p = reg f16[..]`, `copy e -> p`"),
+        ))
+    };
+    let Some(view) = resolve_view(k, e) else { return unsupported(cx) };
+    let (elem, space) = match &k.values[view.base].def {
+        ValueDef::Var(t) => (known(Some(t.elem)), Space::Reg),
+        ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => (known(Some(t.elem)), Space::Smem),
+        ValueDef::Tensor(t) => (known(Some(t.elem)), Space::Gmem),
+        _ => return unsupported(cx),
+    };
+    let Some(elem) = elem else { return unsupported(cx) };
+    let dim = if view.transposed { 1 - k_dim } else { k_dim };
+    let contiguous = match space {
+        Space::Gmem => contiguous_dim(k, view.base),
+        Space::Smem => smem_contiguous(k, view.base),
+        Space::Reg => None,
+    };
+    Ok(Operand { elem, space, k_contiguous: contiguous == Some(dim) })
+}
+
+/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor it is filled from.
+pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
+    let tile = k.tile_ty(buffer)?;
+    if let Some(layout) = &tile.smem_layout {
+        return (0..tile.shape.len()).find(|&d| layout.dim_cols(d).first() == Some(&1));
+    }
+    if let Some(order) = tile.order {
+        return Some(order.contiguous_dim(tile.shape.len()));
+    }
+    source_order(k, buffer).map(|o| o.contiguous_dim(tile.shape.len()))
+}
+
+/// The order of the tensor a rank-2 buffer is filled from.
+pub(crate) fn source_order(k: &Kernel, buffer: Value) -> Option<Order> {
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let (Some(from), Some(to)) = (resolve_view(k, src), resolve_view(k, dst)) else { continue };
+        if to.base != buffer || k.tensor_ty(from.base).is_none() {
+            continue;
+        }
+        // The window may have dropped dimensions; what counts is the position among those that remain.
+        let dim = contiguous_dim(k, from.base)?;
+        let mut kept = Vec::new();
+        for (d, range) in from.dims.iter().enumerate() {
+            if matches!(range, tilec_ir::typing::ViewDim::From { .. }) {
+                kept.push(d);
+            }
+        }
+        let position = kept.iter().position(|&d| d == dim)?;
+        let last = position + 1 == kept.len();
+        let order = if last { Order::Row } else { Order::Col };
+        return Some(if from.transposed != to.transposed { order.flipped() } else { order });
+    }
+    None
+}
+
+fn operand_name(k: &Kernel, e: Expr) -> String {
+    resolve_view(k, e).map_or_else(|| "operand".into(), |v| k.values[v.base].name.to_lowercase())
+}
+
+/// Elements of the reduction that one fragment holds.
+fn slice_depth(a: &Operand, b: &Operand, atom: Atom, k_extent: u64) -> u64 {
+    let row = atom.row();
+    let natural = u64::from(row.k);
+    let wide = |o: &Operand| {
+        if !o.k_contiguous {
+            natural
+        } else if row.tensor_core {
+            u64::from(16 / o.elem.bytes().max(1)).max(natural)
+        } else {
+            // Scalar products hold k-slices in registers of their own: two at a time keep them few.
+            2
+        }
+    };
+    wide(a).max(wide(b)).min(k_extent)
+}
+
+fn choose_atom(
+    cx: &mut Cx<'_>,
+    span: Span,
+    input: Elem,
+    acc: Elem,
+    (wm, wn, k_extent): (u64, u64, u64),
+) -> Result<Atom, Reported> {
+    let target = cx.options.target;
+    let fits = |atom: &Atom| {
+        let row = atom.row();
+        let (m, n, kk) = row.log2_shape;
+        row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n && k_extent >= 1 << kk
+    };
+    if cx.enabled {
+        let native = |atom: &Atom| {
+            let row = atom.row();
+            target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core
+        };
+        if let Some(atom) = Atom::all().filter(native).find(fits) {
+            return Ok(atom);
+        }
+    }
+    if fits(&Atom::FMA) {
+        if cx.enabled {
+            cx.remark_note(
+                span,
+                format!(
+                    "scalar multiply-add: no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile",
+                    target.name(),
+                    input.name(),
+                    acc.name()
+                ),
+                "m8n8k4 (sm_70, sm_75) takes f16 inputs, f16 or f32 accumulation, warp tiles from 16x16x4",
+            );
+        }
+        return Ok(Atom::FMA);
+    }
+    Err(cx.report(
+        Diagnostic::error(
+            codes::NO_ATOM,
+            span,
+            format!(
+                "no product of {} inputs with {} accumulation for a {wm}x{wn}x{k_extent} warp tile on {}",
+                input.name(),
+                acc.name(),
+                target.name()
+            ),
+        )
+        .with_note("supported: f16 with f16 or f32 accumulation, f32 with f32, f64 with f64; warp tiles from 4x8"),
+    ))
+}
+
+/// The warp tile: as scheduled, else 64x64 or what the thread count allows; sets the thread count.
+fn warp_tile(k: &mut Kernel, cx: &mut Cx<'_>, (bm, bn): (u64, u64), span: Span) -> Result<(u64, u64), Reported> {
+    let as_u64 = |k: &Kernel, e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
+    let threads = k.schedule.threads.and_then(|e| as_u64(k, e));
+    let (wm, wn) = match k.schedule.warp_tile {
+        Some((m, n)) => {
+            let (Some(wm), Some(wn)) = (as_u64(k, m), as_u64(k, n)) else {
+                return Err(cx.report(Diagnostic::error(codes::WARP_TILE, span, "the warp tile is not constant")));
+            };
+            let fits = |w: u64, b: u64| w > 0 && w.is_power_of_two() && w <= b;
+            if !fits(wm, bm) || !fits(wn, bn) {
+                return Err(cx.report(
+                    Diagnostic::error(
+                        codes::WARP_TILE,
+                        k.expr_spans[m].to(k.expr_spans[n]),
+                        format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"),
+                    )
+                    .with_note("both extents must be powers of two and at most those of the accumulator"),
+                ));
+            }
+            (wm, wn)
+        }
+        None => match threads {
+            Some(t) => split_for(bm, bn, t / u64::from(WARP)).unwrap_or((bm.min(64), bn.min(64))),
+            None => (bm.min(64), bn.min(64)),
+        },
+    };
+    let acc_registers = wm * wn / u64::from(WARP);
+    if acc_registers > u64::from(REGISTERS_PER_THREAD) * 2 {
+        return Err(cx.report(
+            Diagnostic::error(
+                codes::WARP_TILE,
+                span,
+                format!("a {wm}x{wn} warp tile needs {acc_registers} accumulator elements per thread"),
+            )
+            .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
+        ));
+    }
+    let needed = bm / wm * (bn / wn) * u64::from(WARP);
+    if needed > u64::from(MAX_THREADS) {
+        return Err(cx.report(
+            Diagnostic::error(
+                codes::WARP_TILE,
+                span,
+                format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}"),
+            )
+            .with_note("enlarge `warp_tile`"),
+        ));
+    }
+    match threads {
+        Some(t) if t != needed => {
+            return Err(cx.report(
+                Diagnostic::error(
+                    codes::WARP_TILE,
+                    span,
+                    format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}"),
+                )
+                .with_note("remove `threads` or change `warp_tile`"),
+            ));
+        }
+        Some(_) => {}
+        None => k.schedule.threads = Some(k.int(needed as i64, span)),
+    }
+    if k.schedule.warp_tile.is_none() {
+        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+    }
+    Ok((wm, wn))
+}
+
+/// The most square split of `bm x bn` over `warps` warps.
+fn split_for(bm: u64, bn: u64, warps: u64) -> Option<(u64, u64)> {
+    (0..=warps.max(1).ilog2())
+        .map(|i| 1 << i)
+        .filter(|rows| warps % rows == 0 && bm % rows == 0 && bn % (warps / rows) == 0)
+        .map(|rows| (bm / rows, bn / (warps / rows)))
+        .min_by_key(|&(m, n)| m.abs_diff(n))
+}
+
+/// Kernels without products still need a thread count.
+fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let span = k.name_span;
+    if k.schedule.threads.is_none() {
+        k.schedule.threads = Some(k.int(128, span));
+    }
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(0);
+    if threads < 32 || threads > i64::from(MAX_THREADS) || threads.count_ones() != 1 {
+        return Err(cx.report(
+            Diagnostic::error(
+                codes::THREADS,
+                k.schedule.threads.map_or(span, |e| k.expr_spans[e]),
+                format!("{threads} threads per block"),
+            )
+            .with_note("the thread count is a power of two from 32 to 1024"),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the accumulator ends up in a column-major tensor.
+fn stored_column_major(k: &Kernel, acc: Value) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
+        if !mentions(k, src, acc) {
+            return false;
+        }
+        let Some(view) = resolve_view(k, dst) else { return false };
+        if k.tensor_ty(view.base).is_none() {
+            return false;
+        }
+        let kept: Vec<usize> = view
+            .dims
+            .iter()
+            .enumerate()
+            .filter(|(_, d)| matches!(d, tilec_ir::typing::ViewDim::From { .. }))
+            .map(|(d, _)| d)
+            .collect();
+        let first = contiguous_dim(k, view.base) == kept.first().copied() && kept.len() == 2;
+        first != view.transposed && kept.len() == 2
+    })
+}
+
+/// Declares a register tile before the outermost statement around `at`.
+pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
+    let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
+    let ty = TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, smem_layout: None };
+    let value = k.value(name, span, ValueDef::Var(ty));
+    let decl = k.stmt(StmtData::Var { value, init: None }, span);
+    insert_before_outermost(k, at, decl);
+    value
+}
+
+/// Inserts a statement before the outermost statement around `at` (inside its role, if it has one).
+pub(crate) fn insert_before_outermost(k: &mut Kernel, at: Stmt, new: Stmt) {
+    let path = path_to(k, at).unwrap_or_default();
+    let place = path.iter().copied().find(|&(b, i)| !matches!(k.stmts[k.blocks[b][i]], StmtData::Role { .. }));
+    match place {
+        Some((block, index)) => k.blocks[block].insert(index, new),
+        None => k.blocks[k.body].push(new),
+    }
+}
+
+/// `e` from `kk` on along dimension `dim`: a window of whatever view `e` is.
+fn slice(k: &mut Kernel, e: Expr, dim: usize, kk: Value, span: Span) -> Expr {
+    match k.exprs[e].clone() {
+        ExprData::Transpose(inner) => {
+            let inner = slice(k, inner, 1 - dim, kk, span);
+            k.expr(ExprData::Transpose(inner), span)
+        }
+        ExprData::View(View { base, slot, ranges }) if !ranges.is_empty() => {
+            let mut kept = 0;
+            let ranges = ranges
+                .into_iter()
+                .map(|r| match r {
+                    Range::At(e) => Range::At(e),
+                    Range::From { start, end } => {
+                        let hit = kept == dim;
+                        kept += 1;
+                        if hit {
+                            let r = k.value_ref(kk, span);
+                            Range::From { start: k.binary(tilec_ir::ops::Op::Add, start, r, span), end }
+                        } else {
+                            Range::From { start, end }
+                        }
+                    }
+                })
+                .collect();
+            k.expr(ExprData::View(View { base, slot, ranges }), span)
+        }
+        ExprData::View(View { base, slot, .. }) => window(k, base, slot, dim, kk, span),
+        ExprData::Ref(base) => window(k, base, None, dim, kk, span),
+        _ => e,
+    }
+}
+
+fn window(
+    k: &mut Kernel,
+    base: Value,
+    slot: Option<tilec_ir::kernel::Slot>,
+    dim: usize,
+    kk: Value,
+    span: Span,
+) -> Expr {
+    let ranges = (0..2)
+        .map(|d| {
+            let start = if d == dim { k.value_ref(kk, span) } else { k.int(0, span) };
+            Range::From { start, end: None }
+        })
+        .collect();
+    k.expr(ExprData::View(View { base, slot, ranges }), span)
+}

@@ -1,0 +1,313 @@
+//! `specialize`: bind compile-time parameters and fold constants.
+//!
+//! References to compile-time parameters become literals, in place; types and orders likewise. Then every expression is
+//! folded bottom-up, preconditions that hold are dropped and preconditions that cannot hold are errors.
+//!
+//! Needs: parsed IR. Leaves: no compile-time parameter, literal tile extents, a target in the schedule.
+
+use crate::Cx;
+use crate::analysis::fold::fold_tree;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let bindings = bind(k, cx)?;
+    substitute(k, &bindings);
+    k.const_params.clear();
+    fold_everything(k);
+    check_requires(k, cx)?;
+    check_target(k, cx)?;
+    check_extents(k, cx)
+}
+
+/// The value of every compile-time parameter: from the command line, else its default.
+fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue)>, Reported> {
+    let mut failed = None;
+    for (name, _) in &cx.options.defines {
+        let known = k.const_params.iter().any(|&p| k.values[p].name == *name);
+        let baked = k.const_params.is_empty();
+        if !known && !baked {
+            let names: Vec<_> = k.const_params.iter().map(|&p| format!("`{}`", k.values[p].name)).collect();
+            failed = Some(
+                cx.report(
+                    Diagnostic::error(
+                        codes::UNKNOWN_DEFINE,
+                        k.name_span,
+                        format!("kernel `{}` has no compile-time parameter `{name}`", k.name),
+                    )
+                    .with_note(format!("it has {}", names.join(", "))),
+                ),
+            );
+        }
+    }
+    let mut bindings = Vec::new();
+    for &p in &k.const_params {
+        let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
+        let name = &k.values[p].name;
+        let given = cx.options.defines.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let value = match given {
+            Some(text) => match parse_const(&param.kind, &text) {
+                Some(v) => v,
+                None => {
+                    failed = Some(
+                        cx.report(
+                            Diagnostic::error(
+                                codes::BAD_DEFINE,
+                                k.values[p].span,
+                                format!("`{name}` cannot be `{text}`"),
+                            )
+                            .with_note(format!("expected {}", expected(&param.kind))),
+                        ),
+                    );
+                    continue;
+                }
+            },
+            None => match param.default {
+                Some(v) => v,
+                None => {
+                    failed = Some(
+                        cx.report(
+                            Diagnostic::error(
+                                codes::MISSING_DEFINE,
+                                k.values[p].span,
+                                format!("compile-time parameter `{name}` has no value"),
+                            )
+                            .with_note(format!("give one with `-D {name}=...`, or a default in the source")),
+                        ),
+                    );
+                    continue;
+                }
+            },
+        };
+        bindings.push((p, value));
+    }
+    match failed {
+        Some(reported) => Err(reported),
+        None => Ok(bindings),
+    }
+}
+
+fn parse_const(kind: &ConstKind, text: &str) -> Option<ConstValue> {
+    match kind {
+        ConstKind::Int => text.parse().ok().map(ConstValue::Int),
+        ConstKind::Elem(allowed) => {
+            let elem = Elem::from_name(text)?;
+            (allowed.is_empty() || allowed.contains(&elem)).then_some(ConstValue::Elem(elem))
+        }
+        ConstKind::Order => match text {
+            "row" => Some(ConstValue::Order(Order::Row)),
+            "col" => Some(ConstValue::Order(Order::Col)),
+            _ => None,
+        },
+    }
+}
+
+fn expected(kind: &ConstKind) -> String {
+    match kind {
+        ConstKind::Int => "an integer".into(),
+        ConstKind::Elem(allowed) if allowed.is_empty() => "an element type".into(),
+        ConstKind::Elem(allowed) => {
+            let names: Vec<_> = allowed.iter().map(|e| format!("`{}`", e.name())).collect();
+            format!("one of {}", names.join(", "))
+        }
+        ConstKind::Order => "`row` or `col`".into(),
+    }
+}
+
+fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
+    let lookup = |v: Value| bindings.iter().find(|(p, _)| *p == v).map(|(_, c)| *c);
+    let elem = |e: &mut ElemRef| {
+        if let ElemRef::Param(p) = *e
+            && let Some(ConstValue::Elem(known)) = lookup(p)
+        {
+            *e = ElemRef::Known(known);
+        }
+    };
+    for data in k.exprs.values_mut() {
+        match data {
+            ExprData::Ref(v) => {
+                if let Some(ConstValue::Int(x)) = lookup(*v) {
+                    *data = ExprData::Int(x);
+                }
+            }
+            ExprData::Cast { elem: e, .. } => elem(e),
+            _ => {}
+        }
+    }
+    let tile = |t: &mut TileTy| elem(&mut t.elem);
+    for data in k.values.values_mut() {
+        match &mut data.def {
+            ValueDef::Tensor(t) => {
+                elem(&mut t.elem);
+                if let Strides::Ordered(order @ OrderRef::Param(_)) = &mut t.strides
+                    && let OrderRef::Param(p) = *order
+                    && let Some(ConstValue::Order(known)) = lookup(p)
+                {
+                    *order = OrderRef::Known(known);
+                }
+            }
+            ValueDef::Scalar { elem: e, .. } => elem(e),
+            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => tile(t),
+            ValueDef::ConstParam(_)
+            | ValueDef::Size
+            | ValueDef::Stride
+            | ValueDef::Grid
+            | ValueDef::Loop
+            | ValueDef::Let => {}
+        }
+    }
+}
+
+/// Every root expression of the kernel.
+pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
+    let mut out: Vec<Expr> = k.requires.clone();
+    out.extend(k.grid.iter().map(|g| g.extent));
+    let s = &k.schedule;
+    out.extend(s.warp_tile.iter().flat_map(|&(a, b)| [a, b]));
+    out.extend([s.threads, s.stages, s.raster, s.min_ctas].into_iter().flatten());
+    out.extend(s.cluster.iter().copied());
+    for data in k.values.values() {
+        match &data.def {
+            ValueDef::Tensor(t) => {
+                out.extend(t.shape.iter().copied());
+                if let Strides::Explicit(strides) = &t.strides {
+                    out.extend(strides.iter().copied());
+                }
+            }
+            ValueDef::Var(t) | ValueDef::Smem(t) => out.extend(t.shape.iter().copied()),
+            ValueDef::Channel { tile, slots } => {
+                out.extend(tile.shape.iter().copied());
+                out.push(*slots);
+            }
+            _ => {}
+        }
+    }
+    k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
+        StmtData::Let { init, .. } => out.push(*init),
+        StmtData::Var { init, .. } => out.extend(*init),
+        StmtData::Assign { src, .. } => out.push(*src),
+        StmtData::Copy { src, dst, .. } => out.extend([*src, *dst]),
+        StmtData::For { start, end, step, .. } => out.extend([*start, *end, *step]),
+        StmtData::If { cond, .. } => out.push(*cond),
+        StmtData::Role { warps, registers, .. } => {
+            out.push(*warps);
+            out.extend(*registers);
+        }
+        StmtData::Alloc { .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => {}
+    });
+    out
+}
+
+fn fold_everything(k: &mut Kernel) {
+    for root in roots(k) {
+        fold_tree(k, root);
+    }
+}
+
+/// Drops preconditions that hold for every launch; refuses those that hold for none.
+fn check_requires(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut kept = Vec::new();
+    let mut result = Ok(());
+    for e in std::mem::take(&mut k.requires) {
+        match constant_truth(k, e) {
+            Some(true) => {}
+            Some(false) => {
+                result = Err(cx.report(
+                    Diagnostic::error(
+                        codes::FALSE_PRECONDITION,
+                        k.expr_spans[e],
+                        format!("precondition `{}` never holds", tilec_ir::print::print_expr(k, e)),
+                    )
+                    .with_note("a compile-time parameter has a value that the kernel does not allow"),
+                ));
+            }
+            None => kept.push(e),
+        }
+    }
+    k.requires = kept;
+    result
+}
+
+/// The truth of a folded condition over literals, if it is one.
+fn constant_truth(k: &Kernel, e: Expr) -> Option<bool> {
+    let ExprData::Op { op, args } = &k.exprs[e] else { return None };
+    match op {
+        Op::And => match (constant_truth(k, args[0]), constant_truth(k, args[1])) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        },
+        Op::Or => match (constant_truth(k, args[0]), constant_truth(k, args[1])) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        },
+        Op::Not => constant_truth(k, args[0]).map(|b| !b),
+        _ => {
+            // x % 1 == 0 holds whatever x is.
+            if let (Op::Eq, ExprData::Op { op: Op::Rem, args: rem }) = (op, &k.exprs[args[0]])
+                && k.as_int(rem[1]) == Some(1)
+                && k.as_int(args[1]) == Some(0)
+            {
+                return Some(true);
+            }
+            let (a, b) = (k.as_int(*args.first()?)?, k.as_int(*args.get(1)?)?);
+            Some(match op {
+                Op::Eq => a == b,
+                Op::Ne => a != b,
+                Op::Lt => a < b,
+                Op::Le => a <= b,
+                Op::Gt => a > b,
+                Op::Ge => a >= b,
+                _ => return None,
+            })
+        }
+    }
+}
+
+fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    match k.schedule.target {
+        Some(t) if t != cx.options.target => Err(cx.report(
+            Diagnostic::error(
+                codes::TARGET_MISMATCH,
+                k.schedule.span,
+                format!(
+                    "the schedule was made for {}, the command line asks for {}",
+                    t.name(),
+                    cx.options.target.name()
+                ),
+            )
+            .with_note(format!("compile with `--target {}`, or remove `target` from the schedule", t.name())),
+        )),
+        _ => {
+            k.schedule.target = Some(cx.options.target);
+            Ok(())
+        }
+    }
+}
+
+/// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits.
+fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    for data in k.values.values() {
+        let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
+        for &e in &t.shape {
+            let bad = match k.as_int(e) {
+                Some(x) if x > 0 && x.count_ones() == 1 => continue,
+                Some(x) => format!("tile extent {x} is not a power of two"),
+                None => format!("tile extent `{}` is not known at compile time", tilec_ir::print::print_expr(k, e)),
+            };
+            result = Err(cx.report(
+                Diagnostic::error(codes::TILE_EXTENT, data.span, format!("`{}`: {bad}", data.name)).with_note(
+                    "register and shared-memory tiles have power-of-two extents; use the next larger one: what lies \
+                     outside the tensor reads as zero and is not written",
+                ),
+            ));
+        }
+    }
+    result
+}

@@ -1,0 +1,130 @@
+//! `swizzle`: find the cheapest conflict-free layout of every shared-memory tile.
+//!
+//! All readers and writers of a tile are known by now: which lanes touch which elements, how wide. The natural layout (its
+//! contiguous dimension first) is improved by the fewest elementary terms "address bit ^= higher address bit" that make
+//! every access conflict-free, which for linear layouts is an exact rank condition per access phase
+//! ([`tilec_ir::layout::search`]). The result has no padding and is a bijection.
+//!
+//! Needs: layouts and access widths. Switched off: natural layouts.
+
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::elem_of;
+use crate::assign_layouts::log2_shape;
+use crate::vectorize::{copy_layout, copy_shape};
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
+use tilec_ir::types::Order;
+use tilec_ir::typing::resolve_view;
+
+/// Terms the search may use; published layouts need at most three.
+const MAX_TERMS: usize = 4;
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let buffers: Vec<Value> = k
+        .values
+        .iter()
+        .filter(
+            |(_, d)| matches!(&d.def, ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } if t.smem_layout.is_none()),
+        )
+        .map(|(v, _)| v)
+        .collect();
+    for v in buffers {
+        let Some(natural) = natural_layout(k, v) else { continue };
+        let layout = if cx.enabled { improve(k, cx, v, &natural) } else { natural };
+        if let Some(tile) = k.tile_ty_mut(v) {
+            tile.smem_layout = Some(layout);
+        }
+    }
+    Ok(())
+}
+
+fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
+    let tile = k.tile_ty(v)?;
+    let bits = log2_shape(&k.const_shape(&tile.shape)?);
+    let first = tile.order.unwrap_or(Order::Row).contiguous_dim(bits.len());
+    let mut order = vec![first];
+    order.extend((0..bits.len()).rev().filter(|&d| d != first));
+    SmemLayout::natural(&bits, &order)
+}
+
+fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {
+    let accesses = accesses(k, v, natural.dim_bits());
+    let span = k.values[v].span;
+    let name = &k.values[v].name;
+    if accesses.is_empty() {
+        return natural.clone();
+    }
+    let ideal: u64 = accesses.iter().map(|a| a.weight * ideal_wavefronts(a)).sum();
+    let before = search_xor(&accesses, natural, 0).map_or(0, |r| r.wavefronts);
+    let Some(found) = search_xor(&accesses, natural, MAX_TERMS) else {
+        cx.remark(span, format!("`{name}` keeps its natural layout: an access of it is not linear"));
+        return natural.clone();
+    };
+    let state = if found.conflict_free { "no conflicts" } else { "conflicts remain" };
+    cx.remark(
+        span,
+        format!(
+            "`{name}`: {} wavefronts per warp as stored naturally, {} with {} xor term(s), ideal {ideal}: {state}",
+            before,
+            found.wavefronts,
+            found.terms.len()
+        ),
+    );
+    found.layout
+}
+
+fn ideal_wavefronts(a: &PhaseAccess) -> u64 {
+    match a.access_bytes {
+        16 => 4,
+        8 => 2,
+        _ => 1,
+    }
+}
+
+/// Every access to `v`, as lane contributions to its column-major index.
+pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAccess> {
+    let mut out = Vec::new();
+    let Some(elem) = elem_of(k, v) else { return out };
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
+        for side in [*src, *dst] {
+            let Some(view) = resolve_view(k, side).filter(|view| view.base == v) else { continue };
+            let (Some(layout), Some(shape)) = (copy_layout(k, *src, *dst, attrs), copy_shape(k, *src, *dst)) else {
+                continue;
+            };
+            let window = log2_shape(&shape);
+            let lane_cols = (0..5).map(|i| reindex(layout.thread_col(i), &window, dim_bits, view.transposed)).collect();
+            let vec = attrs.vec.unwrap_or(1);
+            out.push(PhaseAccess {
+                lane_cols,
+                access_bytes: vec * elem.bytes(),
+                elem_bytes: elem.bytes(),
+                weight: (1u64 << layout.value_bits().min(20)) / u64::from(vec.max(1)),
+            });
+        }
+    }
+    out
+}
+
+/// A column-major index of a window, as the column-major index of the tile it is a window of.
+pub(crate) fn reindex(index: u64, window: &[u32], tile: &[u32], transposed: bool) -> u64 {
+    let mut coords: Vec<u64> = Vec::with_capacity(window.len());
+    let mut rest = index;
+    for &bits in window {
+        coords.push(rest & ((1 << bits) - 1));
+        rest >>= bits;
+    }
+    if transposed {
+        coords.reverse();
+    }
+    let mut out = 0;
+    let mut shift = 0;
+    for (c, &bits) in coords.iter().zip(tile) {
+        out |= c << shift;
+        shift += bits;
+    }
+    out
+}

@@ -1,0 +1,227 @@
+//! `vectorize`: decide the access width of every copy that touches memory.
+//!
+//! A copy gets the largest power of two of elements that all of these allow: 16 bytes; the run of neighbouring elements a
+//! thread owns in the copy's register layout; for global memory what the preconditions prove
+//! ([`global_width`](crate::analysis::width::global_width)); for shared memory the alignment of the window.
+//! A narrower access than 16 bytes is a remark that names the missing fact. A width written in the text (`vec 8`) that
+//! cannot be proved is an error.
+//!
+//! Needs: layouts. Switched off: one element per access.
+
+use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, window_contiguous_dim};
+use crate::assign_layouts::log2_shape;
+use crate::select_mma::smem_contiguous;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let facts = Facts::new(k);
+    let mut result = Ok(());
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
+        let views = memory_views(k, src, dst);
+        if views.is_empty() {
+            continue;
+        }
+        let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else { continue };
+        let provable = narrowest(k, &facts, &views, &layout, &shape);
+        let span = k.stmt_spans[s];
+        let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
+        let vec = match attrs.vec {
+            Some(asked) if asked > provable.elems => {
+                let mut d = Diagnostic::error(
+                    codes::NOT_VECTORIZABLE,
+                    span,
+                    format!("{what} cannot move {asked} elements per access, only {}", provable.elems),
+                )
+                .with_note(provable.why.clone());
+                if !provable.missing.is_empty() {
+                    d = d.with_note(format!("declare `where {}`", provable.missing));
+                }
+                result = Err(cx.report(d));
+                continue;
+            }
+            Some(asked) => asked,
+            None if cx.enabled => provable.elems,
+            None => 1,
+        };
+        if cx.enabled && attrs.vec.is_none() {
+            say(k, cx, &what, &views, vec, &provable, span);
+        }
+        if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+            attrs.vec = Some(vec);
+        }
+    }
+    result
+}
+
+fn say(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    what: &str,
+    views: &[ResolvedView],
+    vec: u32,
+    provable: &Width,
+    span: tilec_ir::diag::Span,
+) {
+    let bytes = views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bytes() * vec).max().unwrap_or(0);
+    if bytes >= MAX_ACCESS_BYTES || provable.why.is_empty() {
+        return;
+    }
+    let message = format!("{what} is {} bits wide: {}", bytes * 8, provable.why);
+    if provable.missing.is_empty() {
+        cx.remark(span, message);
+    } else {
+        cx.remark_note(span, message, format!("declare `where {}`", provable.missing));
+    }
+}
+
+/// The views of global and shared memory that a copy reads or writes.
+fn memory_views(k: &Kernel, src: Expr, dst: Expr) -> Vec<ResolvedView> {
+    let mut out = Vec::new();
+    collect(k, src, &mut out);
+    collect(k, dst, &mut out);
+    out
+}
+
+fn collect(k: &Kernel, e: Expr, out: &mut Vec<ResolvedView>) {
+    if let Some(view) = resolve_view(k, e) {
+        if !matches!(k.values[view.base].def, ValueDef::Var(_)) {
+            out.push(view);
+        }
+        return;
+    }
+    for child in k.children(e) {
+        collect(k, child, out);
+    }
+}
+
+/// The shape of the tile a copy moves.
+pub(crate) fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
+    // A window of a register tile or buffer has no extents of its own; the other side has.
+    let whole = |e: Expr| matches!(k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(k, e)).flatten();
+    whole(dst).or_else(|| fixed_shape(k, src)).or_else(|| fixed_shape(k, dst))
+}
+
+/// The distribution a copy moves elements through: its own, or that of the register tile on one side.
+pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Option<RegLayout> {
+    if let Some(layout) = &attrs.threads {
+        return Some(layout.clone());
+    }
+    [dst, src].into_iter().find_map(|e| register_layout(k, e))
+}
+
+/// The layout of the first register tile of full rank in an expression.
+fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
+    let of_value = |v: Value| match &k.values[v].def {
+        ValueDef::Var(t) if !t.shape.is_empty() => t.reg_layout.clone(),
+        ValueDef::Let => tilec_ir::typing::let_init(k, v).and_then(|init| register_layout(k, init)),
+        _ => None,
+    };
+    match &k.exprs[e] {
+        ExprData::Ref(v) => of_value(*v),
+        ExprData::View(_) => None,
+        _ => k.children(e).into_iter().find_map(|c| register_layout(k, c)),
+    }
+}
+
+/// Log2 of the run of neighbours along `dim` that a thread owns, as accesses can use it.
+pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize, elem_bytes: u32) -> u32 {
+    let base: u32 = dim_bits[..dim].iter().sum();
+    let mut run = 0;
+    while run < dim_bits[dim] {
+        let wanted = 1u64 << (base + run);
+        let Some(position) = (0..layout.value_bits()).find(|&i| layout.value_col(i) == wanted) else { break };
+        // Two 16-bit elements (four bytes) share a register: the lowest value bits must be the lowest address bits.
+        let packed = (4 / elem_bytes).max(1).ilog2();
+        if run < packed && position != run {
+            break;
+        }
+        run += 1;
+    }
+    run
+}
+
+fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: &RegLayout, shape: &[u64]) -> Width {
+    let bits = log2_shape(shape);
+    let mut best: Option<Width> = None;
+    for view in views {
+        let Some(elem) = elem_of(k, view.base) else { continue };
+        let global = k.tensor_ty(view.base).is_some();
+        let (mut width, dim) = if global {
+            (global_width(k, facts, view, shape), window_contiguous_dim(k, view))
+        } else {
+            let dim = smem_contiguous(k, view.base).map(|d| if view.transposed { 1 - d } else { d });
+            (shared_width(k, facts, view, elem.bytes(), shape, dim), dim)
+        };
+        if let Some(dim) = dim.filter(|&d| d < bits.len()) {
+            let run = 1 << owned_run(layout, &bits, dim, elem.bytes());
+            if run < width.elems {
+                let name = &k.values[view.base].name;
+                let why = format!("a thread owns {run} neighbouring element(s) of `{name}` in this layout");
+                width = Width { elems: run, why, missing: String::new() };
+            }
+        } else {
+            width.elems = 1;
+        }
+        if best.as_ref().is_none_or(|b| width.elems < b.elems) {
+            best = Some(width);
+        }
+    }
+    best.unwrap_or(Width { elems: 1, why: String::new(), missing: String::new() })
+}
+
+fn shared_width(
+    k: &Kernel,
+    facts: &Facts,
+    view: &ResolvedView,
+    elem_bytes: u32,
+    shape: &[u64],
+    window_dim: Option<usize>,
+) -> Width {
+    let full = (MAX_ACCESS_BYTES / elem_bytes).max(1);
+    let name = &k.values[view.base].name;
+    let Some(dim) = window_dim else {
+        return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };
+    };
+    let mut width = Width { elems: full, why: String::new(), missing: String::new() };
+    let extent = shape.get(dim).copied().unwrap_or(1).min(u64::from(full)) as u32;
+    if extent < width.elems {
+        width =
+            Width { elems: extent, why: format!("the window of `{name}` is {extent} wide"), missing: String::new() };
+    }
+    let base_dim = if view.transposed { 1 - dim } else { dim };
+    if let Some(ViewDim::From { starts, .. }) = view.dims.get(base_dim) {
+        for &e in starts {
+            let divisor = facts.divisor(k, e).min(u64::from(full)) as u32;
+            if divisor < width.elems {
+                let why = format!("the window of `{name}` starts at a multiple of {divisor}");
+                width = Width { elems: divisor, why, missing: String::new() };
+            }
+        }
+    }
+    if let Some(layout) = k.tile_ty(view.base).and_then(|t| t.smem_layout.as_ref()) {
+        let cols = layout.dim_cols(base_dim);
+        let run = cols.iter().enumerate().take_while(|(i, c)| **c == 1 << i).count() as u32;
+        // Another dimension's bits that fall into the run would break it up.
+        let others: u64 = (0..layout.dim_bits().len())
+            .filter(|&d| d != base_dim)
+            .flat_map(|d| layout.dim_cols(d))
+            .fold(0, |a, c| a | c);
+        let high: u64 = cols.iter().skip(run as usize).fold(others, |a, c| a | c);
+        let run = run.min(if high == 0 { run } else { high.trailing_zeros() });
+        if 1 << run < width.elems {
+            let why = format!("{} elements of `{name}` are contiguous in its layout", 1 << run);
+            width = Width { elems: 1 << run, why, missing: String::new() };
+        }
+    }
+    width
+}

@@ -24,38 +24,34 @@ codes! {
     TOO_LARGE "E0104" "the source is too large"
         "A source file may have 1 MiB, a kernel 4096 statements. Tile programs are short; generated ones should be split.";
 
-    NOT_READABLE "E0601" "the input cannot be read"
-        "The source file does not exist, is a directory, or may not be read. `-` reads standard input.";
-    NOT_TEXT "E0602" "the input is not text"
-        "A source is UTF-8 text. The message names the first byte that is not.";
-    NOT_WRITABLE "E0603" "the output cannot be written"
-        "The directory of the output does not exist or may not be written, or the device is full. An output file is replaced as a whole or not touched at all.";
-    NO_ASSEMBLER "E0604" "no assembler was found"
-        "A cubin, a disassembly and real register counts need NVIDIA's ptxas and nvdisasm. They are looked for in TILEC_PTXAS and TILEC_NVDISASM, in PATH, in CUDA_HOME and in the project's own cache; `scripts/fetch_tools.sh` fetches pinned versions into that cache. PTX needs none of them.";
-    ASSEMBLER_REFUSED "E0605" "the assembler refuses the PTX"
-        "ptxas found an error in PTX that tilec wrote. This is a bug of tilec, or an assembler too old for the target; please report it with the source.";
-    ASSEMBLER_WARNS "W0601" "the assembler warns"
-        "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
-    ASSEMBLER_FAILED "E0606" "the assembler failed"
-        "ptxas or nvdisasm could not be started, crashed, or took too long.";
-    BAD_ARGUMENT "E0607" "a run-time argument is wrong"
-        "`tilec run` takes NAME=VALUE for the sizes, strides and scalars of the kernel: sizes from 1 to 2^31 - 1, strides of at least 0, scalars as numbers. Strides that are not given are those of packed tensors, scalars that are not given have their defaults.";
-    MISSING_ARGUMENT "E0608" "a run-time argument is missing"
-        "Every size of the kernel needs a value, and so does every stride and scalar without a default: `tilec run gemm.tile M=512 N=512 K=512`.";
-    UNMET_PRECONDITION "E0609" "a precondition of the kernel does not hold"
-        "The kernel promises with `where` something about its sizes and strides that these arguments break; what it would compute is undefined, so it is not launched. Give other sizes, or compile with weaker promises, such as `-D ALIGN=1` for `examples/gemm.tile`.";
-    TOO_BIG_TO_RUN "E0610" "the launch is too large"
-        "The tensors do not fit the memory that `tilec run` is willing to use, or the grid has more blocks than a launch may have.";
-    NO_GPU "E0611" "no GPU can be used"
-        "Running needs an NVIDIA GPU and its driver library (libcuda.so.1, nvcuda.dll), which tilec opens when it needs it. Compiling needs neither.";
-    LAUNCH_FAILED "E0612" "the launch failed"
-        "The driver refused the module or the launch, or the kernel faulted. The message is the driver's.";
-    LAUNCH_TIMEOUT "E0613" "the GPU did not finish in time"
-        "The kernel runs in a process of its own, which is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever.";
-    NO_REFERENCE "E0614" "the reference result cannot be computed"
-        "`--check` compares with the interpreter, which found something that has no defined result: an access out of bounds that the program promised not to make, or a wait for something that never comes.";
-    NOT_BUILT "E0699" "a part of the compiler is not there"
-        "This build of tilec lacks a stage.";
+    OPEN_COMMENT "E0105" "a comment is never closed"
+        "A comment that begins with `/*` runs to its `*/`; comments nest, so each `/*` inside needs a `*/` too. Use `//` for a comment up to the end of the line.";
+    BAD_LAYOUT "E0106" "a layout cannot be read"
+        "After `layout` and `threads` stands a layout: CuTe notation `((4,8),2):((1,16),8)`, for shared memory optionally followed by `swizzle<B,M,S>` on the same line, or the columns of its bits after `bits`. Shape and stride nest alike. The message says where the text stops being one.";
+    RESERVED "E0107" "a word of the language is used as a name"
+        "Words such as `copy`, `row`, `f16` or `max` belong to the language and cannot name parameters, variables or kernels. `docs/language.md` lists them. Choose another name.";
+    REPEATED "E0108" "a clause or attribute is written twice"
+        "`where`, `grid`, `schedule`, each item of a schedule and each attribute of a copy may be written once. Keep one of them; several preconditions go into one `where`, separated by commas.";
+    WRONG_COUNT "E0109" "the wrong number of operands"
+        "Every function has a fixed number of operands: `max(a, b)`, `select(c, a, b)`, `mma(a, b, acc)`. `strides (..)` has one stride per dimension.";
+    UNKNOWN_ITEM "E0110" "a schedule has no such item"
+        "A schedule may have `target`, `threads`, `warp_tile`, `stages`, `raster`, `min_ctas` and `cluster`; what is left out is chosen by the compiler.";
+    UNKNOWN_NAME "E0201" "a name is not declared"
+        "The name is neither a parameter, nor a size or stride of a tensor, nor declared by a statement before this one in the same or an enclosing block. Run-time sizes are declared by using them in the shape of a tensor parameter; a tensor `A` of two dimensions declares its leading stride as `A_ld`.";
+    DUPLICATE "E0202" "a name is declared twice"
+        "A name means one thing wherever it is visible, so a declaration may not repeat one from the kernel's header or an enclosing block. Blocks beside one another may use a name each. Sizes (`M` in `gmem f16[M, K]`) and leading strides (`A_ld`) count as declarations.";
+    UNKNOWN_FUNCTION "E0203" "no function has this name"
+        "Functions are built in: `tilec` has no user-defined ones. The note lists what is near or all there is; `docs/language.md` says what each computes.";
+    UNKNOWN_TYPE "E0204" "no element type has this name"
+        "The element types are `f16`, `bf16`, `tf32`, `f32`, `f64`, `e4m3`, `e5m2`, `i8`, `u8`, `i32`, `u32`, `i64`, `bool`, and the compile-time parameters that stand for one: `<T: f16 | bf16 = f16>`.";
+    WRONG_KIND "E0205" "a name stands for something of another kind"
+        "An element type or a layout (`row`, `col`) is expected, and the name is declared as something else. Compile-time parameters are `T: f16 | bf16` or `T: type` for types, `LA: layout` for layouts, `BM = 128` or `BM: int` for integers.";
+    UNKNOWN_TARGET "E0206" "no target has this name"
+        "`tilec targets` lists the targets.";
+    UNKNOWN_ATOM "E0207" "no matrix-product atom has this name"
+        "`mma<ATOM>(a, b, acc)` names the instruction that computes the product. Leave `<ATOM>` out to have the compiler choose.";
+    BAD_DEFAULT "E0208" "a default is not allowed by the parameter's kind"
+        "The default of `T: f16 | bf16 = f32` is not one of the types listed. Add it to the list or choose another default.";
     UNKNOWN_DEFINE "E0401" "no such compile-time parameter"
         "`-D NAME=VALUE` names a parameter in the angle brackets of the kernel. Run-time sizes and scalars are given at launch, not with -D.";
     BAD_DEFINE "E0402" "a compile-time parameter cannot have this value"
@@ -90,4 +86,36 @@ codes! {
         "Index arithmetic is exact. This expression can exceed 64 bits for admissible sizes; bound the sizes with `where`.";
     ILLEGAL_PTX "E0503" "the generated PTX is not legal for the target"
         "The legality check found an instruction that the target or the PTX version lacks. This is a limitation of the lowering for the target.";
+    NOT_READABLE "E0601" "the input cannot be read"
+        "The source file does not exist, is a directory, or may not be read. `-` reads standard input.";
+    NOT_TEXT "E0602" "the input is not text"
+        "A source is UTF-8 text. The message names the first byte that is not.";
+    NOT_WRITABLE "E0603" "the output cannot be written"
+        "The directory of the output does not exist or may not be written, or the device is full. An output file is replaced as a whole or not touched at all.";
+    NO_ASSEMBLER "E0604" "no assembler was found"
+        "A cubin, a disassembly and real register counts need NVIDIA's ptxas and nvdisasm. They are looked for in TILEC_PTXAS and TILEC_NVDISASM, in PATH, in CUDA_HOME and in the project's own cache; `scripts/fetch_tools.sh` fetches pinned versions into that cache. PTX needs none of them.";
+    ASSEMBLER_REFUSED "E0605" "the assembler refuses the PTX"
+        "ptxas found an error in PTX that tilec wrote. This is a bug of tilec, or an assembler too old for the target; please report it with the source.";
+    ASSEMBLER_FAILED "E0606" "the assembler failed"
+        "ptxas or nvdisasm could not be started, crashed, or took too long.";
+    BAD_ARGUMENT "E0607" "a run-time argument is wrong"
+        "`tilec run` takes NAME=VALUE for the sizes, strides and scalars of the kernel: sizes from 1 to 2^31 - 1, strides of at least 0, scalars as numbers. Strides that are not given are those of packed tensors, scalars that are not given have their defaults.";
+    MISSING_ARGUMENT "E0608" "a run-time argument is missing"
+        "Every size of the kernel needs a value, and so does every stride and scalar without a default: `tilec run gemm.tile M=512 N=512 K=512`.";
+    UNMET_PRECONDITION "E0609" "a precondition of the kernel does not hold"
+        "The kernel promises with `where` something about its sizes and strides that these arguments break; what it would compute is undefined, so it is not launched. Give other sizes, or compile with weaker promises, such as `-D ALIGN=1` for `examples/gemm.tile`.";
+    TOO_BIG_TO_RUN "E0610" "the launch is too large"
+        "The tensors do not fit the memory that `tilec run` is willing to use, or the grid has more blocks than a launch may have.";
+    NO_GPU "E0611" "no GPU can be used"
+        "Running needs an NVIDIA GPU and its driver library (libcuda.so.1, nvcuda.dll), which tilec opens when it needs it. Compiling needs neither.";
+    LAUNCH_FAILED "E0612" "the launch failed"
+        "The driver refused the module or the launch, or the kernel faulted. The message is the driver's.";
+    LAUNCH_TIMEOUT "E0613" "the GPU did not finish in time"
+        "The kernel runs in a process of its own, which is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever.";
+    NO_REFERENCE "E0614" "the reference result cannot be computed"
+        "`--check` compares with the interpreter, which found something that has no defined result: an access out of bounds that the program promised not to make, or a wait for something that never comes.";
+    NOT_BUILT "E0699" "a part of the compiler is not there"
+        "This build of tilec lacks a stage.";
+    ASSEMBLER_WARNS "W0601" "the assembler warns"
+        "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
 }

@@ -1,0 +1,328 @@
+//! Text to tokens.
+//!
+//! One forward walk over the bytes, no recursion, no allocation but the token list. Bad characters and bad numbers are
+//! reported and skipped, so that the parser sees the rest. Comments are `// ..` to the end of the line and `/* .. */`, which
+//! nest. Line ends mean nothing.
+//!
+//! The list always ends with [`Tok::End`]; every token's span is not empty except that one's.
+
+use crate::codes;
+use crate::diag::{Diagnostic, Sink, Span};
+use crate::ops::{Form, Op, ReduceOp};
+use crate::types::Elem;
+
+/// What a token is.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) enum Tok<'s> {
+    /// A name or a word of the language.
+    Word(&'s str),
+    /// An integer without sign.
+    Int(u64),
+    /// A number with a fraction or an exponent, finite.
+    Float(f64),
+    /// An operator, a bracket, or a separator.
+    Sign(&'static str),
+    /// The end of the text.
+    End,
+}
+
+/// A token and its place.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Token<'s> {
+    /// What.
+    pub(crate) tok: Tok<'s>,
+    /// Where.
+    pub(crate) span: Span,
+}
+
+/// Longest name, in bytes.
+const MAX_NAME: usize = 255;
+
+/// Signs, longer ones first.
+const SIGNS: &[&str] = &[
+    "->", "..", "==", "!=", "<=", ">=", "&&", "||", "(", ")", "[", "]", "{", "}", "<", ">", ",", ":", "=", ".", "|",
+    "+", "-", "*", "/", "%", "!", ";",
+];
+
+/// Words that are not operators, types or functions and still cannot be names.
+const WORDS: &[&str] = &[
+    "kernel",
+    "gmem",
+    "smem",
+    "reg",
+    "channel",
+    "let",
+    "var",
+    "copy",
+    "for",
+    "in",
+    "if",
+    "else",
+    "role",
+    "barrier",
+    "await",
+    "acquire",
+    "publish",
+    "wait",
+    "release",
+    "vec",
+    "threads",
+    "check",
+    "keep",
+    "add",
+    "layout",
+    "slots",
+    "row",
+    "col",
+    "cast",
+    "mma",
+    "transpose",
+    "iota",
+    "inf",
+    "nan",
+    "true",
+    "false",
+];
+
+/// Whether `word` belongs to the language and cannot name anything.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    WORDS.contains(&word)
+        || Elem::from_name(word).is_some()
+        || ReduceOp::from_token(word).is_some()
+        || Op::from_call(word).is_some()
+}
+
+/// Every reserved word, for the language reference and its test.
+pub fn reserved_words() -> Vec<&'static str> {
+    let mut all: Vec<&'static str> = WORDS.to_vec();
+    all.extend(Elem::ALL.iter().map(|e| e.name()));
+    all.extend(ReduceOp::ALL.iter().map(|op| op.token()));
+    all.extend(Op::ALL.iter().filter(|op| op.form() == Form::Call).map(|op| op.token()));
+    all
+}
+
+/// Splits `source` into tokens.
+pub(crate) fn lex<'s>(source: &'s str, sink: &mut Sink) -> Vec<Token<'s>> {
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, sink };
+    let mut tokens = Vec::new();
+    while let Some(token) = lexer.next() {
+        tokens.push(token);
+    }
+    tokens.push(Token { tok: Tok::End, span: Span::new(source.len(), source.len()) });
+    tokens
+}
+
+struct Lexer<'s, 'd> {
+    source: &'s str,
+    bytes: &'s [u8],
+    at: usize,
+    sink: &'d mut Sink,
+}
+
+fn word_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+impl<'s> Lexer<'s, '_> {
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn skip_while(&mut self, f: impl Fn(u8) -> bool) {
+        while self.bytes.get(self.at).is_some_and(|&b| f(b)) {
+            self.at += 1;
+        }
+    }
+
+    fn next(&mut self) -> Option<Token<'s>> {
+        loop {
+            self.skip_blank();
+            let start = self.at;
+            let first = *self.bytes.get(start)?;
+            let tok = if first.is_ascii_alphabetic() || first == b'_' {
+                self.word()
+            } else if first.is_ascii_digit() {
+                self.number()
+            } else if let Some(&sign) = SIGNS.iter().find(|s| self.source[start..].starts_with(**s)) {
+                self.at += sign.len();
+                Some(Tok::Sign(sign))
+            } else {
+                self.stray();
+                None
+            };
+            if let Some(tok) = tok {
+                return Some(Token { tok, span: Span::new(start, self.at) });
+            }
+        }
+    }
+
+    fn skip_blank(&mut self) {
+        loop {
+            self.skip_while(|b| b.is_ascii_whitespace());
+            match (self.peek(0), self.peek(1)) {
+                (b'/', b'/') => self.skip_while(|b| b != b'\n'),
+                (b'/', b'*') => self.block_comment(),
+                _ => return,
+            }
+        }
+    }
+
+    fn block_comment(&mut self) {
+        let start = self.at;
+        let mut depth = 0usize;
+        while self.at < self.bytes.len() {
+            match (self.peek(0), self.peek(1)) {
+                (b'/', b'*') => depth += 1,
+                (b'*', b'/') => depth -= 1,
+                _ => {
+                    self.at += 1;
+                    continue;
+                }
+            }
+            self.at += 2;
+            if depth == 0 {
+                return;
+            }
+        }
+        self.sink.push(
+            Diagnostic::error(codes::OPEN_COMMENT, Span::new(start, start + 2), "this comment is never closed")
+                .with_note("`/*` comments nest: each needs its own `*/`"),
+        );
+    }
+
+    fn word(&mut self) -> Option<Tok<'s>> {
+        let start = self.at;
+        self.skip_while(word_byte);
+        let word = &self.source[start..self.at];
+        if word.len() > MAX_NAME {
+            self.bad(start, format!("this name has {} characters, at most {MAX_NAME} are allowed", word.len()));
+            return Some(Tok::Word(&word[..MAX_NAME]));
+        }
+        Some(Tok::Word(word))
+    }
+
+    /// `[0-9]+`, `0x[0-9a-f]+`, `[0-9]+ (. [0-9]+)? (e [+-]? [0-9]+)?`; `0..n` is an integer before a range.
+    fn number(&mut self) -> Option<Tok<'s>> {
+        let start = self.at;
+        if self.peek(0) == b'0' && matches!(self.peek(1), b'x' | b'X') {
+            self.skip_while(word_byte);
+            let digits = &self.source[start + 2..self.at];
+            return self.finish_int(start, u64::from_str_radix(digits, 16).ok());
+        }
+        self.skip_while(|b| b.is_ascii_digit());
+        let mut float = false;
+        if self.peek(0) == b'.' && self.peek(1).is_ascii_digit() {
+            float = true;
+            self.at += 1;
+            self.skip_while(|b| b.is_ascii_digit());
+        }
+        if matches!(self.peek(0), b'e' | b'E') {
+            let sign = usize::from(matches!(self.peek(1), b'+' | b'-'));
+            if self.peek(1 + sign).is_ascii_digit() {
+                float = true;
+                self.at += 1 + sign;
+                self.skip_while(|b| b.is_ascii_digit());
+            }
+        }
+        if word_byte(self.peek(0)) {
+            self.skip_while(word_byte);
+            return self.finish_int(start, None);
+        }
+        let text = &self.source[start..self.at];
+        if !float {
+            return self.finish_int(start, text.parse().ok());
+        }
+        match text.parse::<f64>() {
+            Ok(x) if x.is_finite() => Some(Tok::Float(x)),
+            _ => {
+                self.bad(start, format!("the number `{}` is too large for a 64-bit float", clip(text)));
+                Some(Tok::Float(0.0))
+            }
+        }
+    }
+
+    fn finish_int(&mut self, start: usize, value: Option<u64>) -> Option<Tok<'s>> {
+        if value.is_none() {
+            let text = clip(&self.source[start..self.at]);
+            let message = if text.bytes().all(|b| b.is_ascii_digit()) {
+                format!("the integer `{text}` does not fit 64 bits")
+            } else {
+                format!("`{text}` is not a number")
+            };
+            self.bad(start, message);
+        }
+        Some(Tok::Int(value.unwrap_or(0)))
+    }
+
+    /// Skips a run of characters that begin no token.
+    fn stray(&mut self) {
+        let start = self.at;
+        let c = self.source[start..].chars().next().unwrap_or(' ');
+        self.at += c.len_utf8();
+        while self.bytes.get(self.at).is_some_and(|b| !b.is_ascii()) {
+            self.at += 1;
+        }
+        let shown = if c.is_control() { format!("U+{:04X}", u32::from(c)) } else { format!("`{c}`") };
+        self.bad(start, format!("{shown} is not a character of the language"));
+    }
+
+    fn bad(&mut self, start: usize, message: String) {
+        self.sink.push(Diagnostic::error(codes::BAD_CHARACTER, Span::new(start, self.at), message));
+    }
+}
+
+/// The first characters of a long text.
+pub(crate) fn clip(text: &str) -> String {
+    if text.len() <= 40 { text.to_owned() } else { text.chars().take(37).chain("...".chars()).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toks(source: &str) -> Vec<Tok<'_>> {
+        let mut sink = Sink::new();
+        let tokens = lex(source, &mut sink);
+        assert_eq!(sink.error_count(), 0, "{source}");
+        tokens.into_iter().map(|t| t.tok).collect()
+    }
+
+    #[test]
+    fn ranges_are_not_fractions() {
+        assert_eq!(toks("0..8"), [Tok::Int(0), Tok::Sign(".."), Tok::Int(8), Tok::End]);
+        assert_eq!(toks("0.5..x"), [Tok::Float(0.5), Tok::Sign(".."), Tok::Word("x"), Tok::End]);
+        assert_eq!(toks("1e3 0x1e 2.5e-1"), [Tok::Float(1000.0), Tok::Int(30), Tok::Float(0.25), Tok::End]);
+    }
+
+    #[test]
+    fn comments_nest_and_vanish() {
+        assert_eq!(toks("a/* /* */ // */ b // c\nd/**/"), [Tok::Word("a"), Tok::Word("b"), Tok::Word("d"), Tok::End]);
+    }
+
+    #[test]
+    fn longer_signs_win() {
+        assert_eq!(
+            toks("a->b<=c!=!d"),
+            [
+                Tok::Word("a"),
+                Tok::Sign("->"),
+                Tok::Word("b"),
+                Tok::Sign("<="),
+                Tok::Word("c"),
+                Tok::Sign("!="),
+                Tok::Sign("!"),
+                Tok::Word("d"),
+                Tok::End
+            ]
+        );
+    }
+
+    #[test]
+    fn every_infix_operator_is_a_sign() {
+        for op in Op::ALL {
+            if op.form() != Form::Call {
+                assert!(SIGNS.contains(&op.token()), "{}", op.token());
+            }
+        }
+    }
+}

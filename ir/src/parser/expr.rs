@@ -1,0 +1,286 @@
+//! Expressions: operators by binding strength with explicit stacks, calls, views, literals.
+//!
+//! A `-` right before a number belongs to the literal, so that negative literals survive printing; `-(1)` is a negation.
+
+use super::{MAX_DEPTH, Parsed, Parser};
+use crate::atoms::Atom;
+use crate::codes;
+use crate::diag::{Diagnostic, Reported, Span};
+use crate::entities::Expr;
+use crate::kernel::{ExprData, Mma, Range, Slot, View};
+use crate::lexer::{Tok, clip, is_reserved};
+use crate::ops::{Form, Op, ReduceOp};
+
+impl Parser<'_, '_> {
+    /// Adds a node, unless the tree becomes too high.
+    pub(super) fn node(&mut self, data: ExprData, span: Span) -> Parsed<Expr> {
+        let e = self.kernel.expr(data, span);
+        let below = self.kernel.children(e).into_iter().map(|c| self.heights[c]).max().unwrap_or(0);
+        if below >= MAX_DEPTH {
+            return Err(self.too_deep(span));
+        }
+        self.heights[e] = below + 1;
+        Ok(e)
+    }
+
+    /// An expression.
+    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+        self.nested(|p| {
+            let mut operands = vec![p.unary()?];
+            let mut pending: Vec<(Op, u8)> = Vec::new();
+            while let Tok::Sign(sign) = p.peek()
+                && let Some(op) = Op::from_infix(sign)
+                && let Form::Infix(strength) = op.form()
+            {
+                p.bump();
+                p.reduce(&mut operands, &mut pending, strength)?;
+                pending.push((op, strength));
+                operands.push(p.unary()?);
+            }
+            p.reduce(&mut operands, &mut pending, 0)?;
+            Ok(operands[0])
+        })
+    }
+
+    /// Applies the pending operators that bind at least as strongly as `strength`.
+    fn reduce(&mut self, operands: &mut Vec<Expr>, pending: &mut Vec<(Op, u8)>, strength: u8) -> Parsed<()> {
+        while let Some((op, _)) = pending.pop_if(|(_, s)| *s >= strength) {
+            let args = operands.split_off(operands.len() - 2);
+            let span = self.kernel.expr_spans[args[0]].to(self.kernel.expr_spans[args[1]]);
+            operands.push(self.node(ExprData::Op { op, args }, span)?);
+        }
+        Ok(())
+    }
+
+    /// `-a`, `!a`, or what they apply to.
+    fn unary(&mut self) -> Parsed<Expr> {
+        let mut prefixes: Vec<(Op, Span)> = Vec::new();
+        while let Tok::Sign(sign) = self.peek()
+            && let Some(&op) = Op::ALL.iter().find(|op| op.form() == Form::Prefix && op.token() == sign)
+        {
+            let next = self.peek_at(1);
+            if op == Op::Neg && matches!(next, Tok::Int(_) | Tok::Float(_) | Tok::Word("inf" | "nan")) {
+                break;
+            }
+            prefixes.push((op, self.bump().span));
+        }
+        let mut e = self.primary()?;
+        while let Some((op, span)) = prefixes.pop() {
+            let span = span.to(self.kernel.expr_spans[e]);
+            e = self.node(ExprData::Op { op, args: vec![e] }, span)?;
+        }
+        Ok(e)
+    }
+
+    /// A number, possibly negated.
+    pub(super) fn literal(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let negative = self.eat_sign("-");
+        let number = self.token();
+        let data = match number.tok {
+            Tok::Int(x) => {
+                let signed = if negative { 0i64.checked_sub_unsigned(x) } else { i64::try_from(x).ok() };
+                match signed {
+                    Some(x) => ExprData::Int(x),
+                    None => {
+                        self.bump();
+                        let message = format!("the integer `{x}` does not fit 63 bits and a sign");
+                        return Err(self.report(codes::BAD_CHARACTER, number.span, message));
+                    }
+                }
+            }
+            Tok::Float(x) => float(negative, x),
+            Tok::Word("inf") => float(negative, f64::INFINITY),
+            Tok::Word("nan") => float(negative, f64::NAN),
+            _ => return Err(self.expected("a number")),
+        };
+        self.bump();
+        let span = self.since(start);
+        self.node(data, span)
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        match self.peek() {
+            Tok::Int(_) | Tok::Float(_) | Tok::Word("inf" | "nan") | Tok::Sign("-") => self.literal(),
+            Tok::Sign("(") => {
+                self.bump();
+                let e = self.expr()?;
+                self.expect_sign(")")?;
+                Ok(e)
+            }
+            Tok::Word(word) if self.peek_at(1) == Tok::Sign("(") || is_reserved(word) => self.call(word),
+            Tok::Word(_) => self.name_or_view(),
+            _ => Err(self.expected("an expression")),
+        }
+    }
+
+    /// A function applied to something; `word` is the token here.
+    fn call(&mut self, word: &str) -> Parsed<Expr> {
+        let span = self.span();
+        if let Some(op) = Op::from_call(word) {
+            self.bump();
+            self.expect_sign("(")?;
+            let args = if self.at_sign(")") { Vec::new() } else { self.comma_list(|p| p.expr())? };
+            self.list_end(")")?;
+            if args.len() != op.arity() {
+                let message = format!("`{word}` takes {} operands, found {}", op.arity(), args.len());
+                return Err(self.report(codes::WRONG_COUNT, self.since(span), message));
+            }
+            return self.node(ExprData::Op { op, args }, self.since(span));
+        }
+        if let Some(op) = ReduceOp::from_token(word) {
+            self.bump();
+            let (arg, axis) = self.along_axis()?;
+            return self.node(ExprData::Reduce { op, axis, arg }, self.since(span));
+        }
+        match word {
+            "iota" => {
+                self.bump();
+                let (like, axis) = self.along_axis()?;
+                self.node(ExprData::Iota { axis, like }, self.since(span))
+            }
+            "transpose" => {
+                self.bump();
+                self.expect_sign("(")?;
+                let arg = self.expr()?;
+                self.expect_sign(")")?;
+                self.node(ExprData::Transpose(arg), self.since(span))
+            }
+            "cast" => {
+                self.bump();
+                self.expect_sign("<")?;
+                let elem = self.elem_ref()?;
+                self.expect_sign(">")?;
+                self.expect_sign("(")?;
+                let arg = self.expr()?;
+                self.expect_sign(")")?;
+                self.node(ExprData::Cast { elem, arg }, self.since(span))
+            }
+            "mma" => self.mma(),
+            _ if is_reserved(word) => Err(self.expected("an expression")),
+            _ => Err(self.unknown_function(word, span)),
+        }
+    }
+
+    fn unknown_function(&mut self, word: &str, span: Span) -> Reported {
+        let functions: Vec<&str> = Op::ALL
+            .iter()
+            .filter(|op| op.form() == Form::Call)
+            .map(|op| op.token())
+            .chain(ReduceOp::ALL.iter().map(|op| op.token()))
+            .chain(["cast", "transpose", "iota", "mma"])
+            .collect();
+        let message = format!("no function is called `{}`", clip(word));
+        let mut d = Diagnostic::error(codes::UNKNOWN_FUNCTION, span, message);
+        d = match super::names::nearest(word, functions.iter(), |f| f) {
+            Some(near) => d.with_note(format!("did you mean `{near}`?")),
+            None => d.with_note(format!("the functions are `{}`", functions.join("`, `"))),
+        };
+        self.error(d)
+    }
+
+    /// `(x, axis)`.
+    fn along_axis(&mut self) -> Parsed<(Expr, u32)> {
+        self.expect_sign("(")?;
+        let arg = self.expr()?;
+        self.expect_sign(",")?;
+        let axis = self.small_int("the number of a dimension")?;
+        self.expect_sign(")")?;
+        Ok((arg, axis))
+    }
+
+    /// `mma[<[atom][, swap]>](a, b, c)`.
+    fn mma(&mut self) -> Parsed<Expr> {
+        let start = self.bump().span;
+        let (mut atom, mut swap) = (None, false);
+        if self.eat_sign("<") {
+            if !self.at_word("swap") {
+                atom = Some(self.atom()?);
+            }
+            if atom.is_none() || self.eat_sign(",") {
+                swap = self.eat_word("swap");
+                if !swap {
+                    return Err(self.expected("`swap`"));
+                }
+            }
+            self.expect_sign(">")?;
+        }
+        self.expect_sign("(")?;
+        let args = self.comma_list(|p| p.expr())?;
+        self.list_end(")")?;
+        let &[a, b, c] = &args[..] else {
+            let message = format!("`mma` takes 3 operands, found {}", args.len());
+            return Err(self.error(
+                Diagnostic::error(codes::WRONG_COUNT, self.since(start), message)
+                    .with_note("the third is the accumulator that the product is added to: `acc = mma(a, b, acc)`"),
+            ));
+        };
+        self.node(ExprData::Mma(Mma { atom, swap, a, b, c }), self.since(start))
+    }
+
+    fn atom(&mut self) -> Parsed<Atom> {
+        let (name, span) = self.name("an atom")?;
+        Atom::from_name(name).ok_or_else(|| {
+            let all: Vec<&str> = Atom::all().map(|a| a.row().name).collect();
+            self.error(
+                Diagnostic::error(codes::UNKNOWN_ATOM, span, format!("no atom is called `{}`", clip(name)))
+                    .with_note(format!("the atoms are `{}`", all.join("`, `"))),
+            )
+        })
+    }
+
+    /// `x`, `x[..]`, `x.put`, `x.get[..]`.
+    fn name_or_view(&mut self) -> Parsed<Expr> {
+        let (name, span) = self.name("a name")?;
+        // An unknown name is reported and stood in for, so that the rest of the expression is read too.
+        let base = self.resolve(name, span).ok();
+        let slot = if self.eat_sign(".") {
+            match self.peek() {
+                Tok::Word("put") => Some(Slot::Put),
+                Tok::Word("get") => Some(Slot::Get),
+                _ => {
+                    return Err(self.expected_with_note(
+                        "`put` or `get`",
+                        "`a.put` is the acquired slot of channel `a`, `a.get` the waited-for one",
+                    ));
+                }
+            }
+        } else {
+            None
+        };
+        if slot.is_some() {
+            self.bump();
+        }
+        let mut ranges = None;
+        if self.eat_sign("[") {
+            ranges = Some(if self.at_sign("]") { Vec::new() } else { self.comma_list(|p| p.range())? });
+            self.list_end("]")?;
+        }
+        let span = self.since(span);
+        match base {
+            None => self.node(ExprData::Int(0), span),
+            Some(base) if slot.is_none() && ranges.is_none() => self.node(ExprData::Ref(base), span),
+            Some(base) => self.node(ExprData::View(View { base, slot, ranges: ranges.unwrap_or_default() }), span),
+        }
+    }
+
+    /// `i`, `i..`, `i..e`, `..e`, `..`.
+    fn range(&mut self) -> Parsed<Range> {
+        let here = self.span();
+        let start = if self.at_sign("..") {
+            self.node(ExprData::Int(0), Span { start: here.start, end: here.start })?
+        } else {
+            self.expr()?
+        };
+        if !self.eat_sign("..") {
+            return Ok(Range::At(start));
+        }
+        let open = self.at_sign(",") || self.at_sign("]");
+        let end = if open { None } else { Some(self.expr()?) };
+        Ok(Range::From { start, end })
+    }
+}
+
+fn float(negative: bool, x: f64) -> ExprData {
+    ExprData::Float(if negative { -x } else { x }.to_bits())
+}

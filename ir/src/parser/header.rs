@@ -1,0 +1,309 @@
+//! Kernel headers: compile-time parameters, parameters, `where`, `grid`, `schedule`.
+
+use super::{Parsed, Parser};
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::entities::Expr;
+use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
+use crate::lexer::{Tok, clip};
+use crate::target::Target;
+use crate::types::Elem;
+
+/// Longest kernel name: it becomes the entry name in PTX.
+const MAX_KERNEL_NAME: usize = 64;
+
+impl Parser<'_, '_> {
+    /// `kernel NAME<..>(..) clauses { .. }`.
+    pub(super) fn kernel(&mut self) -> Parsed<()> {
+        self.names.reset();
+        self.heights.clear();
+        self.n_stmts = 0;
+        self.hopeless = None;
+        let before = self.sink.error_count();
+        self.expect_word("kernel")?;
+        let (name, span) = self.name("the name of the kernel")?;
+        if name.len() > MAX_KERNEL_NAME {
+            let message =
+                format!("the kernel's name has {} characters, at most {MAX_KERNEL_NAME} are allowed", name.len());
+            self.report(codes::BAD_CHARACTER, span, message);
+        }
+        self.kernel.name = name.to_owned();
+        self.kernel.name_span = span;
+        if self.eat_sign("<") {
+            self.recovering_list(">", |p| p.compile_time_param());
+            self.list_end(">")?;
+        }
+        self.expect_sign("(")?;
+        if !self.at_sign(")") {
+            self.recovering_list(")", |p| p.param());
+        }
+        self.list_end(")")?;
+        self.names.incomplete = self.sink.error_count() > before;
+        if let Err(reported) = self.clauses() {
+            self.skip_to(|p| p.at_sign("{"));
+            if !self.at_sign("{") {
+                return Err(reported);
+            }
+        }
+        let body = self.block()?;
+        let stmts = std::mem::take(&mut self.kernel.blocks[body]);
+        let body = self.kernel.body;
+        self.kernel.blocks[body] = stmts;
+        Ok(())
+    }
+
+    /// `item (, item)*` up to `close`; a bad item is skipped.
+    fn recovering_list(&mut self, close: &'static str, mut item: impl FnMut(&mut Self) -> Parsed<()>) {
+        loop {
+            if item(self).is_err() {
+                self.skip_to(|p| p.at_next_item() || p.at_list_end(close) || p.at_sign("{"));
+            }
+            if !self.eat_sign(",") {
+                return;
+            }
+        }
+    }
+
+    /// At a comma before what looks like a declaration.
+    fn at_next_item(&self) -> bool {
+        self.at_sign(",") && matches!(self.peek_at(1), Tok::Word(_)) && matches!(self.peek_at(2), Tok::Sign(":" | "="))
+    }
+
+    /// At the `close` of a parameter list, going by what follows.
+    fn at_list_end(&self, close: &str) -> bool {
+        self.at_sign(close)
+            && matches!(self.peek_at(1), Tok::Word("where" | "grid" | "schedule") | Tok::Sign("{" | "("))
+    }
+
+    /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`.
+    fn compile_time_param(&mut self) -> Parsed<()> {
+        let (name, span) = self.name("the name of a compile-time parameter")?;
+        let param = self.const_kind_and_default();
+        if param.is_err() {
+            self.poison(name, span);
+        }
+        let value = self.declare(name, span, ValueDef::ConstParam(param?));
+        self.kernel.const_params.push(value);
+        Ok(())
+    }
+
+    fn const_kind_and_default(&mut self) -> Parsed<ConstParam> {
+        let kind = if self.eat_sign(":") {
+            self.const_kind()?
+        } else if self.at_sign("=") {
+            ConstKind::Int
+        } else {
+            return Err(self.expected_with_note(
+                "`=` or `:`",
+                "a compile-time parameter has a default or a kind: `BM = 128`, `BM: int`, `T: f16 | bf16`, `LA: layout`",
+            ));
+        };
+        if !self.eat_sign("=") {
+            return Ok(ConstParam { kind, default: None });
+        }
+        let start = self.span();
+        let default = match &kind {
+            ConstKind::Int => ConstValue::Int(self.signed_int()?),
+            ConstKind::Elem(_) => ConstValue::Elem(self.elem()?),
+            ConstKind::Order => match self.order_word() {
+                Some(order) => ConstValue::Order(order),
+                None => return Err(self.expected("`row` or `col`")),
+            },
+        };
+        if let (ConstKind::Elem(allowed), ConstValue::Elem(elem)) = (&kind, default)
+            && !allowed.is_empty()
+            && !allowed.contains(&elem)
+        {
+            let message = format!("the default `{}` is not one of the types allowed here", elem.name());
+            self.error(
+                Diagnostic::error(codes::BAD_DEFAULT, start, message)
+                    .with_note(format!("add it: `| {}`, or choose another default", elem.name())),
+            );
+        }
+        Ok(ConstParam { kind, default: Some(default) })
+    }
+
+    fn const_kind(&mut self) -> Parsed<ConstKind> {
+        if self.eat_word("int") {
+            return Ok(ConstKind::Int);
+        }
+        if self.eat_word("type") {
+            return Ok(ConstKind::Elem(Vec::new()));
+        }
+        if self.eat_word("layout") {
+            return Ok(ConstKind::Order);
+        }
+        if !matches!(self.peek(), Tok::Word(_)) {
+            return Err(self.expected("`int`, `type`, `layout` or element types"));
+        }
+        let mut elems: Vec<Elem> = Vec::new();
+        loop {
+            let span = self.span();
+            let elem = self.elem()?;
+            if elems.contains(&elem) {
+                self.report(codes::DUPLICATE, span, format!("the type `{}` is listed twice", elem.name()));
+            } else {
+                elems.push(elem);
+            }
+            if !self.eat_sign("|") {
+                return Ok(ConstKind::Elem(elems));
+            }
+        }
+    }
+
+    /// An integer literal, possibly negated.
+    fn signed_int(&mut self) -> Parsed<i64> {
+        let e = self.literal()?;
+        match self.kernel.exprs[e] {
+            ExprData::Int(x) => Ok(x),
+            _ => {
+                let span = self.kernel.expr_spans[e];
+                Err(self.report(codes::EXPECTED, span, "expected an integer literal, found a fraction"))
+            }
+        }
+    }
+
+    /// `A: gmem T[..] ..` or `alpha: f32 = 1.0`.
+    fn param(&mut self) -> Parsed<()> {
+        let (name, span) = self.name("the name of a parameter")?;
+        let def = self.param_def(name, span);
+        if def.is_err() {
+            self.poison(name, span);
+        }
+        let value = self.declare(name, span, def?);
+        self.kernel.params.push(value);
+        Ok(())
+    }
+
+    fn param_def(&mut self, name: &str, span: Span) -> Parsed<ValueDef> {
+        self.expect_sign(":")?;
+        if self.eat_word("gmem") {
+            return self.tensor(name, span).map(ValueDef::Tensor);
+        }
+        if self.at_word("smem") || self.at_word("reg") || self.at_word("channel") {
+            return Err(self.expected_with_note(
+                "`gmem` or an element type",
+                "parameters are tensors in global memory or scalars; declare buffers in the body",
+            ));
+        }
+        let elem = self.elem_ref()?;
+        if self.at_sign("[") {
+            return Err(self.expected_with_note("`,`, `=` or `)`", "a tensor parameter is written `A: gmem f16[M, K]`"));
+        }
+        let default = if self.eat_sign("=") { Some(self.literal()?) } else { None };
+        Ok(ValueDef::Scalar { elem, default })
+    }
+
+    fn clauses(&mut self) -> Parsed<()> {
+        let mut seen: Vec<(&str, Span)> = Vec::new();
+        loop {
+            let Tok::Word(word @ ("where" | "grid" | "schedule")) = self.peek() else {
+                return match self.peek() {
+                    Tok::Sign("{") => Ok(()),
+                    _ => Err(self.expected("`where`, `grid`, `schedule` or `{`")),
+                };
+            };
+            let span = self.bump().span;
+            self.once(&mut seen, word, span);
+            match word {
+                "where" => {
+                    let requires = self.comma_list(|p| p.expr())?;
+                    self.kernel.requires.extend(requires);
+                }
+                "grid" => self.grid()?,
+                _ => {
+                    let mut schedule = self.schedule()?;
+                    schedule.span = self.since(span);
+                    self.kernel.schedule = schedule;
+                }
+            }
+        }
+    }
+
+    /// Reports `word` if it was seen before.
+    pub(super) fn once<'w>(&mut self, seen: &mut Vec<(&'w str, Span)>, word: &'w str, span: Span) {
+        match seen.iter().find(|(w, _)| *w == word) {
+            Some(&(_, first)) => {
+                self.error(
+                    Diagnostic::error(codes::REPEATED, span, format!("`{word}` is written twice"))
+                        .with_place(first, "first written here")
+                        .with_note("keep one of them"),
+                );
+            }
+            None => seen.push((word, span)),
+        }
+    }
+
+    /// `(i: e, ..)`. An index is visible after the list.
+    fn grid(&mut self) -> Parsed<()> {
+        self.expect_sign("(")?;
+        let axes = self.comma_list(|p| {
+            let (name, span) = p.name("the name of a grid index")?;
+            p.expect_sign(":")?;
+            Ok((name, span, p.expr()?))
+        })?;
+        self.list_end(")")?;
+        for (name, span, extent) in axes {
+            let index = self.declare(name, span, ValueDef::Grid);
+            self.kernel.grid.push(GridAxis { index, extent });
+        }
+        Ok(())
+    }
+
+    /// `{ target sm_70 threads 128 .. }`.
+    fn schedule(&mut self) -> Parsed<Schedule> {
+        let mut s = Schedule::default();
+        let mut seen = Vec::new();
+        self.expect_sign("{")?;
+        while !self.eat_sign("}") {
+            let Tok::Word(word) = self.peek() else {
+                return Err(self.expected("a schedule item or `}`"));
+            };
+            let span = self.bump().span;
+            self.once(&mut seen, word, span);
+            match word {
+                "target" => s.target = Some(self.target()?),
+                "threads" => s.threads = Some(self.expr()?),
+                "stages" => s.stages = Some(self.expr()?),
+                "raster" => s.raster = Some(self.expr()?),
+                "min_ctas" => s.min_ctas = Some(self.expr()?),
+                "warp_tile" => s.warp_tile = Some(self.pair()?),
+                "cluster" => {
+                    self.expect_sign("(")?;
+                    s.cluster = self.comma_list(|p| p.expr())?;
+                    self.expect_sign(")")?;
+                }
+                _ => {
+                    let items = ["target", "threads", "warp_tile", "stages", "raster", "min_ctas", "cluster"];
+                    let message = format!("no schedule item is called `{}`", clip(word));
+                    let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, span, message);
+                    if let Some(near) = super::names::nearest(word, items.iter(), |i| i) {
+                        d = d.with_note(format!("did you mean `{near}`?"));
+                    }
+                    return Err(self.error(d.with_note(format!("the items are `{}`", items.join("`, `")))));
+                }
+            }
+        }
+        Ok(s)
+    }
+
+    fn pair(&mut self) -> Parsed<(Expr, Expr)> {
+        self.expect_sign("(")?;
+        let a = self.expr()?;
+        self.expect_sign(",")?;
+        let b = self.expr()?;
+        self.expect_sign(")")?;
+        Ok((a, b))
+    }
+
+    fn target(&mut self) -> Parsed<Target> {
+        let (name, span) = self.name("a target")?;
+        Target::from_name(name).ok_or_else(|| {
+            let all: Vec<&str> = Target::ALL.iter().map(|t| t.name()).collect();
+            self.error(
+                Diagnostic::error(codes::UNKNOWN_TARGET, span, format!("no target is called `{}`", clip(name)))
+                    .with_note(format!("the targets are `{}`", all.join("`, `"))),
+            )
+        })
+    }
+}

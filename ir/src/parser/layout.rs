@@ -1,0 +1,49 @@
+//! Layout texts inside a program: hands the rest of the source to the layout algebra's own parsers and goes on after what
+//! they took.
+
+use super::{Parsed, Parser};
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::layout::{LayoutParseError, RegLayout, SmemLayout, parse_reg_layout_prefix, parse_smem_layout_prefix};
+
+impl Parser<'_, '_> {
+    /// A register or thread layout, right after `layout` or `threads`.
+    pub(super) fn reg_layout(&mut self) -> Parsed<RegLayout> {
+        self.layout_text(parse_reg_layout_prefix, "`((4,8),(2,2)):((2,16),(1,8))`")
+    }
+
+    /// A shared-memory layout, right after `layout`.
+    pub(super) fn smem_layout(&mut self) -> Parsed<SmemLayout> {
+        self.layout_text(parse_smem_layout_prefix, "`(128,32):(32,1) swizzle<2,3,3>`")
+    }
+
+    fn layout_text<L>(
+        &mut self,
+        parse: impl Fn(&str) -> Result<(L, usize), LayoutParseError>,
+        example: &str,
+    ) -> Parsed<L> {
+        let start = self.span().start as usize;
+        match parse(&self.source[start..]) {
+            Ok((layout, used)) => {
+                self.skip_bytes(start + used);
+                Ok(layout)
+            }
+            Err(e) => {
+                let at = (start + e.offset).min(self.source.len());
+                self.skip_bytes(at);
+                let end = if at < self.span().start as usize { at } else { self.span().end as usize };
+                Err(self.error(
+                    Diagnostic::error(codes::BAD_LAYOUT, Span::new(at, end), format!("not a layout: {}", e.message))
+                        .with_note(format!("a layout is written `shape:stride`, for example {example}")),
+                ))
+            }
+        }
+    }
+
+    /// Goes to the first token at or after byte `end`.
+    fn skip_bytes(&mut self, end: usize) {
+        while (self.span().start as usize) < end && self.peek() != crate::lexer::Tok::End {
+            self.bump();
+        }
+    }
+}

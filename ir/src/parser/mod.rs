@@ -1,0 +1,318 @@
+//! Text to IR: recursive descent that fills the tables of a [`Kernel`] and resolves names on the way.
+//!
+//! One token of lookahead, two in a few places (`align 32`, `x =`). A mistake is reported where it is noticed and parsing
+//! goes on at the next list item, statement or kernel, so one run reports several; a module comes back only if there was
+//! none. `docs/language.md` is the grammar for people.
+//!
+//! Bounds, so that no text can exhaust stack, memory or patience: [`MAX_SOURCE`] bytes, [`MAX_STMTS`] statements per
+//! kernel, [`MAX_DEPTH`] open constructs at every point of recursion, and expression trees no higher than [`MAX_DEPTH`].
+//! Everything the parser does is linear in the text, but for names: a few suggestions over a bounded list.
+
+mod expr;
+mod header;
+mod layout;
+mod names;
+mod stmt;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use crate::codes;
+use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
+use crate::entities::Expr;
+use crate::kernel::{Kernel, Module};
+use crate::lexer::{Tok, Token, clip, is_reserved, lex};
+use cranelift_entity::SecondaryMap;
+use names::Names;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use crate::lexer::reserved_words;
+pub(crate) use stmt::combine_word;
+
+/// Largest source text, in bytes.
+pub const MAX_SOURCE: usize = 1 << 20;
+/// Most statements of a kernel.
+pub const MAX_STMTS: usize = 4096;
+/// Most constructs open at a time, and the greatest height of an expression tree.
+pub const MAX_DEPTH: u8 = 64;
+
+/// Parses a file.
+///
+/// # Errors
+/// Everything found wrong is in `sink`: text that is not of the grammar (E01..) and names that do not resolve (E02..).
+pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
+    if source.len() > MAX_SOURCE {
+        let message = format!("the source has {} bytes, at most {MAX_SOURCE} are allowed", source.len());
+        return Err(sink.report(Diagnostic::error(codes::TOO_LARGE, Span::default(), message)));
+    }
+    let before = sink.error_count();
+    let tokens = lex(source, sink);
+    let words = tokens.iter().filter_map(|t| if let Tok::Word(w) = t.tok { Some(w) } else { None }).collect();
+    let mut parser = Parser {
+        source,
+        tokens,
+        pos: 0,
+        sink,
+        depth: 0,
+        kernel: Kernel::new(""),
+        heights: SecondaryMap::new(),
+        names: Names::new(words),
+        n_stmts: 0,
+        suggestions: 0,
+        hopeless: None,
+    };
+    let module = parser.module();
+    if sink.error_count() > before {
+        return sink.check().map(|()| module);
+    }
+    Ok(module)
+}
+
+/// A parsing result; the error was reported.
+type Parsed<T> = Result<T, Reported>;
+
+struct Parser<'s, 'd> {
+    source: &'s str,
+    tokens: Vec<Token<'s>>,
+    pos: usize,
+    sink: &'d mut Sink,
+    /// Constructs now open.
+    depth: u8,
+    /// The kernel being built.
+    kernel: Kernel,
+    /// Heights of its expression trees.
+    heights: SecondaryMap<Expr, u8>,
+    names: Names<'s>,
+    n_stmts: usize,
+    /// Suggestions made for unknown names.
+    suggestions: u32,
+    /// The rest of the kernel makes no sense: give up on it.
+    hopeless: Option<Reported>,
+}
+
+impl<'s> Parser<'s, '_> {
+    fn module(&mut self) -> Module {
+        let mut module = Module::default();
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        if self.peek() == Tok::End {
+            self.expected("`kernel`");
+        }
+        while self.peek() != Tok::End {
+            if !self.at_word("kernel") {
+                self.expected("`kernel`");
+                self.skip_to_kernel();
+                continue;
+            }
+            if self.kernel().is_err() {
+                self.skip_to_kernel();
+            }
+            let kernel = std::mem::replace(&mut self.kernel, Kernel::new(""));
+            let span = kernel.name_span;
+            match seen.get(&kernel.name) {
+                Some(&first) if !kernel.name.is_empty() => self.duplicate(&kernel.name, "kernel", span, first),
+                _ => {
+                    seen.insert(kernel.name.clone(), span);
+                }
+            }
+            module.kernels.push(kernel);
+        }
+        module
+    }
+
+    // Tokens.
+
+    fn token(&self) -> Token<'s> {
+        self.tokens[self.pos]
+    }
+
+    fn peek(&self) -> Tok<'s> {
+        self.token().tok
+    }
+
+    fn peek_at(&self, ahead: usize) -> Tok<'s> {
+        self.tokens.get(self.pos + ahead).map_or(Tok::End, |t| t.tok)
+    }
+
+    fn span(&self) -> Span {
+        self.token().span
+    }
+
+    /// The last token taken.
+    fn last_span(&self) -> Span {
+        self.pos.checked_sub(1).map_or(Span::default(), |i| self.tokens[i].span)
+    }
+
+    /// From `start` to the last token taken.
+    fn since(&self, start: Span) -> Span {
+        start.to(self.last_span())
+    }
+
+    /// Takes a token; the end stays where it is.
+    fn bump(&mut self) -> Token<'s> {
+        let token = self.token();
+        if token.tok != Tok::End {
+            self.pos += 1;
+        }
+        token
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        self.peek() == Tok::Word(word)
+    }
+
+    fn at_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Tok::Sign(s) if s == sign)
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn eat_sign(&mut self, sign: &str) -> bool {
+        let found = self.at_sign(sign);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect_word(&mut self, word: &'static str) -> Parsed<()> {
+        if self.eat_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
+    }
+
+    fn expect_sign(&mut self, sign: &'static str) -> Parsed<()> {
+        if self.eat_sign(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
+    }
+
+    /// A name that is free to be declared or looked up; `what` says of what.
+    fn name(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
+        let Token { tok, span } = self.token();
+        match tok {
+            Tok::Word(word) if is_reserved(word) => Err(self.error(
+                Diagnostic::error(codes::RESERVED, span, format!("expected {what}, found the reserved word `{word}`"))
+                    .with_note("words of the language cannot be names; `docs/language.md` lists them"),
+            )),
+            Tok::Word(word) => {
+                self.bump();
+                Ok((word, span))
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    /// A non-negative integer literal.
+    fn small_int(&mut self, what: &str) -> Parsed<u32> {
+        let Token { tok, span } = self.token();
+        let Tok::Int(x) = tok else {
+            return Err(self.expected(&format!("an integer literal ({what})")));
+        };
+        self.bump();
+        u32::try_from(x).map_err(|_| self.report(codes::BAD_CHARACTER, span, format!("{x} is too large for {what}")))
+    }
+
+    /// `item (, item)*`, at least one.
+    fn comma_list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.eat_sign(",") {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// The end of a comma-separated list.
+    fn list_end(&mut self, close: &'static str) -> Parsed<()> {
+        if self.eat_sign(close) { Ok(()) } else { Err(self.expected(&format!("`,` or `{close}`"))) }
+    }
+
+    // Errors.
+
+    fn error(&mut self, diagnostic: Diagnostic) -> Reported {
+        self.sink.report(diagnostic)
+    }
+
+    fn report(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported {
+        self.error(Diagnostic::error(code, span, message))
+    }
+
+    fn expected(&mut self, what: &str) -> Reported {
+        let diagnostic = self.expected_here(what);
+        self.error(diagnostic)
+    }
+
+    fn expected_with_note(&mut self, what: &str, note: &str) -> Reported {
+        let diagnostic = self.expected_here(what).with_note(note);
+        self.error(diagnostic)
+    }
+
+    fn expected_here(&self, what: &str) -> Diagnostic {
+        let Token { tok, span } = self.token();
+        let found = match tok {
+            Tok::Word(word) => format!("`{}`", clip(word)),
+            Tok::Int(_) | Tok::Float(_) => {
+                format!("the number `{}`", clip(&self.source[span.start as usize..span.end as usize]))
+            }
+            Tok::Sign(sign) => format!("`{sign}`"),
+            Tok::End => "the end of the file".to_owned(),
+        };
+        let d = Diagnostic::error(codes::EXPECTED, span, format!("expected {what}, found {found}"))
+            .with_label(format!("expected {what}"));
+        match tok {
+            Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out"),
+            _ => d,
+        }
+    }
+
+    /// Runs `f` one level deeper.
+    fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.too_deep(self.span()));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn too_deep(&mut self, span: Span) -> Reported {
+        let message = format!("this is nested more than {MAX_DEPTH} levels deep");
+        self.error(
+            Diagnostic::error(codes::TOO_DEEP, span, message)
+                .with_note("give parts names with `let`; a chain of operators counts one level per operator"),
+        )
+    }
+
+    // Recovery.
+
+    fn skip_to_kernel(&mut self) {
+        while self.peek() != Tok::End && !self.at_word("kernel") {
+            self.bump();
+        }
+    }
+
+    /// Skips to the next token, outside blocks opened on the way, for which `stop` holds, or that closes the enclosing
+    /// block, or that begins a kernel.
+    fn skip_to(&mut self, stop: impl Fn(&Self) -> bool) {
+        let mut open = 0usize;
+        loop {
+            match self.peek() {
+                Tok::End | Tok::Word("kernel") => return,
+                _ if open == 0 && stop(self) => return,
+                Tok::Sign("{") => open += 1,
+                Tok::Sign("}") => match open.checked_sub(1) {
+                    Some(rest) => open = rest,
+                    None => return,
+                },
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+}
+
+/// The words of the source, which generated names avoid.
+type Words<'s> = BTreeSet<&'s str>;

@@ -1,0 +1,260 @@
+//! Names: scopes, declarations, look-up, and what to say about names that are not there.
+//!
+//! A name means one thing wherever it is visible: declaring it again there is an error. Blocks that do not enclose one
+//! another may use a name each; since names in the IR are unique, later ones get a number appended that no word of the
+//! source has.
+
+use super::{Parsed, Parser, Words};
+use crate::codes;
+use crate::diag::{Diagnostic, Reported, Span};
+use crate::entities::Value;
+use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
+use crate::lexer::clip;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a name that nothing declares becomes.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// An error.
+    Error,
+    /// A run-time extent: inside the shape of a tensor.
+    Size,
+    /// A run-time stride: inside `strides (..)`.
+    Stride,
+}
+
+/// Names of the kernel being parsed.
+pub(super) struct Names<'s> {
+    visible: BTreeMap<String, Value>,
+    /// Names to forget when a scope ends, a list per open scope.
+    scopes: Vec<Vec<String>>,
+    /// Every name in the tables.
+    taken: BTreeSet<String>,
+    /// Last number appended to a name.
+    numbers: BTreeMap<String, u32>,
+    words: Words<'s>,
+    /// Unknown names already reported.
+    missing: BTreeSet<String>,
+    /// What to do about unknown names.
+    pub(super) unknown: Unknown,
+    /// Part of the header could not be read, so names may be missing through no fault of theirs.
+    pub(super) incomplete: bool,
+}
+
+impl<'s> Names<'s> {
+    pub(super) fn new(words: Words<'s>) -> Names<'s> {
+        Names {
+            visible: BTreeMap::new(),
+            scopes: Vec::new(),
+            taken: BTreeSet::new(),
+            numbers: BTreeMap::new(),
+            words,
+            missing: BTreeSet::new(),
+            unknown: Unknown::Error,
+            incomplete: false,
+        }
+    }
+
+    /// Forgets everything about the last kernel.
+    pub(super) fn reset(&mut self) {
+        let words = std::mem::take(&mut self.words);
+        *self = Names::new(words);
+    }
+
+    fn unique(&mut self, name: &str) -> String {
+        if self.taken.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let number = self.numbers.entry(name.to_owned()).or_insert(0);
+        loop {
+            *number += 1;
+            let candidate = format!("{name}_{number}");
+            if !self.words.contains(candidate.as_str()) && self.taken.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
+    }
+}
+
+/// Most suggestions per file, and most names looked at for one.
+const MAX_SUGGESTIONS: u32 = 20;
+const MAX_CANDIDATES: usize = 2000;
+/// Longer names get no suggestion.
+const MAX_SUGGESTED: usize = 32;
+
+impl Parser<'_, '_> {
+    /// Runs `f` in a scope of its own.
+    pub(super) fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.names.scopes.push(Vec::new());
+        let result = f(self);
+        for name in self.names.scopes.pop().unwrap_or_default() {
+            self.names.visible.remove(&name);
+        }
+        result
+    }
+
+    /// Declares `name`; if it is visible already that is reported and the old meaning stays.
+    pub(super) fn declare(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
+        let first = self.names.visible.get(name).map(|&old| self.kernel.values[old].span);
+        let unique = self.names.unique(name);
+        let value = self.kernel.values.push(ValueData { name: unique, span, def });
+        match first {
+            Some(first) => self.duplicate(name, "name", span, first),
+            None => {
+                self.names.visible.insert(name.to_owned(), value);
+                if let Some(scope) = self.names.scopes.last_mut() {
+                    scope.push(name.to_owned());
+                }
+            }
+        }
+        value
+    }
+
+    /// Reports a second declaration.
+    pub(super) fn duplicate(&mut self, name: &str, what: &str, span: Span, first: Span) {
+        let name = clip(name);
+        self.error(
+            Diagnostic::error(codes::DUPLICATE, span, format!("the {what} `{name}` is declared twice"))
+                .with_label("declared again here")
+                .with_place(first, "first declared here")
+                .with_note("a name means one thing wherever it is visible; choose another"),
+        );
+    }
+
+    /// Whether `name` is visible.
+    pub(super) fn names_value(&self, name: &str) -> bool {
+        self.names.visible.contains_key(name)
+    }
+
+    /// Makes later uses of a name whose declaration could not be read quiet.
+    pub(super) fn poison(&mut self, name: &str, span: Span) {
+        if !self.names.visible.contains_key(name) {
+            self.declare(name, span, ValueDef::Let);
+        }
+    }
+
+    /// The value called `name`. One that does not exist is declared or reported as [`Names::unknown`] says.
+    pub(super) fn resolve(&mut self, name: &str, span: Span) -> Parsed<Value> {
+        if let Some(&value) = self.names.visible.get(name) {
+            return Ok(value);
+        }
+        match self.names.unknown {
+            Unknown::Size => {
+                let value = self.declare(name, span, ValueDef::Size);
+                self.kernel.sizes.push(value);
+                Ok(value)
+            }
+            Unknown::Stride => {
+                let value = self.declare(name, span, ValueDef::Stride);
+                self.kernel.strides.push(value);
+                Ok(value)
+            }
+            Unknown::Error => Err(self.unknown_name(name, span)),
+        }
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span) -> Reported {
+        let quiet = self.names.incomplete || !self.names.missing.insert(name.to_owned());
+        if quiet && let Err(reported) = self.sink.check() {
+            return reported;
+        }
+        let message = format!("nothing called `{}` is visible here", clip(name));
+        let mut d = Diagnostic::error(codes::UNKNOWN_NAME, span, message).with_label("unknown name");
+        match self.suggest(name) {
+            Some((near, declared)) => {
+                d = d.with_place(declared, format!("`{near}` is declared here"));
+                d = d.with_note(format!("did you mean `{near}`?"));
+            }
+            None => d = d.with_note("declare it with `let` or `var` before this, or as a parameter of the kernel"),
+        }
+        self.error(d)
+    }
+
+    fn suggest(&mut self, name: &str) -> Option<(String, Span)> {
+        self.suggestions += 1;
+        if self.suggestions > MAX_SUGGESTIONS {
+            return None;
+        }
+        let candidates = self.names.visible.iter().take(MAX_CANDIDATES);
+        let (near, &value) = nearest(name, candidates, |(n, _)| n.as_str())?;
+        Some((near.clone(), self.kernel.values[value].span))
+    }
+
+    /// A compile-time parameter used where only one of kind `wanted` may be.
+    pub(super) fn const_param(&mut self, name: &str, span: Span, wanted: &str) -> Parsed<Value> {
+        let unknown = std::mem::replace(&mut self.names.unknown, Unknown::Error);
+        let value = self.resolve(name, span);
+        self.names.unknown = unknown;
+        let value = value?;
+        let (fits, is) = match &self.kernel.values[value].def {
+            ValueDef::ConstParam(ConstParam { kind: ConstKind::Elem(_), .. }) => {
+                (wanted == "an element type", "a type")
+            }
+            ValueDef::ConstParam(ConstParam { kind: ConstKind::Order, .. }) => (wanted == "a layout", "a layout"),
+            ValueDef::ConstParam(ConstParam { kind: ConstKind::Int, .. }) => (false, "an integer"),
+            _ => (false, "a value"),
+        };
+        if fits {
+            return Ok(value);
+        }
+        let declared = self.kernel.values[value].span;
+        let way_out = match wanted {
+            "a layout" => "declare it as a compile-time parameter: `<LA: layout = row>`",
+            _ => "declare it as a compile-time parameter: `<T: f16 | bf16 = f16>`",
+        };
+        Err(self.error(
+            Diagnostic::error(codes::WRONG_KIND, span, format!("expected {wanted}, but `{}` is {is}", clip(name)))
+                .with_place(declared, format!("{is}, declared here"))
+                .with_note(way_out),
+        ))
+    }
+}
+
+/// The candidate whose name is nearest to `name`, if it is near enough to be meant.
+pub(super) fn nearest<T>(name: &str, candidates: impl Iterator<Item = T>, text: impl Fn(&T) -> &str) -> Option<T> {
+    if name.len() > MAX_SUGGESTED {
+        return None;
+    }
+    let limit = (name.len() / 3).max(1);
+    candidates
+        .filter(|c| text(c).len() <= MAX_SUGGESTED && text(c).len().abs_diff(name.len()) <= limit)
+        .map(|c| (edit_distance(name.as_bytes(), text(&c).as_bytes()), c))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, c)| c)
+}
+
+/// Least number of inserted, deleted, replaced or (neighbours) swapped bytes; letter case counts half and is rounded up.
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let cost = |x: u8, y: u8| match (x == y, x.eq_ignore_ascii_case(&y)) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    };
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).map(|j| 2 * j).collect()];
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![2 * (i + 1)];
+        for (j, &y) in b.iter().enumerate() {
+            let mut best = (rows[i][j] + cost(x, y)).min(rows[i][j + 1] + 2).min(row[j] + 2);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                best = best.min(rows[i - 1][j - 1] + 2);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()].div_ceil(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, d) in [("acc", "acc", 0), ("acc", "ac", 1), ("acc", "cac", 1), ("BM", "bm", 1), ("abc", "xyz", 3)] {
+            assert_eq!(edit_distance(a.as_bytes(), b.as_bytes()), d, "{a} {b}");
+            assert_eq!(edit_distance(b.as_bytes(), a.as_bytes()), d, "{b} {a}");
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Statements and blocks.
+
+use super::{MAX_STMTS, Parsed, Parser};
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, StmtData, ValueDef};
+use crate::lexer::{Tok, clip, is_reserved};
+use crate::ops::Op;
+
+/// Words that begin a statement.
+const BEGINNINGS: &[&str] =
+    &["let", "var", "copy", "for", "if", "role", "barrier", "await", "acquire", "publish", "wait", "release"];
+
+/// Operators that a copy can combine with, by the word of the text form.
+const COMBINE: &[(&str, Op)] = &[("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
+
+/// The operator of the copy attribute `word`.
+fn combine(word: &str) -> Option<Op> {
+    COMBINE.iter().find(|(w, _)| *w == word).map(|&(_, op)| op)
+}
+
+/// The copy attribute for combining with `op`. The parser reads only those of the table; other operators print as their
+/// own token.
+pub(crate) fn combine_word(op: Op) -> &'static str {
+    COMBINE.iter().find(|(_, o)| *o == op).map_or(op.token(), |(word, _)| word)
+}
+
+impl Parser<'_, '_> {
+    /// `{ statement* }` with a scope of its own.
+    pub(super) fn block(&mut self) -> Parsed<Block> {
+        self.nested(|p| p.scoped(|p| p.statements()))
+    }
+
+    fn statements(&mut self) -> Parsed<Block> {
+        let open = self.span();
+        self.expect_sign("{")?;
+        let mut stmts = Vec::new();
+        while !self.eat_sign("}") {
+            if self.peek() == Tok::End || self.at_word("kernel") {
+                let d = self.expected_here("a statement or `}`").with_place(open, "this `{` is not closed");
+                let reported = self.error(d);
+                self.hopeless = Some(reported);
+                return Err(reported);
+            }
+            let before = self.pos;
+            if let Err(reported) = self.statement(&mut stmts) {
+                if self.hopeless.is_some() {
+                    return Err(reported);
+                }
+                if self.pos == before {
+                    self.skip_one();
+                }
+                self.skip_to(|p| p.at_statement());
+            }
+        }
+        Ok(self.kernel.block(stmts))
+    }
+
+    /// Skips a token, or the block it opens.
+    fn skip_one(&mut self) {
+        if self.at_sign("{") {
+            let start = self.pos;
+            self.skip_to(|p| p.pos > start);
+        } else {
+            self.bump();
+        }
+    }
+
+    fn at_statement(&self) -> bool {
+        match self.peek() {
+            Tok::Word(word) if BEGINNINGS.contains(&word) => true,
+            Tok::Word(word) => !is_reserved(word) && self.peek_at(1) == Tok::Sign("="),
+            _ => false,
+        }
+    }
+
+    fn push(&mut self, stmts: &mut Vec<Stmt>, data: StmtData, start: Span) {
+        let span = self.since(start);
+        let stmt = self.kernel.stmt(data, span);
+        stmts.push(stmt);
+    }
+
+    fn statement(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let start = self.span();
+        self.n_stmts += 1;
+        if self.n_stmts > MAX_STMTS {
+            let message = format!("the kernel has more than {MAX_STMTS} statements");
+            let reported = self.report(codes::TOO_LARGE, start, message);
+            self.hopeless = Some(reported);
+            return Err(reported);
+        }
+        let Tok::Word(word) = self.peek() else {
+            return Err(self.expected("a statement or `}`"));
+        };
+        let data = match word {
+            "let" => return self.let_stmt(stmts),
+            "var" => return self.var_stmt(stmts),
+            "copy" => self.copy()?,
+            "for" => self.for_stmt()?,
+            "if" => self.if_stmt()?,
+            "role" => self.role()?,
+            "barrier" => {
+                self.bump();
+                StmtData::Barrier
+            }
+            "await" => {
+                self.bump();
+                let value = self.named("the accumulator")?;
+                self.expect_sign(",")?;
+                StmtData::Await { value, pending: self.small_int("a number of products")? }
+            }
+            _ => match ChannelOp::ALL.iter().find(|op| op.token() == word) {
+                Some(&op) => {
+                    self.bump();
+                    StmtData::Channel { op, channels: self.comma_list(|p| p.named("a channel"))? }
+                }
+                None if is_reserved(word) => return Err(self.expected("a statement or `}`")),
+                None => self.assign()?,
+            },
+        };
+        self.push(stmts, data, start);
+        Ok(())
+    }
+
+    /// The value that a name stands for.
+    fn named(&mut self, what: &str) -> Parsed<Value> {
+        let (name, span) = self.name(what)?;
+        self.resolve(name, span)
+    }
+
+    fn assign(&mut self) -> Parsed<StmtData> {
+        let (name, span) = self.name("a statement")?;
+        if !self.at_sign("=") {
+            let note = if self.at_sign("[") || self.at_sign(".") {
+                "to write part of a tile, or memory, use `copy expression -> place`"
+            } else {
+                "statements begin with `let`, `var`, `copy`, `for`, `if`, `role`, `barrier`, `await`, `acquire`, \
+                 `publish`, `wait` or `release`, or are assignments: `x = expression`"
+            };
+            let message = format!("`=` after `{}`", clip(name));
+            return Err(self.expected_with_note(&message, note));
+        }
+        self.bump();
+        let dst = self.resolve(name, span);
+        let src = self.expr()?;
+        Ok(StmtData::Assign { dst: dst?, src })
+    }
+
+    /// `let x = e`, `let a = smem ..`, `let a = channel ..`, `let a = reg .. = copy ..`.
+    fn let_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let start = self.bump().span;
+        let (name, span) = self.name("a name to declare")?;
+        let result = self.let_rest(stmts, start, name, span);
+        if result.is_err() {
+            self.poison(name, span);
+        }
+        result
+    }
+
+    fn let_rest(&mut self, stmts: &mut Vec<Stmt>, start: Span, name: &str, span: Span) -> Parsed<()> {
+        self.expect_sign("=")?;
+        if self.eat_word("smem") {
+            let tile = self.smem_tile()?;
+            let value = self.declare(name, span, ValueDef::Smem(tile));
+            self.push(stmts, StmtData::Alloc { value }, start);
+        } else if self.eat_word("channel") {
+            let tile = self.smem_tile()?;
+            if !self.eat_word("slots") {
+                return Err(self.expected_with_note("`slots`", "a channel says how many slots it has: `slots 2`"));
+            }
+            let slots = self.expr()?;
+            let value = self.declare(name, span, ValueDef::Channel { tile, slots });
+            self.push(stmts, StmtData::Alloc { value }, start);
+        } else if self.eat_word("reg") {
+            let tile = self.reg_tile()?;
+            if !(self.at_sign("=") && self.peek_at(1) == Tok::Word("copy")) {
+                return Err(self.expected_with_note(
+                    "`= copy`",
+                    "a register tile that changes is declared with `var`; `let x = reg .. = copy ..` reads one from memory",
+                ));
+            }
+            self.bump();
+            return self.var_from_copy(stmts, start, name, span, ValueDef::Var(tile));
+        } else {
+            let init = self.expr()?;
+            let value = self.declare(name, span, ValueDef::Let);
+            self.push(stmts, StmtData::Let { value, init }, start);
+        }
+        Ok(())
+    }
+
+    /// `var x = reg T[..] [= e]`.
+    fn var_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let start = self.bump().span;
+        let (name, span) = self.name("a name to declare")?;
+        let result = self.var_rest(stmts, start, name, span);
+        if result.is_err() {
+            self.poison(name, span);
+        }
+        result
+    }
+
+    fn var_rest(&mut self, stmts: &mut Vec<Stmt>, start: Span, name: &str, span: Span) -> Parsed<()> {
+        self.expect_sign("=")?;
+        if !self.eat_word("reg") {
+            let note = "`var` declares register tiles: `var acc = reg f32[64, 64] = 0.0`, `var x = reg i32[] = 0`; \
+                        use `let` for values that do not change and for buffers";
+            return Err(self.expected_with_note("`reg`", note));
+        }
+        let tile = self.reg_tile()?;
+        if !self.eat_sign("=") {
+            let value = self.declare(name, span, ValueDef::Var(tile));
+            self.push(stmts, StmtData::Var { value, init: None }, start);
+            return Ok(());
+        }
+        if self.at_word("copy") {
+            return self.var_from_copy(stmts, start, name, span, ValueDef::Var(tile));
+        }
+        let init = Some(self.expr()?);
+        let value = self.declare(name, span, ValueDef::Var(tile));
+        self.push(stmts, StmtData::Var { value, init }, start);
+        Ok(())
+    }
+
+    /// `copy e attrs` as an initialiser: a declaration and a copy.
+    fn var_from_copy(
+        &mut self,
+        stmts: &mut Vec<Stmt>,
+        start: Span,
+        name: &str,
+        span: Span,
+        def: ValueDef,
+    ) -> Parsed<()> {
+        let at = self.bump().span;
+        let src = self.expr()?;
+        let attrs = self.copy_attrs()?;
+        let value = self.declare(name, span, def);
+        self.push(stmts, StmtData::Var { value, init: None }, start);
+        let dst = self.node(ExprData::Ref(value), span)?;
+        self.push(stmts, StmtData::Copy { src, dst, attrs }, at);
+        Ok(())
+    }
+
+    fn copy(&mut self) -> Parsed<StmtData> {
+        self.bump();
+        let src = self.expr()?;
+        if !self.eat_sign("->") {
+            return Err(self.expected_with_note("`->`", "a copy names where it goes: `copy acc -> C[i.., j..]`"));
+        }
+        let here = self.span();
+        let dst = self.expr()?;
+        if !matches!(self.kernel.exprs[dst], ExprData::Ref(_) | ExprData::View(_)) {
+            // A stand-in for an unknown name has been reported already.
+            let stand_in = matches!(self.kernel.exprs[dst], ExprData::Int(0)) && self.sink.error_count() > 0;
+            if !stand_in {
+                self.error(
+                    Diagnostic::error(
+                        codes::EXPECTED,
+                        self.since(here),
+                        "a copy goes to a view or a tile, not a value",
+                    )
+                    .with_note("name a tensor view, a buffer, a channel slot or a register tile after `->`"),
+                );
+            }
+        }
+        let attrs = self.copy_attrs()?;
+        Ok(StmtData::Copy { src, dst, attrs })
+    }
+
+    /// `[vec n] [threads L] [check (dims)] [keep] [add]`.
+    fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
+        let mut attrs = CopyAttrs::default();
+        let mut seen = Vec::new();
+        while let Tok::Word(word) = self.peek()
+            && (matches!(word, "vec" | "threads" | "check" | "keep") || combine(word).is_some())
+        {
+            let span = self.bump().span;
+            self.once(&mut seen, word, span);
+            match word {
+                "vec" => attrs.vec = Some(self.small_int("elements per access")?),
+                "threads" => attrs.threads = Some(self.reg_layout()?),
+                "check" => attrs.check = Some(self.dims()?),
+                "keep" => attrs.keep = true,
+                _ => attrs.reduce = combine(word),
+            }
+        }
+        Ok(attrs)
+    }
+
+    /// `(0, 1)` or `()`.
+    fn dims(&mut self) -> Parsed<Vec<u32>> {
+        self.expect_sign("(")?;
+        let dims =
+            if self.at_sign(")") { Vec::new() } else { self.comma_list(|p| p.small_int("the number of a dimension"))? };
+        self.expect_sign(")")?;
+        Ok(dims)
+    }
+
+    /// After a bad header of a block statement: reads the block all the same, then fails.
+    fn body_after<T: Copy>(&mut self, header: Parsed<T>) -> Parsed<(T, Block)> {
+        if header.is_err() {
+            self.skip_to(|p| p.at_sign("{") || p.at_statement());
+            if !self.at_sign("{") {
+                header?;
+            }
+        }
+        let body = self.block();
+        Ok((header?, body?))
+    }
+
+    fn for_stmt(&mut self) -> Parsed<StmtData> {
+        self.bump();
+        let (name, span) = self.name("the name of a loop variable")?;
+        let header = self.for_header();
+        self.scoped(|p| {
+            let var = p.declare(name, span, ValueDef::Loop);
+            let ((start, end, step, unroll), body) = p.body_after(header)?;
+            Ok(StmtData::For { var, start, end, step, unroll, body })
+        })
+    }
+
+    fn for_header(&mut self) -> Parsed<(Expr, Expr, Expr, bool)> {
+        self.expect_word("in")?;
+        let start = self.expr()?;
+        if !self.eat_sign("..") {
+            return Err(
+                self.expected_with_note("`..`", "a loop runs over a range, the end excluded: `for k in 0..K step 32`")
+            );
+        }
+        let end = self.expr()?;
+        let step = if self.eat_word("step") {
+            self.expr()?
+        } else {
+            let at = self.last_span().end;
+            self.node(ExprData::Int(1), Span { start: at, end: at })?
+        };
+        let unroll = self.eat_word("unroll");
+        if !self.at_sign("{") {
+            return Err(self.expected("`step`, `unroll` or `{`"));
+        }
+        Ok((start, end, step, unroll))
+    }
+
+    fn if_stmt(&mut self) -> Parsed<StmtData> {
+        self.bump();
+        let header = self.expr();
+        let body = self.body_after(header);
+        let otherwise = if self.eat_word("else") { Some(self.else_block()?) } else { None };
+        let (cond, then) = body?;
+        Ok(StmtData::If { cond, then, otherwise })
+    }
+
+    fn else_block(&mut self) -> Parsed<Block> {
+        if !self.at_word("if") {
+            return self.block();
+        }
+        self.nested(|p| {
+            let mut stmts = Vec::new();
+            p.statement(&mut stmts)?;
+            Ok(p.kernel.block(stmts))
+        })
+    }
+
+    fn role(&mut self) -> Parsed<StmtData> {
+        self.bump();
+        let (name, _) = self.name("the name of a role")?;
+        let header = self.role_header();
+        let ((warps, registers), body) = self.body_after(header)?;
+        Ok(StmtData::Role { name: name.to_owned(), warps, registers, body })
+    }
+
+    fn role_header(&mut self) -> Parsed<(Expr, Option<Expr>)> {
+        self.expect_word("warps")?;
+        let warps = self.expr()?;
+        let registers = if self.eat_word("registers") { Some(self.expr()?) } else { None };
+        Ok((warps, registers))
+    }
+}

@@ -1,0 +1,159 @@
+//! Types: element types, tiles, tensors.
+
+use super::names::Unknown;
+use super::{Parsed, Parser};
+use crate::codes;
+use crate::diag::{Diagnostic, Reported, Span};
+use crate::entities::{Expr, Value};
+use crate::kernel::ValueDef;
+use crate::lexer::{Tok, clip, is_reserved};
+use crate::types::{Elem, ElemRef, Order, OrderRef, Strides, TensorTy, TileTy};
+
+impl Parser<'_, '_> {
+    /// A known element type. Unknown ones are reported.
+    pub(super) fn elem(&mut self) -> Parsed<Elem> {
+        let Tok::Word(word) = self.peek() else {
+            return Err(self.expected("an element type"));
+        };
+        match Elem::from_name(word) {
+            Some(elem) => {
+                self.bump();
+                Ok(elem)
+            }
+            None => Err(self.unknown_elem(word, "")),
+        }
+    }
+
+    /// An element type or a compile-time parameter that is one.
+    pub(super) fn elem_ref(&mut self) -> Parsed<ElemRef> {
+        let span = self.span();
+        let Tok::Word(word) = self.peek() else {
+            return Err(self.expected("an element type"));
+        };
+        if Elem::from_name(word).is_some() {
+            return self.elem().map(ElemRef::Known);
+        }
+        if is_reserved(word) {
+            return Err(self.expected("an element type"));
+        }
+        if !self.names_value(word) {
+            self.unknown_elem(word, ", or declare a compile-time parameter: `<T: f16 | bf16 = f16>`");
+            self.bump();
+            return Ok(ElemRef::Known(Elem::F32));
+        }
+        self.bump();
+        self.const_param(word, span, "an element type").map(ElemRef::Param)
+    }
+
+    fn unknown_elem(&mut self, word: &str, or: &str) -> Reported {
+        let span = self.span();
+        let all: Vec<String> = Elem::ALL.iter().map(|e| format!("`{}`", e.name())).collect();
+        let mut d = Diagnostic::error(codes::UNKNOWN_TYPE, span, format!("no element type is called `{}`", clip(word)));
+        if let Some(near) = super::names::nearest(word, Elem::ALL.iter(), |e| e.name()) {
+            d = d.with_note(format!("did you mean `{}`?", near.name()));
+        }
+        self.error(d.with_note(format!("use one of {}{or}", all.join(", "))))
+    }
+
+    /// `[e, e, ..]`, perhaps empty.
+    pub(super) fn shape(&mut self) -> Parsed<Vec<Expr>> {
+        self.expect_sign("[")?;
+        if self.eat_sign("]") {
+            return Ok(Vec::new());
+        }
+        let shape = self.comma_list(|p| p.expr())?;
+        self.list_end("]")?;
+        Ok(shape)
+    }
+
+    /// `T[..] [layout L]`, after `reg`.
+    pub(super) fn reg_tile(&mut self) -> Parsed<TileTy> {
+        let elem = self.elem_ref()?;
+        let shape = self.shape()?;
+        if self.at_word("row") || self.at_word("col") {
+            return Err(self.expected_with_note(
+                "a register tile's `layout` or `=`",
+                "`row` and `col` are for memory; registers are spread over threads: `layout ((4,8),(2,2)):((2,16),(1,8))`",
+            ));
+        }
+        let reg_layout = if self.eat_word("layout") { Some(self.reg_layout()?) } else { None };
+        Ok(TileTy { elem, shape, order: None, reg_layout, smem_layout: None })
+    }
+
+    /// `T[..] [row | col] [layout L]`, after `smem` or `channel`.
+    pub(super) fn smem_tile(&mut self) -> Parsed<TileTy> {
+        let elem = self.elem_ref()?;
+        let shape = self.shape()?;
+        let order = self.order_word();
+        let smem_layout = if self.eat_word("layout") { Some(self.smem_layout()?) } else { None };
+        Ok(TileTy { elem, shape, order, reg_layout: None, smem_layout })
+    }
+
+    /// `row` or `col`, if it is there.
+    pub(super) fn order_word(&mut self) -> Option<Order> {
+        let order = [Order::Row, Order::Col].into_iter().find(|o| self.at_word(o.name()))?;
+        self.bump();
+        Some(order)
+    }
+
+    /// `T[..] [row | col | LA | strides (..)] [align n]`, after `gmem`; `name` is the tensor's.
+    pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
+        let elem = self.elem_ref()?;
+        let shape = self.declaring(Unknown::Size, |p| p.shape())?;
+        let mut ld = Vec::new();
+        let strides = if self.at_word("strides") && self.peek_at(1) == Tok::Sign("(") {
+            let span = self.bump().span;
+            self.expect_sign("(")?;
+            let list = self.declaring(Unknown::Stride, |p| p.comma_list(|p| p.expr()))?;
+            self.list_end(")")?;
+            if list.len() != shape.len() {
+                let message = format!("{} strides for {} dimensions", list.len(), shape.len());
+                self.error(
+                    Diagnostic::error(codes::WRONG_COUNT, self.since(span), message)
+                        .with_note("give one stride per dimension, in elements: `strides (lda, 1)`"),
+                );
+            }
+            Strides::Explicit(list)
+        } else {
+            let order = self.tensor_order()?;
+            ld = self.leading_strides(name, name_span, shape.len());
+            Strides::Ordered(order)
+        };
+        let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
+        Ok(TensorTy { elem, shape, strides, ld, align })
+    }
+
+    fn tensor_order(&mut self) -> Parsed<OrderRef> {
+        if let Some(order) = self.order_word() {
+            return Ok(OrderRef::Known(order));
+        }
+        match self.peek() {
+            Tok::Word("align") if matches!(self.peek_at(1), Tok::Int(_)) => Ok(OrderRef::Known(Order::Row)),
+            Tok::Word(word) if !is_reserved(word) => {
+                let span = self.bump().span;
+                self.const_param(word, span, "a layout").map(OrderRef::Param)
+            }
+            _ => Ok(OrderRef::Known(Order::Row)),
+        }
+    }
+
+    /// Declares `A_ld`, or `A_ld0 ..` if there are more than two dimensions.
+    fn leading_strides(&mut self, name: &str, span: Span, rank: usize) -> Vec<Value> {
+        (0..rank.saturating_sub(1))
+            .map(|i| {
+                let stride = if rank == 2 { format!("{name}_ld") } else { format!("{name}_ld{i}") };
+                let value = self.declare(&stride, span, ValueDef::Stride);
+                self.kernel.strides.push(value);
+                value
+            })
+            .collect()
+    }
+
+    /// Runs `f` with unknown names becoming declarations.
+    fn declaring<T>(&mut self, unknown: Unknown, f: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.names.unknown, unknown);
+        let result = f(self);
+        self.names.unknown = before;
+        result
+    }
+}

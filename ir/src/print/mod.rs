@@ -1,0 +1,255 @@
+//! IR to text: canonical and deterministic, and the parser reads it back to the same IR.
+//!
+//! One statement per line, four spaces per block, parentheses only where binding strength needs them, every number in a
+//! form that parses to the same bits. Defaults of the grammar (`step 1`) are left out; everything a pass decided is shown.
+//! The printer decides nothing and does not fail, also on IR that the verifier would refuse.
+
+mod expr;
+mod header;
+
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{CopyAttrs, Kernel, Module, StmtData, ValueDef};
+use crate::types::TileTy;
+
+/// Columns that wrapped lists try to stay within.
+const WIDTH: usize = 120;
+
+/// Prints a file.
+pub fn print_module(module: &Module) -> String {
+    let kernels: Vec<String> = module.kernels.iter().map(print).collect();
+    kernels.join("\n")
+}
+
+/// Prints a kernel; the text ends with a line end.
+pub fn print(kernel: &Kernel) -> String {
+    let mut p = Printer { k: kernel, out: String::new(), indent: 0 };
+    p.header();
+    p.out.push_str("{\n");
+    p.statements(kernel.body);
+    p.out.push_str("}\n");
+    p.out
+}
+
+/// Prints an expression.
+pub fn print_expr(kernel: &Kernel, e: Expr) -> String {
+    let mut p = Printer { k: kernel, out: String::new(), indent: 0 };
+    p.expr(e);
+    p.out
+}
+
+/// Prints a statement with the blocks it owns; the text ends with a line end.
+pub fn print_stmt(kernel: &Kernel, stmt: Stmt) -> String {
+    let mut p = Printer { k: kernel, out: String::new(), indent: 0 };
+    p.stmt(stmt);
+    p.out.push('\n');
+    p.out
+}
+
+struct Printer<'k> {
+    k: &'k Kernel,
+    out: String,
+    indent: usize,
+}
+
+impl Printer<'_> {
+    fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn value(&mut self, v: Value) {
+        let k = self.k;
+        self.put(&k.values[v].name);
+    }
+
+    /// Items separated by `, `.
+    fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
+        for (i, x) in items.iter().enumerate() {
+            if i > 0 {
+                self.put(", ");
+            }
+            item(self, x);
+        }
+    }
+
+    /// What `f` prints, as a text of its own.
+    fn text(&mut self, f: impl FnOnce(&mut Self)) -> String {
+        let before = std::mem::take(&mut self.out);
+        f(self);
+        std::mem::replace(&mut self.out, before)
+    }
+
+    fn statements(&mut self, block: Block) {
+        let k = self.k;
+        self.indent += 1;
+        for &s in &k.blocks[block] {
+            self.stmt(s);
+            self.put("\n");
+        }
+        self.indent -= 1;
+    }
+
+    fn start_line(&mut self) {
+        for _ in 0..self.indent {
+            self.put("    ");
+        }
+    }
+
+    fn block(&mut self, block: Block) {
+        self.put("{\n");
+        self.statements(block);
+        self.start_line();
+        self.put("}");
+    }
+
+    fn stmt(&mut self, stmt: Stmt) {
+        self.start_line();
+        self.stmt_here(stmt);
+    }
+
+    fn stmt_here(&mut self, stmt: Stmt) {
+        let k = self.k;
+        match &k.stmts[stmt] {
+            StmtData::Let { value, init } => {
+                self.put("let ");
+                self.value(*value);
+                self.put(" = ");
+                self.expr(*init);
+            }
+            StmtData::Var { value, init } => {
+                self.put("var ");
+                self.value(*value);
+                self.put(" = ");
+                self.place(*value);
+                if let Some(init) = init {
+                    self.put(" = ");
+                    self.expr(*init);
+                }
+            }
+            StmtData::Alloc { value } => {
+                self.put("let ");
+                self.value(*value);
+                self.put(" = ");
+                self.place(*value);
+            }
+            StmtData::Assign { dst, src } => {
+                self.value(*dst);
+                self.put(" = ");
+                self.expr(*src);
+            }
+            StmtData::Copy { src, dst, attrs } => {
+                self.put("copy ");
+                self.expr(*src);
+                self.put(" -> ");
+                self.expr(*dst);
+                self.copy_attrs(attrs);
+            }
+            StmtData::For { var, start, end, step, unroll, body } => {
+                self.put("for ");
+                self.value(*var);
+                self.put(" in ");
+                self.expr(*start);
+                self.put("..");
+                self.expr(*end);
+                if !matches!(k.exprs[*step], crate::kernel::ExprData::Int(1)) {
+                    self.put(" step ");
+                    self.expr(*step);
+                }
+                self.put(if *unroll { " unroll " } else { " " });
+                self.block(*body);
+            }
+            StmtData::If { cond, then, otherwise } => {
+                self.put("if ");
+                self.expr(*cond);
+                self.put(" ");
+                self.block(*then);
+                if let Some(block) = otherwise {
+                    self.put(" else ");
+                    match k.blocks[*block][..] {
+                        [only] if matches!(k.stmts[only], StmtData::If { .. }) => self.stmt_here(only),
+                        _ => self.block(*block),
+                    }
+                }
+            }
+            StmtData::Channel { op, channels } => {
+                self.put(op.token());
+                self.put(" ");
+                self.list(channels, |p, &c| p.value(c));
+            }
+            StmtData::Barrier => self.put("barrier"),
+            StmtData::Await { value, pending } => {
+                self.put("await ");
+                self.value(*value);
+                self.put(&format!(", {pending}"));
+            }
+            StmtData::Role { name, warps, registers, body } => {
+                self.put(&format!("role {name} warps "));
+                self.expr(*warps);
+                if let Some(r) = registers {
+                    self.put(" registers ");
+                    self.expr(*r);
+                }
+                self.put(" ");
+                self.block(*body);
+            }
+        }
+    }
+
+    /// `reg T[..]`, `smem T[..]`, `channel T[..] slots n`.
+    fn place(&mut self, value: Value) {
+        let k = self.k;
+        match &k.values[value].def {
+            ValueDef::Var(tile) => self.tile("reg", tile),
+            ValueDef::Smem(tile) => self.tile("smem", tile),
+            ValueDef::Channel { tile, slots } => {
+                self.tile("channel", tile);
+                self.put(" slots ");
+                self.expr(*slots);
+            }
+            // Not a place: the verifier refuses it, and so does the parser.
+            _ => self.put("?"),
+        }
+    }
+
+    fn tile(&mut self, space: &str, tile: &TileTy) {
+        self.put(space);
+        self.put(" ");
+        self.elem_ref(tile.elem);
+        self.shape(&tile.shape);
+        if let Some(order) = tile.order {
+            self.put(&format!(" {}", order.name()));
+        }
+        if let Some(layout) = &tile.reg_layout {
+            self.put(&format!(" layout {layout}"));
+        }
+        if let Some(layout) = &tile.smem_layout {
+            self.put(&format!(" layout {layout}"));
+        }
+    }
+
+    fn shape(&mut self, shape: &[Expr]) {
+        self.put("[");
+        self.list(shape, |p, &e| p.expr(e));
+        self.put("]");
+    }
+
+    fn copy_attrs(&mut self, attrs: &CopyAttrs) {
+        if let Some(n) = attrs.vec {
+            self.put(&format!(" vec {n}"));
+        }
+        if let Some(layout) = &attrs.threads {
+            self.put(&format!(" threads {layout}"));
+        }
+        if let Some(dims) = &attrs.check {
+            self.put(" check (");
+            self.list(dims, |p, d| p.put(&d.to_string()));
+            self.put(")");
+        }
+        if attrs.keep {
+            self.put(" keep");
+        }
+        if let Some(op) = attrs.reduce {
+            self.put(" ");
+            self.put(crate::parser::combine_word(op));
+        }
+    }
+}

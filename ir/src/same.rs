@@ -1,0 +1,217 @@
+//! Structural equality of kernels: the same text up to spans and table numbering.
+//!
+//! Two kernels are the same if a walk over headers and bodies in step meets the same things with the same names. Used to
+//! state that printing and parsing lose nothing, at every stage.
+
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, Module, Range, StmtData, ValueDef};
+use crate::types::{ElemRef, OrderRef, Strides, TensorTy, TileTy};
+
+/// Whether two modules have the same kernels in the same order.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn same_module(a: &Module, b: &Module) -> Result<(), String> {
+    check("number of kernels", &a.kernels.len(), &b.kernels.len())?;
+    a.kernels.iter().zip(&b.kernels).try_for_each(|(a, b)| same(a, b).map_err(|e| format!("kernel {}: {e}", a.name)))
+}
+
+/// Whether two kernels are the same.
+///
+/// # Errors
+/// The first difference, in words.
+pub fn same(a: &Kernel, b: &Kernel) -> Result<(), String> {
+    Pair { a, b }.kernels()
+}
+
+fn check<T: PartialEq + std::fmt::Debug>(what: &str, a: &T, b: &T) -> Result<(), String> {
+    if a == b { Ok(()) } else { Err(format!("{what}: {a:?} against {b:?}")) }
+}
+
+struct Pair<'k> {
+    a: &'k Kernel,
+    b: &'k Kernel,
+}
+
+impl Pair<'_> {
+    fn kernels(&self) -> Result<(), String> {
+        let (a, b) = (self.a, self.b);
+        check("name", &a.name, &b.name)?;
+        self.each("compile-time parameters", &a.const_params, &b.const_params, Self::declarations)?;
+        self.each("parameters", &a.params, &b.params, Self::declarations)?;
+        self.each("sizes", &a.sizes, &b.sizes, Self::declarations)?;
+        self.each("strides", &a.strides, &b.strides, Self::declarations)?;
+        self.each("preconditions", &a.requires, &b.requires, Self::exprs)?;
+        self.each("grid", &a.grid, &b.grid, |s, x, y| {
+            s.declarations(x.index, y.index)?;
+            s.exprs(x.extent, y.extent)
+        })?;
+        let (s, t) = (&a.schedule, &b.schedule);
+        check("target", &s.target, &t.target)?;
+        let items = [(s.threads, t.threads), (s.stages, t.stages), (s.raster, t.raster), (s.min_ctas, t.min_ctas)];
+        items.into_iter().try_for_each(|(x, y)| self.options(x, y))?;
+        let tile = |s: &crate::kernel::Schedule| s.warp_tile.map_or(Vec::new(), |(m, n)| vec![m, n]);
+        self.each("warp_tile", &tile(s), &tile(t), Self::exprs)?;
+        self.each("cluster", &s.cluster, &t.cluster, Self::exprs)?;
+        self.blocks(a.body, b.body)
+    }
+
+    fn each<T: Copy>(
+        &self,
+        what: &str,
+        a: &[T],
+        b: &[T],
+        f: impl Fn(&Self, T, T) -> Result<(), String>,
+    ) -> Result<(), String> {
+        check(&format!("number of {what}"), &a.len(), &b.len())?;
+        a.iter().zip(b).try_for_each(|(&x, &y)| f(self, x, y)).map_err(|e| format!("{what}: {e}"))
+    }
+
+    fn options(&self, a: Option<Expr>, b: Option<Expr>) -> Result<(), String> {
+        match (a, b) {
+            (Some(x), Some(y)) => self.exprs(x, y),
+            _ => check("presence of an optional part", &a.is_some(), &b.is_some()),
+        }
+    }
+
+    /// References: names are unique, so the name says it all.
+    fn values(&self, a: Value, b: Value) -> Result<(), String> {
+        check("name", &self.a.values[a].name, &self.b.values[b].name)
+    }
+
+    fn declarations(&self, a: Value, b: Value) -> Result<(), String> {
+        self.values(a, b)?;
+        let name = &self.a.values[a].name;
+        let result = match (&self.a.values[a].def, &self.b.values[b].def) {
+            (ValueDef::ConstParam(x), ValueDef::ConstParam(y)) => {
+                check("kind", &x.kind, &y.kind).and_then(|()| check("default", &x.default, &y.default))
+            }
+            (ValueDef::Tensor(x), ValueDef::Tensor(y)) => self.tensors(x, y),
+            (ValueDef::Scalar { elem: e, default: x }, ValueDef::Scalar { elem: f, default: y }) => {
+                self.elems(*e, *f).and_then(|()| self.options(*x, *y))
+            }
+            (ValueDef::Var(x), ValueDef::Var(y)) | (ValueDef::Smem(x), ValueDef::Smem(y)) => self.tiles(x, y),
+            (ValueDef::Channel { tile: x, slots: n }, ValueDef::Channel { tile: y, slots: m }) => {
+                self.tiles(x, y).and_then(|()| self.exprs(*n, *m))
+            }
+            (x, y) => check("kind of value", &std::mem::discriminant(x), &std::mem::discriminant(y)),
+        };
+        result.map_err(|e| format!("`{name}`: {e}"))
+    }
+
+    fn elems(&self, a: ElemRef, b: ElemRef) -> Result<(), String> {
+        match (a, b) {
+            (ElemRef::Param(x), ElemRef::Param(y)) => self.values(x, y),
+            _ => check("element type", &a, &b),
+        }
+    }
+
+    fn tensors(&self, a: &TensorTy, b: &TensorTy) -> Result<(), String> {
+        self.elems(a.elem, b.elem)?;
+        self.each("shape", &a.shape, &b.shape, Self::exprs)?;
+        self.each("leading strides", &a.ld, &b.ld, Self::declarations)?;
+        check("alignment", &a.align, &b.align)?;
+        match (&a.strides, &b.strides) {
+            (Strides::Ordered(OrderRef::Param(x)), Strides::Ordered(OrderRef::Param(y))) => self.values(*x, *y),
+            (Strides::Explicit(x), Strides::Explicit(y)) => self.each("strides", x, y, Self::exprs),
+            (x, y) => check("strides", x, y),
+        }
+    }
+
+    fn tiles(&self, a: &TileTy, b: &TileTy) -> Result<(), String> {
+        self.elems(a.elem, b.elem)?;
+        self.each("shape", &a.shape, &b.shape, Self::exprs)?;
+        check("order", &a.order, &b.order)?;
+        check("register layout", &a.reg_layout, &b.reg_layout)?;
+        check("shared-memory layout", &a.smem_layout, &b.smem_layout)
+    }
+
+    fn blocks(&self, a: Block, b: Block) -> Result<(), String> {
+        self.each("statements", &self.a.blocks[a], &self.b.blocks[b], Self::stmts)
+    }
+
+    fn stmts(&self, a: Stmt, b: Stmt) -> Result<(), String> {
+        match (&self.a.stmts[a], &self.b.stmts[b]) {
+            (StmtData::Let { value: v, init: x }, StmtData::Let { value: w, init: y }) => {
+                self.declarations(*v, *w)?;
+                self.exprs(*x, *y)
+            }
+            (StmtData::Var { value: v, init: x }, StmtData::Var { value: w, init: y }) => {
+                self.declarations(*v, *w)?;
+                self.options(*x, *y)
+            }
+            (StmtData::Alloc { value: v }, StmtData::Alloc { value: w }) => self.declarations(*v, *w),
+            (StmtData::Assign { dst: v, src: x }, StmtData::Assign { dst: w, src: y }) => {
+                self.values(*v, *w)?;
+                self.exprs(*x, *y)
+            }
+            (StmtData::Copy { src: x, dst: v, attrs: p }, StmtData::Copy { src: y, dst: w, attrs: q }) => {
+                self.exprs(*x, *y)?;
+                self.exprs(*v, *w)?;
+                check("attributes of a copy", p, q)
+            }
+            (
+                StmtData::For { var: v, start: s, end: e, step: t, unroll: u, body: x },
+                StmtData::For { var: w, start: s2, end: e2, step: t2, unroll: u2, body: y },
+            ) => {
+                self.declarations(*v, *w)?;
+                self.each("loop", &[*s, *e, *t], &[*s2, *e2, *t2], Self::exprs)?;
+                check("unroll", u, u2)?;
+                self.blocks(*x, *y)
+            }
+            (StmtData::If { cond: c, then: x, otherwise: o }, StmtData::If { cond: d, then: y, otherwise: p }) => {
+                self.exprs(*c, *d)?;
+                self.blocks(*x, *y)?;
+                match (o, p) {
+                    (Some(x), Some(y)) => self.blocks(*x, *y),
+                    _ => check("presence of `else`", &o.is_some(), &p.is_some()),
+                }
+            }
+            (StmtData::Channel { op: o, channels: x }, StmtData::Channel { op: p, channels: y }) => {
+                check("channel operation", o, p)?;
+                self.each("channels", x, y, Self::values)
+            }
+            (StmtData::Await { value: v, pending: n }, StmtData::Await { value: w, pending: m }) => {
+                check("pending products", n, m)?;
+                self.values(*v, *w)
+            }
+            (
+                StmtData::Role { name: n, warps: w, registers: r, body: x },
+                StmtData::Role { name: m, warps: v, registers: s, body: y },
+            ) => {
+                check("name of a role", n, m)?;
+                self.exprs(*w, *v)?;
+                self.options(*r, *s)?;
+                self.blocks(*x, *y)
+            }
+            (x, y) => check("kind of statement", &std::mem::discriminant(x), &std::mem::discriminant(y)),
+        }
+    }
+
+    fn exprs(&self, a: Expr, b: Expr) -> Result<(), String> {
+        match (&self.a.exprs[a], &self.b.exprs[b]) {
+            (ExprData::Ref(x), ExprData::Ref(y)) => self.values(*x, *y)?,
+            (ExprData::Op { op: o, .. }, ExprData::Op { op: p, .. }) => check("operator", o, p)?,
+            (ExprData::Cast { elem: e, .. }, ExprData::Cast { elem: f, .. }) => self.elems(*e, *f)?,
+            (ExprData::Reduce { op: o, axis: i, .. }, ExprData::Reduce { op: p, axis: j, .. }) => {
+                check("reduction", &(o, i), &(p, j))?;
+            }
+            (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
+            (ExprData::Transpose(_), ExprData::Transpose(_)) => {}
+            (ExprData::Mma(x), ExprData::Mma(y)) => check("atom", &(x.atom, x.swap), &(y.atom, y.swap))?,
+            (ExprData::View(x), ExprData::View(y)) => {
+                self.values(x.base, y.base)?;
+                check("slot", &x.slot, &y.slot)?;
+                let form = |r: &Range| match r {
+                    Range::At(_) => 0,
+                    Range::From { end, .. } => 1 + u8::from(end.is_some()),
+                };
+                let forms = |ranges: &[Range]| ranges.iter().map(form).collect::<Vec<_>>();
+                check("ranges", &forms(&x.ranges), &forms(&y.ranges))?;
+            }
+            // Literals compare whole; different kinds differ.
+            (x, y) => check("expression", x, y)?,
+        }
+        self.each("operands", &self.a.children(a), &self.b.children(b), Self::exprs)
+    }
+}

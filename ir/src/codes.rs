@@ -1,7 +1,7 @@
 //! The table of diagnostic codes. A code never changes its meaning; `tilec explain CODE` prints its text.
 //!
 //! Ranges: `E01..` text form, `E02..` names and types, `E03..` layouts, `E04..` passes and target limits, `E05..` lowering
-//! and PTX legality, `E06..` the tool, the assembler and running.
+//! and PTX legality, `E06..` the tool, the assembler and running, `E07..` what the interpreter finds.
 
 use crate::diag::Code;
 
@@ -118,4 +118,23 @@ codes! {
         "This build of tilec lacks a stage.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"
         "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
+
+    PRECONDITION "E0701" "a precondition does not hold"
+        "The kernel says under `where` what must hold of sizes, strides and compile-time parameters. These arguments break it: choose others, or compile with weaker promises (`-D ALIGN=1`).";
+    UNFIT_INPUT "E0702" "an argument is missing or does not fit"
+        "A run needs a value for every size, scalar and tensor of the kernel, of the type that the kernel declares. Sizes are at least 1 and less than 2^31, strides at least 0.";
+    INDEX_ARITHMETIC "E0703" "index arithmetic without a result"
+        "An index computation divides by zero, does not fit 64 bits, or a loop has a step below 1.";
+    OUT_OF_BOUNDS "E0704" "an access outside the bounds"
+        "A copy touches an element outside its tensor or buffer. In a dimension that `check` leaves out this is undefined on the device: test the dimension, or prove the promise. An index written without `..` is never tested.";
+    UNWRITTEN "E0705" "a value that was never written"
+        "A result depends on an element of a register tile, a buffer or a channel slot that nothing was stored to. Initialise it, or copy all of it before it is read.";
+    CHANNEL "E0706" "a channel is used out of turn"
+        "The order is `acquire`, fill `.put`, `publish`; then `wait`, read `.get`, `release`. A ring of n slots holds n that are acquired or published and not yet released. Waiting for what nobody published would never end.";
+    OUT_OF_FUEL "E0707" "the run was stopped"
+        "The interpreter gives up after a bounded amount of work. Choose smaller sizes, or look for a loop that does not end.";
+    OUT_OF_MEMORY "E0708" "the tiles are too large to interpret"
+        "The interpreter bounds how many tile elements are live at once. Choose smaller tiles.";
+    ILL_FORMED "E0709" "this has no meaning"
+        "The interpreter met something that the verifier refuses: extents that do not go together, a name without a value, a view whose extents nothing determines.";
 }

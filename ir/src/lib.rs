@@ -7,6 +7,7 @@ pub mod atoms;
 pub mod codes;
 pub mod diag;
 pub mod entities;
+pub mod interp;
 pub mod kernel;
 pub mod layout;
 mod lexer;

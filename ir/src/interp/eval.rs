@@ -1,0 +1,400 @@
+//! Expressions: values, the extents of what is written without any, and the scalar readings of a value.
+//!
+//! A view has no extents of its own: it takes those of what it is combined with. So the extents that are known
+//! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
+
+use super::memory::Window;
+use super::tile::{Tile, convert, join_shapes};
+use super::{Binding, Fail, Machine, arith, fail};
+use crate::codes;
+use crate::diag::Span;
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Range};
+use crate::ops::{Op, ReduceOp};
+use crate::types::{Elem, ElemClass};
+use std::rc::Rc;
+
+/// Nesting of expressions that is evaluated; the parser allows less.
+const MAX_DEPTH: u32 = 200;
+
+/// The value of an expression.
+#[derive(Clone, Debug)]
+pub(super) enum Val {
+    /// Of the index arithmetic.
+    Index(i64),
+    /// A scalar or tile.
+    Tile(Rc<Tile>),
+}
+
+impl Val {
+    fn tile(tile: Tile) -> Val {
+        Val::Tile(Rc::new(tile))
+    }
+
+    /// As a tile; an index becomes a scalar that adapts.
+    pub(super) fn into_tile(self) -> Rc<Tile> {
+        match self {
+            Val::Index(x) => Rc::new(Tile::weak(Elem::I64, x as f64)),
+            Val::Tile(t) => t,
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// The value of `e` as a tile.
+    pub(super) fn tile(&mut self, e: Expr, want: Option<&[usize]>) -> Result<Rc<Tile>, Fail> {
+        Ok(self.eval(e, want)?.into_tile())
+    }
+
+    /// The value of `e` as an index.
+    pub(super) fn index(&mut self, e: Expr) -> Result<i64, Fail> {
+        match self.eval(e, Some(&[]))? {
+            Val::Index(x) => Ok(x),
+            Val::Tile(t) => {
+                let x = self.scalar(&t, e)?;
+                let integer = t.elem.class() == ElemClass::Int && x.abs() < 9e15;
+                if integer { Ok(x as i64) } else { Err(fail(codes::ILL_FORMED, self.span(e), "this is not an index")) }
+            }
+        }
+    }
+
+    /// The value of `e` as a truth value.
+    pub(super) fn truth(&mut self, e: Expr) -> Result<bool, Fail> {
+        let t = self.tile(e, Some(&[]))?;
+        Ok(self.scalar(&t, e)? != 0.0)
+    }
+
+    fn scalar(&self, t: &Tile, e: Expr) -> Result<f64, Fail> {
+        match (&t.data[..], &t.poison) {
+            (_, Some(p)) if p.contains(&true) => {
+                Err(fail(codes::UNWRITTEN, self.span(e), "this depends on an element that was never written"))
+            }
+            ([x], _) => Ok(*x),
+            _ => Err(fail(codes::ILL_FORMED, self.span(e), "this is a tile where a scalar is needed")),
+        }
+    }
+
+    /// The value of `e`. Views in it take the extents `want`, if their surroundings do not say.
+    pub(super) fn eval(&mut self, e: Expr, want: Option<&[usize]>) -> Result<Val, Fail> {
+        if self.depth >= MAX_DEPTH {
+            return Err(fail(codes::ILL_FORMED, self.span(e), "this expression is nested too deeply"));
+        }
+        self.depth += 1;
+        let value = self.eval_node(e, want);
+        self.depth -= 1;
+        value
+    }
+
+    fn eval_node(&mut self, e: Expr, want: Option<&[usize]>) -> Result<Val, Fail> {
+        let k = self.k;
+        let span = self.span(e);
+        match &k.exprs[e] {
+            ExprData::Int(x) => Ok(Val::Index(*x)),
+            ExprData::Float(bits) => Ok(Val::tile(Tile::weak(Elem::F32, f64::from_bits(*bits)))),
+            ExprData::Ref(v) => match &self.env[*v] {
+                Binding::Index(x) => Ok(Val::Index(*x)),
+                Binding::Tile(t) => Ok(Val::Tile(t.clone())),
+                Binding::Alias(_) | Binding::Global(_) => self.read(e, want),
+                Binding::Channel(_) => Err(self.not_a_value(*v, span, "is a channel: write `.put` or `.get`")),
+                Binding::Unset => Err(self.not_a_value(*v, span, "has no value here")),
+            },
+            ExprData::View(_) => self.read(e, want),
+            ExprData::Op { op, args } => self.op(e, *op, args, want),
+            ExprData::Cast { elem, arg } => {
+                let elem = self.elem(*elem, span)?;
+                let mut t = self.tile(*arg, want)?;
+                self.work(t.data.len(), span)?;
+                Rc::make_mut(&mut t).convert(elem);
+                Ok(Val::Tile(t))
+            }
+            ExprData::Reduce { op, axis, arg } => {
+                let t = self.tile(*arg, None)?;
+                self.work(t.data.len(), span)?;
+                Ok(Val::tile(self.reduce(*op, *axis as usize, &t, span)?))
+            }
+            ExprData::Transpose(arg) => {
+                let want = want.map(|w| w.iter().rev().copied().collect::<Vec<_>>());
+                let t = self.tile(*arg, want.as_deref())?;
+                self.work(t.data.len(), span)?;
+                Ok(Val::tile(self.transpose(&t, span)?))
+            }
+            ExprData::Iota { axis, like } => {
+                let shape = self.known_shape(*like)?.or_else(|| want.map(<[usize]>::to_vec));
+                let shape = shape.ok_or_else(|| self.no_extents(span))?;
+                self.iota(*axis as usize, &shape, span).map(Val::tile)
+            }
+            ExprData::Mma(m) => {
+                let shapes = self.mma_shapes(m, want)?;
+                let a = self.tile(m.a, shapes.a.as_deref())?;
+                let b = self.tile(m.b, shapes.b.as_deref())?;
+                let c = self.tile(m.c, shapes.c.as_deref())?;
+                self.mma(&a, &b, c, span).map(Val::Tile)
+            }
+        }
+    }
+
+    fn not_a_value(&self, v: Value, span: Span, why: &str) -> Fail {
+        fail(codes::ILL_FORMED, span, format!("`{}` {why}", self.k.values[v].name))
+    }
+
+    fn no_extents(&self, span: Span) -> Fail {
+        fail(codes::ILL_FORMED, span, "nothing here says how many elements this view has")
+    }
+
+    /// Reads a view or a tensor.
+    fn read(&mut self, e: Expr, want: Option<&[usize]>) -> Result<Val, Fail> {
+        let span = self.span(e);
+        let Some(w) = self.window(e)? else {
+            return Err(fail(codes::ILL_FORMED, span, "this is not a view"));
+        };
+        let Some(shape) = self.own_shape(e, &w).or_else(|| want.map(<[usize]>::to_vec)) else {
+            return Err(self.no_extents(span));
+        };
+        let check = self.check.clone();
+        self.load(&w, &shape, check.as_deref()).map(Val::tile)
+    }
+
+    /// The extents that a window has without its surroundings: a single element has none, and a whole place has its own.
+    pub(super) fn own_shape(&self, e: Expr, w: &Window) -> Option<Vec<usize>> {
+        if w.axes.is_empty() {
+            return Some(Vec::new());
+        }
+        let whole = match &self.k.exprs[e] {
+            ExprData::Ref(_) => true,
+            ExprData::View(view) => view.ranges.is_empty(),
+            _ => false,
+        };
+        let place = self.place(w.root, self.span(e)).ok()?;
+        (whole && place.shape.len() == w.axes.len()).then(|| place.shape.clone())
+    }
+
+    /// The extents of `e`, unless it is made of views and scalars only.
+    pub(super) fn known_shape(&mut self, e: Expr) -> Result<Option<Vec<usize>>, Fail> {
+        let k = self.k;
+        Ok(match &k.exprs[e] {
+            ExprData::Int(_) | ExprData::Float(_) => Some(Vec::new()),
+            ExprData::Ref(v) => match &self.env[*v] {
+                Binding::Index(_) | Binding::Unset | Binding::Channel(_) => Some(Vec::new()),
+                Binding::Tile(t) => Some(t.shape.clone()),
+                Binding::Alias(w) => w.axes.is_empty().then(Vec::new),
+                Binding::Global(g) => self.globals[*g].shape.is_empty().then(Vec::new),
+            },
+            ExprData::Op { args, .. } => self.known_join(args, self.span(e))?,
+            ExprData::Cast { arg, .. } => self.known_shape(*arg)?,
+            ExprData::Iota { like, .. } => self.known_shape(*like)?,
+            ExprData::Reduce { axis, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
+                shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1);
+                shape
+            }),
+            ExprData::Transpose(arg) => self.known_shape(*arg)?.map(|mut shape| {
+                shape.reverse();
+                shape
+            }),
+            ExprData::Mma(m) => self.mma_shapes(m, None)?.c,
+            ExprData::View(view) => {
+                if view.ranges.is_empty() {
+                    match self.window(e)? {
+                        Some(w) => self.own_shape(e, &w),
+                        None => None,
+                    }
+                } else {
+                    view.ranges.iter().all(|r| matches!(r, Range::At(_))).then(Vec::new)
+                }
+            }
+        })
+    }
+
+    /// The joint extents of the operands that have some; `None` if only scalars have, and something does not.
+    fn known_join(&mut self, args: &[Expr], span: Span) -> Result<Option<Vec<usize>>, Fail> {
+        let mut known: Vec<usize> = Vec::new();
+        let mut all = true;
+        for &arg in args {
+            match self.known_shape(arg)? {
+                Some(shape) => known = self.join(&known, &shape, span)?,
+                None => all = false,
+            }
+        }
+        Ok((all || !known.is_empty()).then_some(known))
+    }
+
+    pub(super) fn join(&self, a: &[usize], b: &[usize], span: Span) -> Result<Vec<usize>, Fail> {
+        join_shapes(a, b).ok_or_else(|| {
+            fail(codes::ILL_FORMED, span, format!("tiles of extents {a:?} and {b:?} do not go together"))
+        })
+    }
+
+    fn op(&mut self, e: Expr, op: Op, args: &[Expr], want: Option<&[usize]>) -> Result<Val, Fail> {
+        let span = self.span(e);
+        if args.len() != op.arity() {
+            return Err(fail(codes::ILL_FORMED, span, "wrong number of operands"));
+        }
+        let known = self.known_join(args, span)?;
+        let inner = match (&known, want) {
+            (Some(known), Some(want)) => join_shapes(known, want).or(known.clone().into()),
+            (Some(known), None) => Some(known.clone()),
+            (None, want) => want.map(<[usize]>::to_vec),
+        };
+        let inner = inner.as_deref();
+        let scalar = known.is_some_and(|shape| shape.is_empty());
+        // On scalars, what the result does not depend on is not evaluated: it could fail.
+        match (op, args) {
+            (Op::Select, &[c, a, b]) if scalar => {
+                let chosen = if self.truth(c)? { a } else { b };
+                return self.eval(chosen, inner);
+            }
+            (Op::And, &[a, b]) if scalar => {
+                let both = self.truth(a)? && self.truth(b)?;
+                return Ok(Val::tile(Tile::truth(both)));
+            }
+            (Op::Or, &[a, b]) if scalar => {
+                let either = self.truth(a)? || self.truth(b)?;
+                return Ok(Val::tile(Tile::truth(either)));
+            }
+            _ => {}
+        }
+        let mut vals = Vec::with_capacity(args.len());
+        for &arg in args {
+            vals.push(self.eval(arg, inner)?);
+        }
+        match vals[..] {
+            [Val::Index(a)] => return self.index_op(op, a, 0, span),
+            [Val::Index(a), Val::Index(b)] => return self.index_op(op, a, b, span),
+            _ => {}
+        }
+        let mut tiles: Vec<Rc<Tile>> = vals.into_iter().map(Val::into_tile).collect();
+        let mut shape = Vec::new();
+        for t in &tiles {
+            shape = self.join(&shape, &t.shape, span)?;
+        }
+        let n = self.count(&shape, span)?;
+        self.work(n, span)?;
+        let operands = if op == Op::Select { &tiles[1..] } else { &tiles[..] };
+        let elem = arith::common_elem(operands);
+        let weak = operands.iter().all(|t| t.weak);
+        for t in &mut tiles {
+            if t.weak && t.elem != Elem::Bool {
+                let t = Rc::make_mut(t);
+                t.data.iter_mut().for_each(|x| *x = if weak { *x } else { convert(elem, *x) });
+                t.elem = elem;
+            }
+            if t.shape != shape {
+                *t = Rc::new(t.broadcast(&shape));
+            }
+        }
+        let tiles: Vec<&Tile> = tiles.iter().map(|t| &**t).collect();
+        let divides = matches!(op, Op::Div | Op::Rem | Op::CeilDiv) && !elem.is_float();
+        if divides && tiles[1].data.contains(&0.0) {
+            return Err(fail(codes::INDEX_ARITHMETIC, span, "division by zero"));
+        }
+        let mut out = arith::elementwise(op, elem, shape, &tiles, self.opts.abs_sums);
+        out.weak = weak && op != Op::Select && out.elem != Elem::Bool;
+        Ok(Val::tile(out))
+    }
+
+    fn index_op(&self, op: Op, a: i64, b: i64, span: Span) -> Result<Val, Fail> {
+        let truth = |x| Ok(Val::tile(Tile::truth(x)));
+        let division = matches!(op, Op::Div | Op::Rem | Op::CeilDiv);
+        if division && b == 0 {
+            return Err(fail(codes::INDEX_ARITHMETIC, span, "division by zero"));
+        }
+        let result = match op {
+            Op::Add => a.checked_add(b),
+            Op::Sub => a.checked_sub(b),
+            Op::Mul => a.checked_mul(b),
+            Op::Div => arith::floor_div(a, b),
+            Op::Rem => arith::floor_rem(a, b),
+            Op::CeilDiv => arith::ceil_div(a, b),
+            Op::Min => Some(a.min(b)),
+            Op::Max => Some(a.max(b)),
+            Op::Neg => a.checked_neg(),
+            Op::Abs => a.checked_abs(),
+            Op::Eq => return truth(a == b),
+            Op::Ne => return truth(a != b),
+            Op::Lt => return truth(a < b),
+            Op::Le => return truth(a <= b),
+            Op::Gt => return truth(a > b),
+            Op::Ge => return truth(a >= b),
+            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh => {
+                let x = Tile::weak(Elem::F32, a as f64);
+                let mut out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.abs_sums);
+                out.weak = true;
+                return Ok(Val::tile(out));
+            }
+            Op::And | Op::Or | Op::Not | Op::Select => {
+                return Err(fail(codes::ILL_FORMED, span, "an index is no truth value"));
+            }
+        };
+        let message = || format!("the result of `{}` does not fit 64 bits", op.token());
+        result.map(Val::Index).ok_or_else(|| fail(codes::INDEX_ARITHMETIC, span, message()))
+    }
+
+    fn reduce(&self, op: ReduceOp, axis: usize, t: &Tile, span: Span) -> Result<Tile, Fail> {
+        let Some(&n) = t.shape.get(axis) else {
+            return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to reduce")));
+        };
+        let inner: usize = t.shape[axis + 1..].iter().product();
+        let mut shape = t.shape.clone();
+        shape[axis] = 1;
+        let start = match op {
+            ReduceOp::Sum => 0.0,
+            ReduceOp::Maximum | ReduceOp::Minimum => f64::NAN,
+        };
+        let combine = |x: f64, y: f64| match op {
+            ReduceOp::Sum => x + y,
+            ReduceOp::Maximum => x.max(y),
+            ReduceOp::Minimum => x.min(y),
+        };
+        let mut out = Tile::new(t.elem, shape, fold_axis(&t.data, n, inner, start, combine));
+        if op == ReduceOp::Sum && t.elem.class() == ElemClass::Int {
+            out.data.iter_mut().for_each(|x| *x = super::tile::wrap(t.elem, *x as i128));
+        }
+        out.exact = t.exact && op != ReduceOp::Sum;
+        out.poison = t.poison.as_ref().map(|p| fold_axis(p, n, inner, false, |x, y| x || y));
+        if self.opts.abs_sums {
+            let combine = |x: f64, y: f64| if op == ReduceOp::Sum { x + y } else { x.max(y) };
+            out.magnitude = Some(fold_axis(&t.magnitudes(), n, inner, 0.0, combine));
+        }
+        Ok(out)
+    }
+
+    fn transpose(&self, t: &Tile, span: Span) -> Result<Tile, Fail> {
+        let [m, n] = t.shape[..] else {
+            return Err(fail(codes::ILL_FORMED, span, "only a tile of two dimensions can be transposed"));
+        };
+        Ok(Tile {
+            poison: t.poison.as_ref().map(|p| flip(p, m, n)),
+            magnitude: t.magnitude.as_ref().map(|x| flip(x, m, n)),
+            exact: t.exact,
+            ..Tile::new(t.elem, vec![n, m], flip(&t.data, m, n))
+        })
+    }
+
+    fn iota(&mut self, axis: usize, shape: &[usize], span: Span) -> Result<Tile, Fail> {
+        let Some(&extent) = shape.get(axis) else {
+            return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to count along")));
+        };
+        let n = self.count(shape, span)?;
+        self.work(n, span)?;
+        let inner: usize = shape[axis + 1..].iter().product();
+        let data = (0..n).map(|i| (i / inner % extent) as f64).collect();
+        Ok(Tile { exact: true, ..Tile::new(Elem::I32, shape.to_vec(), data) })
+    }
+}
+
+/// Combines the `n` elements along an axis; `inner` is the number of elements of the dimensions after it.
+fn fold_axis<T: Copy>(data: &[T], n: usize, inner: usize, start: T, combine: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut out = Vec::with_capacity(data.len() / n);
+    for lanes in data.chunks(n * inner) {
+        let at = out.len();
+        out.resize(at + inner, start);
+        for row in lanes.chunks(inner) {
+            out[at..].iter_mut().zip(row).for_each(|(x, &y)| *x = combine(*x, y));
+        }
+    }
+    out
+}
+
+/// The transposed `m x n` matrix.
+fn flip<T: Copy>(data: &[T], m: usize, n: usize) -> Vec<T> {
+    (0..n).flat_map(|j| (0..m).map(move |i| data[i * n + j])).collect()
+}

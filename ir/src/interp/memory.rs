@@ -1,0 +1,412 @@
+//! Windows on memory: where the elements of a view are, which of them exist, and moving them.
+//!
+//! A window is a box of a tensor, buffer or register tile: a start and a limit per dimension that is left. Given the
+//! shape of the tile on the other side it becomes a [`Plan`]: the part of the tile that exists is again a box with a
+//! corner at the origin, so loads and stores walk rows of it, and one comparison of the last address proves all others.
+
+use super::{Fail, Machine, fail};
+use crate::codes;
+use crate::diag::Span;
+use crate::entities::{Expr, Value};
+use crate::interp::tile::Tile;
+use crate::kernel::{ExprData, Range, Slot, View};
+use crate::types::Elem;
+use std::rc::Rc;
+
+/// A global tensor during a run.
+#[derive(Debug)]
+pub(super) struct Global {
+    pub(super) value: Value,
+    pub(super) elem: Elem,
+    pub(super) shape: Vec<i64>,
+    pub(super) strides: Vec<i64>,
+    pub(super) data: Vec<f64>,
+    /// Term sums of the elements stored so far.
+    pub(super) magnitude: Option<Vec<f64>>,
+}
+
+/// What a window looks at.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) enum Root {
+    /// A global tensor, by its number.
+    Global(usize),
+    /// A register tile or shared-memory buffer.
+    Place(Value),
+    /// A slot of a channel.
+    Slot(Value, Slot),
+}
+
+/// A dimension of a window, in coordinates of the root.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Axis {
+    start: i64,
+    end: Option<i64>,
+    extent: i64,
+    stride: i64,
+}
+
+/// A box of a tensor or tile.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) root: Root,
+    /// Address of the dimensions that were indexed away.
+    base: i128,
+    pub(super) axes: Vec<Axis>,
+    /// Where it is written.
+    span: Span,
+}
+
+/// Where the existing elements of a tile are.
+#[derive(Debug)]
+pub(super) struct Plan {
+    shape: Vec<usize>,
+    /// How many elements exist along each dimension.
+    valid: Vec<usize>,
+    strides: Vec<usize>,
+    base: usize,
+}
+
+impl Plan {
+    /// Calls `f(place in the tile, address)` for each row of existing elements: `self.run()` elements, the addresses
+    /// `self.step()` apart.
+    pub(super) fn rows(&self, mut f: impl FnMut(usize, usize)) {
+        if self.valid.contains(&0) {
+            return;
+        }
+        let outer = self.shape.len().saturating_sub(1);
+        let mut index = vec![0; outer];
+        loop {
+            let (mut at, mut address) = (0, self.base);
+            for ((&i, &n), &stride) in index.iter().zip(&self.shape).zip(&self.strides) {
+                at = at * n + i;
+                address += i * stride;
+            }
+            f(at * self.shape.last().copied().unwrap_or(1), address);
+            let Some(d) = (0..outer).rev().find(|&d| index[d] + 1 < self.valid[d]) else { return };
+            index[d] += 1;
+            index[d + 1..].fill(0);
+        }
+    }
+
+    /// Elements in a row.
+    pub(super) fn run(&self) -> usize {
+        self.valid.last().copied().unwrap_or(1)
+    }
+
+    /// Distance of neighbouring elements of a row.
+    pub(super) fn step(&self) -> usize {
+        self.strides.last().copied().unwrap_or(1)
+    }
+
+    /// Puts the existing elements over `out`.
+    pub(super) fn gather<T: Copy>(&self, from: &[T], out: &mut [T]) {
+        let (run, step) = (self.run(), self.step());
+        self.rows(|at, address| {
+            let row = &mut out[at..at + run];
+            if step == 1 {
+                row.copy_from_slice(&from[address..address + run]);
+            } else {
+                row.iter_mut().enumerate().for_each(|(i, x)| *x = from[address + i * step]);
+            }
+        });
+    }
+
+    /// Hands the existing elements to `put(address, place in the tile)`.
+    pub(super) fn scatter(&self, mut put: impl FnMut(usize, usize)) {
+        let (run, step) = (self.run(), self.step());
+        self.rows(|at, address| (0..run).for_each(|i| put(address + i * step, at + i)));
+    }
+
+    /// Whether the plan is the whole of a memory of `len` elements, in order.
+    fn is_whole(&self, len: usize) -> bool {
+        let mut dense = 1;
+        let in_order = self.shape.iter().zip(&self.strides).rev().all(|(&n, &s)| {
+            let ok = s == dense || n == 1;
+            dense *= n;
+            ok
+        });
+        self.base == 0 && self.valid == self.shape && in_order && dense == len
+    }
+}
+
+/// Row-major strides.
+fn dense_strides(shape: &[usize]) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    for d in (1..shape.len()).rev() {
+        // A tile has at most as many elements as the memory limit says.
+        strides[d - 1] = strides[d] * shape[d] as i64;
+    }
+    strides
+}
+
+impl Machine<'_> {
+    /// The window that `e` names, if it is a view, a place or a tensor.
+    pub(super) fn window(&mut self, e: Expr) -> Result<Option<Window>, Fail> {
+        let k = self.k;
+        let span = self.span(e);
+        match &k.exprs[e] {
+            ExprData::Ref(v) => self.whole(*v, None, span),
+            ExprData::View(view) => self.view(view, span),
+            _ => Ok(None),
+        }
+    }
+
+    /// All of a named thing; `None` if it is not in a memory.
+    fn whole(&self, v: Value, slot: Option<Slot>, span: Span) -> Result<Option<Window>, Fail> {
+        use super::Binding;
+        let root = match (&self.env[v], slot) {
+            (Binding::Alias(w), None) => return Ok(Some(Window { span, ..w.clone() })),
+            (Binding::Global(g), None) => Root::Global(*g),
+            (Binding::Tile(_), None) => Root::Place(v),
+            (Binding::Channel(_), Some(slot)) => Root::Slot(v, slot),
+            _ => return Ok(None),
+        };
+        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride };
+        let axes = match root {
+            Root::Global(g) => {
+                let g = &self.globals[g];
+                g.shape.iter().zip(&g.strides).map(|(&n, &s)| axis(n, s)).collect()
+            }
+            Root::Place(_) | Root::Slot(..) => {
+                let shape = &self.place(root, span)?.shape;
+                shape.iter().zip(dense_strides(shape)).map(|(&n, s)| axis(n as i64, s)).collect()
+            }
+        };
+        Ok(Some(Window { root, base: 0, axes, span }))
+    }
+
+    fn view(&mut self, view: &View, span: Span) -> Result<Option<Window>, Fail> {
+        let Some(base) = self.whole(view.base, view.slot, span)? else {
+            let name = &self.k.values[view.base].name;
+            return Err(fail(codes::ILL_FORMED, span, format!("`{name}` is not in a memory that can be viewed")));
+        };
+        if view.ranges.is_empty() {
+            return Ok(Some(base));
+        }
+        if view.ranges.len() != base.axes.len() {
+            let message = format!("{} ranges for {} dimensions", view.ranges.len(), base.axes.len());
+            return Err(fail(codes::ILL_FORMED, span, message));
+        }
+        let mut window = Window { axes: Vec::new(), ..base.clone() };
+        for (range, axis) in view.ranges.iter().zip(base.axes) {
+            let moved = |x: i64| {
+                let overflow = || fail(codes::INDEX_ARITHMETIC, span, "an index of this view does not fit 64 bits");
+                axis.start.checked_add(x).ok_or_else(overflow)
+            };
+            match *range {
+                Range::At(e) => {
+                    let at = moved(self.index(e)?)?;
+                    let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
+                    if at < 0 || at >= limit {
+                        let message =
+                            format!("index {at} is outside the extent {limit} of {}", self.root_name(base.root));
+                        return Err(self.out_of_bounds(message, span));
+                    }
+                    window.base += i128::from(at) * i128::from(axis.stride);
+                }
+                Range::From { start, end } => {
+                    let start = moved(self.index(start)?)?;
+                    let end = end.map(|e| moved(self.index(e)?)).transpose()?;
+                    let end = [end, axis.end].into_iter().flatten().min();
+                    window.axes.push(Axis { start, end, ..axis });
+                }
+            }
+        }
+        Ok(Some(window))
+    }
+
+    /// The plan of moving a tile of this shape. `check`: which dimensions of global memory are compared with the
+    /// bounds; `None`: all.
+    pub(super) fn plan(&self, w: &Window, shape: &[usize], check: Option<&[u32]>) -> Result<Plan, Fail> {
+        if w.axes.len() != shape.len() {
+            let message = format!("a view of {} dimensions cannot hold a tile of {}", w.axes.len(), shape.len());
+            return Err(fail(codes::ILL_FORMED, w.span, message));
+        }
+        let global = matches!(w.root, Root::Global(_));
+        let checked = |d: usize| !global || check.is_none_or(|c| c.iter().any(|&c| c as usize == d));
+        let mut valid = Vec::with_capacity(shape.len());
+        let mut violation = None;
+        for (d, (axis, &n)) in w.axes.iter().zip(shape).enumerate() {
+            let limit = match (global, axis.end) {
+                (true, Some(end)) => end.min(axis.extent),
+                (true, None) => axis.extent,
+                (false, end) => end.unwrap_or(i64::MAX),
+            };
+            let exist = usize::try_from(limit.saturating_sub(axis.start)).unwrap_or(0).min(n);
+            let past = axis.start.saturating_add(exist as i64);
+            let outside = if axis.start < 0 {
+                Some(axis.start)
+            } else if exist < n && !checked(d) {
+                Some(past)
+            } else if !global && exist > 0 && past > axis.extent {
+                Some(axis.extent.max(axis.start))
+            } else {
+                None
+            };
+            violation = violation.or(outside.map(|index| (d, index, limit.min(axis.extent))));
+            valid.push(if checked(d) { exist } else { n });
+        }
+        if valid.contains(&0) {
+            violation = None; // Every element is masked out by a tested dimension: nothing is accessed.
+        }
+        if let Some((d, index, extent)) = violation {
+            let name = self.root_name(w.root);
+            let mut message = format!("index {index} is outside the extent {extent} of dimension {d} of {name}");
+            if global && index >= 0 {
+                message += ", and this access does not test that dimension";
+            }
+            return Err(self.out_of_bounds(message, w.span));
+        }
+        let mut first = w.base;
+        let mut last = w.base;
+        for (axis, &n) in w.axes.iter().zip(&valid) {
+            let stride = i128::from(axis.stride);
+            first += i128::from(axis.start) * stride;
+            last += (i128::from(axis.start) + n as i128 - 1) * stride;
+        }
+        let len = match w.root {
+            Root::Global(g) => self.globals[g].data.len(),
+            root => self.place(root, w.span)?.data.len(),
+        };
+        if !valid.contains(&0) && last >= len as i128 {
+            let name = self.root_name(w.root);
+            let message = format!("address {last} is outside the {len} elements that {name} has in memory");
+            return Err(self.out_of_bounds(message, w.span));
+        }
+        // An unused stride may be any 64-bit number; the used ones lead to addresses below `len`.
+        let strides = w.axes.iter().zip(&valid).map(|(a, &n)| if n > 1 { a.stride as usize } else { 0 });
+        let mut strides: Vec<usize> = strides.collect();
+        if let (Some(step), Some(1)) = (strides.last_mut(), valid.last()) {
+            *step = 1;
+        }
+        Ok(Plan { shape: shape.to_vec(), valid, strides, base: usize::try_from(first).unwrap_or(0) })
+    }
+
+    /// Reads a tile; elements that do not exist are zero.
+    pub(super) fn load(&mut self, w: &Window, shape: &[usize], check: Option<&[u32]>) -> Result<Tile, Fail> {
+        let n = self.count(shape, w.span)?;
+        let mut out = Tile { exact: true, ..Tile::new(Elem::F32, shape.to_vec(), vec![0.0; n]) };
+        self.load_over(w, check, &mut out)?;
+        Ok(out)
+    }
+
+    /// Reads a tile over `out`; elements that do not exist stay. The element type becomes that of the memory.
+    pub(super) fn load_over(&mut self, w: &Window, check: Option<&[u32]>, out: &mut Tile) -> Result<(), Fail> {
+        self.work(out.data.len(), w.span)?;
+        let plan = self.plan(w, &out.shape, check)?;
+        let (elem, data, poison, magnitude, exact) = match w.root {
+            Root::Global(g) => {
+                let g = &self.globals[g];
+                (g.elem, &g.data, None, None, true)
+            }
+            root => {
+                let t = self.place(root, w.span)?;
+                (t.elem, &t.data, t.poison.as_ref(), t.magnitude.as_ref(), t.exact)
+            }
+        };
+        if out.magnitude.is_some() || magnitude.is_some() {
+            let mut over = out.magnitudes().into_owned();
+            match magnitude {
+                Some(m) => plan.gather(m, &mut over),
+                None => plan.scatter(|address, i| over[i] = data[address].abs()),
+            }
+            out.magnitude = Some(over);
+        }
+        plan.gather(data, &mut out.data);
+        match (poison, &mut out.poison) {
+            (Some(p), over) => plan.gather(p, over.get_or_insert_with(|| vec![false; out.data.len()])),
+            (None, Some(over)) => plan.scatter(|_, i| over[i] = false),
+            (None, None) => {}
+        }
+        out.settle();
+        (out.elem, out.exact) = (elem, out.exact && exact);
+        Ok(())
+    }
+
+    /// Writes a tile to a register tile or a buffer. The elements have been converted.
+    pub(super) fn store_place(&mut self, w: &Window, tile: Rc<Tile>) -> Result<(), Fail> {
+        self.work(tile.data.len(), w.span)?;
+        let plan = self.plan(w, &tile.shape, None)?;
+        let abs_sums = self.opts.abs_sums;
+        let place = self.place_mut(w.root, w.span)?;
+        if plan.is_whole(place.data.len()) && tile.shape == place.shape {
+            *place = tile;
+            return Ok(());
+        }
+        let place = Rc::make_mut(place);
+        let len = place.data.len();
+        if abs_sums {
+            let (mut to, from) = (place.magnitudes().into_owned(), tile.magnitudes());
+            plan.scatter(|address, i| to[address] = from[i]);
+            place.magnitude = Some(to);
+        }
+        plan.scatter(|address, i| place.data[address] = tile.data[i]);
+        match (&tile.poison, &mut place.poison) {
+            (Some(from), to) => {
+                let to = to.get_or_insert_with(|| vec![false; len]);
+                plan.scatter(|address, i| to[address] = from[i]);
+            }
+            (None, Some(to)) => plan.scatter(|address, _| to[address] = false),
+            (None, None) => {}
+        }
+        place.settle();
+        place.exact &= tile.exact;
+        Ok(())
+    }
+
+    /// Writes a tile to global memory; only elements that exist. The elements have been converted.
+    pub(super) fn store_global(&mut self, w: &Window, tile: &Tile, check: Option<&[u32]>) -> Result<(), Fail> {
+        let Root::Global(g) = w.root else {
+            return Err(fail(codes::ILL_FORMED, w.span, "not global memory"));
+        };
+        self.work(tile.data.len(), w.span)?;
+        let plan = self.plan(w, &tile.shape, check)?;
+        if let Some(poison) = &tile.poison {
+            let mut bad = None;
+            plan.scatter(|_, i| {
+                if poison[i] && bad.is_none() {
+                    bad = Some(i);
+                }
+            });
+            if let Some(i) = bad {
+                let mut rest = i;
+                let mut index: Vec<String> = Vec::new();
+                for &n in tile.shape.iter().rev() {
+                    index.push((rest % n).to_string());
+                    rest /= n;
+                }
+                index.reverse();
+                let name = self.root_name(w.root);
+                let message = format!("element ({}) of the tile stored to {name} was never written", index.join(", "));
+                return Err(fail(codes::UNWRITTEN, self.at, message)
+                    .with_note("it comes from a register tile or shared memory that was read before it was filled")
+                    .into());
+            }
+        }
+        let abs_sums = self.opts.abs_sums;
+        let global = &mut self.globals[g];
+        plan.scatter(|address, i| global.data[address] = tile.data[i]);
+        if abs_sums {
+            let to = global.magnitude.get_or_insert_with(|| vec![0.0; global.data.len()]);
+            let from = tile.magnitudes();
+            plan.scatter(|address, i| to[address] = from[i]);
+        }
+        Ok(())
+    }
+
+    /// How messages call a root.
+    fn root_name(&self, root: Root) -> String {
+        let (v, slot) = match root {
+            Root::Global(g) => (self.globals[g].value, ""),
+            Root::Place(v) => (v, ""),
+            Root::Slot(v, Slot::Put) => (v, ".put"),
+            Root::Slot(v, Slot::Get) => (v, ".get"),
+        };
+        format!("`{}{slot}`", self.k.values[v].name)
+    }
+
+    fn out_of_bounds(&self, message: String, view: Span) -> Fail {
+        let d = fail(codes::OUT_OF_BOUNDS, self.at, message);
+        if view == self.at || view.is_none() { d } else { Box::new(d.with_place(view, "this view")) }
+    }
+}

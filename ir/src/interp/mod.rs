@@ -1,0 +1,470 @@
+//! The tile interpreter: what a kernel computes, on the CPU, at every stage of compilation.
+//!
+//! Statements run one after the other, tiles are whole values, layouts and thread counts mean nothing here. So a program
+//! before and after a pass can be compared, and the result compared with the device's.
+//!
+//! * Registers hold `f64`; a store to global or shared memory, a `cast`, and a `copy` into registers of a type narrower
+//!   than binary32 round once, to nearest even. Products are summed in `f64`. Index arithmetic is exact and checked.
+//! * What the device leaves undefined is an error here: an access outside the bounds in a dimension that the copy does
+//!   not test, a never-written element that reaches global memory, a wait for something that nobody published.
+//! * Blocks of the grid run one after the other and see each other's stores; roles run one after the other, in order.
+//!
+//! No input makes it panic, run for ever ([`Options::fuel`]) or take all memory ([`Options::memory`]).
+
+mod arith;
+mod eval;
+mod memory;
+mod product;
+mod stmt;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+use crate::codes;
+use crate::diag::{Code, Diagnostic, Span};
+use crate::entities::{Expr, Value};
+use crate::kernel::{ConstKind, ConstParam, ConstValue, Kernel, Slot, ValueDef};
+use crate::types::{Elem, ElemRef, Order, OrderRef, Strides};
+use cranelift_entity::SecondaryMap;
+use memory::{Global, Root, Window};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use tile::Tile;
+
+/// The memory of a global tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tensor {
+    /// Element type; must be that of the parameter.
+    pub elem: Elem,
+    /// The allocation, from the address of element 0 on: element `(i, j)` is at `i * stride0 + j * stride1`. Every number
+    /// is a value of `elem`.
+    pub data: Vec<f64>,
+}
+
+/// The arguments of a run, by name.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Inputs {
+    /// Compile-time parameters; the others take their defaults.
+    pub consts: BTreeMap<String, ConstValue>,
+    /// Run-time sizes.
+    pub sizes: BTreeMap<String, i64>,
+    /// Run-time strides, in elements. A leading stride (`A_ld`) that is absent is that of a dense tensor.
+    pub strides: BTreeMap<String, i64>,
+    /// Scalars; the others take their defaults.
+    pub scalars: BTreeMap<String, f64>,
+    /// Tensors, changed in place.
+    pub tensors: BTreeMap<String, Tensor>,
+    /// A result, filled if [`Options::abs_sums`] is set: for each tensor that was stored to, at the addresses that were,
+    /// the sum of the absolute values of the terms that the element was summed from (`sum |a||b|` for a product).
+    pub magnitudes: BTreeMap<String, Vec<f64>>,
+}
+
+/// Limits of a run, and what else to compute.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// How much work may be done: a unit per statement, loop iteration, and element operation.
+    pub fuel: u64,
+    /// How many tile elements may be live at once.
+    pub memory: usize,
+    /// Fill [`Inputs::magnitudes`]; about twice the time.
+    pub abs_sums: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { fuel: 1 << 38, memory: 1 << 27, abs_sums: false }
+    }
+}
+
+/// Runs every block of the grid.
+///
+/// # Errors
+///
+/// `E07..`: a precondition that does not hold, a missing or unfit input, or something that is undefined on the device. The
+/// tensors then hold what was stored so far. The kernel is meant to have passed the verifier; one that has not gives an
+/// error too, with less helpful words.
+pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Diagnostic>> {
+    let mut machine = Machine {
+        k,
+        opts: opts.clone(),
+        env: SecondaryMap::new(),
+        consts: SecondaryMap::new(),
+        globals: Vec::new(),
+        fuel: opts.fuel,
+        live: 0,
+        depth: 0,
+        in_role: false,
+        check: None,
+        at: k.name_span,
+    };
+    let result = machine.bind(inputs).and_then(|()| machine.grid());
+    machine.give_back(inputs);
+    result
+}
+
+/// Errors are rare and large.
+type Fail = Box<Diagnostic>;
+
+fn fail(code: Code, span: Span, message: impl Into<String>) -> Fail {
+    Box::new(Diagnostic::error(code, span, message))
+}
+
+/// What a name stands for at the moment.
+#[derive(Clone, Debug, Default)]
+enum Binding {
+    /// Its declaration has not been executed.
+    #[default]
+    Unset,
+    /// An integer of the index arithmetic.
+    Index(i64),
+    /// A scalar or tile: a `let`, or the content of a register tile or buffer.
+    Tile(Rc<Tile>),
+    /// A tensor, by its number.
+    Global(usize),
+    /// A `let` that names a view.
+    Alias(Window),
+    /// A channel.
+    Channel(Ring),
+}
+
+/// A channel: the slots in flight, oldest first.
+#[derive(Clone, Debug)]
+struct Ring {
+    elem: Elem,
+    shape: Vec<usize>,
+    slots: usize,
+    /// Acquired, not yet published.
+    put: Option<Rc<Tile>>,
+    /// Published, not yet released.
+    full: VecDeque<Rc<Tile>>,
+    /// How many of `full` have been waited for.
+    waited: usize,
+}
+
+impl Binding {
+    /// Tile elements held.
+    fn elements(&self) -> usize {
+        match self {
+            Binding::Tile(t) => t.data.len(),
+            Binding::Channel(r) => {
+                let slots = r.full.len() + usize::from(r.put.is_some());
+                slots * r.shape.iter().product::<usize>()
+            }
+            Binding::Unset | Binding::Index(_) | Binding::Global(_) | Binding::Alias(_) => 0,
+        }
+    }
+}
+
+struct Machine<'k> {
+    k: &'k Kernel,
+    opts: Options,
+    env: SecondaryMap<Value, Binding>,
+    consts: SecondaryMap<Value, Option<ConstValue>>,
+    globals: Vec<Global>,
+    fuel: u64,
+    /// Tile elements that names hold.
+    live: usize,
+    /// Nesting of the expression being evaluated.
+    depth: u32,
+    /// Inside a role: rings then have no bound, since roles do not really run side by side.
+    in_role: bool,
+    /// The dimensions that the current copy tests; `None`: all.
+    check: Option<Vec<u32>>,
+    /// The statement being executed.
+    at: Span,
+}
+
+impl Machine<'_> {
+    /// The place of an expression, or of the statement around it.
+    fn span(&self, e: Expr) -> Span {
+        let span = self.k.expr_spans[e];
+        if span.is_none() { self.at } else { span }
+    }
+
+    /// Burns fuel for `n` element operations.
+    fn work(&mut self, n: usize, span: Span) -> Result<(), Fail> {
+        match self.fuel.checked_sub(n as u64 + 1) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => {
+                let message = format!("not finished after {} element operations", self.opts.fuel);
+                Err(fail(codes::OUT_OF_FUEL, span, message))
+            }
+        }
+    }
+
+    /// The number of elements of a tile that is to be made.
+    fn count(&self, shape: &[usize], span: Span) -> Result<usize, Fail> {
+        let n = shape.iter().try_fold(1, |n: usize, &x| n.checked_mul(x));
+        let fits = |n: &usize| n.checked_add(self.live).is_some_and(|n| n <= self.opts.memory);
+        n.filter(fits).ok_or_else(|| {
+            let message = format!("more than {} tile elements are needed at once", self.opts.memory);
+            fail(codes::OUT_OF_MEMORY, span, message)
+        })
+    }
+
+    fn set(&mut self, v: Value, binding: Binding) {
+        self.live = self.live + binding.elements() - self.env[v].elements();
+        self.env[v] = binding;
+    }
+
+    /// The content of a place.
+    fn place(&self, root: Root, span: Span) -> Result<&Rc<Tile>, Fail> {
+        let (v, tile) = match root {
+            Root::Global(g) => (self.globals[g].value, None),
+            Root::Place(v) => match &self.env[v] {
+                Binding::Tile(t) => (v, Some(t)),
+                _ => (v, None),
+            },
+            Root::Slot(v, slot) => match (&self.env[v], slot) {
+                (Binding::Channel(r), Slot::Put) => (v, r.put.as_ref()),
+                (Binding::Channel(r), Slot::Get) => (v, r.full.front().filter(|_| r.waited > 0)),
+                _ => (v, None),
+            },
+        };
+        tile.ok_or_else(|| self.no_slot(v, root, span))
+    }
+
+    /// The content of a place, for changing it. Its size stays.
+    fn place_mut(&mut self, root: Root, span: Span) -> Result<&mut Rc<Tile>, Fail> {
+        self.place(root, span)?;
+        let tile = match root {
+            Root::Global(_) => None,
+            Root::Place(v) | Root::Slot(v, _) => match (&mut self.env[v], root) {
+                (Binding::Tile(t), _) => Some(t),
+                (Binding::Channel(r), Root::Slot(_, Slot::Put)) => r.put.as_mut(),
+                (Binding::Channel(r), _) => r.full.front_mut(),
+                _ => None,
+            },
+        };
+        tile.ok_or_else(|| fail(codes::ILL_FORMED, span, "nothing can be stored here"))
+    }
+
+    fn no_slot(&self, v: Value, root: Root, span: Span) -> Fail {
+        let name = &self.k.values[v].name;
+        match root {
+            Root::Slot(_, Slot::Put) => fail(codes::CHANNEL, span, format!("no slot of `{name}` is acquired here")),
+            Root::Slot(_, Slot::Get) => fail(codes::CHANNEL, span, format!("no slot of `{name}` was waited for here")),
+            Root::Place(_) | Root::Global(_) => {
+                fail(codes::ILL_FORMED, span, format!("`{name}` has no content of its own here"))
+            }
+        }
+    }
+
+    fn elem(&self, elem: ElemRef, span: Span) -> Result<Elem, Fail> {
+        match elem {
+            ElemRef::Known(elem) => Ok(elem),
+            ElemRef::Param(v) => match self.consts[v] {
+                Some(ConstValue::Elem(elem)) => Ok(elem),
+                _ => Err(fail(codes::ILL_FORMED, span, format!("`{}` is no element type", self.k.values[v].name))),
+            },
+        }
+    }
+
+    fn order(&self, order: OrderRef, span: Span) -> Result<Order, Fail> {
+        match order {
+            OrderRef::Known(order) => Ok(order),
+            OrderRef::Param(v) => match self.consts[v] {
+                Some(ConstValue::Order(order)) => Ok(order),
+                _ => Err(fail(codes::ILL_FORMED, span, format!("`{}` is no order", self.k.values[v].name))),
+            },
+        }
+    }
+
+    /// The extents of a tile.
+    fn shape(&mut self, shape: &[Expr], span: Span) -> Result<Vec<usize>, Fail> {
+        let mut extents = Vec::with_capacity(shape.len());
+        for &e in shape {
+            let n = self.index(e)?;
+            match usize::try_from(n) {
+                Ok(n) if n > 0 => extents.push(n),
+                _ => return Err(fail(codes::ILL_FORMED, span, format!("the extent {n} is not at least 1"))),
+            }
+        }
+        self.count(&extents, span)?;
+        Ok(extents)
+    }
+
+    /// Binds the header.
+    fn bind(&mut self, inputs: &mut Inputs) -> Result<(), Fail> {
+        let k = self.k;
+        for &v in &k.const_params {
+            if let ValueDef::ConstParam(param) = &k.values[v].def {
+                self.bind_const(v, param, inputs)?;
+            }
+        }
+        for &v in &k.sizes {
+            let size = self.named(&inputs.sizes, v, "size")?;
+            if !(1..1 << 31).contains(&size) {
+                return Err(self.unfit(v, format!("is {size}, not at least 1 and less than 2^31")));
+            }
+            self.set(v, Binding::Index(size));
+        }
+        for &v in &k.strides {
+            if let Some(&stride) = inputs.strides.get(&k.values[v].name) {
+                if stride < 0 {
+                    return Err(self.unfit(v, format!("is {stride}, not at least 0")));
+                }
+                self.set(v, Binding::Index(stride));
+            }
+        }
+        for &v in &k.params {
+            if let ValueDef::Scalar { elem, default } = &k.values[v].def {
+                let elem = self.elem(*elem, k.values[v].span)?;
+                let given = inputs.scalars.get(&k.values[v].name).copied();
+                let x = match (given, default) {
+                    (Some(x), _) => x,
+                    (None, Some(e)) => self.tile(*e, None)?.data.first().copied().unwrap_or(0.0),
+                    (None, None) => return Err(self.unfit(v, "has no value and no default".to_owned())),
+                };
+                let mut tile = Tile::new(elem, Vec::new(), vec![x]);
+                tile.convert(elem);
+                self.set(v, Binding::Tile(Rc::new(tile)));
+            }
+        }
+        self.bind_tensors(inputs)?;
+        for &e in &k.requires {
+            if !self.truth(e)? {
+                return Err(fail(codes::PRECONDITION, self.span(e), "this precondition does not hold"));
+            }
+        }
+        Ok(())
+    }
+
+    fn bind_const(&mut self, v: Value, param: &ConstParam, inputs: &Inputs) -> Result<(), Fail> {
+        let Some(value) = inputs.consts.get(&self.k.values[v].name).copied().or(param.default) else {
+            return Err(self.unfit(v, "has no value and no default".to_owned()));
+        };
+        let fits = match (&param.kind, value) {
+            (ConstKind::Int, ConstValue::Int(_)) | (ConstKind::Order, ConstValue::Order(_)) => true,
+            (ConstKind::Elem(any), ConstValue::Elem(elem)) => any.is_empty() || any.contains(&elem),
+            _ => false,
+        };
+        if !fits {
+            return Err(self.unfit(v, "has a value that is not among those it may have".to_owned()));
+        }
+        self.consts[v] = Some(value);
+        if let ConstValue::Int(x) = value {
+            self.set(v, Binding::Index(x));
+        }
+        Ok(())
+    }
+
+    fn bind_tensors(&mut self, inputs: &mut Inputs) -> Result<(), Fail> {
+        let k = self.k;
+        let tensors = || k.params.iter().filter_map(|&v| k.tensor_ty(v).map(|ty| (v, ty)));
+        let mut shapes = Vec::new();
+        for (_, ty) in tensors() {
+            let shape: Vec<i64> = ty.shape.iter().map(|&e| self.index(e)).collect::<Result<_, _>>()?;
+            if let Strides::Ordered(order) = ty.strides {
+                let order = self.order(order, k.name_span)?;
+                self.bind_dense(&shape, order, &ty.ld);
+            }
+            shapes.push(shape);
+        }
+        if let Some(&v) = k.strides.iter().find(|&&v| matches!(self.env[v], Binding::Unset)) {
+            return Err(self.unfit(v, "is a stride without a value".to_owned()));
+        }
+        for ((v, ty), shape) in tensors().zip(shapes) {
+            let strides: Vec<i64> = match &ty.strides {
+                Strides::Explicit(strides) => strides.iter().map(|&e| self.index(e)).collect::<Result<_, _>>()?,
+                Strides::Ordered(order) => {
+                    let contiguous = self.order(*order, k.name_span)?.contiguous_dim(shape.len());
+                    self.ordered_strides(shape.len(), contiguous, &ty.ld)
+                }
+            };
+            if strides.len() != shape.len() || strides.iter().chain(&shape).any(|&x| x < 0) {
+                return Err(self.unfit(v, "needs a stride per dimension, and none below 0".to_owned()));
+            }
+            let elem = self.elem(ty.elem, k.values[v].span)?;
+            let Some(tensor) = inputs.tensors.get_mut(&k.values[v].name) else {
+                return Err(self.unfit(v, "is a tensor that was not given".to_owned()));
+            };
+            if tensor.elem != elem {
+                return Err(self.unfit(v, format!("has elements of type {}, not {}", elem.name(), tensor.elem.name())));
+            }
+            let data = std::mem::take(&mut tensor.data);
+            self.set(v, Binding::Global(self.globals.len()));
+            self.globals.push(Global { value: v, elem, shape, strides, data, magnitude: None });
+        }
+        Ok(())
+    }
+
+    /// Gives leading strides that have no value yet those of a dense tensor.
+    fn bind_dense(&mut self, shape: &[i64], order: Order, ld: &[Value]) {
+        let contiguous = order.contiguous_dim(shape.len());
+        let others: Vec<usize> = (0..shape.len()).filter(|&d| d != contiguous).collect();
+        for (&d, &v) in others.iter().zip(ld) {
+            if matches!(self.env[v], Binding::Unset) {
+                let inner = match order {
+                    Order::Row => &shape[d + 1..],
+                    Order::Col => &shape[..d],
+                };
+                self.set(v, Binding::Index(inner.iter().fold(1, |n: i64, &x| n.saturating_mul(x))));
+            }
+        }
+    }
+
+    /// The strides of a tensor with one contiguous dimension.
+    fn ordered_strides(&self, rank: usize, contiguous: usize, ld: &[Value]) -> Vec<i64> {
+        let mut ld = ld.iter();
+        let stride = |d| match if d == contiguous { None } else { ld.next() } {
+            Some(&v) => match self.env[v] {
+                Binding::Index(stride) => stride,
+                _ => 1,
+            },
+            None => 1,
+        };
+        (0..rank).map(stride).collect()
+    }
+
+    fn named(&self, from: &BTreeMap<String, i64>, v: Value, what: &str) -> Result<i64, Fail> {
+        from.get(&self.k.values[v].name).copied().ok_or_else(|| self.unfit(v, format!("is a {what} without a value")))
+    }
+
+    fn unfit(&self, v: Value, what: String) -> Fail {
+        let data = &self.k.values[v];
+        fail(codes::UNFIT_INPUT, data.span, format!("`{}` {what}", data.name))
+    }
+
+    fn grid(&mut self) -> Result<(), Fail> {
+        let k = self.k;
+        let extents: Vec<i64> = k.grid.iter().map(|axis| self.index(axis.extent)).collect::<Result<_, _>>()?;
+        if extents.iter().any(|&n| n < 1) {
+            return Ok(());
+        }
+        let mut index = vec![0; extents.len()];
+        loop {
+            for (axis, &i) in k.grid.iter().zip(&index) {
+                self.set(axis.index, Binding::Index(i));
+            }
+            self.work(0, k.name_span)?;
+            if let Err(d) = self.block(k.body) {
+                let at: Vec<String> =
+                    k.grid.iter().zip(&index).map(|(a, i)| format!("{} = {i}", k.values[a.index].name)).collect();
+                return Err(Box::new(if at.is_empty() {
+                    *d
+                } else {
+                    d.with_note(format!("in block {}", at.join(", ")))
+                }));
+            }
+            let Some(d) = (0..index.len()).rev().find(|&d| index[d] + 1 < extents[d]) else { return Ok(()) };
+            index[d] += 1;
+            index[d + 1..].fill(0);
+        }
+    }
+
+    fn give_back(self, inputs: &mut Inputs) {
+        for global in self.globals {
+            let name = &self.k.values[global.value].name;
+            if let Some(tensor) = inputs.tensors.get_mut(name) {
+                tensor.data = global.data;
+            }
+            if let Some(magnitude) = global.magnitude {
+                inputs.magnitudes.insert(name.clone(), magnitude);
+            }
+        }
+    }
+}

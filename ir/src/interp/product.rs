@@ -1,0 +1,123 @@
+//! Matrix products.
+//!
+//! Rows of the accumulator are updated by rows of `b`, four at a time, in loops over contiguous elements that the compiler
+//! vectorises. Trailing columns of `a` that meet zero rows of `b` and are zero themselves (the padding of a ragged K) are
+//! left out; a zero that meets something else is not, since it may meet an infinity.
+
+use super::tile::{Tile, wrap};
+use super::{Fail, Machine, fail};
+use crate::codes;
+use crate::diag::Span;
+use crate::kernel::Mma;
+use crate::types::ElemClass;
+use std::rc::Rc;
+
+/// The extents of the operands of a product, as far as they are known.
+pub(super) struct MmaShapes {
+    pub(super) a: Option<Vec<usize>>,
+    pub(super) b: Option<Vec<usize>>,
+    pub(super) c: Option<Vec<usize>>,
+}
+
+impl Machine<'_> {
+    /// The extents of the operands: what one of them lacks, the others have.
+    pub(super) fn mma_shapes(&mut self, m: &Mma, want: Option<&[usize]>) -> Result<MmaShapes, Fail> {
+        let pair = |shape: &Option<Vec<usize>>| match shape.as_deref() {
+            Some(&[x, y]) => (Some(x), Some(y)),
+            _ => (None, None),
+        };
+        let (a, b, c) = (self.known_shape(m.a)?, self.known_shape(m.b)?, self.known_shape(m.c)?);
+        let want = pair(&want.map(<[usize]>::to_vec));
+        let ((am, ak), (bk, bn), (cm, cn)) = (pair(&a), pair(&b), pair(&c));
+        let both = |x: Option<usize>, y: Option<usize>| Some(vec![x?, y?]);
+        let rows = am.or(cm).or(want.0);
+        let columns = bn.or(cn).or(want.1);
+        let depth = ak.or(bk);
+        Ok(MmaShapes { a: both(rows, depth), b: both(depth, columns), c: both(rows, columns) })
+    }
+
+    /// `a · b + c`; in the memory of `c` if nothing else holds it.
+    pub(super) fn mma(&mut self, a: &Tile, b: &Tile, mut c: Rc<Tile>, span: Span) -> Result<Rc<Tile>, Fail> {
+        let (&[m, depth], &[rows, n]) = (&a.shape[..], &b.shape[..]) else {
+            return Err(fail(codes::ILL_FORMED, span, "a matrix product needs tiles of two dimensions"));
+        };
+        if depth != rows {
+            let message = format!("the operands of this product are {:?} and {:?}", a.shape, b.shape);
+            return Err(fail(codes::ILL_FORMED, span, message));
+        }
+        let shape = self.join(&[m, n], &c.shape, span)?;
+        if shape != [m, n] {
+            return Err(fail(
+                codes::ILL_FORMED,
+                span,
+                format!("the accumulator is {:?}, the product [{m}, {n}]", c.shape),
+            ));
+        }
+        let work = m.checked_mul(n).and_then(|x| x.checked_mul(depth)).unwrap_or(usize::MAX / 2);
+        self.work(if self.opts.abs_sums { work.saturating_mul(2) } else { work }, span)?;
+        if c.shape != shape {
+            c = Rc::new(c.broadcast(&shape));
+        }
+        let out = Rc::make_mut(&mut c);
+        let elem = out.elem;
+        if self.opts.abs_sums {
+            let mut sums = out.magnitudes().into_owned();
+            accumulate(&a.magnitudes(), &b.magnitudes(), &mut sums, depth, n);
+            out.magnitude = Some(sums);
+        }
+        // The sums of more than 2^22 products of 16-bit numbers are exact in f64; wider integers are not.
+        if elem.class() == ElemClass::Int && a.elem.bits().max(b.elem.bits()) > 8 {
+            for (i, row) in out.data.chunks_mut(n).enumerate() {
+                for (j, x) in row.iter_mut().enumerate() {
+                    let terms = (0..depth).map(|k| (a.data[i * depth + k] as i128) * (b.data[k * n + j] as i128));
+                    *x = wrap(elem, terms.fold(*x as i128, i128::wrapping_add));
+                }
+            }
+        } else {
+            accumulate(&a.data, &b.data, &mut out.data, depth, n);
+            if elem.class() == ElemClass::Int {
+                out.data.iter_mut().for_each(|x| *x = wrap(elem, *x as i128));
+            }
+        }
+        if a.poison.is_some() || b.poison.is_some() {
+            let none = Vec::new();
+            let row = |i: usize| a.poison.as_ref().unwrap_or(&none).iter().skip(i * depth).take(depth).any(|&x| x);
+            let column = |j: usize| b.poison.as_ref().unwrap_or(&none).iter().skip(j).step_by(n).any(|&x| x);
+            let bad_columns: Vec<bool> = (0..n).map(column).collect();
+            let mut poison = out.poison.take().unwrap_or_else(|| vec![false; m * n]);
+            for (i, line) in poison.chunks_mut(n).enumerate() {
+                let bad = row(i);
+                line.iter_mut().zip(&bad_columns).for_each(|(x, &y)| *x |= bad || y);
+            }
+            out.poison = Some(poison);
+        }
+        (out.exact, out.weak) = (false, false);
+        Ok(c)
+    }
+}
+
+/// `c += a · b` for row-major `m x depth` and `depth x n`.
+fn accumulate(a: &[f64], b: &[f64], c: &mut [f64], depth: usize, n: usize) {
+    let padded = |k: usize| {
+        b[k * n..(k + 1) * n].iter().all(|&x| x == 0.0) && a.iter().skip(k).step_by(depth).all(|&x| x == 0.0)
+    };
+    let used = (0..depth).rev().find(|&k| !padded(k)).map_or(0, |k| k + 1);
+    let b = &b[..used * n];
+    for (c, a) in c.chunks_exact_mut(n).zip(a.chunks_exact(depth)) {
+        let a = &a[..used];
+        let (quads, rest) = a.split_at(used / 4 * 4);
+        let (b_quads, b_rest) = b.split_at(quads.len() * n);
+        for (a, b) in quads.chunks_exact(4).zip(b_quads.chunks_exact(4 * n)) {
+            let (b0, b) = b.split_at(n);
+            let (b1, b) = b.split_at(n);
+            let (b2, b3) = b.split_at(n);
+            let (a0, a1, a2, a3) = (a[0], a[1], a[2], a[3]);
+            for ((((c, x0), x1), x2), x3) in c.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
+                *c += (a0 * x0 + a1 * x1) + (a2 * x2 + a3 * x3);
+            }
+        }
+        for (&a, b) in rest.iter().zip(b_rest.chunks_exact(n)) {
+            c.iter_mut().zip(b).for_each(|(c, x)| *c += a * x);
+        }
+    }
+}

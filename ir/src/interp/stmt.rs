@@ -1,0 +1,299 @@
+//! Statements: what they do to places, channels and global memory.
+
+use super::eval::Val;
+use super::memory::{Root, Window};
+use super::tile::{Tile, rounds_in_registers, wrap};
+use super::{Binding, Fail, Machine, Ring, fail};
+use crate::codes;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, StmtData, ValueDef};
+use crate::ops::Op;
+use crate::types::{Elem, ElemClass, TileTy};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+impl Machine<'_> {
+    /// Runs the statements of a block.
+    pub(super) fn block(&mut self, block: Block) -> Result<(), Fail> {
+        let k = self.k;
+        for &s in &k.blocks[block] {
+            self.at = k.stmt_spans[s];
+            self.work(0, self.at)?;
+            self.stmt(s)?;
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, s: Stmt) -> Result<(), Fail> {
+        let k = self.k;
+        match &k.stmts[s] {
+            StmtData::Let { value, init } => self.bind_let(*value, *init),
+            StmtData::Var { value, init } => {
+                self.allocate(*value)?;
+                init.map_or(Ok(()), |init| self.assign(*value, init))
+            }
+            StmtData::Alloc { value } => self.allocate(*value),
+            StmtData::Assign { dst, src } => self.assign(*dst, *src),
+            StmtData::Copy { src, dst, attrs } => {
+                self.check = attrs.check.clone();
+                self.copy(*src, *dst, attrs)?;
+                self.check = None;
+                Ok(())
+            }
+            StmtData::For { var, start, end, step, body, .. } => self.repeat(*var, [*start, *end, *step], *body),
+            StmtData::If { cond, then, otherwise } => {
+                if self.truth(*cond)? {
+                    self.block(*then)
+                } else {
+                    otherwise.map_or(Ok(()), |b| self.block(b))
+                }
+            }
+            StmtData::Channel { op, channels } => channels.iter().try_for_each(|&c| self.channel(*op, c)),
+            StmtData::Barrier | StmtData::Await { .. } => Ok(()),
+            StmtData::Role { name, body, .. } => {
+                let outer = std::mem::replace(&mut self.in_role, true);
+                let result = self.block(*body);
+                self.in_role = outer;
+                result.map_err(|d| Box::new(d.with_note(format!("in role `{name}`"))))
+            }
+        }
+    }
+
+    fn bind_let(&mut self, value: Value, init: Expr) -> Result<(), Fail> {
+        if let Some(w) = self.window(init)?
+            && matches!(w.root, Root::Global(_))
+        {
+            self.set(value, Binding::Alias(w));
+            return Ok(());
+        }
+        let binding = match self.eval(init, None)? {
+            Val::Index(x) => Binding::Index(x),
+            Val::Tile(t) => Binding::Tile(t),
+        };
+        self.set(value, binding);
+        Ok(())
+    }
+
+    /// A fresh place; its elements are not written yet.
+    fn allocate(&mut self, value: Value) -> Result<(), Fail> {
+        let k = self.k;
+        let span = k.values[value].span;
+        self.set(value, Binding::Unset);
+        let binding = match &k.values[value].def {
+            ValueDef::Var(ty) | ValueDef::Smem(ty) => {
+                let (elem, shape, n) = self.tile_type(ty, value)?;
+                Binding::Tile(Rc::new(Tile::unwritten(elem, shape, n)))
+            }
+            ValueDef::Channel { tile, slots } => {
+                let (elem, shape, _) = self.tile_type(tile, value)?;
+                let slots = usize::try_from(self.index(*slots)?).unwrap_or(0);
+                Binding::Channel(Ring { elem, shape, slots, put: None, full: VecDeque::new(), waited: 0 })
+            }
+            _ => return Err(fail(codes::ILL_FORMED, span, "this is not something to allocate")),
+        };
+        self.set(value, binding);
+        Ok(())
+    }
+
+    fn tile_type(&mut self, ty: &TileTy, value: Value) -> Result<(Elem, Vec<usize>, usize), Fail> {
+        let span = self.k.values[value].span;
+        let elem = self.elem(ty.elem, span)?;
+        let shape = self.shape(&ty.shape, span)?;
+        let n = self.count(&shape, span)?;
+        self.work(n, span)?;
+        Ok((elem, shape, n))
+    }
+
+    fn assign(&mut self, dst: Value, src: Expr) -> Result<(), Fail> {
+        let k = self.k;
+        let span = self.span(src);
+        let (elem, shape) = match &self.env[dst] {
+            Binding::Tile(t) => (t.elem, t.shape.clone()),
+            _ => return Err(fail(codes::ILL_FORMED, span, format!("`{}` is not a variable", k.values[dst].name))),
+        };
+        let mut value = match &k.exprs[src] {
+            // The accumulator is the variable itself: update it in place.
+            ExprData::Mma(m) if k.exprs[m.c] == ExprData::Ref(dst) => {
+                let shapes = self.mma_shapes(m, Some(&shape))?;
+                let a = self.tile(m.a, shapes.a.as_deref())?;
+                let b = self.tile(m.b, shapes.b.as_deref())?;
+                let Binding::Tile(c) = std::mem::take(&mut self.env[dst]) else {
+                    return Err(fail(codes::ILL_FORMED, span, "the accumulator is not a variable"));
+                };
+                let n = c.data.len();
+                let result = self.mma(&a, &b, c, span)?;
+                self.live -= n;
+                result
+            }
+            _ => self.tile(src, Some(&shape))?,
+        };
+        if value.shape != shape {
+            if self.join(&value.shape, &shape, span)? != shape {
+                let message = format!("a tile of extents {:?} is assigned to one of {shape:?}", value.shape);
+                return Err(fail(codes::ILL_FORMED, span, message));
+            }
+            value = Rc::new(value.broadcast(&shape));
+        }
+        if value.elem != elem || value.weak {
+            let t = Rc::make_mut(&mut value);
+            let round = elem.class() == ElemClass::Int;
+            match (t.elem.class(), round) {
+                (ElemClass::Int, true) if elem.bits() >= 32 => {
+                    t.data.iter_mut().for_each(|x| *x = wrap(elem, *x as i128));
+                }
+                (_, true) => t.convert(elem),
+                (_, false) => t.exact = false,
+            }
+            (t.elem, t.weak) = (elem, false);
+        }
+        self.set(dst, Binding::Tile(value));
+        Ok(())
+    }
+
+    fn copy(&mut self, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Result<(), Fail> {
+        let span = self.at;
+        let Some(to) = self.window(dst)? else {
+            return Err(fail(codes::ILL_FORMED, self.span(dst), "nothing can be copied to this"));
+        };
+        let to_shape = self.own_shape(dst, &to);
+        let shape = match (self.known_shape(src)?, to_shape) {
+            (_, Some(shape)) => shape,
+            (Some(shape), None) if !shape.is_empty() => shape,
+            _ => {
+                let message = "neither side of this copy says how many elements to move";
+                return Err(fail(codes::ILL_FORMED, span, message)
+                    .with_note("copy through a register tile or shared memory")
+                    .into());
+            }
+        };
+        let mut value = match self.window(src)? {
+            Some(from) if attrs.keep => Rc::new(self.load_keeping(&from, &to, &shape)?),
+            _ => self.tile(src, Some(&shape))?,
+        };
+        if value.shape != shape {
+            if self.join(&value.shape, &shape, span)? != shape {
+                let message = format!("a tile of extents {:?} is copied to one of {shape:?}", value.shape);
+                return Err(fail(codes::ILL_FORMED, span, message));
+            }
+            value = Rc::new(value.broadcast(&shape));
+        }
+        let register = match to.root {
+            Root::Place(v) => matches!(self.k.values[v].def, ValueDef::Var(_)),
+            Root::Global(_) | Root::Slot(..) => false,
+        };
+        let elem = match to.root {
+            Root::Global(g) => self.globals[g].elem,
+            root => self.place(root, span)?.elem,
+        };
+        if let Some(op) = attrs.reduce {
+            value = Rc::new(self.combined(op, &to, &value)?);
+        }
+        if !(value.exact && value.elem == elem) {
+            let t = Rc::make_mut(&mut value);
+            if register && !rounds_in_registers(elem) {
+                (t.elem, t.exact, t.weak) = (elem, false, false);
+            } else {
+                t.convert(elem);
+            }
+        }
+        match to.root {
+            Root::Global(_) => {
+                let check = self.check.clone();
+                self.store_global(&to, &value, check.as_deref())
+            }
+            Root::Place(_) | Root::Slot(..) => self.store_place(&to, value),
+        }
+    }
+
+    /// Loads a tile; elements that do not exist are what the destination holds.
+    fn load_keeping(&mut self, from: &Window, to: &Window, shape: &[usize]) -> Result<Tile, Fail> {
+        let check = self.check.clone();
+        let mut tile = self.load(to, shape, None)?;
+        let kept = (tile.elem, tile.exact);
+        self.load_over(from, check.as_deref(), &mut tile)?;
+        tile.exact &= kept.0 == tile.elem;
+        Ok(tile)
+    }
+
+    /// What is at `to`, combined with `value` by `op`.
+    fn combined(&mut self, op: Op, to: &Window, value: &Rc<Tile>) -> Result<Tile, Fail> {
+        let check = self.check.clone();
+        let old = Rc::new(self.load(to, &value.shape, check.as_deref())?);
+        let elem = super::arith::common_elem(&[old.clone(), value.clone()]);
+        if op.arity() != 2 {
+            return Err(fail(codes::ILL_FORMED, self.at, "this operation cannot be done in memory"));
+        }
+        if matches!(op, Op::Div | Op::Rem | Op::CeilDiv) {
+            return Err(fail(codes::ILL_FORMED, self.at, "a division cannot be done in memory"));
+        }
+        Ok(super::arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.abs_sums))
+    }
+
+    fn repeat(&mut self, var: Value, [start, end, step]: [Expr; 3], body: Block) -> Result<(), Fail> {
+        let span = self.at;
+        let (start, end, step_span) = (self.index(start)?, self.index(end)?, self.span(step));
+        let step = self.index(step)?;
+        if step < 1 {
+            return Err(fail(codes::INDEX_ARITHMETIC, step_span, format!("the step {step} is not at least 1")));
+        }
+        let mut i = start;
+        while i < end {
+            self.work(0, span)?;
+            self.set(var, Binding::Index(i));
+            let name = &self.k.values[var].name;
+            self.block(body).map_err(|d| Box::new(d.with_note(format!("at {name} = {i}"))))?;
+            match i.checked_add(step) {
+                Some(next) => i = next,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn channel(&mut self, op: ChannelOp, v: Value) -> Result<(), Fail> {
+        let span = self.at;
+        let name = &self.k.values[v].name;
+        let wrong = |message: String| Err(fail(codes::CHANNEL, span, message));
+        let (opts, live, in_role) = (self.opts.memory, self.live, self.in_role);
+        let Binding::Channel(ring) = &mut self.env[v] else {
+            return wrong(format!("`{name}` is not a channel"));
+        };
+        let n: usize = ring.shape.iter().product();
+        match op {
+            ChannelOp::Acquire => {
+                if ring.put.is_some() {
+                    return wrong(format!("a slot of `{name}` is acquired already and not published"));
+                }
+                if !in_role && ring.full.len() >= ring.slots {
+                    let slots = ring.slots;
+                    return wrong(format!("all {slots} slots of `{name}` are still in use: this would wait forever"));
+                }
+                if live.saturating_add(n) > opts {
+                    let message = format!("more than {opts} tile elements are needed at once");
+                    return Err(fail(codes::OUT_OF_MEMORY, span, message));
+                }
+                ring.put = Some(Rc::new(Tile::unwritten(ring.elem, ring.shape.clone(), n)));
+                self.live += n;
+            }
+            ChannelOp::Publish => match ring.put.take() {
+                Some(tile) => ring.full.push_back(tile),
+                None => return wrong(format!("no slot of `{name}` is acquired that could be published")),
+            },
+            ChannelOp::Wait => {
+                if ring.waited >= ring.full.len() {
+                    return wrong(format!("nothing is published on `{name}`: this would wait forever"));
+                }
+                ring.waited += 1;
+            }
+            ChannelOp::Release => {
+                if ring.waited == 0 {
+                    return wrong(format!("no slot of `{name}` was waited for that could be released"));
+                }
+                ring.waited -= 1;
+                ring.full.pop_front();
+                self.live -= n;
+            }
+        }
+        Ok(())
+    }
+}

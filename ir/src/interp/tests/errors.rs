@@ -1,0 +1,163 @@
+//! What the device leaves undefined is reported, where it is written.
+
+use super::{error, kernel, result, tensor};
+use crate::diag::Diagnostic;
+use crate::interp::{Inputs, Options, run};
+use crate::types::Elem;
+
+/// Runs a program on `X: f32[M, 8]` and `Y: f32[M, 8]`, M = 6; gives the report and the text that it points at.
+fn report(body: &str) -> (Diagnostic, String) {
+    let source = source(body);
+    let d = error(&kernel(&source), inputs());
+    let text = source[d.span.start as usize..d.span.end as usize].to_owned();
+    (d, text)
+}
+
+fn source(body: &str) -> String {
+    format!("kernel t(X: gmem f32[M, 8], Y: gmem f32[M, 8]) grid (b: ceildiv(M, 4)) {{ {body} }}")
+}
+
+fn inputs() -> Inputs {
+    Inputs::default().size("M", 6).tensor("X", tensor(Elem::F32, 48)).tensor("Y", tensor(Elem::F32, 48))
+}
+
+#[test]
+fn untested_dimension_out_of_bounds() {
+    let (d, text) = report("var x = reg f32[4, 8] copy X[b * 4.., 0..] -> x check (1) copy x -> Y[b * 4.., 0..]");
+    assert_eq!(d.code.0, "E0704");
+    assert_eq!(text, "copy X[b * 4.., 0..] -> x check (1)");
+    assert!(d.message.starts_with("index 6 is outside the extent 6 of dimension 0 of `X`"), "{}", d.message);
+    assert_eq!(d.notes, ["in block b = 1"]);
+    let (d, text) = report("copy 1.0 + 0.0 * X[0.., 0..] -> Y[0..,0..]");
+    assert_eq!((d.code.0, text.as_str()), ("E0709", "copy 1.0 + 0.0 * X[0.., 0..] -> Y[0..,0..]"));
+    let (d, text) = report("var x = reg f32[4, 8] = 0.0 copy x -> Y[b * 4.., 0..] check ()");
+    assert_eq!((d.code.0, text.as_str()), ("E0704", "copy x -> Y[b * 4.., 0..] check ()"));
+}
+
+#[test]
+fn tested_dimension_hides_the_untested_one() {
+    // Nothing of the second block's rows from 8 on exists: whatever the columns are, nothing is accessed.
+    let k = kernel(&source("var x = reg f32[4, 8] = 0.0 copy x -> Y[8.., 100..] check (0)"));
+    assert_eq!(result(&k, inputs()).data("Y"), inputs().data("Y"));
+}
+
+#[test]
+fn outside_the_allocation() {
+    let k = kernel(&source("var x = reg f32[4, 8] copy X[b * 4.., 0..] -> x copy x -> Y[b * 4.., 0..]"));
+    let mut short = inputs();
+    short.tensors.get_mut("X").unwrap().data.pop();
+    assert_eq!(error(&k, short).message, "address 47 is outside the 47 elements that `X` has in memory");
+    let huge = inputs().stride("X_ld", usize::MAX / 2);
+    assert_eq!(error(&k, huge).code.0, "E0704");
+    result(&k, inputs());
+}
+
+#[test]
+fn index_outside() {
+    for body in [
+        "var x = reg f32[8] copy X[b + 5, 0..] -> x",
+        "var x = reg f32[8] copy X[b - 1, 0..] -> x",
+        "var x = reg f32[4, 8] copy X[b - 1.., 0..] -> x",
+        "var x = reg f32[4, 8] = 0.0 var y = reg f32[4, 4] copy x[0.., 5..] -> y",
+    ] {
+        assert_eq!(report(body).0.code.0, "E0704", "{body}");
+    }
+}
+
+#[test]
+fn unwritten_values_must_not_get_out() {
+    for body in [
+        "var x = reg f32[4, 8] copy x -> Y[b * 4.., 0..]",
+        "let x = smem f32[4, 8] copy x * 0.0 + 1.0 -> Y[b * 4.., 0..]",
+        "var x = reg f32[4, 8] copy X[0.., 0..7] -> x keep copy x -> Y[b * 4.., 0..]",
+        "let x = smem f32[4, 8] var z = reg f32[4, 4] = 0.0 copy z -> x[0.., 0..] copy x -> Y[b * 4.., 0..]",
+        "let c = channel f32[4, 8] slots 1 acquire c publish c wait c copy c.get -> Y[b * 4.., 0..]",
+        "let x = smem f32[4, 8] var z = reg f32[8, 8] = 0.0 var s = reg f32[4, 8] = 0.0 s = mma(x, z, s) copy s -> Y",
+        "var x = reg f32[4, 8] copy maximum(x, 1) + X[0.., 0..] -> Y[0..,0..]",
+    ] {
+        let k = source(body);
+        assert_eq!(error(&kernel(&k), inputs()).code.0, "E0705", "{body}");
+    }
+    let (d, text) =
+        report("var x = reg f32[4, 8] var z = reg f32[4, 4] = 0.0 copy z -> x[0.., 0..] copy x -> Y[0.., 0..]");
+    assert_eq!((d.code.0, text.as_str()), ("E0705", "copy x -> Y[0.., 0..]"));
+    assert!(d.message.contains("(0, 4)"), "{}", d.message);
+    // Selected away, or masked out by the bounds, they do no harm.
+    result(&kernel(&source("var x = reg f32[4, 8] copy select(iota(x, 0) < 0, x, 1.0) -> Y[b * 4.., 0..]")), inputs());
+    let k = kernel(&source(
+        "var x = reg f32[4, 8] var z = reg f32[2, 8] = 0.0 copy z -> x[0.., 0..] copy x -> Y[4.., 0..]",
+    ));
+    result(&k, inputs());
+}
+
+#[test]
+fn channels_out_of_turn() {
+    for body in [
+        "publish c",
+        "wait c",
+        "release c",
+        "acquire c acquire c",
+        "acquire c publish c acquire c publish c acquire c",
+        "acquire c publish c wait c wait c",
+        "acquire c publish c release c",
+        "var x = reg f32[4, 8] acquire c publish c copy c.get -> x",
+        "var x = reg f32[4, 8] = 0.0 copy x -> c.put",
+    ] {
+        let (d, _) = report(&format!("let c = channel f32[4, 8] slots 2 {body}"));
+        assert_eq!(d.code.0, "E0706", "{body}: {d:?}");
+    }
+    let free = "acquire c publish c wait c release c";
+    result(&kernel(&source(&format!("let c = channel f32[4, 8] slots 1 {free} for i in 0..5 {{ {free} }}"))), inputs());
+}
+
+#[test]
+fn index_arithmetic_is_checked() {
+    for body in [
+        "let x = M / (b - b)",
+        "let x = M % (b - b)",
+        "let x = (b + 4611686018427387904) * 2",
+        "for i in 0..M step b - 1 { }",
+    ] {
+        assert_eq!(report(body).0.code.0, "E0703", "{body}");
+    }
+}
+
+#[test]
+fn work_and_memory_are_bounded() {
+    let k = kernel(&source("for i in 0..9223372036854775807 step 1 { }"));
+    let opts = Options { fuel: 100_000, ..Options::default() };
+    assert_eq!(run(&k, &mut inputs(), &opts).unwrap_err().code.0, "E0707");
+    let k = kernel("kernel t(X: gmem f32[M]) grid (b: 9223372036854775807) { }");
+    let one = || Inputs::default().size("M", 1).tensor("X", tensor(Elem::F32, 1));
+    assert_eq!(run(&k, &mut one(), &opts).unwrap_err().code.0, "E0707");
+    let k = kernel(&source("let a = smem f32[4611686018427387904, 8]"));
+    assert_eq!(error(&k, inputs()).code.0, "E0708");
+    let k = kernel(&source(
+        "let c = channel f32[1024, 1024] slots 2 role r warps 1 { for i in 0..100000 { acquire c publish c } }",
+    ));
+    assert_eq!(error(&k, inputs()).code.0, "E0708");
+}
+
+#[test]
+fn arguments_must_fit() {
+    let k = kernel(&source("var x = reg f32[4, 8] = 0.0"));
+    let mut missing = inputs();
+    missing.tensors.remove("X");
+    let mut other = inputs();
+    other.tensors.insert("X".to_owned(), tensor(Elem::F16, 48));
+    let mut unsized_ = inputs();
+    unsized_.sizes.clear();
+    for (bad, name) in [(missing, "X"), (other, "X"), (unsized_, "M"), (inputs().size("M", 0), "M")] {
+        let d = error(&k, bad);
+        assert_eq!(d.code.0, "E0702");
+        assert!(d.message.starts_with(&format!("`{name}`")), "{}", d.message);
+    }
+}
+
+#[test]
+fn tensors_come_back_after_an_error() {
+    let k = kernel(&source("let x = M / (b - b)"));
+    let mut given = inputs();
+    assert!(run(&k, &mut given, &Options::default()).is_err());
+    assert_eq!(given, inputs());
+}

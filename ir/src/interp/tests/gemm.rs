@@ -1,0 +1,147 @@
+//! `examples/gemm.tile` against three loops.
+
+use super::{int, kernel, number, result, tensor};
+use crate::interp::{Inputs, Options, Tensor, run};
+use crate::kernel::ConstValue;
+use crate::types::{Elem, Order};
+
+const GEMM: &str = include_str!("../../../../examples/gemm.tile");
+
+/// Stride of rows and of columns, and elements of an allocation with the leading dimension `ld`.
+fn strides(order: Order, [m, n]: [usize; 2], ld: usize) -> (usize, usize, usize) {
+    match order {
+        Order::Row => (ld, 1, (m - 1) * ld + n),
+        Order::Col => (1, ld, (n - 1) * ld + m),
+    }
+}
+
+/// Leading dimension: a little more than needed.
+fn leading(order: Order, [m, n]: [usize; 2], extra: usize) -> usize {
+    extra + if order == Order::Row { n } else { m }
+}
+
+fn check(size: [usize; 3], orders: [Order; 3], alpha: f64, beta: f64) {
+    let [m, n, k] = size;
+    let (a, b, c) = ([m, k], [k, n], [m, n]);
+    let lds = [leading(orders[0], a, 3), leading(orders[1], b, 0), leading(orders[2], c, 5)];
+    let (a0, a1, a_len) = strides(orders[0], a, lds[0]);
+    let (b0, b1, b_len) = strides(orders[1], b, lds[1]);
+    let (c0, c1, c_len) = strides(orders[2], c, lds[2]);
+    let mut inputs = Inputs::default()
+        .given("LA", ConstValue::Order(orders[0]))
+        .given("LB", ConstValue::Order(orders[1]))
+        .given("LC", ConstValue::Order(orders[2]))
+        .size("M", m)
+        .size("N", n)
+        .size("K", k)
+        .stride("A_ld", lds[0])
+        .stride("B_ld", lds[1])
+        .stride("C_ld", lds[2])
+        .scalar("alpha", alpha)
+        .scalar("beta", beta)
+        .tensor("A", tensor(Elem::F16, a_len))
+        .tensor("B", tensor(Elem::F16, b_len))
+        .tensor("C", tensor(Elem::F32, c_len));
+    for (name, x) in [("BM", 16), ("BN", 8), ("BK", 8), ("WM", 16), ("WN", 8), ("ALIGN", 1)] {
+        inputs = inputs.given(name, int(x));
+    }
+    let mut expected: Vec<f64> = (0..c_len).map(number).collect();
+    for i in 0..m {
+        for j in 0..n {
+            let product: f64 = (0..k).map(|l| number(i * a0 + l * a1) * number(l * b0 + j * b1)).sum();
+            let at = i * c0 + j * c1;
+            expected[at] = alpha * product + beta * expected[at];
+        }
+    }
+    assert_eq!(result(&kernel(GEMM), inputs).data("C"), expected, "{size:?} {orders:?}");
+}
+
+#[test]
+fn every_order_and_ragged_size() {
+    let both = [Order::Row, Order::Col];
+    for la in both {
+        for lb in both {
+            for lc in both {
+                for size in [[1, 1, 1], [16, 8, 8], [17, 9, 7], [33, 23, 19], [5, 40, 64]] {
+                    check(size, [la, lb, lc], 1.0, 0.0);
+                    check(size, [la, lb, lc], 2.0, -3.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn default_tiles_on_the_reference_problem() {
+    let (m, n, k) = (520, 264, 136);
+    let inputs = Inputs::default()
+        .size("M", m)
+        .size("N", n)
+        .size("K", k)
+        .tensor("A", tensor(Elem::F16, m * k))
+        .tensor("B", tensor(Elem::F16, k * n))
+        .tensor("C", tensor(Elem::F32, m * n));
+    let out = result(&kernel(GEMM), inputs);
+    for (i, j) in [(0, 0), (m - 1, n - 1), (127, 128), (128, 127), (300, 200)] {
+        let product: f64 = (0..k).map(|l| number(i * k + l) * number(l * n + j)).sum();
+        assert_eq!(out.data("C")[i * n + j], product, "({i}, {j})");
+    }
+}
+
+#[test]
+fn preconditions_are_tested() {
+    let inputs = Inputs::default()
+        .size("M", 8)
+        .size("N", 8)
+        .size("K", 7)
+        .tensor("A", tensor(Elem::F16, 56))
+        .tensor("B", tensor(Elem::F16, 56))
+        .tensor("C", tensor(Elem::F32, 64));
+    let d = super::error(&kernel(GEMM), inputs);
+    assert_eq!(d.code.0, "E0701");
+    assert_eq!(&GEMM[d.span.start as usize..d.span.end as usize], "K % ALIGN == 0");
+}
+
+#[test]
+fn results_round_once_to_the_output_type() {
+    // 1 + 2^-11 lies in the middle between two f16 values: to even, once.
+    let mut a = tensor(Elem::F16, 2);
+    a.data = vec![1.0, 2f64.powi(-11)];
+    let inputs = Inputs::default()
+        .given("Acc", ConstValue::Elem(Elem::F16))
+        .given("ALIGN", int(1))
+        .size("M", 1)
+        .size("N", 2)
+        .size("K", 2)
+        .tensor("A", a)
+        .tensor("B", Tensor { elem: Elem::F16, data: vec![1.0, 3.0, 1.0, 3.0] })
+        .tensor("C", tensor(Elem::F16, 2));
+    let out = result(&kernel(GEMM), inputs);
+    assert_eq!(out.data("C"), [1.0, 3.0 + 2f64.powi(-9)]);
+}
+
+#[test]
+fn magnitudes_sum_absolute_products() {
+    let (m, n, k) = (5, 6, 9);
+    let mut inputs = Inputs::default()
+        .given("ALIGN", int(1))
+        .size("M", m)
+        .size("N", n)
+        .size("K", k)
+        .scalar("alpha", -2.0)
+        .scalar("beta", 3.0)
+        .tensor("A", tensor(Elem::F16, m * k))
+        .tensor("B", tensor(Elem::F16, k * n))
+        .tensor("C", tensor(Elem::F32, m * n));
+    let opts = Options { abs_sums: true, ..Options::default() };
+    run(&kernel(GEMM), &mut inputs, &opts).unwrap();
+    let mut expected = Vec::new();
+    for i in 0..m {
+        for j in 0..n {
+            let s: f64 = (0..k).map(|l| (number(i * k + l) * number(l * n + j)).abs()).sum();
+            expected.push(2.0 * s + 3.0 * number(i * n + j).abs());
+        }
+    }
+    assert_eq!(inputs.magnitudes["C"], expected);
+    assert!(!inputs.magnitudes.contains_key("A"));
+}

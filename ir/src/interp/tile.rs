@@ -1,0 +1,167 @@
+//! Tile values: what a register tile, a shared-memory buffer or an intermediate result holds.
+//!
+//! Elements are `f64` in row-major order, whatever layout the tile has on the device. Beside the values a tile may carry
+//! two planes: which elements were never written (`poison`), and for error bounds the sum of the absolute values of the
+//! terms an element was summed from (`magnitude`). Both are absent in the common case, so that they cost nothing.
+
+use crate::numerics::{FloatFormat, IntFormat, Overflow};
+use crate::types::{Elem, ElemClass};
+use std::borrow::Cow;
+
+/// A tile and what is known about its elements.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    /// Element type.
+    pub(super) elem: Elem,
+    /// Extents; empty for a scalar.
+    pub(super) shape: Vec<usize>,
+    /// Elements, last dimension fastest.
+    pub(super) data: Vec<f64>,
+    /// Elements that were never written; `None`: all were.
+    pub(super) poison: Option<Vec<bool>>,
+    /// Sum of the absolute values of the terms; `None`: the absolute value of the element.
+    pub(super) magnitude: Option<Vec<f64>>,
+    /// Every element is a value of `elem`. Registers may hold more precise ones.
+    pub(super) exact: bool,
+    /// Made of literals and indices only: takes the element type of what it meets.
+    pub(super) weak: bool,
+}
+
+impl Tile {
+    /// A tile of computed elements.
+    pub(super) fn new(elem: Elem, shape: Vec<usize>, data: Vec<f64>) -> Tile {
+        Tile { elem, shape, data, poison: None, magnitude: None, exact: false, weak: false }
+    }
+
+    /// A scalar that was written as a literal or comes from index arithmetic.
+    pub(super) fn weak(elem: Elem, x: f64) -> Tile {
+        Tile { weak: true, ..Tile::new(elem, Vec::new(), vec![x]) }
+    }
+
+    /// A truth value.
+    pub(super) fn truth(x: bool) -> Tile {
+        Tile { exact: true, ..Tile::new(Elem::Bool, Vec::new(), vec![f64::from(u8::from(x))]) }
+    }
+
+    /// A tile of `n` elements none of which was written.
+    pub(super) fn unwritten(elem: Elem, shape: Vec<usize>, n: usize) -> Tile {
+        Tile { poison: Some(vec![true; n]), exact: true, ..Tile::new(elem, shape, vec![0.0; n]) }
+    }
+
+    /// The tile broadcast to `shape`, which its own shape fits.
+    pub(super) fn broadcast(&self, shape: &[usize]) -> Tile {
+        Tile {
+            elem: self.elem,
+            shape: shape.to_vec(),
+            data: spread(&self.data, &self.shape, shape).into_owned(),
+            poison: self.poison.as_ref().map(|p| spread(p, &self.shape, shape).into_owned()),
+            magnitude: self.magnitude.as_ref().map(|m| spread(m, &self.shape, shape).into_owned()),
+            exact: self.exact,
+            weak: self.weak,
+        }
+    }
+
+    /// Converts the elements to `elem` as a store or a `cast` does.
+    pub(super) fn convert(&mut self, elem: Elem) {
+        if !(self.exact && self.elem == elem) {
+            convert_all(elem, &mut self.data);
+        }
+        (self.elem, self.exact, self.weak) = (elem, true, false);
+    }
+
+    /// The term sums, by their definition where none are carried.
+    pub(super) fn magnitudes(&self) -> Cow<'_, [f64]> {
+        match &self.magnitude {
+            Some(m) => Cow::Borrowed(m),
+            None => Cow::Owned(self.data.iter().map(|x| x.abs()).collect()),
+        }
+    }
+
+    /// Drops the poison plane if nothing in it is set.
+    pub(super) fn settle(&mut self) {
+        if self.poison.as_ref().is_some_and(|p| !p.contains(&true)) {
+            self.poison = None;
+        }
+    }
+}
+
+/// The shape that tiles of shapes `a` and `b` broadcast to: a dimension of extent 1 adapts, and so does a scalar.
+pub(super) fn join_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    if a.is_empty() || b.is_empty() {
+        return Some(if a.is_empty() { b.to_vec() } else { a.to_vec() });
+    }
+    if a.len() != b.len() {
+        return None;
+    }
+    let join = |(&x, &y): (&usize, &usize)| match (x, y) {
+        _ if x == y => Some(x),
+        (1, n) | (n, 1) => Some(n),
+        _ => None,
+    };
+    a.iter().zip(b).map(join).collect()
+}
+
+/// The elements of a tile of shape `from`, repeated to fill `to`; the caller has checked that the shapes fit.
+pub(super) fn spread<'a, T: Copy>(data: &'a [T], from: &[usize], to: &[usize]) -> Cow<'a, [T]> {
+    if from == to {
+        return Cow::Borrowed(data);
+    }
+    let n = to.iter().product();
+    if let [x] = data {
+        return Cow::Owned(vec![*x; n]);
+    }
+    // From the innermost dimension out: repeat runs of the block below until every extent is that of `to`.
+    let mut out = data.to_vec();
+    let mut inner = 1;
+    for (&have, &want) in from.iter().zip(to).rev() {
+        if have != want {
+            out = out.chunks(inner).flat_map(|run| std::iter::repeat_n(run, want).flatten().copied()).collect();
+        }
+        inner *= want;
+    }
+    Cow::Owned(out)
+}
+
+/// `x` as a value of `elem`: rounded to nearest even; 8-bit floats and integers saturate, as `cvt` does.
+pub(super) fn convert(elem: Elem, x: f64) -> f64 {
+    let int = |format: IntFormat| format.from_f64(x) as f64;
+    match elem {
+        Elem::F16 => FloatFormat::F16.round_f64(x),
+        Elem::BF16 => FloatFormat::BF16.round_f64(x),
+        Elem::TF32 => FloatFormat::TF32.round_f64(x),
+        Elem::F32 => f64::from(x as f32),
+        Elem::F64 => x,
+        Elem::E4M3 => FloatFormat::E4M3.round_with(x, Overflow::Saturate),
+        Elem::E5M2 => FloatFormat::E5M2.round_with(x, Overflow::Saturate),
+        Elem::I8 => int(IntFormat::S8),
+        Elem::U8 => int(IntFormat::U8),
+        Elem::I32 => int(IntFormat::S32),
+        Elem::U32 => int(IntFormat::U32),
+        Elem::I64 => int(IntFormat::S64),
+        Elem::Bool => f64::from(u8::from(x != 0.0)),
+    }
+}
+
+fn convert_all(elem: Elem, data: &mut [f64]) {
+    match elem {
+        Elem::F32 => data.iter_mut().for_each(|x| *x = f64::from(*x as f32)),
+        Elem::F64 => {}
+        _ => data.iter_mut().for_each(|x| *x = convert(elem, *x)),
+    }
+}
+
+/// An integer result in a register of type `elem`: 32- and 64-bit registers wrap, bytes are computed in wider ones.
+pub(super) fn wrap(elem: Elem, x: i128) -> f64 {
+    let x = match elem {
+        Elem::I32 => IntFormat::S32.wrap(x),
+        Elem::U32 => IntFormat::U32.wrap(x),
+        Elem::I64 => IntFormat::S64.wrap(x),
+        _ => x,
+    };
+    x as f64
+}
+
+/// Whether registers of this type hold only values of the type after a `copy`: everything below binary32.
+pub(super) fn rounds_in_registers(elem: Elem) -> bool {
+    elem == Elem::TF32 || elem.bits() < 32 || elem.class() != ElemClass::Float
+}

@@ -163,7 +163,7 @@ impl Parser<'_, '_> {
     }
 
     fn unknown_function(&mut self, word: &str, span: Span) -> Reported {
-        let functions: Vec<&str> = Op::ALL
+        let functions: Vec<&'static str> = Op::ALL
             .iter()
             .filter(|op| op.form() == Form::Call)
             .map(|op| op.token())
@@ -172,7 +172,7 @@ impl Parser<'_, '_> {
             .collect();
         let message = format!("no function is called `{}`", clip(word));
         let mut d = Diagnostic::error(codes::UNKNOWN_FUNCTION, span, message);
-        d = match super::names::nearest(word, functions.iter(), |f| f) {
+        d = match self.near_word(word, &functions) {
             Some(near) => d.with_note(format!("did you mean `{near}`?")),
             None => d.with_note(format!("the functions are `{}`", functions.join("`, `"))),
         };

@@ -277,7 +277,7 @@ impl Parser<'_, '_> {
                     let items = ["target", "threads", "warp_tile", "stages", "raster", "min_ctas", "cluster"];
                     let message = format!("no schedule item is called `{}`", clip(word));
                     let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, span, message);
-                    if let Some(near) = super::names::nearest(word, items.iter(), |i| i) {
+                    if let Some(near) = self.near_word(word, &items) {
                         d = d.with_note(format!("did you mean `{near}`?"));
                     }
                     return Err(self.error(d.with_note(format!("the items are `{}`", items.join("`, `")))));

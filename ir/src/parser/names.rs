@@ -170,9 +170,22 @@ impl Parser<'_, '_> {
         self.error(d)
     }
 
-    fn suggest(&mut self, name: &str) -> Option<(String, Span)> {
+    /// Counts a suggestion; looking for one costs time that a broken file should not multiply.
+    fn may_suggest(&mut self) -> bool {
         self.suggestions += 1;
-        if self.suggestions > MAX_SUGGESTIONS {
+        self.suggestions <= MAX_SUGGESTIONS
+    }
+
+    /// The word of the language that is nearest to `word`.
+    pub(super) fn near_word(&mut self, word: &str, words: &[&'static str]) -> Option<&'static str> {
+        if !self.may_suggest() {
+            return None;
+        }
+        nearest(word, words.iter().copied(), |w| w)
+    }
+
+    fn suggest(&mut self, name: &str) -> Option<(String, Span)> {
+        if !self.may_suggest() {
             return None;
         }
         let candidates = self.names.visible.iter().take(MAX_CANDIDATES);
@@ -211,7 +224,7 @@ impl Parser<'_, '_> {
 }
 
 /// The candidate whose name is nearest to `name`, if it is near enough to be meant.
-pub(super) fn nearest<T>(name: &str, candidates: impl Iterator<Item = T>, text: impl Fn(&T) -> &str) -> Option<T> {
+fn nearest<T>(name: &str, candidates: impl Iterator<Item = T>, text: impl Fn(&T) -> &str) -> Option<T> {
     if name.len() > MAX_SUGGESTED {
         return None;
     }

@@ -69,6 +69,7 @@ impl Parser<'_, '_> {
 
     fn at_statement(&self) -> bool {
         match self.peek() {
+            Tok::Word("copy") if self.pos > 0 && self.tokens[self.pos - 1].tok == Tok::Sign("=") => false,
             Tok::Word(word) if BEGINNINGS.contains(&word) => true,
             Tok::Word(word) => !is_reserved(word) && self.peek_at(1) == Tok::Sign("="),
             _ => false,

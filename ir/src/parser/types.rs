@@ -47,12 +47,12 @@ impl Parser<'_, '_> {
 
     fn unknown_elem(&mut self, word: &str, or: &str) -> Reported {
         let span = self.span();
-        let all: Vec<String> = Elem::ALL.iter().map(|e| format!("`{}`", e.name())).collect();
+        let all: Vec<&'static str> = Elem::ALL.iter().map(|e| e.name()).collect();
         let mut d = Diagnostic::error(codes::UNKNOWN_TYPE, span, format!("no element type is called `{}`", clip(word)));
-        if let Some(near) = super::names::nearest(word, Elem::ALL.iter(), |e| e.name()) {
-            d = d.with_note(format!("did you mean `{}`?", near.name()));
+        if let Some(near) = self.near_word(word, &all) {
+            d = d.with_note(format!("did you mean `{near}`?"));
         }
-        self.error(d.with_note(format!("use one of {}{or}", all.join(", "))))
+        self.error(d.with_note(format!("use one of `{}`{or}", all.join("`, `"))))
     }
 
     /// `[e, e, ..]`, perhaps empty.

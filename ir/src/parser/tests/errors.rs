@@ -106,6 +106,8 @@ fn comments_and_layouts() {
     one("kernel k() {} /* /* */", "E0105 this comment is never closed at `/*`");
     let found = errors(&body("let a = smem f16[8] layout (8 let b = 1"));
     assert_eq!((found.len(), found[0].code), (1, codes::BAD_LAYOUT));
+    let found = errors(&body("let a = reg f16[8] layout 3 = copy A[0..] vec 8 let b = a"));
+    assert_eq!((found.len(), found[0].code), (1, codes::BAD_LAYOUT));
     let found = errors(&body("var a = reg f16[8] layout (8,2):(1) barrier"));
     assert_eq!((found.len(), found[0].code), (1, codes::BAD_LAYOUT));
 }

@@ -31,6 +31,24 @@ fn any_bytes() {
     .budget_ms(400);
 }
 
+/// Large hostile files take time in proportion to their size.
+#[test]
+fn large_files_end() {
+    let n = 100_000;
+    for piece in
+        ["(", "{", "[", "-", "if a {", "let x = y ", "f(1) ", "kernel k(", "/*", "1+", "x", "$", "a: smeme f16[M,"]
+    {
+        for head in ["", "kernel k(", "kernel k() {", "kernel k() { let x = "] {
+            let text = format!("{head}{}", piece.repeat(n / piece.len()));
+            let mut sink = Sink::new();
+            assert!(parse(&text, &mut sink).is_err());
+        }
+    }
+    // Each of these names needs a number that nothing else in the file has.
+    let many: String = (0..1300).map(|i| format!("if 1 == 1 {{ let k = {i} let k_{i} = k }} ")).collect();
+    parsed(&format!("kernel k() {{ {many} }}"));
+}
+
 /// Words and signs in any order get much further than bytes.
 #[test]
 fn any_words() {

@@ -2,6 +2,7 @@
 
 mod errors;
 mod fuzz;
+mod reference;
 mod round_trip;
 
 use super::parse;

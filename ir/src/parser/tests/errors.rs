@@ -95,6 +95,8 @@ fn deepest_programs_fit_a_small_stack() {
         assert_eq!(crate::same::same_module(&module, &super::parsed(&text)), Ok(()));
         let deep = body(&format!("let x = {}1{}", "max(1, ".repeat(60), ")".repeat(60)));
         crate::print::print_module(&super::parsed(&deep));
+        let views = format!("let x = {}0{}", "A[cast<f32>(".repeat(30), ")]".repeat(30));
+        crate::print::print_module(&super::parsed(&body(&views)));
         errors(&body(&"if alpha == 0 { } else ".repeat(5000)));
         errors(&body(&format!("let x = {}", "sum(-(".repeat(5000))));
     };

@@ -86,6 +86,29 @@ codes! {
         "Index arithmetic is exact. This expression can exceed 64 bits for admissible sizes; bound the sizes with `where`.";
     ILLEGAL_PTX "E0503" "the generated PTX is not legal for the target"
         "The legality check found an instruction that the target or the PTX version lacks. This is a limitation of the lowering for the target.";
+    TYPE_MISMATCH "E0220" "types do not go together"
+        "Element types of the operands of an operator, or of a value and the place it is stored in, are equal or widen: 8- and 16-bit floats to f32 to f64, i8 and u8 to i32 to i64. Literals and indices take the type of the other operand. Every other conversion is written `cast<T>(x)`.";
+    SHAPE_MISMATCH "E0221" "shapes do not go together"
+        "Tiles combine element by element: same rank, and in each dimension the same extent or an extent of 1, which is repeated. Both sides of a copy have the same shape.";
+    WRONG_OPERAND "E0222" "an operator does not work on this type"
+        "Each operator has a domain: numbers, integers, floating-point numbers or truth values. `docs/language.md` has the table of operators.";
+    MMA_TYPES "E0223" "no product has these element types"
+        "Both operands of `mma` have one element type. f16, bf16, tf32, f32, e4m3 and e5m2 accumulate in f32; f16, e4m3 and e5m2 also in f16; f64 in f64; i8 and u8 in i32.";
+    MMA_SHAPE "E0224" "the tiles of a product do not fit"
+        "`mma(a, b, c)` multiplies a tile [M, K] with a tile [K, N] and adds a register tile [M, N].";
+    NO_EXTENTS "E0225" "extents are missing"
+        "A window of memory such as `A[i.., k..]` has no extents of its own: it takes those of the tile on the other side of a copy or an operator. Here there is none.";
+    BAD_VIEW "E0226" "an impossible window"
+        "A window has a range `start..`, `start..end` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one.";
+    NOT_INDEX "E0227" "an index is wanted"
+        "Loop bounds, window starts, extents and grid sizes are exact integers: sizes, strides, grid indices, loop variables, integer literals and parameters, and arithmetic on them.";
+    BAD_AXIS "E0228" "no such dimension"
+        "Dimensions count from 0: a tile of rank 2 has axes 0 (down the rows) and 1 (along a row).";
+    NOT_A_VALUE "E0229" "not a value"
+        "Type and layout parameters, and channels as a whole, have no value that an expression could use.";
+    OUT_OF_SCOPE "E0232" "used where it does not exist"
+        "A name can be used after its declaration, in the same block and in blocks inside it. Loop variables exist in the body of their loop.";
+
     NOT_READABLE "E0601" "the input cannot be read"
         "The source file does not exist, is a directory, or may not be read. `-` reads standard input.";
     NOT_TEXT "E0602" "the input is not text"

@@ -18,3 +18,5 @@ pub mod print;
 pub mod same;
 pub mod target;
 pub mod types;
+pub mod typing;
+pub mod verify;

@@ -1,0 +1,282 @@
+//! Operators element by element: broadcasting, promotion, and the domains of the op table.
+//!
+//! Shapes join first to last: scalars fit everything, extent 1 stretches, windows take the extents of a tile. Element
+//! types join along two chains, `8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i32 -> i64`; literals and
+//! indices adopt the type of the other side. Everything else wants a `cast`.
+
+use super::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};
+use crate::codes;
+use crate::entities::{Expr, Value};
+use crate::kernel::{ConstKind, Kernel, ValueDef};
+use crate::ops::{Domain, Op};
+use crate::types::{Elem, ElemClass, ElemRef, Space};
+
+/// The number part of a type.
+#[derive(Copy, Clone, PartialEq, Debug)]
+enum Num {
+    Index,
+    Float,
+    Elem(ElemRef),
+}
+
+/// The shape part of a type.
+#[derive(Clone, PartialEq, Debug)]
+enum Shape {
+    Scalar,
+    Tile(Vec<Extent>),
+    Open { base: Value, rank: usize },
+}
+
+const BOOL: ElemRef = ElemRef::Known(Elem::Bool);
+
+fn split(ty: Type) -> (Num, Shape) {
+    match ty {
+        Type::Index => (Num::Index, Shape::Scalar),
+        Type::Float => (Num::Float, Shape::Scalar),
+        Type::Bool => (Num::Elem(BOOL), Shape::Scalar),
+        Type::Scalar(e) => (Num::Elem(e), Shape::Scalar),
+        Type::Tile(t) => (Num::Elem(t.elem), Shape::Tile(t.shape)),
+        Type::View(v) => (Num::Elem(v.elem), Shape::Open { base: v.base, rank: v.rank }),
+    }
+}
+
+fn unite(num: Num, shape: Shape) -> Type {
+    match (num, shape) {
+        (Num::Index, _) => Type::Index,
+        (Num::Float, _) => Type::Float,
+        (Num::Elem(e), Shape::Scalar) => scalar(e),
+        (Num::Elem(elem), Shape::Tile(shape)) => Type::Tile(TileType { elem, shape, space: Space::Reg }),
+        (Num::Elem(elem), Shape::Open { base, rank }) => Type::View(ViewType { base, elem, rank, space: Space::Reg }),
+    }
+}
+
+/// The element types a reference may stand for.
+pub(super) fn candidates(k: &Kernel, elem: ElemRef) -> Vec<Elem> {
+    match elem {
+        ElemRef::Known(e) => vec![e],
+        ElemRef::Param(v) => match &k.values[v].def {
+            ValueDef::ConstParam(p) => match &p.kind {
+                ConstKind::Elem(list) if !list.is_empty() => list.clone(),
+                _ => Elem::ALL.to_vec(),
+            },
+            _ => Elem::ALL.to_vec(),
+        },
+    }
+}
+
+/// The type that values of both types convert to without loss of range.
+fn join_known(a: Elem, b: Elem) -> Option<Elem> {
+    /// Steps of the two chains; types on one step do not mix.
+    fn step(e: Elem) -> u8 {
+        match e {
+            Elem::E4M3 | Elem::E5M2 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I8 | Elem::U8 => 0,
+            Elem::F32 | Elem::I32 | Elem::U32 => 1,
+            Elem::F64 | Elem::I64 => 2,
+            Elem::Bool => 3,
+        }
+    }
+    if a == b {
+        return Some(a);
+    }
+    let (lo, hi) = if step(a) < step(b) { (a, b) } else { (b, a) };
+    let joins = lo.class() == hi.class() && step(lo) < step(hi) && !(lo == Elem::I8 && hi == Elem::U32);
+    joins.then_some(hi)
+}
+
+/// As [`join_known`] when one or both are parameters: `None` if no choice fits. If the result depends on the choice, the
+/// first operand's type stands for it until the parameters are bound.
+fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
+    if a == b {
+        return Some(a);
+    }
+    let mut joined: Vec<Elem> = Vec::new();
+    for x in candidates(k, a) {
+        for y in candidates(k, b) {
+            joined.extend(join_known(x, y));
+        }
+    }
+    let first = *joined.first()?;
+    Some(if joined.iter().all(|&j| j == first) { ElemRef::Known(first) } else { a })
+}
+
+fn may_be(k: &Kernel, e: ElemRef, class: ElemClass) -> bool {
+    candidates(k, e).into_iter().any(|e| e.class() == class)
+}
+
+fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {
+    match (a, b) {
+        (Num::Index, Num::Index) => Some(Num::Index),
+        (Num::Index | Num::Float, Num::Index | Num::Float) => Some(Num::Float),
+        (Num::Index, Num::Elem(e)) | (Num::Elem(e), Num::Index) => Some(Num::Elem(e)),
+        (Num::Float, Num::Elem(e)) | (Num::Elem(e), Num::Float) => {
+            may_be(k, e, ElemClass::Float).then_some(Num::Elem(e))
+        }
+        (Num::Elem(x), Num::Elem(y)) => join_elem(k, x, y).map(Num::Elem),
+    }
+}
+
+fn join_extent(k: &Kernel, a: Extent, b: Extent) -> Option<Extent> {
+    match (a, b) {
+        (Extent::Known(1), x) | (x, Extent::Known(1)) => Some(x),
+        _ => match a.same(k, b) {
+            Some(false) => None,
+            Some(true) => Some(a),
+            None => Some(if a.known().is_some() { a } else { b }),
+        },
+    }
+}
+
+impl Types<'_> {
+    /// The type of `op(args)`.
+    pub(super) fn elementwise(&self, e: Expr, op: Op, args: &[Expr]) -> Result<Type, TypeError> {
+        if args.len() != op.arity() {
+            let message = format!("`{}` takes {} operands, found {}", op.token(), op.arity(), args.len());
+            return Err(self.error(codes::WRONG_OPERAND, e, message).into());
+        }
+        let types = args.iter().map(|&a| self.type_of(a)).collect::<Result<Vec<_>, _>>()?;
+        let domain = op.domain();
+        let numeric = if domain == Domain::Select { 1.. } else { 0.. };
+        if domain == Domain::Select {
+            self.operand(op, args[0], &types[0], ElemClass::Bool)?;
+        }
+        for (&arg, ty) in args[numeric.clone()].iter().zip(&types[numeric.clone()]) {
+            self.check_domain(op, arg, ty)?;
+        }
+        let (mut nums, mut shapes) = (Vec::new(), Vec::new());
+        for ty in types.iter().cloned() {
+            let (num, shape) = split(ty);
+            nums.push(num);
+            shapes.push(shape);
+        }
+        let mut num = nums[numeric.start];
+        for (&n, ty) in nums[numeric.start..].iter().zip(&types[numeric.start..]).skip(1) {
+            let found = types[numeric.start].describe(self.k);
+            num = join_num(self.k, num, n).ok_or_else(|| {
+                let message =
+                    format!("the operands of `{}` differ in type: {found} and {}", op.token(), ty.describe(self.k));
+                self.error(codes::TYPE_MISMATCH, e, message).with_note("convert one of them: `cast<f32>(x)`")
+            })?;
+        }
+        let mut shape = shapes[0].clone();
+        for s in shapes.drain(1..) {
+            shape = self.join_shape(e, op, shape, s)?;
+        }
+        let num = match domain {
+            Domain::Compare | Domain::Logic => Num::Elem(BOOL),
+            Domain::Numeric | Domain::Integer | Domain::Float => num,
+            // A choice by a tile of conditions is a tile even if both values are literals.
+            Domain::Select => match (num, &shape) {
+                (Num::Index, Shape::Tile(_) | Shape::Open { .. }) => Num::Elem(ElemRef::Known(Elem::I32)),
+                (Num::Float, Shape::Tile(_) | Shape::Open { .. }) => Num::Elem(ElemRef::Known(Elem::F32)),
+                _ => num,
+            },
+        };
+        Ok(unite(num, shape))
+    }
+
+    fn check_domain(&self, op: Op, arg: Expr, ty: &Type) -> Result<(), TypeError> {
+        match op.domain() {
+            Domain::Numeric | Domain::Compare | Domain::Select => match ty.elem() {
+                Some(e) if !may_be(self.k, e, ElemClass::Float) && !may_be(self.k, e, ElemClass::Int) => {
+                    Err(self.wrong(op, arg, ty, "numbers"))
+                }
+                _ => Ok(()),
+            },
+            Domain::Integer => match ty {
+                Type::Index => Ok(()),
+                Type::Scalar(e) if may_be(self.k, *e, ElemClass::Int) => Ok(()),
+                _ => Err(self.wrong(op, arg, ty, "indices and integer scalars")),
+            },
+            Domain::Float => match ty {
+                Type::Index => Err(self.wrong(op, arg, ty, "floating-point operands")),
+                Type::Float => Ok(()),
+                _ => self.operand(op, arg, ty, ElemClass::Float),
+            },
+            Domain::Logic => self.operand(op, arg, ty, ElemClass::Bool),
+        }
+    }
+
+    /// Checks that an operand may have elements of a class.
+    fn operand(&self, op: Op, arg: Expr, ty: &Type, class: ElemClass) -> Result<(), TypeError> {
+        match ty.elem() {
+            Some(e) if may_be(self.k, e, class) => Ok(()),
+            _ => Err(self.wrong(
+                op,
+                arg,
+                ty,
+                if class == ElemClass::Bool { "truth values" } else { "floating-point operands" },
+            )),
+        }
+    }
+
+    fn wrong(&self, op: Op, arg: Expr, ty: &Type, wanted: &str) -> TypeError {
+        let found = ty.describe(self.k);
+        let d = self.error(codes::WRONG_OPERAND, arg, format!("`{}` works on {wanted}, found {found}", op.token()));
+        match op.domain() {
+            Domain::Float => d.with_note("convert the operand: `cast<f32>(x)`").into(),
+            Domain::Logic | Domain::Select => d.with_note("write a comparison, such as `x != 0`").into(),
+            Domain::Integer => d.with_note("tiles have `/`; remainders are for index arithmetic").into(),
+            Domain::Numeric | Domain::Compare => d.with_note("use `select` to turn a truth value into a number").into(),
+        }
+    }
+
+    fn join_shape(&self, e: Expr, op: Op, a: Shape, b: Shape) -> Result<Shape, TypeError> {
+        let ranks = |a: usize, b: usize| {
+            let message = format!("the operands of `{}` have {a} and {b} dimensions", op.token());
+            TypeError::from(
+                self.error(codes::SHAPE_MISMATCH, e, message)
+                    .with_note("only scalars and extents of 1 broadcast; give the smaller operand extents of 1"),
+            )
+        };
+        match (a, b) {
+            (Shape::Scalar, s) | (s, Shape::Scalar) => Ok(s),
+            (Shape::Tile(a), Shape::Tile(b)) => {
+                if a.len() != b.len() {
+                    return Err(ranks(a.len(), b.len()));
+                }
+                let joined: Option<Vec<Extent>> = a.iter().zip(&b).map(|(&a, &b)| join_extent(self.k, a, b)).collect();
+                joined.map(Shape::Tile).ok_or_else(|| {
+                    let (a, b) = (shape_text(self.k, &a), shape_text(self.k, &b));
+                    let message = format!("the operands of `{}` differ in shape: {a} and {b}", op.token());
+                    self.error(codes::SHAPE_MISMATCH, e, message)
+                        .with_note("extents are equal, or 1 where the operand is to be repeated")
+                        .into()
+                })
+            }
+            (Shape::Tile(t), Shape::Open { rank, .. }) | (Shape::Open { rank, .. }, Shape::Tile(t)) => {
+                if t.len() == rank { Ok(Shape::Tile(t)) } else { Err(ranks(t.len(), rank)) }
+            }
+            (Shape::Open { base, rank }, Shape::Open { rank: other, .. }) => {
+                if rank == other {
+                    Ok(Shape::Open { base, rank })
+                } else {
+                    Err(ranks(rank, other))
+                }
+            }
+        }
+    }
+
+    /// Whether a value of type `from` may be stored where elements are `to` (rounded to nearest even); says why not.
+    ///
+    /// # Errors
+    /// The reason, as a diagnostic at `e`.
+    pub fn storable(&self, e: Expr, from: &Type, to: ElemRef) -> Result<(), TypeError> {
+        let k = self.k;
+        let fits = match from {
+            Type::Index => may_be(k, to, ElemClass::Float) || may_be(k, to, ElemClass::Int),
+            Type::Float => may_be(k, to, ElemClass::Float),
+            _ => match from.elem() {
+                Some(f) => [ElemClass::Float, ElemClass::Int, ElemClass::Bool]
+                    .into_iter()
+                    .any(|class| may_be(k, f, class) && may_be(k, to, class)),
+                None => false,
+            },
+        };
+        if fits {
+            return Ok(());
+        }
+        let to = elem_name(k, to);
+        let message = format!("{} cannot be stored as {to}", from.describe(k));
+        Err(self.error(codes::TYPE_MISMATCH, e, message).with_note(format!("convert it: `cast<{to}>(x)`")).into())
+    }
+}

@@ -1,0 +1,119 @@
+//! Matrix products: extents `[M, K] * [K, N] + [M, N]` and the element types that hardware multiplies.
+
+use super::elementwise::candidates;
+use super::{Extent, Type, TypeError, Types, elem_name};
+use crate::codes;
+use crate::entities::Expr;
+use crate::kernel::Mma;
+use crate::types::{Elem, ElemRef, Space};
+
+/// Whether products of `input` elements accumulate in `acc` elements on some target (PTX ISA, "mma" type tables).
+fn combines(input: Elem, acc: Elem) -> bool {
+    match acc {
+        Elem::F32 => {
+            matches!(input, Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::E4M3 | Elem::E5M2)
+        }
+        Elem::F16 => matches!(input, Elem::F16 | Elem::E4M3 | Elem::E5M2),
+        Elem::F64 => input == Elem::F64,
+        Elem::I32 => matches!(input, Elem::I8 | Elem::U8),
+        Elem::BF16
+        | Elem::TF32
+        | Elem::E4M3
+        | Elem::E5M2
+        | Elem::I8
+        | Elem::U8
+        | Elem::U32
+        | Elem::I64
+        | Elem::Bool => false,
+    }
+}
+
+/// An operand: its element type, and its extents unless it is a window.
+struct Operand {
+    elem: ElemRef,
+    shape: Option<[Extent; 2]>,
+}
+
+impl Types<'_> {
+    /// The type of a product: that of its accumulator.
+    pub(super) fn product(&self, e: Expr, m: &Mma) -> Result<Type, TypeError> {
+        let a = self.product_operand(m.a)?;
+        let b = self.product_operand(m.b)?;
+        let c_type = match self.type_of(m.c)? {
+            Type::Tile(t) if t.space == Space::Reg && t.shape.len() == 2 => t,
+            other => {
+                let message =
+                    format!("a product accumulates in a rank-2 register tile, found {}", other.describe(self.k));
+                return Err(self
+                    .error(codes::MMA_SHAPE, m.c, message)
+                    .with_note("declare one: `var acc = reg f32[128, 128] = 0.0`")
+                    .into());
+            }
+        };
+        let [rows, cols] = [c_type.shape[0], c_type.shape[1]];
+        let (mut k_a, mut k_b) = (None, None);
+        if let Some([m_a, k]) = a.shape {
+            self.same_extent(m.a, "rows of `a`", m_a, "rows of the accumulator", rows)?;
+            k_a = Some(k);
+        }
+        if let Some([k, n_b]) = b.shape {
+            self.same_extent(m.b, "columns of `b`", n_b, "columns of the accumulator", cols)?;
+            k_b = Some(k);
+        }
+        match (k_a, k_b) {
+            (Some(k_a), Some(k_b)) => self.same_extent(m.b, "rows of `b`", k_b, "columns of `a`", k_a)?,
+            (None, None) => {
+                return Err(self
+                    .error(
+                        codes::NO_EXTENTS,
+                        e,
+                        "the reduction extent of this product is not known: both operands are windows",
+                    )
+                    .with_note("copy one of them into a tile first")
+                    .into());
+            }
+            _ => {}
+        }
+        self.product_types(e, a.elem, b.elem, c_type.elem)?;
+        Ok(Type::Tile(c_type))
+    }
+
+    fn product_operand(&self, e: Expr) -> Result<Operand, TypeError> {
+        let ty = self.type_of(e)?;
+        match ty {
+            Type::Tile(t) if t.shape.len() == 2 => Ok(Operand { elem: t.elem, shape: Some([t.shape[0], t.shape[1]]) }),
+            Type::View(v) if v.rank == 2 => Ok(Operand { elem: v.elem, shape: None }),
+            other => {
+                let message = format!("an operand of a product is a rank-2 tile, found {}", other.describe(self.k));
+                Err(self.error(codes::MMA_SHAPE, e, message).into())
+            }
+        }
+    }
+
+    fn same_extent(&self, e: Expr, what: &str, x: Extent, other: &str, y: Extent) -> Result<(), TypeError> {
+        if x.same(self.k, y) != Some(false) {
+            return Ok(());
+        }
+        let text = |x: Extent| x.known().map_or_else(String::new, |n| n.to_string());
+        let message = format!("{what} and {other} differ: {} and {}", text(x), text(y));
+        Err(self
+            .error(codes::MMA_SHAPE, e, message)
+            .with_note("`mma(a, b, c)` takes a [M, K], b [K, N] and c [M, N]; `transpose(x)` swaps the dimensions")
+            .into())
+    }
+
+    fn product_types(&self, e: Expr, a: ElemRef, b: ElemRef, acc: ElemRef) -> Result<(), TypeError> {
+        let k = self.k;
+        let (ca, cb, cc) = (candidates(k, a), candidates(k, b), candidates(k, acc));
+        let fits = ca.iter().filter(|x| cb.contains(x)).any(|&x| cc.iter().any(|&c| combines(x, c)));
+        if fits {
+            return Ok(());
+        }
+        let names = [a, b, acc].map(|x| elem_name(k, x));
+        let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
+        Err(self
+            .error(codes::MMA_TYPES, e, message)
+            .with_note("both operands have one type; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 also in f16, f64 in f64, i8 and u8 in i32")
+            .into())
+    }
+}

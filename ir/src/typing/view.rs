@@ -1,0 +1,162 @@
+//! What a window looks at: aliases followed, windows of windows composed.
+
+use super::{Type, Types, const_int, let_init, type_of};
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
+use crate::types::Space;
+
+/// Aliases of aliases are followed this far.
+const MAX_ALIASES: usize = 64;
+
+/// A window of a tensor, buffer, channel slot or register variable, in coordinates of that base.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResolvedView {
+    /// The tensor, buffer, channel or register variable.
+    pub base: Value,
+    /// For channels, the slot.
+    pub slot: Option<Slot>,
+    /// A dimension of the base each, in the base's order.
+    pub dims: Vec<ViewDim>,
+    /// The window is seen transposed: its dimension 0 is the second dimension it keeps of the base, and its
+    /// dimension 1 the first.
+    pub transposed: bool,
+}
+
+/// One dimension of the base of a window.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ViewDim {
+    /// A single index: the window does not have this dimension.
+    Fixed(Expr),
+    /// The window has this dimension.
+    From {
+        /// It starts at the sum of these; empty: 0.
+        starts: Vec<Expr>,
+        /// It ends before this (in coordinates of the base), besides at the extent of the base.
+        end: Option<Expr>,
+    },
+}
+
+impl ResolvedView {
+    /// The base dimensions that the window has, in the order of the window's own dimensions.
+    pub fn kept(&self) -> Vec<usize> {
+        let is_kept = |&d: &usize| matches!(self.dims[d], ViewDim::From { .. });
+        let mut kept: Vec<usize> = (0..self.dims.len()).filter(is_kept).collect();
+        if self.transposed {
+            kept.reverse();
+        }
+        kept
+    }
+
+    /// The memory the base lives in.
+    pub fn space(&self, k: &Kernel) -> Space {
+        match k.values[self.base].def {
+            ValueDef::Tensor(_) => Space::Gmem,
+            ValueDef::Smem(_) | ValueDef::Channel { .. } => Space::Smem,
+            _ => Space::Reg,
+        }
+    }
+
+    /// Narrows the window by ranges, one per dimension of the window. `None` if their number is wrong, or for an index or
+    /// an end counted from a start that is not 0: those need a sum that is no expression of the program.
+    fn narrow(&mut self, k: &Kernel, ranges: &[Range]) -> Option<()> {
+        let kept = self.kept();
+        if kept.len() != ranges.len() {
+            return None;
+        }
+        for (&d, r) in kept.iter().zip(ranges) {
+            let ViewDim::From { starts, end } = &mut self.dims[d] else { return None };
+            let from_zero = starts.iter().all(|&s| const_int(k, s) == Some(0)) && end.is_none();
+            match *r {
+                Range::At(i) if from_zero => self.dims[d] = ViewDim::Fixed(i),
+                Range::At(_) => return None,
+                Range::From { start, end: inner } => {
+                    if inner.is_some() {
+                        if !from_zero {
+                            return None;
+                        }
+                        *end = inner;
+                    }
+                    if from_zero {
+                        starts.clear();
+                    }
+                    starts.push(start);
+                }
+            }
+        }
+        if self.kept().len() != 2 {
+            // Fewer than two dimensions are left: their order no longer matters.
+            self.transposed = false;
+        }
+        Some(())
+    }
+}
+
+/// What `e` looks at, if it is a place, a tensor, a window of one, such a thing transposed, or a `let` that names a window
+/// of global memory.
+pub fn resolve_view(k: &Kernel, e: Expr) -> Option<ResolvedView> {
+    resolve(k, e, MAX_ALIASES)
+}
+
+fn resolve(k: &Kernel, e: Expr, fuel: usize) -> Option<ResolvedView> {
+    let fuel = fuel.checked_sub(1)?;
+    match &k.exprs[e] {
+        ExprData::Ref(v) => whole(k, *v, None, fuel),
+        ExprData::View(v) => {
+            let mut view = whole(k, v.base, v.slot, fuel)?;
+            if !v.ranges.is_empty() {
+                view.narrow(k, &v.ranges)?;
+            }
+            Some(view)
+        }
+        ExprData::Transpose(arg) => {
+            let mut view = resolve(k, *arg, fuel)?;
+            if view.kept().len() != 2 {
+                return None;
+            }
+            view.transposed = !view.transposed;
+            Some(view)
+        }
+        _ => None,
+    }
+}
+
+/// All of a value, or what it is an alias of.
+fn whole(k: &Kernel, v: Value, slot: Option<Slot>, fuel: usize) -> Option<ResolvedView> {
+    let rank = match &k.values[v].def {
+        ValueDef::Tensor(t) => t.shape.len(),
+        ValueDef::Var(t) | ValueDef::Smem(t) => t.shape.len(),
+        ValueDef::Channel { tile, .. } => {
+            slot?;
+            tile.shape.len()
+        }
+        ValueDef::Let => {
+            let view = resolve(k, let_init(k, v)?, fuel)?;
+            return (view.space(k) == Space::Gmem && slot.is_none()).then_some(view);
+        }
+        _ => return None,
+    };
+    Some(ResolvedView {
+        base: v,
+        slot,
+        dims: vec![ViewDim::From { starts: Vec::new(), end: None }; rank],
+        transposed: false,
+    })
+}
+
+/// The extents that `copy src -> dst` moves: those of the side that has some, empty for a single element. `None` if
+/// neither has, or they are not numbers yet.
+pub fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
+    let (from, to) = (type_of(k, src).ok()?, type_of(k, dst).ok()?);
+    match (&from, &to) {
+        (_, Type::Tile(t)) | (Type::Tile(t), _) => t.known_shape(),
+        _ => (from.rank() == 0 && to.rank() == 0).then(Vec::new),
+    }
+}
+
+impl Types<'_> {
+    /// Whether `e` names memory or a register variable (as opposed to a computed value).
+    pub fn is_place(&self, e: Expr) -> bool {
+        matches!(self.type_of(e), Ok(Type::Tile(_) | Type::View(_) | Type::Scalar(_) | Type::Bool))
+            && resolve_view(self.k, e).is_some()
+    }
+}

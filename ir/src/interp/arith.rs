@@ -1,6 +1,7 @@
 //! Operators on tiles, element by element.
 //!
-//! Floating-point elements are computed in `f64`. Integers are exact; 32- and 64-bit registers wrap, as the device's do.
+//! Floating-point elements are computed in `f64`. Integers are exact modulo the width of their registers: 64 bits, or 32 for
+//! all narrower types.
 //! The term sums that bound rounding errors follow the operators: they add under sums and differences, multiply under
 //! products, and never fall below the size of the value.
 

@@ -183,7 +183,7 @@ impl Machine<'_> {
 
     /// Burns fuel for `n` element operations.
     fn work(&mut self, n: usize, span: Span) -> Result<(), Fail> {
-        match self.fuel.checked_sub(n as u64 + 1) {
+        match self.fuel.checked_sub((n as u64).saturating_add(1)) {
             Some(left) => {
                 self.fuel = left;
                 Ok(())

@@ -56,6 +56,7 @@ impl Machine<'_> {
         let work = m.checked_mul(n).and_then(|x| x.checked_mul(depth)).unwrap_or(usize::MAX / 2);
         self.work(if self.opts.abs_sums { work.saturating_mul(2) } else { work }, span)?;
         if c.shape != shape {
+            self.count(&shape, span)?;
             c = Rc::new(c.broadcast(&shape));
         }
         let out = Rc::make_mut(&mut c);

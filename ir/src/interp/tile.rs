@@ -150,15 +150,14 @@ fn convert_all(elem: Elem, data: &mut [f64]) {
     }
 }
 
-/// An integer result in a register of type `elem`: 32- and 64-bit registers wrap, bytes are computed in wider ones.
+/// An integer result in a register of type `elem`, which has 64 bits or, for all others, 32.
 pub(super) fn wrap(elem: Elem, x: i128) -> f64 {
-    let x = match elem {
-        Elem::I32 => IntFormat::S32.wrap(x),
-        Elem::U32 => IntFormat::U32.wrap(x),
-        Elem::I64 => IntFormat::S64.wrap(x),
-        _ => x,
+    let format = match elem {
+        Elem::I64 => IntFormat::S64,
+        Elem::U32 => IntFormat::U32,
+        _ => IntFormat::S32,
     };
-    x as f64
+    format.wrap(x) as f64
 }
 
 /// Whether registers of this type hold only values of the type after a `copy`: everything below binary32.

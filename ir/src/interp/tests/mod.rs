@@ -4,6 +4,7 @@
 //! integers.
 
 mod errors;
+mod fuzz;
 mod gemm;
 mod programs;
 

@@ -230,6 +230,32 @@ fn strides_may_repeat_and_overlap() {
 }
 
 #[test]
+fn masked_elements_become_zero_or_stay() {
+    let k_ = kernel(
+        "kernel m(X: gmem f32[3], Y: gmem f32[4], Z: gmem f32[4], W: gmem f32[4]) grid (one: 1) {
+            var y = reg f32[4] = 9.0
+            var z = reg f32[4] = 9.0
+            let w = smem f32[4]
+            copy X[0..] -> y
+            copy X[1..] -> z keep
+            copy X[1..2] -> w
+            copy y -> Y[0..]
+            copy z -> Z[0..]
+            copy w -> W[0..]
+        }",
+    );
+    let inputs = Inputs::default()
+        .tensor("X", Tensor { elem: Elem::F32, data: vec![1.0, 2.0, 3.0] })
+        .tensor("Y", tensor(Elem::F32, 4))
+        .tensor("Z", tensor(Elem::F32, 4))
+        .tensor("W", tensor(Elem::F32, 4));
+    let out = result(&k_, inputs);
+    assert_eq!(out.data("Y"), [1.0, 2.0, 3.0, 0.0]);
+    assert_eq!(out.data("Z"), [2.0, 3.0, 9.0, 9.0]);
+    assert_eq!(out.data("W"), [2.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
 fn atomic_addition_combines() {
     let k_ = kernel(
         "kernel r(X: gmem f32[8, 4], Y: gmem f32[4]) grid (i: 8) {

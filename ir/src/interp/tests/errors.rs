@@ -58,7 +58,8 @@ fn index_outside() {
         "var x = reg f32[8] copy X[b + 5, 0..] -> x",
         "var x = reg f32[8] copy X[b - 1, 0..] -> x",
         "var x = reg f32[4, 8] copy X[b - 1.., 0..] -> x",
-        "var x = reg f32[4, 8] = 0.0 var y = reg f32[4, 4] copy x[0.., 5..] -> y",
+        "var x = reg f32[4, 8] = 0.0 var y = reg f32[2, 4] copy x[0.., 5..] -> y",
+        "var x = reg f32[4, 8] copy X[100.., 0..] -> x check (1)",
     ] {
         assert_eq!(report(body).0.code.0, "E0704", "{body}");
     }
@@ -82,6 +83,7 @@ fn unwritten_values_must_not_get_out() {
         report("var x = reg f32[4, 8] var z = reg f32[4, 4] = 0.0 copy z -> x[0.., 0..] copy x -> Y[0.., 0..]");
     assert_eq!((d.code.0, text.as_str()), ("E0705", "copy x -> Y[0.., 0..]"));
     assert!(d.message.contains("(0, 4)"), "{}", d.message);
+    result(&kernel(&source("var x = reg f32[2, 8] copy X[b.., 0..] -> x keep copy x -> Y[b.., 0..]")), inputs());
     // Selected away, or masked out by the bounds, they do no harm.
     result(&kernel(&source("var x = reg f32[4, 8] copy select(iota(x, 0) < 0, x, 1.0) -> Y[b * 4.., 0..]")), inputs());
     let k = kernel(&source(

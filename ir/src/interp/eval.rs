@@ -3,7 +3,7 @@
 //! A view has no extents of its own: it takes those of what it is combined with. So the extents that are known
 //! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
 
-use super::memory::Window;
+use super::memory::{Root, Window};
 use super::tile::{Tile, convert, join_shapes};
 use super::{Binding, Fail, Machine, arith, fail};
 use crate::codes;
@@ -112,6 +112,9 @@ impl Machine<'_> {
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.reduce(*op, *axis as usize, &t, span)?))
             }
+            ExprData::Transpose(_) if self.window(e)?.is_some_and(|w| matches!(w.root, Root::Global(_))) => {
+                self.read(e, want)
+            }
             ExprData::Transpose(arg) => {
                 let want = want.map(|w| w.iter().rev().copied().collect::<Vec<_>>());
                 let t = self.tile(*arg, want.as_deref())?;
@@ -162,6 +165,11 @@ impl Machine<'_> {
         let whole = match &self.k.exprs[e] {
             ExprData::Ref(_) => true,
             ExprData::View(view) => view.ranges.is_empty(),
+            ExprData::Transpose(arg) => {
+                let mut shape = self.own_shape(*arg, w)?;
+                shape.reverse();
+                return Some(shape);
+            }
             _ => false,
         };
         let place = self.place(w.root, self.span(e)).ok()?;

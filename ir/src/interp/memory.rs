@@ -140,13 +140,17 @@ fn dense_strides(shape: &[usize]) -> Vec<i64> {
 }
 
 impl Machine<'_> {
-    /// The window that `e` names, if it is a view, a place or a tensor.
+    /// The window that `e` names, if it is a view, a place or a tensor, or one of them transposed.
     pub(super) fn window(&mut self, e: Expr) -> Result<Option<Window>, Fail> {
         let k = self.k;
         let span = self.span(e);
         match &k.exprs[e] {
             ExprData::Ref(v) => self.whole(*v, None, span),
             ExprData::View(view) => self.view(view, span),
+            ExprData::Transpose(arg) => Ok(self.window(*arg)?.filter(|w| w.axes.len() == 2).map(|mut w| {
+                w.axes.reverse();
+                w
+            })),
             _ => Ok(None),
         }
     }

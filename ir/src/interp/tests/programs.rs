@@ -211,6 +211,32 @@ fn literals_take_the_type_of_what_they_meet() {
 }
 
 #[test]
+fn windows_may_be_transposed() {
+    // Dimensions of the transposed window are counted as they are seen: the rows of `t` are the columns of `X`.
+    let k_ = kernel(
+        "kernel t(X: gmem f32[M, 4], Y: gmem f32[4, M], Z: gmem f32[4, M]) grid (one: 1) {
+            let t = transpose(X[0.., 0..])
+            var y = reg f32[4, 8]
+            var z = reg f32[4, 8]
+            copy t -> y check (1)
+            copy transpose(X[0.., 0..]) -> z check (1)
+            copy y -> Y[0.., 0..] check (1)
+            copy z + 0.0 * t -> Z[0.., 0..] check (1)
+        }",
+    );
+    let m = 5;
+    let inputs = Inputs::default()
+        .size("M", m)
+        .tensor("X", tensor(Elem::F32, 4 * m))
+        .tensor("Y", Tensor { elem: Elem::F32, data: vec![0.5; 4 * m] })
+        .tensor("Z", Tensor { elem: Elem::F32, data: vec![0.5; 4 * m] });
+    let out = result(&k_, inputs);
+    let expected: Vec<f64> = (0..4 * m).map(|i| number(i % m * 4 + i / m)).collect();
+    assert_eq!(out.data("Y"), expected);
+    assert_eq!(out.data("Z"), expected);
+}
+
+#[test]
 fn strides_may_repeat_and_overlap() {
     // Stride 0 repeats a row of biases; a stride of 1 in both dimensions makes overlapping windows.
     let k_ = kernel(
@@ -278,9 +304,10 @@ fn copies_into_narrow_registers_round_and_assignments_do_not() {
             copy X -> h
             copy h -> Y[0..]
             h = h * h
-            var w = reg f32[4]
+            var w = reg f32[8]
             let hh = h / 3.0
-            copy hh -> w[0..4]
+            copy hh -> w[0..]
+            copy hh -> w[4..]
             copy w -> Z[0..]
         }",
     );

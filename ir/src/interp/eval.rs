@@ -237,13 +237,9 @@ impl Machine<'_> {
             return Err(fail(codes::ILL_FORMED, span, "wrong number of operands"));
         }
         let known = self.known_join(args, span)?;
-        let inner = match (&known, want) {
-            (Some(known), Some(want)) => join_shapes(known, want).or(known.clone().into()),
-            (Some(known), None) => Some(known.clone()),
-            (None, want) => want.map(<[usize]>::to_vec),
-        };
-        let inner = inner.as_deref();
-        let scalar = known.is_some_and(|shape| shape.is_empty());
+        // Views take the extents of the operands beside them, else those that this operation is wanted with.
+        let inner = known.as_deref().filter(|shape| !shape.is_empty()).or(want);
+        let scalar = known.as_ref().is_some_and(|shape| shape.is_empty());
         // On scalars, what the result does not depend on is not evaluated: it could fail.
         match (op, args) {
             (Op::Select, &[c, a, b]) if scalar => {

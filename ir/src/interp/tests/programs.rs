@@ -211,6 +211,21 @@ fn literals_take_the_type_of_what_they_meet() {
 }
 
 #[test]
+fn windows_take_the_extents_of_the_operand_beside_them() {
+    // `X` stands beside a column, so one column of it is read and then repeated.
+    let k_ = kernel(
+        "kernel t(X: gmem f32[4, 8], Y: gmem f32[4, 8]) grid (one: 1) {
+            var c = reg f32[4, 1] = 2.0
+            var z = reg f32[4, 8] = 1.0
+            copy c * X[0.., 0..] + z -> Y[0.., 0..]
+        }",
+    );
+    let inputs = Inputs::default().tensor("X", tensor(Elem::F32, 32)).tensor("Y", tensor(Elem::F32, 32));
+    let expected: Vec<f64> = (0..32).map(|i| 2.0 * number(i / 8 * 8) + 1.0).collect();
+    assert_eq!(result(&k_, inputs).data("Y"), expected);
+}
+
+#[test]
 fn windows_may_be_transposed() {
     // Dimensions of the transposed window are counted as they are seen: the rows of `t` are the columns of `X`.
     let k_ = kernel(
@@ -305,7 +320,7 @@ fn copies_into_narrow_registers_round_and_assignments_do_not() {
             copy h -> Y[0..]
             h = h * h
             var w = reg f32[8]
-            let hh = h / 3.0
+            let hh = h / 11.0
             copy hh -> w[0..]
             copy hh -> w[4..]
             copy w -> Z[0..]
@@ -320,5 +335,5 @@ fn copies_into_narrow_registers_round_and_assignments_do_not() {
     let out = result(&k_, inputs);
     let rounded = half::f16::from_f64(third).to_f64();
     assert_eq!(out.data("Y"), [rounded; 4]);
-    assert_eq!(out.data("Z"), [f64::from((rounded * rounded / 3.0) as f32); 4]);
+    assert_eq!(out.data("Z"), [f64::from((rounded * rounded / 11.0) as f32); 4]);
 }

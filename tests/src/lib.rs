@@ -1,1 +1,40 @@
-//! Tests.
+//! The tests of the compiler as a whole: a harness over files, the case tables, and a GPU check.
+//!
+//! `docs/testing.md` is the manual of the file format. The binary `files` (`tests/files.rs`) makes one test of every
+//! file of `tests/files`, of every example and sketch, of every `tile` snippet of the documents, and of the programs
+//! of the case table.
+//!
+//! | module        | what it does                                                                  |
+//! |---------------|-------------------------------------------------------------------------------|
+//! | `test_file`   | reads and rewrites a test file: kind, keys, expectations                       |
+//! | `options`     | arguments and matrices of a file as compile options                            |
+//! | `golden`      | compares texts, blesses, skips loudly                                          |
+//! | `kinds`       | what each kind of file checks                                                  |
+//! | `expect`      | the small expression language over JSON, for `report` and `sass`               |
+//! | `problem`     | sizes, strides, scalars and integer data of one run                            |
+//! | `reference`   | plain loops that say what a GEMM, copy or transposition is                     |
+//! | `oracle`      | the interpreter on a problem, compared with a reference or another program     |
+//! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
+//! | `cases`       | GEMM problems of a peer's test suite                                           |
+//! | `device`      | launches on a GPU from the launch contract                                     |
+
+pub mod cases;
+#[cfg(feature = "cuda")]
+pub mod device;
+pub mod expect;
+pub mod golden;
+pub mod kinds;
+pub mod number;
+pub mod options;
+pub mod oracle;
+pub mod problem;
+pub mod programs;
+pub mod reference;
+pub mod test_file;
+
+use std::path::PathBuf;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}

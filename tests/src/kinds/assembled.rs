@@ -1,0 +1,67 @@
+//! `ptx` and `sass`: what is emitted, and what the assembler makes of it.
+//!
+//! `ptx`: the PTX is the expected output, or is checked by `//@ check:` and `//@ not:`; the assembler accepts it, and the machine
+//! code has no spills and no local memory. `sass`: `//@ expect:` lines over the statistics of the machine code, for every
+//! combination of `//@ matrix:`.
+
+use super::{compile, golden_or_checks, no_more};
+use crate::test_file::TestFile;
+use crate::{expect, golden, options};
+use tilec::Target;
+use tilec::assembler::{self, AssemblerError, SassStats};
+
+pub(super) fn ptx(file: &TestFile) -> Result<(), String> {
+    file.allow_keys(&["source", "check", "not", "matrix"])?;
+    let (options, rest) = options::of(file)?;
+    no_more(&rest, &[])?;
+    options::for_each(file, &options, |options| {
+        let done = compile(file, options)?;
+        let compared = golden_or_checks(file, done.ptx.clone());
+        let assembled = lint(&file.name, &done.ptx, options.target).map(|_| ());
+        match (compared, assembled) {
+            (Err(a), Err(b)) => Err(format!("{b}\n{a}")),
+            (a, b) => a.and(b),
+        }
+    })
+}
+
+pub(super) fn sass(file: &TestFile) -> Result<(), String> {
+    file.allow_keys(&["source", "expect", "matrix"])?;
+    let (options, rest) = options::of(file)?;
+    no_more(&rest, &[])?;
+    options::for_each(file, &options, |options| {
+        let done = compile(file, options)?;
+        let Some(stats) = lint(&file.name, &done.ptx, options.target)? else { return Ok(()) };
+        let [stats] = &stats[..] else { return Err(format!("{} entries, expected one", stats.len())) };
+        let json = serde_json::to_value(stats).map_err(|e| e.to_string())?;
+        let wrong: Vec<String> = file.values("expect").filter_map(|e| expect::holds(e, &json).err()).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    })
+}
+
+/// Assembles and disassembles `ptx`; `None`, said loudly, where this machine has no tools for the target.
+///
+/// # Errors
+/// The assembler refuses it, or the machine code has what no kernel of ours may have.
+pub fn lint(what: &str, ptx: &str, target: Target) -> Result<Option<Vec<SassStats>>, String> {
+    let arch: assembler::Arch = target.name().parse().map_err(|e: AssemblerError| e.to_string())?;
+    let both = assembler::assemble(ptx, arch, assembler::Options { line_info: true })
+        .and_then(|a| assembler::disassemble(&a.cubin, arch).map(|d| (a, d)));
+    let stats = match both {
+        Ok((assembled, disassembly)) => SassStats::all(&assembled.entries, &disassembly.functions),
+        Err(AssemblerError::NotFound(e)) => {
+            golden::skip(&format!("{what}: machine code"), &format!("no {} for {}", e.tool, e.arch));
+            return Ok(None);
+        }
+        Err(AssemblerError::Refused { messages, version }) => {
+            let said = messages.iter().map(|m| {
+                let line = m.line.and_then(|l| ptx.lines().nth((l as usize).checked_sub(1)?)).unwrap_or("");
+                format!("{:?}: {line}: {}\n", m.line, m.text)
+            });
+            return Err(format!("ptxas {version} refuses the PTX:\n{}", said.take(5).collect::<String>()));
+        }
+        Err(e) => return Err(e.to_string()),
+    };
+    let problems: Vec<String> = stats.iter().flat_map(SassStats::problems).collect();
+    if problems.is_empty() { Ok(Some(stats)) } else { Err(problems.join("\n")) }
+}

@@ -1,0 +1,31 @@
+//! `interp`: the interpreter on `//@ run: M=17 N=5 alpha=2 seed=3` lines. The source gives what the `//@ reference:` gives, and the
+//! program gives the same after every pass, and with each pass and all passes switched off.
+
+use super::no_more;
+use crate::oracle::Variants;
+use crate::problem::Run;
+use crate::reference::Reference;
+use crate::test_file::TestFile;
+use crate::{golden, options};
+
+pub(super) fn run(file: &TestFile) -> Result<(), String> {
+    file.allow_keys(&["source", "run", "reference", "matrix"])?;
+    let (options, rest) = options::of(file)?;
+    no_more(&rest, &[])?;
+    let reference = file.value("reference").map(Reference::from_name).transpose()?;
+    let runs = file.values("run").map(Run::parse).collect::<Result<Vec<_>, _>>()?;
+    if runs.is_empty() {
+        return Err("`interp` needs at least one `//@ run:` line".to_owned());
+    }
+    let (name, text) = file.program()?;
+    options::for_each(file, &options, |options| {
+        let variants = Variants::new(&name, &text, options, true)?;
+        let wrong: Vec<String> = file
+            .values("run")
+            .zip(&runs)
+            .filter_map(|(line, run)| variants.agree(run, reference).err().map(|e| format!("{line}: {e}")))
+            .collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    })?;
+    golden::check(file, &[])
+}

@@ -1,0 +1,246 @@
+//! The interpreter on a problem: memory from a run line, execution, comparison.
+
+use crate::problem::{self, Random, Run, Tensor};
+use crate::reference::Reference;
+use std::collections::BTreeMap;
+use tilec::{CompileOptions, Keep};
+use tilec_ir::diag::{Diagnostic, Sink};
+use tilec_ir::interp;
+use tilec_ir::kernel::{ConstValue, Kernel, Module, ValueDef};
+use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides};
+
+/// Memory, scalars and types of one run of a kernel.
+pub struct Problem {
+    /// The run line it came from.
+    pub run: Run,
+    /// The tensors in parameter order, filled.
+    pub tensors: Vec<Tensor>,
+    elems: Vec<Elem>,
+}
+
+impl Problem {
+    /// The memory of `kernel`, specialised, for `run`: every tensor holds integers, except that the last one is poison
+    /// where `poison` says so.
+    ///
+    /// # Errors
+    /// The run lacks a size or stride.
+    pub fn new(kernel: &Kernel, run: &Run, poison: bool) -> Result<Problem, String> {
+        let mut random = Random(run.seed);
+        let (mut tensors, mut elems) = (Vec::new(), Vec::new());
+        for &v in &kernel.params {
+            let ValueDef::Tensor(ty) = &kernel.values[v].def else { continue };
+            let name = &kernel.values[v].name;
+            let integer = |e| -> Result<i64, String> {
+                let text = tilec_ir::print::print_expr(kernel, e);
+                let value = tilec::expr::integer(&text, &|n| run.integer(n).ok().map(i128::from));
+                value.map_err(|e| format!("`{text}`: {e}")).and_then(|v| i64::try_from(v).map_err(|e| e.to_string()))
+            };
+            let shape = ty.shape.iter().map(|&e| integer(e)).collect::<Result<Vec<_>, _>>()?;
+            let strides = match &ty.strides {
+                Strides::Explicit(exprs) => exprs.iter().map(|&e| integer(e)).collect::<Result<Vec<_>, _>>()?,
+                Strides::Ordered(OrderRef::Known(order)) => {
+                    let mut strides = packed(&shape, *order);
+                    let outer = (0..shape.len()).filter(|&d| d != order.contiguous_dim(shape.len()));
+                    for (d, &ld) in outer.zip(&ty.ld) {
+                        let ld = &kernel.values[ld].name;
+                        strides[d] = if run.value(ld).is_some() { run.integer(ld)? } else { strides[d] };
+                    }
+                    strides
+                }
+                Strides::Ordered(OrderRef::Param(_)) => return Err(format!("`{name}` has no order")),
+            };
+            let mut tensor = Tensor::new(name, &shape, &strides)?;
+            tensor.randomize(&mut random, run.range);
+            tensors.push(tensor);
+            match ty.elem {
+                ElemRef::Known(elem) => elems.push(elem),
+                ElemRef::Param(_) => return Err(format!("`{name}` has no element type")),
+            }
+        }
+        if let Some(last) = tensors.last_mut().filter(|_| poison) {
+            last.poison();
+        }
+        Ok(Problem { run: run.clone(), tensors, elems })
+    }
+
+    /// The memory after interpreting `kernel` on this problem.
+    ///
+    /// # Errors
+    /// The interpreter refuses something.
+    pub fn interpret(&self, kernel: &Kernel, consts: &BTreeMap<String, ConstValue>) -> Result<Vec<Tensor>, String> {
+        let mut inputs = interp::Inputs { consts: consts.clone(), ..Default::default() };
+        let name = |v| kernel.values[v].name.clone();
+        for &v in &kernel.sizes {
+            inputs.sizes.insert(name(v), self.run.integer(&name(v))?);
+        }
+        for &v in &kernel.strides {
+            if self.run.value(&name(v)).is_some() {
+                inputs.strides.insert(name(v), self.run.integer(&name(v))?);
+            }
+        }
+        for &v in &kernel.params {
+            let scalar = matches!(kernel.values[v].def, ValueDef::Scalar { .. });
+            if let Some(value) = self.run.value(&name(v)).filter(|_| scalar) {
+                inputs.scalars.insert(name(v), value);
+            }
+        }
+        for (tensor, &elem) in self.tensors.iter().zip(&self.elems) {
+            inputs.tensors.insert(tensor.name.clone(), interp::Tensor { elem, data: tensor.data.clone() });
+        }
+        interp::run(kernel, &mut inputs, &interp::Options::default()).map_err(|d| one_line(&d))?;
+        let mut after = self.tensors.clone();
+        for tensor in &mut after {
+            let result = inputs.tensors.remove(&tensor.name);
+            tensor.data = result.ok_or_else(|| format!("the interpreter lost `{}`", tensor.name))?.data;
+        }
+        Ok(after)
+    }
+}
+
+/// The strides of a dense tensor.
+fn packed(shape: &[i64], order: Order) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    match order {
+        Order::Row => (1..shape.len()).rev().for_each(|d| strides[d - 1] = strides[d] * shape[d]),
+        Order::Col => (1..shape.len()).for_each(|d| strides[d] = strides[d - 1] * shape[d - 1]),
+    }
+    strides
+}
+
+/// A diagnostic without its drawing.
+pub fn one_line(d: &Diagnostic) -> String {
+    let notes: String = d.notes.iter().map(|n| format!("; {n}")).collect();
+    format!("{}[{}]: {}{notes}", d.severity.name(), d.code, d.message)
+}
+
+/// Parses and verifies a text.
+///
+/// # Errors
+/// All its errors.
+pub fn parse(text: &str) -> Result<Module, String> {
+    let mut sink = Sink::new();
+    let module = tilec_ir::parser::parse(text, &mut sink);
+    if let Ok(module) = &module {
+        for kernel in &module.kernels {
+            // What it says is in the sink.
+            let _ = tilec_ir::verify::verify(kernel, &mut sink);
+        }
+    }
+    match (module, sink.error_count()) {
+        (Ok(module), 0) => Ok(module),
+        _ => Err(sink.diagnostics().iter().map(one_line).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+/// The only kernel of a text.
+///
+/// # Errors
+/// It does not parse, or has another number of kernels.
+pub fn parse_one(text: &str) -> Result<Kernel, String> {
+    let kernels: Result<[Kernel; 1], _> = parse(text)?.kernels.try_into();
+    kernels.map(|[k]| k).map_err(|all| format!("{} kernels, expected one", all.len()))
+}
+
+/// Compile-time parameters as the interpreter wants them.
+///
+/// # Errors
+/// A value is none.
+pub fn consts(defines: &[(String, String)]) -> Result<BTreeMap<String, ConstValue>, String> {
+    let value = |text: &str| match text {
+        "row" => Some(ConstValue::Order(Order::Row)),
+        "col" => Some(ConstValue::Order(Order::Col)),
+        _ => Elem::from_name(text).map(ConstValue::Elem).or_else(|| text.parse().ok().map(ConstValue::Int)),
+    };
+    let pair = |(n, v): &(String, String)| {
+        value(v).map(|v| (n.clone(), v)).ok_or_else(|| format!("`{v}` is no value of a compile-time parameter"))
+    };
+    defines.iter().map(pair).collect()
+}
+
+/// A program in the forms that must agree.
+pub struct Variants {
+    /// As written, and the values of its compile-time parameters.
+    source: (Kernel, BTreeMap<String, ConstValue>),
+    specialized: Kernel,
+    /// Everything else, with a name each.
+    others: Vec<(String, Kernel)>,
+}
+
+impl Variants {
+    /// `text` after every pass; with `all`, also at the end of the pipeline with each pass and with all of them off.
+    ///
+    /// # Errors
+    /// It does not compile in one of these ways, or the text after a pass does not parse.
+    pub fn new(name: &str, text: &str, options: &CompileOptions, all: bool) -> Result<Variants, String> {
+        let optimize = |options: &CompileOptions| {
+            let done = tilec::optimize(text, options).map_err(|e| e.to_string())?;
+            let kernels: Result<[_; 1], _> = done.kernels.try_into();
+            kernels.map(|[k]| k).map_err(|all| format!("{} kernels, expected one", all.len()))
+        };
+        let options = CompileOptions { source_name: name.to_owned(), keep: Keep::All, ..options.clone() };
+        let full = optimize(&options)?;
+        let mut others = Vec::new();
+        for (pass, text) in &full.texts {
+            if *pass != tilec::compile::PARSED {
+                let kernel = parse_one(text).map_err(|e| format!("the text after `{pass}`: {e}"))?;
+                others.push((format!("after `{pass}`"), kernel));
+            }
+        }
+        others.push(("at the end".to_owned(), full.kernel));
+        let options = CompileOptions { keep: Keep::default(), ..options };
+        if all {
+            for pass in crate::options::optional_passes() {
+                let mut options = options.clone();
+                options.disabled.insert(pass.to_owned());
+                let done = optimize(&options).map_err(|e| format!("without `{pass}`: {e}"))?;
+                others.push((format!("without `{pass}`"), done.kernel));
+            }
+            let mut options = options.clone();
+            crate::options::disable_all(&mut options);
+            let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
+            others.push(("without any optional pass".to_owned(), done.kernel));
+        }
+        let source = (parse_one(text)?, consts(&options.defines)?);
+        Ok(Variants { source, specialized: full.specialized, others })
+    }
+
+    /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one.
+    ///
+    /// # Errors
+    /// Who differs, and where.
+    pub fn agree(&self, run: &Run, reference: Option<Reference>) -> Result<(), String> {
+        let problem = Problem::new(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
+        let (kernel, consts) = &self.source;
+        let meant = problem.interpret(kernel, consts).map_err(|e| format!("the source: {e}"))?;
+        if let Some(reference) = reference {
+            let expected = reference.apply(&problem.tensors, run)?;
+            problem::same(&expected, &meant).map_err(|e| format!("the source, against {reference:?}: {e}"))?;
+        }
+        let mut wrong = Vec::new();
+        for (name, kernel) in &self.others {
+            let done = problem.interpret(kernel, &BTreeMap::new()).and_then(|done| problem::same(&meant, &done));
+            wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
+        }
+        // One wrong pass makes all after it wrong: the first says most.
+        let more = wrong.len().saturating_sub(3);
+        wrong.truncate(3);
+        wrong.extend((more > 0).then(|| format!("and {more} more")));
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    }
+
+    /// Whether the preconditions hold on `run`.
+    pub fn permits(&self, run: &Run) -> bool {
+        let kernel = &self.specialized;
+        let packed = |name: &str| {
+            // A leading stride that is not given: that of the packed matrix.
+            Problem::new(kernel, run, false).ok()?.tensors.iter().find_map(|t| {
+                (name == format!("{}_ld", t.name)).then(|| t.strides.iter().copied().max().unwrap_or(1).into())
+            })
+        };
+        let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
+        kernel.requires.iter().all(|&e| {
+            let text = tilec_ir::print::print_expr(kernel, e);
+            tilec::expr::condition(&text, &lookup).unwrap_or(false)
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! The programs outside `tests/files`: examples, sketches, and snippets of the documents.
+
+use crate::kinds::{assembled, text};
+use crate::oracle::{self, Variants};
+use crate::problem::Run;
+use crate::reference::Reference;
+use crate::test_file;
+use std::fs;
+use std::path::Path;
+use tilec::{CompileOptions, Target};
+
+/// The reference of an example, by the word its name starts with.
+const REFERENCES: &[(&str, Reference)] = &[
+    ("gemm", Reference::Gemm),
+    ("naive_gemm", Reference::Gemm),
+    ("copy", Reference::Copy),
+    ("transpose", Reference::Transpose),
+];
+
+/// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
+const SIZES: &[&str] = &[
+    "M=1 N=1 K=1 alpha=3 beta=0",
+    "M=17 N=5 K=9 alpha=2 beta=1 seed=3",
+    "M=40 N=72 K=24 alpha=1 beta=0 seed=4",
+    "M=40 N=72 K=56 alpha=-1 beta=2 seed=5",
+];
+
+/// A test: its name and what it does.
+pub type Test = (String, Box<dyn FnOnce() -> Result<(), String> + Send>);
+
+/// One test for each example, sketch and snippet.
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn tests() -> Result<Vec<Test>, String> {
+    let root = crate::root();
+    let mut tests: Vec<Test> = Vec::new();
+    for (path, name) in test_file::walk(&root.join("examples"))? {
+        let name = format!("examples/{name}");
+        tests.push((name.clone(), Box::new(move || example(&name, &read(&path)?))));
+    }
+    for (path, name) in test_file::walk(&root.join("docs"))? {
+        let text = move || text::round_trip(&read(&path)?, oracle::parse).map(|_| ());
+        tests.push((format!("docs/{name}"), Box::new(text)));
+    }
+    for document in documents(&root)? {
+        for (line, snippet) in snippets(&read(&root.join(&document))?) {
+            let check = move || text::round_trip(&snippet, oracle::parse).map(|_| ());
+            tests.push((format!("{document}:{line}"), Box::new(check)));
+        }
+    }
+    Ok(tests)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+/// An example compiles, assembles, and means at the end what it means as written.
+fn example(name: &str, text: &str) -> Result<(), String> {
+    text::round_trip(text, oracle::parse)?;
+    let options =
+        CompileOptions { source_name: name.to_owned(), target: Target::Sm70, verify_each: true, ..Default::default() };
+    let done = tilec::compile(text, &options).map_err(|e| e.to_string())?;
+    assembled::lint(name, &done.ptx, options.target)?;
+    let variants = Variants::new(name, text, &options, false)?;
+    let stem = name.trim_start_matches("examples/");
+    let reference = REFERENCES.iter().find(|(start, _)| stem.starts_with(start)).map(|&(_, r)| r);
+    let mut runs = 0;
+    for line in head_runs(text).iter().map(String::as_str).chain(SIZES.iter().copied()) {
+        let run = Run::parse(line)?;
+        if variants.permits(&run) {
+            variants.agree(&run, reference).map_err(|e| format!("{line}: {e}"))?;
+            runs += 1;
+        }
+    }
+    if runs == 0 { Err("its preconditions allow none of the sizes it is tested with".to_owned()) } else { Ok(()) }
+}
+
+/// The sizes and scalars of the `tilec run` lines of a head comment.
+fn head_runs(text: &str) -> Vec<String> {
+    let comments = text.lines().take_while(|l| l.starts_with("//")).map(|l| l.trim_start_matches('/').trim());
+    let runs = comments.filter_map(|l| l.strip_prefix("tilec run "));
+    let numbers = |l: &str| {
+        let words = l.split_whitespace().filter(|w| w.split_once('=').is_some_and(|(_, v)| v.parse::<f64>().is_ok()));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    runs.map(numbers).filter(|l| !l.is_empty()).collect()
+}
+
+/// The documents, from the root.
+fn documents(root: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(root.join("docs")).map_err(|e| format!("cannot read docs: {e}"))?;
+    let names = entries.filter_map(|e| Some(format!("docs/{}", e.ok()?.file_name().to_string_lossy())));
+    let mut all: Vec<String> = names.filter(|n| n.ends_with(".md")).collect();
+    if root.join("README.md").exists() {
+        all.push("README.md".to_owned());
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// The fenced blocks of language `tile`, with the line of their first line.
+fn snippets(document: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, String)> = None;
+    for (number, line) in document.lines().enumerate() {
+        match (&mut open, line.trim_end()) {
+            (None, "```tile") => open = Some((number + 2, String::new())),
+            (Some(_), "```") => found.extend(open.take()),
+            (Some((_, text)), line) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snippets_are_the_tile_blocks() {
+        let document = "text\n```tile\nkernel a\n\n```\n```\nnot this\n```\n```text\nnor this\n```\n```tile\nb\n```\n";
+        assert_eq!(snippets(document), [(3, "kernel a\n\n".to_owned()), (13, "b\n".to_owned())]);
+    }
+
+    #[test]
+    fn head_comments_give_sizes() {
+        let text = "// x\n//     tilec run examples/x.tile M=5 N=4 -D BM=64 --check\nkernel\n// tilec run x M=1\n";
+        // A compile-time parameter is a number too; no run reads it.
+        assert_eq!(head_runs(text), ["M=5 N=4 BM=64"]);
+    }
+}

@@ -1,0 +1,132 @@
+//! What programs mean, in plain loops: independent of the language, the interpreter and the compiler.
+
+use crate::number::Format;
+use crate::problem::{Run, Tensor};
+
+/// A reference by name.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Reference {
+    /// `C = alpha * A·B + beta * C` of the matrices `A`, `B`, `C`; `alpha` is 1 and `beta` 0 if not given.
+    Gemm,
+    /// The last tensor becomes the first.
+    Copy,
+    /// The last tensor becomes the first, transposed.
+    Transpose,
+}
+
+impl Reference {
+    /// The reference called `name`.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn from_name(name: &str) -> Result<Reference, String> {
+        match name {
+            "gemm" => Ok(Reference::Gemm),
+            "copy" => Ok(Reference::Copy),
+            "transpose" => Ok(Reference::Transpose),
+            _ => Err(format!("no reference `{name}`; there are gemm, copy and transpose")),
+        }
+    }
+
+    /// Whether the output is written without being read, so that it can start as poison.
+    pub fn overwrites(self, run: &Run) -> bool {
+        match self {
+            Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
+            Reference::Copy | Reference::Transpose => true,
+        }
+    }
+
+    /// The memory after the program.
+    ///
+    /// # Errors
+    /// The tensors are not what this reference is about.
+    pub fn apply(self, before: &[Tensor], run: &Run) -> Result<Vec<Tensor>, String> {
+        let mut after = before.to_vec();
+        match self {
+            Reference::Gemm => {
+                let index = |name: &str| before.iter().position(|t| t.name == name && t.shape.len() == 2);
+                let (Some(a), Some(b), Some(c)) = (index("A"), index("B"), index("C")) else {
+                    return Err("the reference `gemm` needs matrices A, B and C".to_owned());
+                };
+                let (alpha, beta) = (run.value("alpha").unwrap_or(1.0), run.value("beta").unwrap_or(0.0));
+                gemm(&before[a], &before[b], &mut after[c], alpha, beta);
+            }
+            Reference::Copy | Reference::Transpose => {
+                let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
+                    return Err("no tensors".to_owned());
+                };
+                let flip = self == Reference::Transpose;
+                let shape: Vec<i64> =
+                    if flip { from.shape.iter().rev().copied().collect() } else { from.shape.clone() };
+                if shape != to.shape || (flip && shape.len() != 2) {
+                    return Err("the shapes do not fit the reference".to_owned());
+                }
+                let mut view = from.clone();
+                if flip {
+                    view.shape.reverse();
+                    view.strides.reverse();
+                }
+                let pairs: Vec<(usize, usize)> = to.addresses().zip(view.addresses()).collect();
+                for (t, f) in pairs {
+                    to.data[t] = from.data[f];
+                }
+            }
+        }
+        Ok(after)
+    }
+}
+
+/// The triple loop.
+fn gemm(a: &Tensor, b: &Tensor, c: &mut Tensor, alpha: f64, beta: f64) {
+    for i in 0..c.shape[0] {
+        for j in 0..c.shape[1] {
+            let sum: f64 = (0..a.shape[1]).map(|k| a.data[a.at(i, k)] * b.data[b.at(k, j)]).sum();
+            let at = c.at(i, j);
+            c.data[at] = alpha * sum + if beta == 0.0 { 0.0 } else { beta * c.data[at] };
+        }
+    }
+}
+
+/// Whether integer data of magnitude `range` stay exact in a product of depth `k`: every partial sum, in any order, in
+/// the accumulator (`facts`: below 2^24 for f32, 2^11 for f16).
+pub fn accumulates_exactly(acc: Format, k: i64, range: i64) -> bool {
+    k.saturating_mul(range).saturating_mul(range) <= 1 << acc.precision()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Random;
+
+    fn tensor(name: &str, shape: [i64; 2], strides: [i64; 2], seed: u64) -> Tensor {
+        let mut t = Tensor::new(name, &shape, &strides).unwrap();
+        t.randomize(&mut Random(seed), 4);
+        t
+    }
+
+    #[test]
+    fn a_product_by_hand() {
+        let set = |name: &str, data: [f64; 4]| Tensor { data: data.to_vec(), ..tensor(name, [2, 2], [2, 1], 1) };
+        let memory = [set("A", [1.0, 2.0, 3.0, 4.0]), set("B", [5.0, 6.0, 7.0, 8.0]), set("C", [1.0, 0.0, 0.0, -1.0])];
+        let run = Run::parse("alpha=2 beta=3").unwrap();
+        let after = Reference::Gemm.apply(&memory, &run).unwrap();
+        assert_eq!(after[2].data, [41.0, 44.0, 86.0, 97.0]);
+    }
+
+    #[test]
+    fn a_transposition_transposes() {
+        let memory = [tensor("A", [3, 4], [7, 1], 1), tensor("B", [4, 3], [1, 6], 2)];
+        let after = Reference::Transpose.apply(&memory, &Run::parse("").unwrap()).unwrap();
+        for i in 0..3 {
+            for j in 0..4 {
+                assert_eq!(after[1].data[after[1].at(j, i)], memory[0].data[memory[0].at(i, j)]);
+            }
+        }
+    }
+
+    #[test]
+    fn exactness_limits() {
+        assert!(accumulates_exactly(Format::F16, 128, 4) && !accumulates_exactly(Format::F16, 129, 4));
+        assert!(accumulates_exactly(Format::F32, 1 << 20, 4) && !accumulates_exactly(Format::F32, (1 << 20) + 1, 4));
+    }
+}

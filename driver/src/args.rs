@@ -27,6 +27,8 @@ pub(crate) struct Cli {
 /// What else there is to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    /// Compiles, runs on a GPU, and compares with the interpreter
+    Run(Run),
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target
@@ -35,6 +37,9 @@ pub(crate) enum Command {
         #[arg(allow_hyphen_values = true)]
         word: String,
     },
+    /// Launches for a parent process
+    #[command(name = "__launch", hide = true)]
+    Launch,
     /// Panics, so that tests can see what a bug looks like
     #[command(name = "__bug", hide = true)]
     Bug,
@@ -58,6 +63,58 @@ pub(crate) struct Build {
     /// Without --output and --emit nothing else is written
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) print_after: Vec<String>,
+}
+
+/// Arguments of a run.
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// Source file; `-` is standard input
+    #[arg(value_name = "IN.tile")]
+    pub(crate) input: PathBuf,
+    /// Sizes, strides and scalars of the kernel. Strides default to packed tensors, scalars to their defaults
+    #[arg(value_name = "NAME=VALUE", value_parser = binding, allow_negative_numbers = true)]
+    pub(crate) values: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// Which kernel of the file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// Where to run; auto takes a GPU
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub(crate) device: Device,
+    /// Compares the result with the interpreter's: exactly for whole numbers, else within a proved bound
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Seed of the inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// What inputs hold: small whole numbers (default with --check) or normally distributed ones
+    #[arg(long, value_name = "KIND")]
+    pub(crate) data: Option<DataKind>,
+    /// How often the kernel is timed; the median is printed
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) repeat: u32,
+    /// Ends the kernel after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+}
+
+/// Where to run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Device {
+    /// Whatever there is
+    Auto,
+    /// The first CUDA device
+    Cuda,
+}
+
+/// What inputs hold.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DataKind {
+    /// Whole numbers from -4 to 4 (-2 to 2 where f16 accumulates)
+    Int,
+    /// Normally distributed, variance 1
+    Normal,
 }
 
 /// What to compile for and how; the same for compiling and running.
@@ -112,7 +169,12 @@ pub(crate) enum ErrorFormat {
 impl Cli {
     /// How this command shows diagnostics.
     pub(crate) fn error_format(&self) -> ErrorFormat {
-        self.build.program.error_format
+        match &self.command {
+            Some(Command::Run(run)) => run.program.error_format,
+            Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::Bug) | None => {
+                self.build.program.error_format
+            }
+        }
     }
 }
 

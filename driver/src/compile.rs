@@ -182,9 +182,9 @@ impl Optimized {
     }
 }
 
-/// Kernels of one file, an empty line between them.
+/// Kernels of one file, each ended by a line feed, an empty line between them.
 fn join(kernels: impl Iterator<Item = String>) -> String {
-    kernels.collect::<Vec<_>>().join("\n")
+    kernels.map(|k| format!("{}\n", k.trim_end())).collect::<Vec<_>>().join("\n")
 }
 
 /// Parses and verifies `source` and runs the passes.
@@ -219,7 +219,7 @@ fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink)
     let mut done = Vec::new();
     for mut kernel in module.kernels {
         // A name that no kernel declares goes to all of them, so that it is refused.
-        let mut pass_options = crate::pending_passes::Options::new(options.target);
+        let mut pass_options = tilec_passes::Options::new(options.target);
         pass_options.verify_each = options.verify_each;
         pass_options.disabled.clone_from(&options.disabled);
         pass_options.defines.clone_from(&options.defines);
@@ -236,7 +236,7 @@ fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink)
         };
         keep(PARSED, &kernel);
         let mut specialized = None;
-        let result = crate::pending_passes::run(&mut kernel, &pass_options, sink, &mut |pass, kernel| {
+        let result = tilec_passes::run(&mut kernel, &pass_options, sink, &mut |pass, kernel| {
             if specialized.is_none() {
                 specialized = Some(kernel.clone());
             }
@@ -265,11 +265,9 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let Optimized { source, target, kernels, diagnostics, deny } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
-    let lowered: Vec<_> = kernels
-        .iter()
-        .filter_map(|k| stages::lower(&k.kernel, target, source.name(), source.text(), &mut sink).ok())
-        .collect();
-    let linked = if sink.check().is_ok() { stages::link(lowered, target, &mut sink).ok() } else { None };
+    let lowered: Vec<_> =
+        kernels.iter().filter_map(|k| stages::lower(&k.kernel, target, &source, &mut sink).ok()).collect();
+    let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
     let diagnostics = settle(&source, sink, &deny)?;
     let stages::Linked { ptx, version, launches } = linked.expect("no error was reported, so there is PTX");
     let kernels = launches

@@ -1,11 +1,11 @@
 //! Texts for people: `tilec explain WORD` and `tilec targets`.
 
-use crate::pending_passes::PASSES;
 use std::fmt::Write as _;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
+use tilec_passes::PASSES;
 
 /// Remark kinds that are not the name of a pass, with what they say.
 pub const REMARK_KINDS: &[(&str, &str)] = &[

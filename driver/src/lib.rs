@@ -4,17 +4,19 @@
 //! processes and the GPU.
 
 pub mod assembler;
+pub mod bind;
 pub mod compile;
 pub mod contract;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod data;
 pub mod explain;
 pub mod expr;
 pub mod machine_code;
 pub mod output;
-mod pending_passes;
 pub mod render;
 pub mod report_json;
+pub mod run;
 mod stages;
 
 pub use compile::{CompileOptions, Compiled, Diagnostics, Keep, compile, lower, optimize};

@@ -6,6 +6,7 @@
 mod args;
 mod build_command;
 mod failure;
+mod run_command;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
 fn command(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         None => build_command::build(&cli.build),
+        Some(Command::Run(run)) => run_command::run_command(&run),
+        Some(Command::Launch) => run_command::launch_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
         Some(Command::Explain { word }) => match explain::explain(&word) {
             Ok(text) => Ok(write_stdout(text.as_bytes())?),

@@ -1,26 +1,34 @@
-//! The calls into the other crates, one function a stage. (Stages that have not landed yet refuse every program.)
+//! The calls into the other crates, one function a stage.
 
+use crate::decimal_version;
+use crate::render::SourceFile;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::kernel::{Kernel, Module};
-use tilec_ir::target::Target;
+use tilec_ir::target::{MAX_THREADS, Target};
+use tilec_ptx::check::{self, Limits};
 use tilec_ptx::launch::Launch;
+use tilec_ptx::module::{Item, Module as PtxModule};
 use tilec_ptx::report::Report;
 
-pub(crate) fn parse(_source: &str, sink: &mut Sink) -> Result<Module, Reported> {
-    Err(sink.report(Diagnostic::error(codes::NOT_BUILT, Span::default(), "this build of tilec has no parser yet")))
+/// Shared memory that a kernel may declare statically, on every target.
+const STATIC_SMEM: u32 = 48 << 10;
+
+pub(crate) fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
+    tilec_ir::parser::parse(source, sink)
 }
 
 pub(crate) fn print(kernel: &Kernel) -> String {
-    format!("kernel {}\n", kernel.name)
+    tilec_ir::print::print(kernel)
 }
 
-pub(crate) fn verify(_kernel: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
-    sink.check()
+pub(crate) fn verify(kernel: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
+    tilec_ir::verify::verify(kernel, sink)
 }
 
 /// A lowered kernel.
 pub(crate) struct Lowered {
+    module: PtxModule,
     launch: Launch,
     report: Report,
 }
@@ -28,11 +36,14 @@ pub(crate) struct Lowered {
 pub(crate) fn lower(
     _kernel: &Kernel,
     _target: Target,
-    _source_name: &str,
-    _source: &str,
+    _source: &SourceFile,
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
-    Err(sink.report(Diagnostic::error(codes::NOT_BUILT, Span::default(), "this build of tilec cannot lower yet")))
+    Err(sink.report(Diagnostic::error(
+        codes::NOT_BUILT,
+        Span::default(),
+        "this build of tilec cannot lower to PTX yet",
+    )))
 }
 
 /// One PTX module of all kernels.
@@ -42,7 +53,64 @@ pub(crate) struct Linked {
     pub(crate) launches: Vec<(Launch, Report)>,
 }
 
-pub(crate) fn link(lowered: Vec<Lowered>, target: Target, _sink: &mut Sink) -> Result<Linked, Reported> {
-    let launches = lowered.into_iter().map(|l| (l.launch, l.report)).collect();
-    Ok(Linked { ptx: String::new(), version: target.min_ptx(), launches })
+/// Puts the kernels of a file into one module with the lowest version that works, and checks it.
+pub(crate) fn link(
+    lowered: Vec<Lowered>,
+    target: Target,
+    source: &SourceFile,
+    sink: &mut Sink,
+) -> Result<Linked, Reported> {
+    let sm = target.name().parse().expect("the PTX tables have every target");
+    let mut module = PtxModule::new(sm);
+    let mut launches = Vec::new();
+    for (i, kernel) in lowered.into_iter().enumerate() {
+        // All kernels come from one source, so their headers and files are the same.
+        if i == 0 {
+            module.header = kernel.module.header;
+            module.files = kernel.module.files;
+        }
+        module.functions.extend(kernel.module.functions);
+        launches.push((kernel.launch, kernel.report));
+    }
+    let (version, forced_by) = check::required_version(&module);
+    module.version = Some(version);
+    let at = |function: usize, item: usize| loc(&module, function, item, source);
+    let text = decimal_version(version);
+    sink.push(match forced_by {
+        Some(by) => {
+            let message = format!("PTX {text} is needed by `{}`", by.feature());
+            Diagnostic::remark("ptx-version", at(by.function, by.item), message)
+        }
+        None => {
+            let message = format!("PTX {text} is the first that has {}; no instruction needs more", target.name());
+            Diagnostic::remark("ptx-version", Span::default(), message)
+        }
+    });
+    let limits = Limits {
+        static_shared_bytes: STATIC_SMEM,
+        shared_bytes: u32::try_from(target.smem_per_block()).unwrap_or(u32::MAX),
+        threads: MAX_THREADS,
+    };
+    for error in check::check(&module, &limits) {
+        let span = match (error.function, error.item) {
+            (Some(function), Some(item)) => at(function, item),
+            _ => Span::default(),
+        };
+        let _ = sink.report(Diagnostic::error(codes::ILLEGAL_PTX, span, error.to_string()));
+    }
+    sink.check()?;
+    Ok(Linked { ptx: tilec_ptx::print::print(&module), version, launches })
+}
+
+/// The source place of an item: the last position before it.
+fn loc(module: &PtxModule, function: usize, item: usize, source: &SourceFile) -> Span {
+    let body = module.functions.get(function).map_or(&[][..], |f| &f.body);
+    body.iter()
+        .take(item)
+        .rev()
+        .find_map(|i| match i {
+            Item::Loc { line, col, .. } => source.line_span(usize::try_from(*line).ok()?, usize::try_from(*col).ok()?),
+            Item::Inst(_) | Item::Label(_) | Item::Comment(_) | Item::Pragma(_) => None,
+        })
+        .unwrap_or_default()
 }

@@ -1,0 +1,471 @@
+//! Arguments against a launch contract: everything a launch needs, worked out from the contract alone.
+//!
+//! [`bind`] gives every size, stride and scalar its value, checks the preconditions, and evaluates the grid and the extents
+//! of the tensors. It reports all that is wrong, not just the first.
+
+use crate::contract::{Access, Contract, ParamKind};
+use crate::expr::{self, ExprError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thiserror::Error;
+use tilec_ir::types::Elem;
+
+/// Bytes that the tensors of one launch may have together when `tilec run` makes them.
+pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
+
+/// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
+const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
+
+/// A value for a parameter.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// Whole.
+    Int(i64),
+    /// Any.
+    Float(f64),
+}
+
+impl Number {
+    /// As a floating-point number; whole numbers beyond 2^53 are rounded.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Number::Int(i) => i as f64,
+            Number::Float(x) => x,
+        }
+    }
+
+    /// As a whole number, if it is one.
+    pub fn to_i64(self) -> Option<i64> {
+        match self {
+            Number::Int(i) => Some(i),
+            // 2^63 is the first double past the range of i64, and -2^63 the last in it.
+            Number::Float(x) if x.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&x) => Some(x as i64),
+            Number::Float(_) => None,
+        }
+    }
+}
+
+impl From<i64> for Number {
+    fn from(i: i64) -> Number {
+        Number::Int(i)
+    }
+}
+
+impl From<f64> for Number {
+    fn from(x: f64) -> Number {
+        Number::Float(x)
+    }
+}
+
+impl std::str::FromStr for Number {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Number, ()> {
+        if let Ok(i) = text.parse() {
+            return Ok(Number::Int(i));
+        }
+        text.parse().map(Number::Float).map_err(|_| ())
+    }
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Number::Int(i) => i.fmt(f),
+            Number::Float(x) => x.fmt(f),
+        }
+    }
+}
+
+/// Values by parameter name.
+pub type Args = BTreeMap<String, Number>;
+
+/// What is wrong with the arguments of a launch.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum BindError {
+    /// No parameter of that name takes a value.
+    #[error("the kernel has no size, stride or scalar `{name}`; it has {}", list(known))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// Parameters without value or default.
+    #[error("no value for {}", list(names))]
+    Missing {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A value that the parameter cannot have.
+    #[error("`{name}` = {value}, expected {expected}")]
+    Value {
+        /// The parameter.
+        name: String,
+        /// The value.
+        value: Number,
+        /// What it may be, in words.
+        expected: &'static str,
+    },
+    /// A precondition that does not hold.
+    #[error("`{condition}` does not hold: {values}")]
+    Unmet {
+        /// The precondition.
+        condition: String,
+        /// The values of the names in it.
+        values: String,
+    },
+    /// An expression of the contract without a value.
+    #[error("`{text}` has no value: {error}")]
+    Expression {
+        /// The expression.
+        text: String,
+        /// Why.
+        error: ExprError,
+    },
+    /// A grid that cannot be launched.
+    #[error("grid axis {axis} has {extent} blocks, expected 1 to {}", MAX_GRID[*axis])]
+    Grid {
+        /// 0 to 2.
+        axis: usize,
+        /// Its extent.
+        extent: i128,
+    },
+    /// A tensor extent that is negative, or an element beyond 2^63 - 1.
+    #[error("tensor `{name}` is too large, or has a negative extent or stride")]
+    Extent {
+        /// The tensor.
+        name: String,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+    match quoted.as_slice() {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+/// A launch worked out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bound {
+    /// Blocks per axis.
+    pub grid: [u32; 3],
+    /// The value of every size, stride and scalar.
+    pub values: Args,
+    /// The tensors in parameter order.
+    pub tensors: Vec<TensorPlan>,
+}
+
+/// A tensor of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TensorPlan {
+    /// Parameter name.
+    pub name: String,
+    /// Element type.
+    pub elem: Elem,
+    /// How the kernel uses it.
+    pub access: Access,
+    /// Extents, each at least 1.
+    pub shape: Vec<u64>,
+    /// Strides in elements, one per extent.
+    pub strides: Vec<u64>,
+    /// Elements from the first to the last, gaps between included.
+    pub span: u64,
+}
+
+impl TensorPlan {
+    /// Bytes from the first element to the last.
+    pub fn bytes(&self) -> u64 {
+        self.span.saturating_mul(u64::from(self.elem.bytes()))
+    }
+
+    /// Number of elements that the shape has; different ones may share an address.
+    pub fn count(&self) -> u64 {
+        self.shape.iter().fold(1u64, |n, &x| n.saturating_mul(x))
+    }
+
+    /// Calls `f` with the index and the offset of every element, in row-major order.
+    pub fn for_each(&self, mut f: impl FnMut(&[u64], usize)) {
+        let mut index = vec![0u64; self.shape.len()];
+        let mut offset = 0u64;
+        loop {
+            f(&index, usize::try_from(offset).expect("the tensor is in memory"));
+            let mut dim = index.len();
+            loop {
+                if dim == 0 {
+                    return;
+                }
+                dim -= 1;
+                index[dim] += 1;
+                offset += self.strides[dim];
+                if index[dim] < self.shape[dim] {
+                    break;
+                }
+                offset -= self.strides[dim] * self.shape[dim];
+                index[dim] = 0;
+            }
+        }
+    }
+}
+
+/// Works out a launch of `contract` with `args`.
+///
+/// # Errors
+/// Everything that keeps the kernel from being launched with these arguments.
+pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
+    let mut errors = Vec::new();
+    let values = values(contract, args, &mut errors);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let lookup = |name: &str| values.get(name).and_then(|v| v.to_i64()).map(i128::from);
+    for condition in &contract.requires {
+        match expr::condition(condition, &lookup) {
+            Ok(true) => {}
+            Ok(false) => {
+                errors.push(BindError::Unmet { condition: condition.clone(), values: mentioned(condition, &values) });
+            }
+            Err(error) => errors.push(BindError::Expression { text: condition.clone(), error }),
+        }
+    }
+    let mut integer = |text: &String| match expr::integer(text, &lookup) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            errors.push(BindError::Expression { text: text.clone(), error });
+            None
+        }
+    };
+    let grid = [0, 1, 2].map(|axis| integer(&contract.grid[axis]));
+    let mut tensors = Vec::new();
+    for param in &contract.params {
+        let ParamKind::Tensor { elem, access, shape, strides, .. } = &param.kind else { continue };
+        let extents: Vec<Option<i128>> = shape.iter().map(&mut integer).collect();
+        let steps: Vec<Option<i128>> = strides.iter().map(&mut integer).collect();
+        tensors.push((param.name.clone(), *elem, *access, extents, steps));
+    }
+    let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new() };
+    for (axis, extent) in grid.into_iter().enumerate() {
+        match extent {
+            Some(extent) if (1..=MAX_GRID[axis]).contains(&extent) => {
+                bound.grid[axis] = u32::try_from(extent).expect("the limits fit 32 bits");
+            }
+            Some(extent) => errors.push(BindError::Grid { axis, extent }),
+            None => {}
+        }
+    }
+    for (name, elem, access, extents, steps) in tensors {
+        let (Some(extents), Some(steps)) = (extents.into_iter().collect(), steps.into_iter().collect()) else {
+            continue;
+        };
+        match plan(name.clone(), elem, access, extents, steps) {
+            Some(plan) => bound.tensors.push(plan),
+            None => errors.push(BindError::Extent { name }),
+        }
+    }
+    if errors.is_empty() { Ok(bound) } else { Err(errors) }
+}
+
+/// The value of every size, stride and scalar.
+fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args {
+    let takes_value = |kind: &ParamKind| !matches!(kind, ParamKind::Tensor { .. });
+    for name in args.keys() {
+        if !contract.param(name).is_some_and(|p| takes_value(&p.kind)) {
+            let known = contract.params.iter().filter(|p| takes_value(&p.kind)).map(|p| p.name.clone()).collect();
+            errors.push(BindError::Unknown { name: name.clone(), known });
+        }
+    }
+    let mut values = Args::new();
+    let mut missing = Vec::new();
+    // Sizes and scalars first: packed strides are expressions over them, whatever the order of the parameters.
+    for param in &contract.params {
+        let given = args.get(&param.name).copied();
+        let value = match &param.kind {
+            ParamKind::Size { .. } => given,
+            ParamKind::Scalar { default, .. } => given.or(default.map(Number::Float)),
+            ParamKind::Tensor { .. } | ParamKind::Stride { .. } => continue,
+        };
+        match value {
+            Some(value) => {
+                errors.extend(unfit(&param.name, &param.kind, value));
+                values.insert(param.name.clone(), value);
+            }
+            None => missing.push(param.name.clone()),
+        }
+    }
+    let mut strides = Args::new();
+    for param in &contract.params {
+        let ParamKind::Stride { packed, .. } = &param.kind else { continue };
+        let value = match (args.get(&param.name).copied(), packed) {
+            (Some(given), _) => given,
+            (None, None) => {
+                missing.push(param.name.clone());
+                continue;
+            }
+            // Without the sizes there is nothing to compute, and they are reported.
+            (None, Some(_)) if !missing.is_empty() || !errors.is_empty() => continue,
+            (None, Some(packed)) => {
+                match expr::integer(packed, &|name| values.get(name).and_then(|v| v.to_i64()).map(i128::from)) {
+                    Ok(value) => Number::Int(i64::try_from(value).unwrap_or(-1)),
+                    Err(error) => {
+                        errors.push(BindError::Expression { text: packed.clone(), error });
+                        continue;
+                    }
+                }
+            }
+        };
+        errors.extend(unfit(&param.name, &param.kind, value));
+        strides.insert(param.name.clone(), value);
+    }
+    values.extend(strides);
+    if !missing.is_empty() {
+        errors.push(BindError::Missing { names: missing });
+    }
+    values
+}
+
+/// Why the parameter cannot have this value.
+fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
+    let whole = value.to_i64();
+    let expected = match kind {
+        ParamKind::Size { .. } if !whole.is_some_and(|i| (1..1 << 31).contains(&i)) => "1 to 2^31 - 1",
+        ParamKind::Stride { .. } if whole.is_none_or(|i| i < 0) => "a whole number from 0 on",
+        ParamKind::Scalar { elem, .. } if !elem.is_float() => {
+            let format = crate::data::int_format(*elem);
+            if whole.is_some_and(|i| (format.min()..=format.max()).contains(&i128::from(i))) {
+                return None;
+            }
+            "a whole number in the range of its type"
+        }
+        ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } | ParamKind::Tensor { .. } => {
+            return None;
+        }
+    };
+    Some(BindError::Value { name: name.to_owned(), value, expected })
+}
+
+/// `K = 13, A_ld = 16`: the parameters named in an expression with their values, in order of mention.
+fn mentioned(text: &str, values: &Args) -> String {
+    let mut out: Vec<String> = Vec::new();
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        if let Some(value) = values.get(word) {
+            let said = format!("{word} = {value}");
+            if !out.contains(&said) {
+                out.push(said);
+            }
+        }
+    }
+    out.join(", ")
+}
+
+/// The tensor with these extents and strides, if every element has an address below 2^63.
+fn plan(name: String, elem: Elem, access: Access, shape: Vec<i128>, strides: Vec<i128>) -> Option<TensorPlan> {
+    if shape.len() != strides.len() {
+        return None;
+    }
+    let mut last = 0i128;
+    for (&extent, &stride) in shape.iter().zip(&strides) {
+        if extent < 1 || stride < 0 {
+            return None;
+        }
+        last = last.checked_add((extent - 1).checked_mul(stride)?)?;
+    }
+    // `for_each` steps one stride past the last element of a dimension.
+    let reach = shape.iter().zip(&strides).map(|(e, s)| e.checked_mul(*s)).try_fold(0i128, |a, x| a.checked_add(x?))?;
+    if reach > i128::from(i64::MAX) {
+        return None;
+    }
+    let narrow = |v: Vec<i128>| v.into_iter().map(|x| u64::try_from(x).ok()).collect::<Option<Vec<u64>>>();
+    Some(TensorPlan {
+        name,
+        elem,
+        access,
+        shape: narrow(shape)?,
+        strides: narrow(strides)?,
+        span: u64::try_from(last + 1).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::tests::gemm;
+
+    fn args(pairs: &[(&str, i64)]) -> Args {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), Number::Int(value))).collect()
+    }
+
+    fn complete() -> Args {
+        args(&[("M", 200), ("N", 300), ("K", 64), ("C_ld", 320), ("beta", 0)])
+    }
+
+    #[test]
+    fn strides_default_to_packed_and_scalars_to_their_defaults() {
+        let bound = bind(&gemm(), &complete()).expect("complete");
+        assert_eq!(bound.grid, [3, 2, 1]);
+        assert_eq!(bound.values["A_ld"], Number::Int(64));
+        assert_eq!(bound.values["alpha"], Number::Float(1.0));
+        let c = &bound.tensors[2];
+        assert_eq!(
+            (c.shape.as_slice(), c.strides.as_slice(), c.span),
+            (&[200, 300][..], &[320, 1][..], 199 * 320 + 300)
+        );
+    }
+
+    #[test]
+    fn all_missing_values_are_named_at_once() {
+        let errors = bind(&gemm(), &args(&[("M", 1)])).expect_err("incomplete");
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].to_string(), "no value for `K`, `N`, `beta` and `C_ld`");
+    }
+
+    #[test]
+    fn unmet_preconditions_show_the_values() {
+        let mut wrong = complete();
+        wrong.insert("K".to_owned(), Number::Int(13));
+        let errors = bind(&gemm(), &wrong).expect_err("unmet");
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["`K % 8 == 0` does not hold: K = 13", "`A_ld % 8 == 0` does not hold: A_ld = 13"]);
+    }
+
+    #[test]
+    fn values_out_of_range_and_unknown_names_are_refused() {
+        for (name, value) in [("M", 0), ("M", -1), ("M", 1 << 31), ("A_ld", -1), ("A", 1), ("X", 1)] {
+            let mut wrong = complete();
+            wrong.insert(name.to_owned(), Number::Int(value));
+            assert_eq!(bind(&gemm(), &wrong).expect_err("refused").len(), 1, "{name} = {value}");
+        }
+        let mut wrong = complete();
+        wrong.insert("M".to_owned(), Number::Float(1.5));
+        assert!(bind(&gemm(), &wrong).is_err());
+    }
+
+    #[test]
+    fn absurd_extents_are_errors_and_not_overflow() {
+        let mut wrong = complete();
+        wrong.insert("C_ld".to_owned(), Number::Int(i64::MAX - 7));
+        let errors = bind(&gemm(), &wrong).expect_err("too large");
+        assert!(matches!(errors.as_slice(), [BindError::Extent { name }] if name == "C"), "{errors:?}");
+        wrong.insert("M".to_owned(), Number::Int((1 << 31) - 1));
+        let errors = bind(&gemm(), &wrong).expect_err("too large");
+        assert!(errors.iter().any(|e| matches!(e, BindError::Grid { axis: 1, .. })), "{errors:?}");
+    }
+
+    #[test]
+    fn elements_are_visited_once_in_order() {
+        let plan = plan("A".to_owned(), Elem::F16, Access::Read, vec![2, 3, 2], vec![100, 0, 7]).expect("small");
+        let mut seen = Vec::new();
+        plan.for_each(|index, offset| seen.push((index.to_vec(), offset)));
+        let expected: Vec<_> = (0..12u64)
+            .map(|i| {
+                let index = [i / 6, i / 2 % 3, i % 2];
+                (index.to_vec(), (index[0] * 100 + index[2] * 7) as usize)
+            })
+            .collect();
+        assert_eq!(seen, expected);
+        assert_eq!((plan.span, plan.count()), (108, 12));
+    }
+}

@@ -1,0 +1,203 @@
+//! Elements as bytes, and reproducible tensor contents.
+
+use crate::bind::TensorPlan;
+use tilec_ir::numerics::{FloatFormat, IntFormat};
+use tilec_ir::types::Elem;
+
+/// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
+pub const POISON: u8 = 0xFF;
+
+/// The floating-point format of an element type; `None` for integers.
+pub fn float_format(elem: Elem) -> Option<FloatFormat> {
+    match elem {
+        Elem::F16 => Some(FloatFormat::F16),
+        Elem::BF16 => Some(FloatFormat::BF16),
+        Elem::TF32 => Some(FloatFormat::TF32),
+        Elem::F32 => Some(FloatFormat::F32),
+        Elem::F64 => Some(FloatFormat::F64),
+        Elem::E4M3 => Some(FloatFormat::E4M3),
+        Elem::E5M2 => Some(FloatFormat::E5M2),
+        Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => None,
+    }
+}
+
+/// The integer format that holds an element type; 64 bits for floating-point types.
+pub(crate) fn int_format(elem: Elem) -> IntFormat {
+    match elem {
+        Elem::I8 => IntFormat::S8,
+        Elem::U8 | Elem::Bool => IntFormat::U8,
+        Elem::I32 => IntFormat::S32,
+        Elem::U32 => IntFormat::U32,
+        Elem::I64 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2 => {
+            IntFormat::S64
+        }
+    }
+}
+
+/// The value of `elem` nearest to `x`, as bits.
+pub fn encode(elem: Elem, x: f64) -> u64 {
+    match float_format(elem) {
+        Some(format) => format.encode(x),
+        // Two's complement: the low bits are the encoding.
+        None => int_format(elem).from_f64(x) as u64,
+    }
+}
+
+/// The value of an encoding.
+pub fn decode(elem: Elem, bits: u64) -> f64 {
+    match float_format(elem) {
+        Some(format) => format.decode(bits),
+        None => int_format(elem).wrap(i128::from(bits)) as f64,
+    }
+}
+
+/// Element `index` of a tensor in memory.
+pub fn get(elem: Elem, bytes: &[u8], index: usize) -> f64 {
+    let size = width(elem);
+    let mut word = [0; 8];
+    word[..size].copy_from_slice(&bytes[index * size..][..size]);
+    decode(elem, u64::from_le_bytes(word))
+}
+
+/// Sets element `index` of a tensor in memory.
+pub fn set(elem: Elem, bytes: &mut [u8], index: usize, x: f64) {
+    let size = width(elem);
+    bytes[index * size..][..size].copy_from_slice(&encode(elem, x).to_le_bytes()[..size]);
+}
+
+fn width(elem: Elem) -> usize {
+    usize::try_from(elem.bytes()).expect("a few bytes")
+}
+
+/// What inputs are filled with.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// Whole numbers from `-limit` to `limit`: sums of products stay exact, so that results can be compared exactly.
+    Int {
+        /// Largest magnitude.
+        limit: u32,
+    },
+    /// About normally distributed around 0 with variance 1, rounded to the element type.
+    Normal,
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of a seed and a name, so that tensors differ and none depends on the others.
+    pub fn new(seed: u64, name: &str) -> Random {
+        let mut random = Random(seed);
+        for byte in name.bytes() {
+            random.0 = random.next_u64() ^ u64::from(byte);
+        }
+        random
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Below `n`, all about equally likely.
+    fn below(&mut self, n: u64) -> u64 {
+        u64::try_from((u128::from(self.next_u64()) * u128::from(n)) >> 64).expect("less than n")
+    }
+
+    /// A number of the kind asked for; `unsigned`: not negative.
+    pub fn number(&mut self, data: Data, unsigned: bool) -> f64 {
+        match data {
+            Data::Int { limit } if unsigned => self.below(u64::from(limit) + 1) as f64,
+            Data::Int { limit } => self.below(2 * u64::from(limit) + 1) as f64 - f64::from(limit),
+            Data::Normal => {
+                // Twelve uniform numbers have variance 1 together; their sum needs no function that differs between hosts.
+                let sum: u64 = (0..12).map(|_| self.next_u64() >> 32).sum();
+                sum as f64 / f64::from(u32::MAX) - 6.0
+            }
+        }
+    }
+}
+
+/// The memory of a tensor: every element random, gaps between them poison.
+pub fn filled(plan: &TensorPlan, seed: u64, data: Data) -> Vec<u8> {
+    let mut bytes = poisoned(plan);
+    let mut random = Random::new(seed, &plan.name);
+    let unsigned = matches!(plan.elem, Elem::U8 | Elem::U32 | Elem::Bool);
+    plan.for_each(|_, offset| set(plan.elem, &mut bytes, offset, random.number(data, unsigned)));
+    bytes
+}
+
+/// The memory of a tensor, all poison.
+pub fn poisoned(plan: &TensorPlan) -> Vec<u8> {
+    vec![POISON; usize::try_from(plan.bytes()).expect("the size was checked")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Access;
+
+    fn plan(elem: Elem) -> TensorPlan {
+        TensorPlan {
+            name: "A".to_owned(),
+            elem,
+            access: Access::Read,
+            shape: vec![8, 9],
+            strides: vec![10, 1],
+            span: 79,
+        }
+    }
+
+    #[test]
+    fn values_come_back() {
+        for &elem in Elem::ALL {
+            let mut bytes = vec![0; 16];
+            for x in [0.0, 1.0, 3.0] {
+                set(elem, &mut bytes, 1, x);
+                assert_eq!(get(elem, &bytes, 1), x, "{}", elem.name());
+            }
+            if !matches!(elem, Elem::U8 | Elem::U32 | Elem::Bool) {
+                set(elem, &mut bytes, 1, -2.0);
+                assert_eq!(get(elem, &bytes, 1), -2.0, "{}", elem.name());
+            }
+        }
+    }
+
+    #[test]
+    fn poison_is_not_a_number() {
+        for &elem in Elem::ALL.iter().filter(|e| e.is_float()) {
+            assert!(get(elem, &[POISON; 8], 0).is_nan(), "{}", elem.name());
+        }
+    }
+
+    #[test]
+    fn contents_depend_on_seed_and_name_alone() {
+        let data = Data::Int { limit: 4 };
+        let a = filled(&plan(Elem::F16), 1, data);
+        assert_eq!(a, filled(&plan(Elem::F16), 1, data));
+        assert_ne!(a, filled(&plan(Elem::F16), 2, data));
+        assert_ne!(a, filled(&TensorPlan { name: "B".to_owned(), ..plan(Elem::F16) }, 1, data));
+        assert!(get(Elem::F16, &a, 9).is_nan(), "gaps stay poison");
+    }
+
+    #[test]
+    fn data_has_the_range_it_says() {
+        let mut random = Random::new(0, "x");
+        let mut seen = [false; 9];
+        for _ in 0..1000 {
+            let x = random.number(Data::Int { limit: 4 }, false);
+            assert!(x.abs() <= 4.0 && x.fract() == 0.0);
+            seen[(x + 4.0) as usize] = true;
+            assert!((0.0..=4.0).contains(&random.number(Data::Int { limit: 4 }, true)));
+        }
+        assert!(seen.iter().all(|s| *s));
+        let normal: Vec<f64> = (0..4000).map(|_| random.number(Data::Normal, false)).collect();
+        let mean = normal.iter().sum::<f64>() / 4000.0;
+        let variance = normal.iter().map(|x| x * x).sum::<f64>() / 4000.0;
+        assert!(mean.abs() < 0.1 && (variance - 1.0).abs() < 0.1, "{mean} {variance}");
+    }
+}

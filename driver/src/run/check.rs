@@ -1,0 +1,201 @@
+//! Comparing a device's result with the interpreter's.
+//!
+//! Whole numbers whose sums of magnitudes stay below the limit of the accumulator must agree exactly. Everything else must
+//! agree within a bound derived from the magnitudes: for a sum of `K` products with `S` the sum of their absolute values,
+//! the device's error is at most `c * K * S`, with `c` from how the executing hardware aligns and truncates the products
+//! of a step. The result is then rounded to the element type.
+
+use crate::bind::TensorPlan;
+use crate::data::{float_format, get};
+use std::fmt::Write as _;
+use tilec_ir::types::Elem;
+
+/// Mismatches that are shown.
+const SHOWN: usize = 5;
+
+/// How exact a device's accumulation is.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Accuracy {
+    /// Sums of magnitudes below this are exact for whole numbers.
+    pub exact_below: f64,
+    /// `c` in the bound `c * K * S`.
+    pub per_term: f64,
+}
+
+impl Accuracy {
+    /// The accuracy of programs whose products are done by the atom called `atom` (or by scalar code), with accumulators of
+    /// f16 or f32, on a device of compute capability `cc` (times ten).
+    ///
+    /// Volta's tensor cores add four products at a time, aligned to the largest and truncated to 23 fraction bits, and
+    /// round the new accumulator: `(5 * 2^-23 + 2^-r) / 4` per term, `r` = 23 for f32 and 11 for f16. Later chips emulate
+    /// m8n8k4 with scalar fused multiply-adds, each rounded once.
+    pub fn of(atom: &str, f16_accumulators: bool, cc: u32) -> Accuracy {
+        let tensor_core = atom == "m8n8k4" && cc < 80;
+        let (exact_below, round) =
+            if f16_accumulators { (2f64.powi(11), 2f64.powi(-11)) } else { (2f64.powi(24), 2f64.powi(-23)) };
+        let per_term = if tensor_core { (5.0 * 2f64.powi(-23) + round) / 4.0 } else { round };
+        Accuracy { exact_below, per_term }
+    }
+}
+
+/// What a tensor is compared with.
+pub struct Expected<'a> {
+    /// The reference, by offset.
+    pub values: &'a [f64],
+    /// Sums of magnitudes, by offset; empty where nothing is known.
+    pub magnitudes: &'a [f64],
+    /// Numbers of terms, by offset; empty: exact comparison.
+    pub terms: &'a [f64],
+    /// The accuracy of the device.
+    pub accuracy: Accuracy,
+}
+
+/// What came out of a comparison.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Verdict {
+    /// Elements compared.
+    pub elements: u64,
+    /// Elements that differ by more than they may.
+    pub wrong: u64,
+    /// Largest absolute difference.
+    pub largest_error: f64,
+    /// Largest bound; 0: the comparison was exact.
+    pub largest_bound: f64,
+    /// The bound was larger than one missing product would have been somewhere: a mistake may have gone unseen.
+    pub weak: bool,
+    /// Bytes between the elements that were written.
+    pub stray_bytes: u64,
+    /// The first mismatches, a line each.
+    pub shown: Vec<String>,
+}
+
+impl Verdict {
+    /// Whether everything is as it must be.
+    pub fn ok(&self) -> bool {
+        self.wrong == 0 && self.stray_bytes == 0
+    }
+}
+
+/// Compares the memory of a tensor after the launch with what is expected, and the gaps between its elements with what
+/// was there before.
+pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expected<'_>) -> Verdict {
+    let mut verdict = Verdict::default();
+    let size = usize::try_from(plan.elem.bytes()).expect("a few bytes");
+    let mut element = vec![false; before.len() / size.max(1)];
+    plan.for_each(|index, offset| {
+        element[offset] = true;
+        verdict.elements += 1;
+        let got = get(plan.elem, after, offset);
+        let want = expected.values.get(offset).copied().unwrap_or(f64::NAN);
+        let bound = bound(plan.elem, want, offset, expected);
+        verdict.largest_bound = verdict.largest_bound.max(bound);
+        if let (Some(&s), Some(&k)) = (expected.magnitudes.get(offset), expected.terms.get(offset)) {
+            verdict.weak |= k > 1.0 && bound > s / k;
+        }
+        let error = if got == want || (got.is_nan() && want.is_nan()) { 0.0 } else { (got - want).abs() };
+        verdict.largest_error = if error.is_nan() { f64::INFINITY } else { verdict.largest_error.max(error) };
+        // An error that is not a number is too large.
+        if error.is_nan() || error > bound {
+            verdict.wrong += 1;
+            if verdict.shown.len() < SHOWN {
+                let place: Vec<String> = index.iter().map(u64::to_string).collect();
+                let mut line = format!("{}[{}] = {got}, expected {want}", plan.name, place.join(", "));
+                if bound > 0.0 {
+                    let _ = write!(line, " within {bound:.3e}");
+                }
+                verdict.shown.push(line);
+            }
+        }
+    });
+    for (i, _) in element.iter().enumerate().filter(|(_, is)| !**is) {
+        let range = i * size..(i + 1) * size;
+        verdict.stray_bytes += before[range.clone()].iter().zip(&after[range]).filter(|(a, b)| a != b).count() as u64;
+    }
+    verdict
+}
+
+/// The largest difference that an element may show.
+fn bound(elem: Elem, want: f64, offset: usize, expected: &Expected<'_>) -> f64 {
+    let (Some(&s), Some(&k)) = (expected.magnitudes.get(offset), expected.terms.get(offset)) else { return 0.0 };
+    let Some(format) = float_format(elem) else { return 0.0 };
+    // A few roundings to f32 in the epilogue besides the accumulation.
+    let sum = (expected.accuracy.per_term * k + 8.0 * 2f64.powi(-24)) * s;
+    // The device rounds its value to the element type, and so did the interpreter.
+    2.0 * format.unit_roundoff() * (want.abs() + sum) + sum + format.min_subnormal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Access;
+    use crate::data::{POISON, set};
+
+    fn plan() -> TensorPlan {
+        TensorPlan {
+            name: "C".to_owned(),
+            elem: Elem::F32,
+            access: Access::Write,
+            shape: vec![2, 2],
+            strides: vec![3, 1],
+            span: 5,
+        }
+    }
+
+    fn memory(values: [f64; 4]) -> Vec<u8> {
+        let mut bytes = vec![POISON; 20];
+        for (offset, x) in [0, 1, 3, 4].into_iter().zip(values) {
+            set(Elem::F32, &mut bytes, offset, x);
+        }
+        bytes
+    }
+
+    fn exact(values: &[f64]) -> Expected<'_> {
+        Expected { values, magnitudes: &[], terms: &[], accuracy: Accuracy::of("m8n8k4", false, 90) }
+    }
+
+    const WANT: [f64; 5] = [1.0, 2.0, 0.0, 3.0, 4.0];
+
+    #[test]
+    fn equal_results_are_ok_and_others_are_shown() {
+        let before = vec![POISON; 20];
+        let good = compare(&plan(), &before, &memory([1.0, 2.0, 3.0, 4.0]), &exact(&WANT));
+        assert!(good.ok() && good.elements == 4 && good.largest_error == 0.0);
+        let bad = compare(&plan(), &before, &memory([1.0, 2.0, 3.5, f64::NAN]), &exact(&WANT));
+        assert_eq!((bad.ok(), bad.wrong), (false, 2));
+        assert_eq!(bad.shown[0], "C[1, 0] = 3.5, expected 3");
+        assert_eq!(bad.largest_error, f64::INFINITY);
+    }
+
+    #[test]
+    fn writes_between_the_elements_are_found() {
+        let mut after = memory([1.0, 2.0, 3.0, 4.0]);
+        after[8] = 0;
+        let verdict = compare(&plan(), &[POISON; 20], &after, &exact(&WANT));
+        assert_eq!((verdict.ok(), verdict.wrong, verdict.stray_bytes), (false, 0, 1));
+    }
+
+    #[test]
+    fn bounds_follow_the_magnitudes() {
+        let before = vec![POISON; 20];
+        let magnitudes = [100.0; 5];
+        let terms = [64.0; 5];
+        let expected = |terms| Expected {
+            values: &WANT,
+            magnitudes: &magnitudes,
+            terms,
+            accuracy: Accuracy::of("m8n8k4", false, 70),
+        };
+        let near = memory([1.0 + 1e-4, 2.0, 3.0, 4.0]);
+        let verdict = compare(&plan(), &before, &near, &expected(&terms));
+        assert!(verdict.ok() && !verdict.weak && verdict.largest_error > 9e-5, "{verdict:?}");
+        let far = memory([1.0 + 1e-2, 2.0, 3.0, 4.0]);
+        assert!(!compare(&plan(), &before, &far, &expected(&terms)).ok());
+        assert!(compare(&plan(), &before, &far, &expected(&[1e5; 5])).weak, "1e5 terms drown one product");
+    }
+
+    #[test]
+    fn volta_has_the_constant_of_its_model() {
+        let per_term = Accuracy::of("m8n8k4", false, 70).per_term;
+        assert!((1.7e-7..1.9e-7).contains(&per_term), "{per_term}");
+    }
+}

@@ -25,7 +25,7 @@ use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use plan::{Fill, Plan};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Range, Slot, StmtData, ValueDef, View};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -298,17 +298,6 @@ impl Build<'_> {
             }
         }
     }
-}
-
-/// A literal range of views, for matching.
-pub(crate) fn starts(ranges: &[Range]) -> Vec<Option<Expr>> {
-    ranges
-        .iter()
-        .map(|r| match r {
-            Range::From { start, .. } => Some(*start),
-            Range::At(_) => None,
-        })
-        .collect()
 }
 
 /// The block a loop owns.

@@ -14,6 +14,7 @@ pub mod builder;
 pub mod check;
 pub mod inst;
 pub mod launch;
+pub mod lower;
 pub mod module;
 pub mod ops;
 pub mod print;

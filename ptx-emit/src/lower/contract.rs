@@ -1,0 +1,161 @@
+//! The launch contract of a kernel.
+
+use super::Lower;
+use super::index::{MAX_SIZE, MAX_STRIDE};
+use crate::launch::{Access, Launch, LaunchParam, ParamKind};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::print::print_expr;
+use tilec_ir::types::{OrderRef, Strides};
+use tilec_ir::typing::resolve_view;
+
+impl Lower<'_> {
+    pub(super) fn launch(&self, threads: u32) -> Launch {
+        let k = self.k;
+        let name = |v: Value| k.values[v].name.clone();
+        let mut params = Vec::new();
+        for &v in &k.params {
+            let kind = match &k.values[v].def {
+                ValueDef::Tensor(t) => ParamKind::Tensor {
+                    elem: self.elem(v).expect("specialised"),
+                    align: self.pointer_align(v),
+                    access: access(k, v),
+                    shape: t.shape.iter().map(|&e| print_expr(k, e)).collect(),
+                    strides: (0..t.shape.len()).map(|d| stride_text(k, v, d)).collect(),
+                },
+                ValueDef::Scalar { default, .. } => ParamKind::Scalar {
+                    elem: self.elem(v).expect("specialised"),
+                    default: default.and_then(|e| number(k, e)),
+                },
+                _ => continue,
+            };
+            params.push(LaunchParam { name: name(v), kind });
+        }
+        params.extend(k.sizes.iter().map(|&v| LaunchParam { name: name(v), kind: ParamKind::Size }));
+        params.extend(
+            k.strides.iter().map(|&v| LaunchParam { name: name(v), kind: ParamKind::Stride { packed: packed(k, v) } }),
+        );
+        let mut requires: Vec<String> = k.requires.iter().map(|&e| print_expr(k, e)).collect();
+        requires.extend(k.sizes.iter().map(|&v| format!("{0} >= 1 && {0} <= {MAX_SIZE}", name(v))));
+        requires.extend(k.strides.iter().map(|&v| format!("{0} >= 0 && {0} <= {MAX_STRIDE}", name(v))));
+        let grid = self.launch_grid();
+        // Axes y and z of a grid have at most 65535 blocks, x at most 2^31 - 1.
+        for (text, limit) in grid.iter().zip(["2147483647", "65535", "65535"]) {
+            if text.parse::<u32>().is_err() {
+                requires.push(format!("{text} <= {limit}"));
+            }
+        }
+        let dynamic = self.smem_bytes > 48 * 1024;
+        Launch {
+            entry: k.name.clone(),
+            target: self.target,
+            block: [threads, 1, 1],
+            cluster: [1, 1, 1],
+            dynamic_smem_bytes: if dynamic { self.smem_bytes as u32 } else { 0 },
+            grid,
+            params,
+            requires,
+        }
+    }
+
+    fn launch_grid(&self) -> [String; 3] {
+        let k = self.k;
+        let text = |i: usize| k.grid.get(i).map_or_else(|| "1".to_owned(), |g| print_expr(k, g.extent));
+        let group = self.raster();
+        if group > 1 && k.grid.len() >= 2 {
+            [format!("({}) * {group}", text(0)), format!("ceildiv({}, {group})", text(1)), text(2)]
+        } else {
+            [text(0), text(1), text(2)]
+        }
+    }
+
+    /// Bytes the base pointer of a tensor must be aligned to: the widest access made to it, or what is declared.
+    pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
+        let elem = self.elem(tensor).map_or(4, |e| e.bytes());
+        let mut align = elem;
+        for s in self.k.stmts.values() {
+            let StmtData::Copy { src, dst, attrs } = s else { continue };
+            if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
+                align = align.max(attrs.vec.unwrap_or(1) * elem);
+            }
+        }
+        self.k.tensor_ty(tensor).and_then(|t| t.align).map_or(align, |a| a.max(align))
+    }
+}
+
+/// Whether an expression has a window of the tensor in it.
+fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
+    if let Some(view) = resolve_view(k, e) {
+        return view.base == tensor;
+    }
+    k.children(e).into_iter().any(|c| reads(k, c, tensor))
+}
+
+fn access(k: &Kernel, tensor: Value) -> Access {
+    let (mut read, mut written) = (false, false);
+    for s in k.stmts.values() {
+        match s {
+            StmtData::Copy { src, dst, attrs } => {
+                read |= reads(k, *src, tensor) || (attrs.reduce.is_some() && reads(k, *dst, tensor));
+                written |= reads(k, *dst, tensor);
+            }
+            StmtData::Assign { src, .. } => read |= reads(k, *src, tensor),
+            StmtData::Var { init: Some(e), .. } => read |= reads(k, *e, tensor),
+            _ => {}
+        }
+    }
+    match (read, written) {
+        (true, true) => Access::ReadWrite,
+        (false, true) => Access::Write,
+        _ => Access::Read,
+    }
+}
+
+fn stride_text(k: &Kernel, tensor: Value, dim: usize) -> String {
+    let Some(t) = k.tensor_ty(tensor) else { return "1".into() };
+    match &t.strides {
+        Strides::Explicit(list) => list.get(dim).map_or_else(|| "1".into(), |&e| print_expr(k, e)),
+        Strides::Ordered(OrderRef::Known(order)) => {
+            let contiguous = order.contiguous_dim(t.shape.len());
+            if dim == contiguous {
+                return "1".into();
+            }
+            let i = if dim > contiguous { dim - 1 } else { dim };
+            t.ld.get(i).map_or_else(|| "1".into(), |&v| k.values[v].name.clone())
+        }
+        Strides::Ordered(OrderRef::Param(_)) => "1".into(),
+    }
+}
+
+/// What a leading stride is when its tensor has no gaps.
+fn packed(k: &Kernel, stride: Value) -> Option<String> {
+    for &v in &k.params {
+        let Some(t) = k.tensor_ty(v) else { continue };
+        let Strides::Ordered(OrderRef::Known(order)) = t.strides else { continue };
+        let Some(i) = t.ld.iter().position(|&l| l == stride) else { continue };
+        let contiguous = order.contiguous_dim(t.shape.len());
+        let dim = if i >= contiguous { i + 1 } else { i };
+        // Row-major: the product of the extents after it; column-major: of those before it.
+        let inner: Vec<String> = match order {
+            tilec_ir::types::Order::Row => t.shape[dim + 1..].iter().map(|&e| factor(k, e)).collect(),
+            tilec_ir::types::Order::Col => t.shape[..dim].iter().map(|&e| factor(k, e)).collect(),
+        };
+        return Some(inner.join(" * "));
+    }
+    None
+}
+
+fn factor(k: &Kernel, e: Expr) -> String {
+    let text = print_expr(k, e);
+    if k.children(e).is_empty() { text } else { format!("({text})") }
+}
+
+fn number(k: &Kernel, e: Expr) -> Option<f64> {
+    match &k.exprs[e] {
+        ExprData::Int(x) => Some(*x as f64),
+        ExprData::Float(bits) => Some(f64::from_bits(*bits)),
+        ExprData::Op { op: Op::Neg, args } => number(k, args[0]).map(|x| -x),
+        _ => None,
+    }
+}

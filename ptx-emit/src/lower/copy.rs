@@ -1,0 +1,684 @@
+//! Copies: between global memory, shared memory and registers.
+//!
+//! Every copy moves elements through a register distribution, so there are two halves: loading a window into a tile, and
+//! storing values into a window. A copy between two memories loads all of its elements before it stores the first.
+
+use super::Lower;
+use super::elementwise::Scope;
+use super::tiles::{Tile, class_of, groups};
+use crate::inst::{Class, Guard, Operand, Reg};
+use crate::ops::Op as P;
+use crate::report::{CopyReport, SharedReport};
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{CopyAttrs, ExprData, ValueDef};
+use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
+use tilec_ir::types::{Elem, Space};
+use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
+
+/// A load or store instruction for `bytes` of elements of a class, and how many registers it takes.
+fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
+    let global = space == Space::Gmem;
+    Some(match (class, regs) {
+        (Class::B16, 1) => {
+            if global {
+                P::LdGlobalB16
+            } else {
+                P::LdSharedB16
+            }
+        }
+        (Class::B32, 1) => {
+            if global {
+                P::LdGlobalB32
+            } else {
+                P::LdSharedB32
+            }
+        }
+        (Class::B32, 2) => {
+            if global {
+                P::LdGlobalV2B32
+            } else {
+                P::LdSharedV2B32
+            }
+        }
+        (Class::B32, 4) => {
+            if global {
+                P::LdGlobalV4B32
+            } else {
+                P::LdSharedV4B32
+            }
+        }
+        (Class::F32, 1) => {
+            if global {
+                P::LdGlobalF32
+            } else {
+                P::LdSharedF32
+            }
+        }
+        (Class::F32, 2) => {
+            if global {
+                P::LdGlobalV2F32
+            } else {
+                P::LdSharedV2F32
+            }
+        }
+        (Class::F32, 4) => {
+            if global {
+                P::LdGlobalV4F32
+            } else {
+                P::LdSharedV4F32
+            }
+        }
+        (Class::F64, 1) => {
+            if global {
+                P::LdGlobalF64
+            } else {
+                P::LdSharedF64
+            }
+        }
+        (Class::F64, 2) => {
+            if global {
+                P::LdGlobalV2F64
+            } else {
+                P::LdSharedV2F64
+            }
+        }
+        (Class::B64, 1) => {
+            if global {
+                P::LdGlobalB64
+            } else {
+                P::LdSharedB64
+            }
+        }
+        (Class::B64, 2) => {
+            if global {
+                P::LdGlobalV2B64
+            } else {
+                P::LdSharedV2B64
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
+    let global = space == Space::Gmem;
+    Some(match (class, regs) {
+        (Class::B16, 1) => {
+            if global {
+                P::StGlobalB16
+            } else {
+                P::StSharedB16
+            }
+        }
+        (Class::B32, 1) => {
+            if global {
+                P::StGlobalB32
+            } else {
+                P::StSharedB32
+            }
+        }
+        (Class::B32, 2) => {
+            if global {
+                P::StGlobalV2B32
+            } else {
+                P::StSharedV2B32
+            }
+        }
+        (Class::B32, 4) => {
+            if global {
+                P::StGlobalV4B32
+            } else {
+                P::StSharedV4B32
+            }
+        }
+        (Class::F32, 1) => {
+            if global {
+                P::StGlobalF32
+            } else {
+                P::StSharedF32
+            }
+        }
+        (Class::F32, 2) => {
+            if global {
+                P::StGlobalV2F32
+            } else {
+                P::StSharedV2F32
+            }
+        }
+        (Class::F32, 4) => {
+            if global {
+                P::StGlobalV4F32
+            } else {
+                P::StSharedV4F32
+            }
+        }
+        (Class::F64, 1) => {
+            if global {
+                P::StGlobalF64
+            } else {
+                P::StSharedF64
+            }
+        }
+        (Class::F64, 2) => {
+            if global {
+                P::StGlobalV2F64
+            } else {
+                P::StSharedV2F64
+            }
+        }
+        (Class::B64, 1) => {
+            if global {
+                P::StGlobalB64
+            } else {
+                P::StSharedB64
+            }
+        }
+        (Class::B64, 2) => {
+            if global {
+                P::StGlobalV2B64
+            } else {
+                P::StSharedV2B64
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn vector(regs: Vec<Reg>) -> Operand {
+    match regs[..] {
+        [one] => Operand::Reg(one),
+        _ => Operand::Vec(regs),
+    }
+}
+
+/// One side of a copy in memory, ready for access.
+pub(super) enum Window {
+    Global(super::global::GlobalWindow),
+    Shared(super::shared::SharedWindow),
+}
+
+/// A memory window with the groups of register indices that one access covers.
+pub(super) struct Access {
+    window: Window,
+    space: Space,
+    layout: RegLayout,
+    pub(super) groups: Vec<Vec<usize>>,
+    preds: Vec<Option<Reg>>,
+}
+
+impl Access {
+    /// The predicate of each group.
+    pub(super) fn predicates(&self) -> Vec<Option<Reg>> {
+        self.preds.clone()
+    }
+}
+
+impl Lower<'_> {
+    pub(super) fn copy(&mut self, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Result<(), Reported> {
+        if attrs.reduce.is_some() {
+            return Err(self.unsupported(dst, "copies that combine atomically"));
+        }
+        // Registers to registers: a different layout of the same elements.
+        if let (Some(from), Some(to)) = (self.tile_of(src), self.tile_of(dst)) {
+            return self.relayout(dst, &from, &to);
+        }
+        let Some(to) = resolve_view(self.k, dst) else { return Err(self.unsupported(dst, "this destination")) };
+        if to.space(self.k) == Space::Reg {
+            let Some(tile) = self.tile_of(dst) else {
+                return Err(self.unsupported(dst, "a window of a register tile as a destination"));
+            };
+            if let Some(from) = resolve_view(self.k, src) {
+                return self.load(s, src, &from, &tile, attrs);
+            }
+            return self.assign_elementwise(dst, &tile, src);
+        }
+        let Some(shape) = self.copy_shape(src, dst) else {
+            return Err(self.unsupported(src, "a copy without extents"));
+        };
+        let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
+        let layout = match &attrs.threads {
+            Some(l) => l.clone(),
+            None => match self.layout_of(src) {
+                Some(l) => l,
+                None => return Err(self.unsupported(src, "a copy without a thread layout")),
+            },
+        };
+        if let Some(from) = resolve_view(self.k, src) {
+            // Memory to memory, through registers.
+            let Some(elem) = self.elem(from.base) else { return Err(self.unsupported(src, "this element type")) };
+            let Some(tile) = self.new_tile(elem, layout, bits, true) else {
+                return Err(self.unsupported(src, "elements of this type in registers"));
+            };
+            self.load(s, src, &from, &tile, attrs)?;
+            return self.store(s, dst, &to, &Source::Tile(&tile), attrs);
+        }
+        let scope = Scope { layout, dim_bits: bits };
+        self.store(s, dst, &to, &Source::Elementwise(src, &scope), attrs)
+    }
+
+    /// The extents of the tile a copy moves: those of a whole tile on either side, else those of the expression.
+    pub(super) fn copy_shape(&self, src: Expr, dst: Expr) -> Option<Vec<u64>> {
+        let whole = |e: Expr| matches!(self.k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(self.k, e)).flatten();
+        whole(dst).or_else(|| fixed_shape(self.k, src)).or_else(|| fixed_shape(self.k, dst))
+    }
+
+    /// The register tile that `e` names as a whole.
+    pub(super) fn tile_of(&self, e: Expr) -> Option<Tile> {
+        match self.k.exprs[e] {
+            ExprData::Ref(v) => self.tiles[v].clone(),
+            _ => None,
+        }
+    }
+
+    /// The layout of the first register tile in an expression.
+    pub(super) fn layout_of(&self, e: Expr) -> Option<RegLayout> {
+        match &self.k.exprs[e] {
+            ExprData::Ref(v) => match (&self.tiles[*v], &self.k.values[*v].def) {
+                (Some(t), _) if !t.dim_bits.is_empty() => Some(t.layout.clone()),
+                (_, ValueDef::Let) => self.layout_of(tilec_ir::typing::let_init(self.k, *v)?),
+                _ => None,
+            },
+            ExprData::View(_) => None,
+            _ => self.k.children(e).into_iter().find_map(|c| self.layout_of(c)),
+        }
+    }
+
+    /// Prepares a window of memory for access with `vec` elements at a time.
+    pub(super) fn access(
+        &mut self,
+        e: Expr,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        dim_bits: &[u32],
+        attrs: &CopyAttrs,
+    ) -> Result<Access, Reported> {
+        let space = view.space(self.k);
+        let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(e, "this element type")) };
+        if view.kept().len() != dim_bits.len() {
+            return Err(self.unsupported(e, "a window whose rank differs from the tile's"));
+        }
+        let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
+        let dim = self.contiguous(view).unwrap_or(0);
+        let Some(groups) = groups(layout, dim_bits, dim, log2) else {
+            return Err(self.unsupported(e, "an access wider than the run of elements that a thread owns"));
+        };
+        let (window, preds) = if space == Space::Gmem {
+            let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
+            let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
+            let preds = self.bounds(&w, layout, &firsts);
+            (Window::Global(w), preds)
+        } else {
+            let w = self.shared_window(view, layout, dim_bits, elem)?;
+            (Window::Shared(w), vec![None; groups.len()])
+        };
+        Ok(Access { window, space, layout: layout.clone(), groups, preds })
+    }
+
+    fn address(&mut self, access: &mut Access, v: usize) -> Operand {
+        match &mut access.window {
+            Window::Global(w) => self.global_address(w, &access.layout, v),
+            Window::Shared(w) => self.shared_address(w, v),
+        }
+    }
+
+    /// The dimension of a window along which its memory is contiguous.
+    pub(super) fn contiguous(&mut self, view: &ResolvedView) -> Option<usize> {
+        let kept = view.kept();
+        if let Some(layout) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.as_ref()) {
+            return kept.iter().position(|&d| layout.dim_cols(d).first() == Some(&1));
+        }
+        let rank = self.k.tensor_ty(view.base)?.shape.len();
+        let dim = (0..rank).rev().find(|&d| matches!(self.stride(view.base, d), Ok(s) if s.as_const() == Some(1)))?;
+        kept.iter().position(|&d| d == dim)
+    }
+
+    /// Loads a window into a tile, converting if the element types differ.
+    fn load(
+        &mut self,
+        s: Stmt,
+        src: Expr,
+        from: &ResolvedView,
+        tile: &Tile,
+        attrs: &CopyAttrs,
+    ) -> Result<(), Reported> {
+        let Some(elem) = self.elem(from.base) else { return Err(self.unsupported(src, "this element type")) };
+        if class_of(elem).is_none() {
+            return Err(self.unsupported(src, "elements of this type in registers"));
+        }
+        let mut access = self.access(src, from, &tile.layout, &tile.dim_bits, attrs)?;
+        self.report_copy(s, src, from, &access, elem, attrs, false);
+        if elem == tile.elem {
+            let groups = std::mem::take(&mut access.groups);
+            let preds = access.preds.clone();
+            if tile.packed && attrs.vec.unwrap_or(1) == 1 {
+                return self.load_halves(&mut access, &groups, &preds, tile, attrs.keep);
+            }
+            for (group, pred) in groups.iter().zip(preds) {
+                let regs = self.registers_of(tile, group);
+                let class = self.emit.func.regs[regs[0]];
+                let Some(op) = load_op(access.space, class, regs.len()) else {
+                    return Err(self.unsupported(src, "an access of this width"));
+                };
+                let address = self.address(&mut access, group[0]);
+                if pred.is_some() && !attrs.keep {
+                    for &r in &regs {
+                        self.zero_reg(r);
+                    }
+                }
+                self.emit.push_if(guard(pred), op, vec![vector(regs), address]);
+            }
+            return Ok(());
+        }
+        // Load as stored, then convert.
+        if attrs.keep {
+            return Err(self.unsupported(src, "a converting load that keeps masked elements"));
+        }
+        let raw = self.new_tile(elem, tile.layout.clone(), tile.dim_bits.clone(), true);
+        let Some(raw) = raw else { return Err(self.unsupported(src, "elements of this type in registers")) };
+        self.load(s, src, from, &raw, attrs)?;
+        let mut values = Vec::new();
+        for v in 0..tile.len() {
+            let x = self.get(&raw, v);
+            match self.narrow(x, tile.elem) {
+                Some(r) => values.push((v, r)),
+                None => return Err(self.unsupported(src, "this conversion")),
+            }
+        }
+        self.set_raw(tile, &values);
+        Ok(())
+    }
+
+    /// 16-bit loads into a packed tile: both halves, then the pair.
+    fn load_halves(
+        &mut self,
+        access: &mut Access,
+        groups: &[Vec<usize>],
+        preds: &[Option<Reg>],
+        tile: &Tile,
+        keep: bool,
+    ) -> Result<(), Reported> {
+        let op = if access.space == Space::Gmem { P::LdGlobalB16 } else { P::LdSharedB16 };
+        for pair in 0..tile.regs.len() {
+            let halves = [2 * pair, 2 * pair + 1];
+            let regs: Vec<Reg> = halves.iter().map(|_| self.emit.mutable(Class::B16)).collect();
+            if keep {
+                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(regs.clone()), tile.regs[pair].into()]);
+            }
+            for (&v, &r) in halves.iter().zip(&regs) {
+                let at = groups.iter().position(|g| g[0] == v).expect("groups of one element cover the tile");
+                let address = self.address(access, v);
+                if preds[at].is_some() && !keep {
+                    self.zero_reg(r);
+                }
+                self.emit.push_if(guard(preds[at]), op, vec![r.into(), address]);
+            }
+            self.emit.push(P::PackB32B16, vec![tile.regs[pair].into(), Operand::Vec(regs)]);
+        }
+        Ok(())
+    }
+
+    /// The registers that hold a group, in address order.
+    fn registers_of(&self, tile: &Tile, group: &[usize]) -> Vec<Reg> {
+        if !tile.packed {
+            return group.iter().map(|&v| tile.regs[v]).collect();
+        }
+        let mut regs: Vec<Reg> = Vec::new();
+        for &v in group {
+            if regs.last() != Some(&tile.regs[v / 2]) {
+                regs.push(tile.regs[v / 2]);
+            }
+        }
+        regs
+    }
+
+    /// Loads one group of a window into fresh registers of the computed class.
+    pub(super) fn load_group(
+        &mut self,
+        e: Expr,
+        access: &mut Access,
+        elem: Elem,
+        group: &[usize],
+        pred: Option<Reg>,
+    ) -> Result<Vec<Reg>, Reported> {
+        let class = class_of(elem).filter(|_| true);
+        let Some(class) = class else { return Err(self.unsupported(e, "elements of this type in registers")) };
+        let packed = class == Class::B16 && group.len() > 1;
+        let (class, n) = if packed { (Class::B32, group.len() / 2) } else { (class, group.len()) };
+        let regs: Vec<Reg> = (0..n).map(|_| self.emit.mutable(class)).collect();
+        let Some(op) = load_op(access.space, class, n) else {
+            return Err(self.unsupported(e, "an access of this width"));
+        };
+        if pred.is_some() {
+            for &r in &regs {
+                self.zero_reg(r);
+            }
+        }
+        let address = self.address(access, group[0]);
+        self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
+        let mut out = Vec::with_capacity(group.len());
+        for i in 0..group.len() {
+            let raw = if packed {
+                let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), regs[i / 2].into()]);
+                if i % 2 == 0 { lo } else { hi }
+            } else {
+                regs[i]
+            };
+            out.push(self.widen(raw, elem));
+        }
+        Ok(out)
+    }
+
+    /// Stores values into a window, group by group.
+    fn store(
+        &mut self,
+        s: Stmt,
+        dst: Expr,
+        to: &ResolvedView,
+        source: &Source<'_>,
+        attrs: &CopyAttrs,
+    ) -> Result<(), Reported> {
+        let Some(elem) = self.elem(to.base) else { return Err(self.unsupported(dst, "this element type")) };
+        let Some(class) = class_of(elem) else {
+            return Err(self.unsupported(dst, "elements of this type in registers"));
+        };
+        let (layout, dim_bits) = match source {
+            Source::Tile(t) => (t.layout.clone(), t.dim_bits.clone()),
+            Source::Elementwise(_, scope) => (scope.layout.clone(), scope.dim_bits.clone()),
+        };
+        let mut access = self.access(dst, to, &layout, &dim_bits, attrs)?;
+        self.report_copy(s, dst, to, &access, elem, attrs, true);
+        let mut operands = match source {
+            Source::Elementwise(e, scope) => Some(self.operands(*e, scope, attrs)?),
+            Source::Tile(_) => None,
+        };
+        let replicas = self.replica_predicate(&layout);
+        let groups = std::mem::take(&mut access.groups);
+        let preds = access.preds.clone();
+        for (g, (group, pred)) in groups.iter().zip(preds).enumerate() {
+            let direct = match source {
+                Source::Tile(t) if t.elem == elem && (!t.packed || group.len() > 1) => {
+                    Some(self.registers_of(t, group))
+                }
+                Source::Elementwise(e, _) => match self.tile_of(*e) {
+                    Some(t) if t.elem == elem && (!t.packed || group.len() > 1) => Some(self.registers_of(&t, group)),
+                    _ => None,
+                },
+                Source::Tile(_) => None,
+            };
+            let regs = match direct {
+                Some(regs) => regs,
+                None => {
+                    let computed: Vec<Reg> = match (source, &mut operands) {
+                        (Source::Elementwise(e, _), Some(operands)) => self.compute_group(*e, operands, g, group)?,
+                        (Source::Tile(t), _) => group.iter().map(|&v| self.get(t, v)).collect(),
+                        (Source::Elementwise(..), None) => Vec::new(),
+                    };
+                    let mut raw = Vec::new();
+                    for x in computed {
+                        match self.narrow(x, elem) {
+                            Some(r) => raw.push(r),
+                            None => return Err(self.unsupported(dst, "this conversion")),
+                        }
+                    }
+                    if class == Class::B16 && raw.len() > 1 {
+                        raw.chunks(2)
+                            .map(|p| self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(p.to_vec())]))
+                            .collect()
+                    } else {
+                        raw
+                    }
+                }
+            };
+            let class = self.emit.func.regs[regs[0]];
+            let Some(op) = store_op(access.space, class, regs.len()) else {
+                return Err(self.unsupported(dst, "an access of this width"));
+            };
+            let address = self.address(&mut access, group[0]);
+            let pred = self.emit.and(pred, replicas);
+            self.emit.push_if(guard(pred), op, vec![address, vector(regs)]);
+        }
+        Ok(())
+    }
+
+    /// Of several threads that hold the same element one stores it.
+    fn replica_predicate(&mut self, layout: &RegLayout) -> Option<Reg> {
+        let mut mask = 0i64;
+        for i in 0..layout.thread_bits() {
+            if layout.thread_col(i) == 0 {
+                mask |= 1 << i;
+            }
+        }
+        if mask == 0 {
+            return None;
+        }
+        let tid = self.tid();
+        let bits = self.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(mask)]);
+        Some(self.emit.pure(Class::Pred, P::SetpEqS32, vec![bits.into(), Operand::Imm(0)]))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the facts of one row of the report")]
+    fn report_copy(
+        &mut self,
+        s: Stmt,
+        e: Expr,
+        view: &ResolvedView,
+        access: &Access,
+        elem: Elem,
+        attrs: &CopyAttrs,
+        store: bool,
+    ) {
+        let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
+        let in_loop = !self.loops.is_empty();
+        let span = self.k.stmt_spans[s];
+        let text = tilec_ir::print::print_expr(self.k, e);
+        let global = access.space == Space::Gmem;
+        let (src, dst) = if store { (String::new(), text) } else { (text, String::new()) };
+        let sector_use = if global { self.sector_use(view, &access.layout, &access.groups, bytes) } else { 1.0 };
+        self.report.copies.push(CopyReport {
+            span,
+            src,
+            dst,
+            global_bytes: if global { bytes } else { 0 },
+            shared_bytes: if global { 0 } else { bytes },
+            accesses: access.groups.len() as u32,
+            sector_use,
+            why: if bytes >= 16 { String::new() } else { "see the remarks of `vectorize`".into() },
+            in_loop,
+        });
+        if !global
+            && let Some(smem) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.clone())
+            && let Some(window) = self.window_bits(access, view)
+        {
+            let lanes =
+                super::shared::lane_bytes(&smem, &access.layout, &window, view.transposed, u64::from(elem.bytes()));
+            let w = wavefronts_by_rank(&lanes, bytes);
+            self.report.shared.push(SharedReport {
+                span,
+                buffer: self.k.values[view.base].name.clone(),
+                store,
+                access_bytes: bytes,
+                ideal_wavefronts: w.phases,
+                wavefronts: w.wavefronts,
+                in_loop,
+            });
+        }
+    }
+
+    fn window_bits(&self, access: &Access, view: &ResolvedView) -> Option<Vec<u32>> {
+        match &access.window {
+            Window::Shared(w) => Some(w.bits().to_vec()),
+            Window::Global(_) => {
+                let _ = view;
+                None
+            }
+        }
+    }
+
+    /// Used bytes over bytes of touched 32-byte sectors, for the first access of a full warp with the rows packed as
+    /// aligned runs.
+    fn sector_use(&mut self, view: &ResolvedView, layout: &RegLayout, groups: &[Vec<usize>], bytes: u32) -> f64 {
+        let Some(dim) = self.contiguous(view) else { return f64::from(bytes) / 32.0 };
+        let Some(elem) = self.elem(view.base) else { return 1.0 };
+        let Some(first) = groups.first() else { return 1.0 };
+        let kept_bits: Vec<u32> = self.window_extents(layout, view);
+        let shift: u32 = kept_bits[..dim.min(kept_bits.len())].iter().sum();
+        let mask = (1u64 << kept_bits.get(dim).copied().unwrap_or(0)) - 1;
+        let mut sectors = std::collections::BTreeSet::new();
+        let mut touched = std::collections::BTreeSet::new();
+        for lane in 0..32u64 {
+            for &v in first {
+                let index = layout.at(lane, v as u64);
+                let along = (index >> shift & mask) * u64::from(elem.bytes());
+                let row = index & !(mask << shift);
+                sectors.insert((row, along / 32));
+                touched.insert((row, along));
+            }
+        }
+        (touched.len() as f64 * f64::from(elem.bytes())) / (sectors.len() as f64 * 32.0)
+    }
+
+    fn window_extents(&self, layout: &RegLayout, view: &ResolvedView) -> Vec<u32> {
+        // The tile's own extents are those of the layout; for rank 2 the split is found in the tiles table.
+        self.extents
+            .iter()
+            .rev()
+            .find(|(l, r, _)| l == layout && *r == view.kept().len())
+            .map_or_else(|| vec![layout.out_bits()], |(_, _, bits)| bits.clone())
+    }
+
+    /// Moves elements between two register layouts by exchanging a lane bit with a register bit, as often as needed.
+    fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
+        if from.same_shape(to) {
+            for (&d, &s) in to.regs.iter().zip(&from.regs) {
+                self.mov(d, s);
+            }
+            return Ok(());
+        }
+        if from.layout == to.layout {
+            let mut values = Vec::new();
+            for v in 0..to.len() {
+                let x = self.get(from, v);
+                match self.narrow(x, to.elem) {
+                    Some(r) => values.push((v, r)),
+                    None => return Err(self.unsupported(dst, "this conversion")),
+                }
+            }
+            self.set_raw(to, &values);
+            return Ok(());
+        }
+        super::relayout::exchange(self, dst, from, to)
+    }
+}
+
+/// Where stored values come from.
+pub(super) enum Source<'a> {
+    Tile(&'a Tile),
+    Elementwise(Expr, &'a Scope),
+}
+
+/// A guard on a predicate.
+pub(super) fn guard(pred: Option<Reg>) -> Option<Guard> {
+    pred.map(|reg| Guard { reg, negated: false })
+}

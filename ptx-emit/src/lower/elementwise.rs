@@ -1,0 +1,436 @@
+//! Elementwise expressions on register tiles, scalars and windows of memory.
+//!
+//! Values are computed group by group, a group being the elements that one access of the destination covers, so that
+//! operands in memory are loaded as wide as the result is stored and few registers are live.
+//! 16-bit floats are computed in f32 and rounded where they are stored or cast.
+
+use super::Lower;
+use super::copy::Access;
+use super::tiles::{Tile, compute_class};
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::{Domain, Op};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{Type, resolve_view, type_of};
+
+/// The distribution an expression is computed in.
+#[derive(Clone)]
+pub(super) struct Scope {
+    pub(super) layout: RegLayout,
+    pub(super) dim_bits: Vec<u32>,
+}
+
+/// The memory operands of an expression, and the distribution.
+pub(super) struct Operands {
+    scope: Scope,
+    windows: Vec<(Expr, Access, Elem)>,
+    /// Elements of the current group of each window.
+    loaded: Vec<(Expr, Vec<Reg>)>,
+    preds: Vec<Vec<Option<Reg>>>,
+}
+
+impl Lower<'_> {
+    /// Prepares the windows of memory that an expression reads.
+    pub(super) fn operands(&mut self, e: Expr, scope: &Scope, attrs: &CopyAttrs) -> Result<Operands, Reported> {
+        let mut out = Operands { scope: scope.clone(), windows: Vec::new(), loaded: Vec::new(), preds: Vec::new() };
+        self.find_windows(e, scope, attrs, &mut out)?;
+        Ok(out)
+    }
+
+    fn find_windows(&mut self, e: Expr, scope: &Scope, attrs: &CopyAttrs, out: &mut Operands) -> Result<(), Reported> {
+        let is_tile = matches!(self.k.exprs[e], ExprData::Ref(v) if self.tiles[v].is_some());
+        if !is_tile && let Some(view) = resolve_view(self.k, e) {
+            let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(e, "this element type")) };
+            let access = self.access(e, &view, &scope.layout, &scope.dim_bits, attrs)?;
+            out.preds.push(access.predicates());
+            out.windows.push((e, access, elem));
+            return Ok(());
+        }
+        for child in self.k.children(e) {
+            self.find_windows(child, scope, attrs, out)?;
+        }
+        Ok(())
+    }
+
+    /// The elements of group `g`, in the class the expression's type is computed in.
+    pub(super) fn compute_group(
+        &mut self,
+        e: Expr,
+        operands: &mut Operands,
+        g: usize,
+        group: &[usize],
+    ) -> Result<Vec<Reg>, Reported> {
+        operands.loaded.clear();
+        for i in 0..operands.windows.len() {
+            let pred = operands.preds[i][g];
+            let (expr, access, elem) = &mut operands.windows[i];
+            let (expr, elem) = (*expr, *elem);
+            let regs = self.load_group(expr, access, elem, group, pred)?;
+            operands.loaded.push((expr, regs));
+        }
+        let class = self.class_of_expr(e)?;
+        self.eval(e, operands, group, class)
+    }
+
+    /// The class an expression is computed in.
+    fn class_of_expr(&mut self, e: Expr) -> Result<Class, Reported> {
+        match type_of(self.k, e) {
+            Ok(t) => Ok(match t.elem() {
+                Some(ElemRef::Known(elem)) => compute_class(elem),
+                _ => Class::F32,
+            }),
+            Err(d) => Err(self.sink.report(*d.0)),
+        }
+    }
+
+    /// `tile = e`.
+    pub(super) fn assign_elementwise(&mut self, at: Expr, tile: &Tile, e: Expr) -> Result<(), Reported> {
+        let scope = Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() };
+        let mut operands = self.operands(e, &scope, &CopyAttrs::default())?;
+        let mut values = Vec::new();
+        for v in 0..tile.len() {
+            let x = self.compute_group(e, &mut operands, v, &[v])?;
+            match self.narrow(x[0], tile.elem) {
+                Some(r) => values.push((v, r)),
+                None => return Err(self.unsupported(at, "this conversion")),
+            }
+        }
+        self.set_raw(tile, &values);
+        Ok(())
+    }
+
+    fn eval(&mut self, e: Expr, operands: &Operands, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
+        if let Some((_, regs)) = operands.loaded.iter().find(|(x, _)| *x == e) {
+            return Ok(regs.clone().into_iter().map(|r| self.convert(r, class)).collect());
+        }
+        match self.k.exprs[e].clone() {
+            ExprData::Int(x) => Ok(vec![self.literal(x as f64, class); group.len()]),
+            ExprData::Float(bits) => Ok(vec![self.literal(f64::from_bits(bits), class); group.len()]),
+            ExprData::Ref(v) => self.eval_ref(e, v, operands, group, class),
+            ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
+                let inner = self.class_of_expr(arg)?;
+                let xs = self.eval(arg, operands, group, inner)?;
+                let mut out = Vec::new();
+                for x in xs {
+                    let Some(raw) = self.narrow(x, elem) else { return Err(self.unsupported(e, "this conversion")) };
+                    let wide = self.widen(raw, elem);
+                    out.push(self.convert(wide, class));
+                }
+                Ok(out)
+            }
+            ExprData::Iota { axis, .. } => {
+                let mut out = Vec::new();
+                for &v in group {
+                    let index = self.coordinate(&operands.scope, axis as usize, v);
+                    let r = self.in32(index);
+                    out.push(self.convert(r, class));
+                }
+                Ok(out)
+            }
+            ExprData::Op { op, args } => match op.domain() {
+                Domain::Select => {
+                    let conds = self.eval_bool(args[0], operands, group)?;
+                    let (a, b) =
+                        (self.eval(args[1], operands, group, class)?, self.eval(args[2], operands, group, class)?);
+                    let select = match class {
+                        Class::F32 => P::SelpF32,
+                        Class::F64 => P::SelpF64,
+                        Class::B64 => P::SelpB64,
+                        _ => P::SelpB32,
+                    };
+                    Ok((0..group.len())
+                        .map(|i| self.emit.pure(class, select, vec![a[i].into(), b[i].into(), conds[i].into()]))
+                        .collect())
+                }
+                Domain::Integer => self.eval_index(e, group, class),
+                Domain::Numeric | Domain::Float => {
+                    if matches!(type_of(self.k, e), Ok(Type::Index)) {
+                        return self.eval_index(e, group, class);
+                    }
+                    let mut parts = Vec::new();
+                    for &a in &args {
+                        parts.push(self.eval(a, operands, group, class)?);
+                    }
+                    let mut out = Vec::new();
+                    for i in 0..group.len() {
+                        let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
+                        match self.arithmetic(op, class, &xs) {
+                            Some(r) => out.push(r),
+                            None => return Err(self.unsupported(e, "this operator on elements of this type")),
+                        }
+                    }
+                    Ok(out)
+                }
+                Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
+            },
+            ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
+            ExprData::Reduce { .. } => Err(self.unsupported(e, "reductions over register tiles")),
+            ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
+            ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
+            ExprData::View(_) => Err(self.unsupported(e, "this window")),
+        }
+    }
+
+    fn eval_ref(
+        &mut self,
+        e: Expr,
+        v: Value,
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        if let Some(tile) = self.tiles[v].clone() {
+            if tile.dim_bits.is_empty() {
+                let x = self.get(&tile, 0);
+                let x = self.convert(x, class);
+                return Ok(vec![x; group.len()]);
+            }
+            if tile.layout != operands.scope.layout {
+                return Err(self.unsupported(e, "tiles of different layouts in one expression"));
+            }
+            return Ok(group
+                .iter()
+                .map(|&i| {
+                    let x = self.get(&tile, i);
+                    self.convert(x, class)
+                })
+                .collect());
+        }
+        if let Some(r) = self.scalars[v] {
+            let x = self.convert(r, class);
+            return Ok(vec![x; group.len()]);
+        }
+        if self.ints[v].is_some() {
+            return self.eval_index(e, group, class);
+        }
+        if let (ValueDef::Let, Some(init)) = (&self.k.values[v].def, tilec_ir::typing::let_init(self.k, v)) {
+            return self.eval(init, operands, group, class);
+        }
+        Err(self.unsupported(e, "this value"))
+    }
+
+    fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
+        let x = self.index(e)?;
+        if let Some(c) = x.as_const() {
+            return Ok(vec![self.literal(c as f64, class); group.len()]);
+        }
+        let r = self.in32(x);
+        let r = self.convert(r, class);
+        Ok(vec![r; group.len()])
+    }
+
+    /// The coordinate along `axis` of the element with register index `v`.
+    fn coordinate(&mut self, scope: &Scope, axis: usize, v: usize) -> super::index::Int {
+        let shift: u32 = scope.dim_bits[..axis].iter().sum();
+        let mask = (1u64 << scope.dim_bits[axis]) - 1;
+        let cols: Vec<u64> =
+            (0..scope.layout.thread_bits()).map(|i| scope.layout.thread_col(i) >> shift & mask).collect();
+        let tid = self.tid();
+        let thread = self.linear_map(tid, &cols);
+        let c = scope.layout.at(0, v as u64) >> shift & mask;
+        match thread.as_const() {
+            Some(_) => super::index::Int::constant(c as i64),
+            None => {
+                let t = self.in32(thread);
+                let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), Operand::Imm(c as i64)]);
+                super::index::Int::r32(x, 0, i128::from(mask))
+            }
+        }
+    }
+
+    pub(super) fn literal(&mut self, x: f64, class: Class) -> Reg {
+        match class {
+            Class::F64 => self.emit.pure(class, P::MovF64, vec![Operand::F64(x)]),
+            Class::B32 => self.emit.pure(class, P::MovB32, vec![Operand::Imm(x as i64)]),
+            Class::B64 => self.emit.pure(class, P::MovB64, vec![Operand::Imm(x as i64)]),
+            _ => self.emit.pure(Class::F32, P::MovF32, vec![Operand::F32(x as f32)]),
+        }
+    }
+
+    /// Between the classes that numbers are computed in.
+    fn convert(&mut self, x: Reg, to: Class) -> Reg {
+        let from = self.emit.func.regs[x];
+        let op = match (from, to) {
+            (a, b) if a == b => return x,
+            (Class::F32, Class::F64) => P::CvtF64F32,
+            (Class::F64, Class::F32) => P::CvtRnF32F64,
+            (Class::B32, Class::F32) => P::CvtRnF32S32,
+            (Class::B32, Class::F64) => P::CvtRnF64S32,
+            (Class::B64, Class::F32) => P::CvtRnF32S64,
+            (Class::B64, Class::F64) => P::CvtRnF64S64,
+            (Class::B32, Class::B64) => P::CvtS64S32,
+            (Class::B64, Class::B32) => P::CvtS32S64,
+            _ => return x,
+        };
+        self.emit.pure(to, op, vec![x.into()])
+    }
+
+    fn arithmetic(&mut self, op: Op, class: Class, xs: &[Reg]) -> Option<Reg> {
+        let srcs: Vec<Operand> = xs.iter().map(|&r| r.into()).collect();
+        let instr = match (op, class) {
+            (Op::Add, Class::F32) => P::AddF32,
+            (Op::Add, Class::F64) => P::AddF64,
+            (Op::Add, Class::B32) => P::AddS32,
+            (Op::Add, Class::B64) => P::AddS64,
+            (Op::Sub, Class::F32) => P::SubF32,
+            (Op::Sub, Class::F64) => P::SubF64,
+            (Op::Sub, Class::B32) => P::SubS32,
+            (Op::Sub, Class::B64) => P::SubS64,
+            (Op::Mul, Class::F32) => P::MulF32,
+            (Op::Mul, Class::F64) => P::MulF64,
+            (Op::Mul, Class::B32) => P::MulLoS32,
+            (Op::Mul, Class::B64) => P::MulLoS64,
+            (Op::Div, Class::F32) => P::DivRnF32,
+            (Op::Div, Class::F64) => P::DivRnF64,
+            (Op::Min, Class::F32) => P::MinF32,
+            (Op::Min, Class::F64) => P::MinF64,
+            (Op::Min, Class::B32) => P::MinS32,
+            (Op::Min, Class::B64) => P::MinS64,
+            (Op::Max, Class::F32) => P::MaxF32,
+            (Op::Max, Class::F64) => P::MaxF64,
+            (Op::Max, Class::B32) => P::MaxS32,
+            (Op::Max, Class::B64) => P::MaxS64,
+            (Op::Neg, Class::F32) => P::NegF32,
+            (Op::Neg, Class::F64) => P::NegF64,
+            (Op::Neg, Class::B32) => P::NegS32,
+            (Op::Neg, Class::B64) => P::NegS64,
+            (Op::Abs, Class::F32) => P::AbsF32,
+            (Op::Abs, Class::F64) => P::AbsF64,
+            (Op::Abs, Class::B32) => P::AbsS32,
+            (Op::Abs, Class::B64) => P::AbsS64,
+            (Op::Exp2, Class::F32) => P::Ex2ApproxF32,
+            (Op::Log2, Class::F32) => P::Lg2ApproxF32,
+            (Op::Sqrt, Class::F32) => P::SqrtRnF32,
+            (Op::Sqrt, Class::F64) => P::SqrtRnF64,
+            (Op::Rsqrt, Class::F32) => P::RsqrtApproxF32,
+            (Op::Exp, Class::F32) => {
+                let log2e = self.literal(std::f64::consts::LOG2_E, class);
+                let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), log2e.into()]);
+                return Some(self.emit.pure(class, P::Ex2ApproxF32, vec![scaled.into()]));
+            }
+            (Op::Tanh, Class::F32) => {
+                // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities.
+                let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
+                let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), factor.into()]);
+                let power = self.emit.pure(class, P::Ex2ApproxF32, vec![scaled.into()]);
+                let (one, two) = (self.literal(1.0, class), self.literal(2.0, class));
+                let below = self.emit.pure(class, P::AddF32, vec![power.into(), one.into()]);
+                let part = self.emit.pure(class, P::DivFullF32, vec![two.into(), below.into()]);
+                return Some(self.emit.pure(class, P::SubF32, vec![one.into(), part.into()]));
+            }
+            _ => return None,
+        };
+        Some(self.emit.pure(class, instr, srcs))
+    }
+
+    /// Truth values of a group.
+    fn eval_bool(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
+        let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
+            return Err(self.unsupported(e, "this condition"));
+        };
+        let mut out = Vec::new();
+        match op.domain() {
+            Domain::Logic => {
+                let mut parts = Vec::new();
+                for &a in &args {
+                    parts.push(self.eval_bool(a, operands, group)?);
+                }
+                for i in 0..group.len() {
+                    let srcs: Vec<Operand> = parts.iter().map(|p| p[i].into()).collect();
+                    let instr = match op {
+                        Op::And => P::AndPred,
+                        Op::Or => P::OrPred,
+                        _ => P::NotPred,
+                    };
+                    out.push(self.emit.pure(Class::Pred, instr, srcs));
+                }
+            }
+            Domain::Compare => {
+                let mut class = self.class_of_expr(args[0])?;
+                let other = self.class_of_expr(args[1])?;
+                let index = |cx: &Self, e: Expr| matches!(type_of(cx.k, e), Ok(Type::Index));
+                if index(self, args[0]) {
+                    class = if index(self, args[1]) { Class::B32 } else { other };
+                }
+                let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
+                for i in 0..group.len() {
+                    match compare_op(op, class) {
+                        Some(instr) => out.push(self.emit.pure(Class::Pred, instr, vec![a[i].into(), b[i].into()])),
+                        None => return Err(self.unsupported(e, "this comparison")),
+                    }
+                }
+            }
+            _ => return Err(self.unsupported(e, "this condition")),
+        }
+        Ok(out)
+    }
+
+    /// A condition that is the same in all threads.
+    pub(super) fn condition(&mut self, e: Expr) -> Result<Reg, Reported> {
+        let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
+            return Err(self.unsupported(e, "this condition"));
+        };
+        let index = |cx: &Self, e: Expr| matches!(type_of(cx.k, e), Ok(Type::Index));
+        if op.domain() == Domain::Compare && index(self, args[0]) && index(self, args[1]) {
+            let (a, b) = (self.index(args[0])?, self.index(args[1])?);
+            return Ok(self.int_compare(op, a, b));
+        }
+        if op.domain() == Domain::Logic {
+            let mut parts = Vec::new();
+            for &a in &args {
+                parts.push(Operand::Reg(self.condition(a)?));
+            }
+            let instr = match op {
+                Op::And => P::AndPred,
+                Op::Or => P::OrPred,
+                _ => P::NotPred,
+            };
+            return Ok(self.emit.pure(Class::Pred, instr, parts));
+        }
+        let scope = Scope {
+            layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
+            dim_bits: Vec::new(),
+        };
+        let operands = Operands { scope, windows: Vec::new(), loaded: Vec::new(), preds: Vec::new() };
+        Ok(self.eval_bool(e, &operands, &[0])?[0])
+    }
+
+    /// A scalar expression in its class.
+    pub(super) fn scalar(&mut self, e: Expr) -> Result<Reg, Reported> {
+        let scope = Scope {
+            layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
+            dim_bits: Vec::new(),
+        };
+        let operands = Operands { scope, windows: Vec::new(), loaded: Vec::new(), preds: Vec::new() };
+        let class = self.class_of_expr(e)?;
+        Ok(self.eval(e, &operands, &[0], class)?[0])
+    }
+}
+
+fn compare_op(op: Op, class: Class) -> Option<P> {
+    Some(match (op, class) {
+        (Op::Eq, Class::F32) => P::SetpEqF32,
+        (Op::Ne, Class::F32) => P::SetpNeuF32,
+        (Op::Lt, Class::F32) => P::SetpLtF32,
+        (Op::Le, Class::F32) => P::SetpLeF32,
+        (Op::Gt, Class::F32) => P::SetpGtF32,
+        (Op::Ge, Class::F32) => P::SetpGeF32,
+        (Op::Eq, Class::F64) => P::SetpEqF64,
+        (Op::Ne, Class::F64) => P::SetpNeuF64,
+        (Op::Lt, Class::F64) => P::SetpLtF64,
+        (Op::Le, Class::F64) => P::SetpLeF64,
+        (Op::Gt, Class::F64) => P::SetpGtF64,
+        (Op::Ge, Class::F64) => P::SetpGeF64,
+        (Op::Eq, Class::B32) => P::SetpEqS32,
+        (Op::Ne, Class::B32) => P::SetpNeS32,
+        (Op::Lt, Class::B32) => P::SetpLtS32,
+        (Op::Le, Class::B32) => P::SetpLeS32,
+        (Op::Gt, Class::B32) => P::SetpGtS32,
+        (Op::Ge, Class::B32) => P::SetpGeS32,
+        _ => return None,
+    })
+}

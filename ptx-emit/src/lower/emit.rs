@@ -1,0 +1,215 @@
+//! Building the instruction list: nested regions, value numbering, hoisting.
+//!
+//! Code is emitted into a stack of *frames*: the kernel, and one for each loop or branch being built. A pure instruction
+//! goes to the outermost frame in which all its operands are defined, after what is there already, and is found again when
+//! it is asked for a second time. So addresses, predicates and constants of a loop body are computed once, in front of the
+//! loop, with no separate analysis. Registers that are written more than once are *mutable*: instructions on them stay
+//! where they are and are not shared.
+
+use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg, Special};
+use crate::module::{Function, Item};
+use crate::ops::Op;
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
+
+/// An operand of a pure instruction, comparable.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Key {
+    Reg(Reg),
+    NotPred(Reg),
+    Imm(i64),
+    F32(u32),
+    F64(u64),
+    Vec(Vec<Reg>),
+    Special(Special),
+    Shared(u32),
+    Param(u32, i64),
+}
+
+/// One open region.
+struct Frame {
+    items: Vec<Item>,
+}
+
+/// Where a register is defined.
+#[derive(Clone, Copy, Default)]
+struct Def {
+    depth: usize,
+    mutable: bool,
+}
+
+/// The instruction list under construction.
+pub(super) struct Emit {
+    pub(super) func: Function,
+    frames: Vec<Frame>,
+    defs: SecondaryMap<Reg, Def>,
+    known: BTreeMap<(Op, Vec<Key>), Reg>,
+}
+
+impl Emit {
+    pub(super) fn new(func: Function) -> Emit {
+        Emit { func, frames: vec![Frame { items: Vec::new() }], defs: SecondaryMap::new(), known: BTreeMap::new() }
+    }
+
+    /// Number of open frames minus one: 0 in the kernel's own.
+    pub(super) fn depth(&self) -> usize {
+        self.frames.len() - 1
+    }
+
+    pub(super) fn push_frame(&mut self) {
+        self.frames.push(Frame { items: Vec::new() });
+    }
+
+    /// Closes the innermost frame; what was computed in it is forgotten.
+    pub(super) fn pop_frame(&mut self) -> Vec<Item> {
+        let closed = self.depth();
+        let defs = &self.defs;
+        self.known.retain(|_, reg| defs[*reg].depth < closed);
+        self.frames.pop().map_or_else(Vec::new, |f| f.items)
+    }
+
+    /// Ends the function.
+    pub(super) fn finish(mut self) -> Function {
+        debug_assert_eq!(self.frames.len(), 1, "every frame is closed");
+        self.func.body = self.frames.pop().map_or_else(Vec::new, |f| f.items);
+        self.func
+    }
+
+    fn here(&mut self) -> &mut Vec<Item> {
+        &mut self.frames.last_mut().expect("the kernel's frame is never closed before the end").items
+    }
+
+    pub(super) fn item(&mut self, item: Item) {
+        self.here().push(item);
+    }
+
+    pub(super) fn items(&mut self, items: Vec<Item>) {
+        self.here().extend(items);
+    }
+
+    /// Appends to the frame at `depth`.
+    pub(super) fn item_at(&mut self, depth: usize, item: Item) {
+        self.frames[depth].items.push(item);
+    }
+
+    pub(super) fn comment(&mut self, text: impl Into<String>) {
+        self.item(Item::Comment(text.into()));
+    }
+
+    pub(super) fn label(&mut self, name: &str) -> Label {
+        let taken = |n: &str, f: &Function| f.labels.values().any(|l| l == n);
+        let mut unique = name.to_owned();
+        let mut i = 1;
+        while taken(&unique, &self.func) {
+            i += 1;
+            unique = format!("{name}_{i}");
+        }
+        self.func.labels.push(unique)
+    }
+
+    /// A register of this frame that is written once, by the caller.
+    pub(super) fn reg(&mut self, class: Class) -> Reg {
+        let depth = self.depth();
+        self.reg_at(class, depth, false)
+    }
+
+    /// A register that is written more than once.
+    pub(super) fn mutable(&mut self, class: Class) -> Reg {
+        let depth = self.depth();
+        self.reg_at(class, depth, true)
+    }
+
+    pub(super) fn reg_at(&mut self, class: Class, depth: usize, mutable: bool) -> Reg {
+        let reg = self.func.regs.push(class);
+        self.defs[reg] = Def { depth, mutable };
+        reg
+    }
+
+    /// A register that changes only at the end of the loop whose frame is open, such as its index: what is computed from
+    /// it is shared within the iteration.
+    pub(super) fn loop_carried(&mut self, class: Class, depth: usize) -> Reg {
+        self.reg_at(class, depth, false)
+    }
+
+    /// The depth at which an operand is available.
+    pub(super) fn depth_of(&self, reg: Reg) -> usize {
+        self.defs[reg].depth
+    }
+
+    /// An instruction at the current place.
+    pub(super) fn push(&mut self, op: Op, operands: Vec<Operand>) {
+        self.item(Item::Inst(Inst { op, guard: None, operands }));
+    }
+
+    /// A guarded instruction at the current place.
+    pub(super) fn push_if(&mut self, guard: Option<Guard>, op: Op, operands: Vec<Operand>) {
+        self.item(Item::Inst(Inst { op, guard, operands }));
+    }
+
+    /// An instruction at the current place into a fresh register.
+    pub(super) fn def(&mut self, class: Class, op: Op, srcs: Vec<Operand>) -> Reg {
+        let dst = self.reg(class);
+        let mut operands = vec![Operand::Reg(dst)];
+        operands.extend(srcs);
+        self.push(op, operands);
+        dst
+    }
+
+    /// A pure instruction: hoisted as far as its operands allow, shared with equal ones.
+    pub(super) fn pure(&mut self, class: Class, op: Op, srcs: Vec<Operand>) -> Reg {
+        let mut depth = 0;
+        let mut mutable = false;
+        let mut key = Vec::with_capacity(srcs.len());
+        for src in &srcs {
+            let mut see = |reg: Reg| {
+                depth = depth.max(self.defs[reg].depth);
+                mutable |= self.defs[reg].mutable;
+            };
+            key.push(match src {
+                Operand::Reg(r) => {
+                    see(*r);
+                    Key::Reg(*r)
+                }
+                Operand::NotPred(r) => {
+                    see(*r);
+                    Key::NotPred(*r)
+                }
+                Operand::Imm(x) => Key::Imm(*x),
+                Operand::F32(x) => Key::F32(x.to_bits()),
+                Operand::F64(x) => Key::F64(x.to_bits()),
+                Operand::Vec(regs) => {
+                    regs.iter().for_each(|&r| see(r));
+                    Key::Vec(regs.clone())
+                }
+                Operand::Special(s) => Key::Special(*s),
+                Operand::SharedSym(i) => Key::Shared(*i),
+                Operand::Addr { base: AddrBase::Param(i), offset } => Key::Param(*i, *offset),
+                Operand::Addr { .. } | Operand::Label(_) => {
+                    mutable = true;
+                    Key::Imm(0)
+                }
+            });
+        }
+        if mutable {
+            return self.def(class, op, srcs);
+        }
+        let key = (op, key);
+        if let Some(&reg) = self.known.get(&key) {
+            return reg;
+        }
+        let dst = self.reg_at(class, depth, false);
+        let mut operands = vec![Operand::Reg(dst)];
+        operands.extend(srcs);
+        self.item_at(depth, Item::Inst(Inst { op, guard: None, operands }));
+        self.known.insert(key, dst);
+        dst
+    }
+
+    /// A conjunction of predicates; `None` is true.
+    pub(super) fn and(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
+        match (a, b) {
+            (Some(a), Some(b)) if a != b => Some(self.pure(Class::Pred, Op::AndPred, vec![a.into(), b.into()])),
+            (a, b) => a.or(b),
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Global memory: addresses and bounds of windows of tensors.
+//!
+//! The address of an element is `base + Σ (start + coordinate) · stride`. What depends on the thread is one 64-bit pointer;
+//! what depends on the register index is an immediate along dimensions whose stride is a literal, and a chain of additions
+//! of a loop-invariant step along the others. In a loop that moves the window, the pointer is *induced*: computed in front
+//! of the loop, advanced by a constant at its end.
+//!
+//! Bounds are compared as unsigned numbers, so an index below zero is out of bounds too. Inside loops, comparisons that do
+//! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
+
+use super::Lower;
+use super::index::{Int, Repr};
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::ExprData;
+use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::Op;
+use tilec_ir::types::{OrderRef, Strides};
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// A window of a tensor as a thread sees it.
+pub(super) struct GlobalWindow {
+    /// Pointer to the thread's element with register index 0.
+    pointer: Reg,
+    /// Per kept dimension, in window order.
+    dims: Vec<WindowDim>,
+    bytes: i64,
+    /// Pointers for register coordinates along run-time strides, in the order in which they were made.
+    chain: Vec<(Vec<u64>, Reg)>,
+}
+
+struct WindowDim {
+    /// Stride in elements.
+    stride: Int,
+    /// Index of the thread's first element along the dimension.
+    first: Int,
+    /// Coordinate bits the thread part can set.
+    reach: u64,
+    thread: Option<Reg>,
+    start: Int,
+    /// Exclusive upper bound, and whether it is checked.
+    limit: Int,
+    checked: bool,
+    bits: u32,
+    shift: u32,
+}
+
+/// A run-time loop that is being built.
+pub(super) struct LoopState {
+    pub(super) var: Value,
+    /// Depth of the loop's frame.
+    pub(super) depth: usize,
+    pub(super) start: Int,
+    pub(super) step: i64,
+    /// Pointers that move with the loop: key, register, bytes per iteration.
+    pub(super) induced: Vec<(String, Reg, Operand)>,
+}
+
+/// What a dimension's first element is the sum of.
+pub(super) fn starts(dim: &ViewDim) -> &[Expr] {
+    match dim {
+        ViewDim::Fixed(e) => std::slice::from_ref(e),
+        ViewDim::From { starts, .. } => starts,
+    }
+}
+
+impl Lower<'_> {
+    /// The stride of a tensor's dimension, in elements.
+    pub(super) fn stride(&mut self, tensor: Value, dim: usize) -> Result<Int, Reported> {
+        let t = self.k.tensor_ty(tensor).cloned().expect("only tensors have strides");
+        match &t.strides {
+            Strides::Explicit(list) => self.index(list[dim]),
+            Strides::Ordered(OrderRef::Known(order)) => {
+                let contiguous = order.contiguous_dim(t.shape.len());
+                if dim == contiguous {
+                    return Ok(Int::constant(1));
+                }
+                let i = if dim > contiguous { dim - 1 } else { dim };
+                Ok(self.ints[t.ld[i]].expect("strides are parameters"))
+            }
+            Strides::Ordered(OrderRef::Param(_)) => unreachable!("specialised"),
+        }
+    }
+
+    /// Prepares access to a window through `layout`, a distribution of the tile `window` (log2 extents).
+    pub(super) fn global_window(
+        &mut self,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        window: &[u32],
+        check: Option<&[u32]>,
+    ) -> Result<GlobalWindow, Reported> {
+        let tensor = view.base;
+        let bytes = i64::from(self.elem(tensor).expect("specialised").bytes());
+        let tid = self.tid();
+        let kept = view.kept();
+        let mut dims = Vec::new();
+        let mut shift = 0;
+        for (w, &d) in kept.iter().enumerate() {
+            let bits = window[w];
+            let mask = (1u64 << bits) - 1;
+            let cols: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i) >> shift & mask).collect();
+            let thread = self.linear_map(tid, &cols);
+            let start = self.window_start(view, d)?;
+            let first = self.sum(start, thread);
+            let stride = self.stride(tensor, d)?;
+            let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
+            let mut limit = self.index(extent)?;
+            if let ViewDim::From { end: Some(end), .. } = view.dims[d] {
+                let end = self.index(end)?;
+                limit = self.int_op(Op::Min, limit, end).unwrap_or(limit);
+            }
+            let checked = check.is_none_or(|c| c.contains(&(w as u32)));
+            let thread_reg = match thread.repr {
+                Repr::R32(r) => Some(r),
+                _ => None,
+            };
+            dims.push(WindowDim {
+                stride,
+                first,
+                reach: cols.iter().fold(0, |a, c| a | c),
+                thread: thread_reg,
+                start,
+                limit,
+                checked,
+                bits,
+                shift,
+            });
+            shift += bits;
+        }
+        let pointer = self.window_pointer(view, &kept, &dims, bytes)?;
+        Ok(GlobalWindow { pointer, dims, bytes, chain: Vec::new() })
+    }
+
+    fn sum(&mut self, a: Int, b: Int) -> Int {
+        self.int_op(Op::Add, a, b).expect("coordinates are bounded by the extents' limit")
+    }
+
+    fn window_start(&mut self, view: &ResolvedView, d: usize) -> Result<Int, Reported> {
+        let mut start = Int::constant(0);
+        for &e in starts(&view.dims[d]) {
+            let x = self.index(e)?;
+            start = match self.int_op(Op::Add, start, x) {
+                Some(s) => s,
+                None => return Err(self.unsupported(e, "this window may start too far out")),
+            };
+        }
+        Ok(start)
+    }
+
+    /// The pointer to the thread's first element; induced if the innermost loop moves the window.
+    fn window_pointer(
+        &mut self,
+        view: &ResolvedView,
+        kept: &[usize],
+        dims: &[WindowDim],
+        bytes: i64,
+    ) -> Result<Reg, Reported> {
+        let Some(moving) = self.loops.last().map(|l| (l.var, l.depth, l.start, l.step)) else {
+            return self.plain_pointer(view, kept, dims, bytes);
+        };
+        let (var, depth, loop_start, step) = moving;
+        // Bytes the window moves per unit of the loop variable.
+        let mut per_unit = Int::constant(0);
+        let mut moves = false;
+        for (d, dim) in view.dims.iter().enumerate() {
+            let mut coefficient = 0i64;
+            for &e in starts(dim) {
+                match self.coefficient(e, var) {
+                    Some(c) => coefficient += c,
+                    None => return self.plain_pointer(view, kept, dims, bytes),
+                }
+            }
+            if coefficient != 0 {
+                moves = true;
+                let stride = self.stride(view.base, d)?;
+                let scaled = self.int_op(Op::Mul, stride, Int::constant(coefficient * bytes));
+                let Some(sum) = scaled.and_then(|s| self.int_op(Op::Add, per_unit, s)) else {
+                    return self.plain_pointer(view, kept, dims, bytes);
+                };
+                per_unit = sum;
+            }
+        }
+        if !moves {
+            return self.plain_pointer(view, kept, dims, bytes);
+        }
+        let Some(advance) = self.int_op(Op::Mul, per_unit, Int::constant(step)) else {
+            return self.plain_pointer(view, kept, dims, bytes);
+        };
+        // The pointer for the loop's first iteration.
+        let saved = self.ints[var];
+        self.ints[var] = Some(loop_start);
+        let mut first_dims = Vec::new();
+        for (w, &d) in kept.iter().enumerate() {
+            let start = self.window_start(view, d)?;
+            let thread = dims[w].thread.map_or(Int::constant(0), |r| Int::r32(r, 0, i128::from(dims[w].reach)));
+            first_dims.push((self.sum(start, thread), dims[w].stride));
+        }
+        let initial = self.pointer_of(view, &first_dims, bytes);
+        self.ints[var] = saved;
+        let initial = initial?;
+        let key = format!("{initial:?}");
+        if let Some(l) = self.loops.last()
+            && let Some((_, reg, _)) = l.induced.iter().find(|(k, ..)| *k == key)
+        {
+            return Ok(*reg);
+        }
+        let reg = self.emit.reg_at(Class::B64, depth, true);
+        self.emit.item_at(
+            depth - 1,
+            crate::module::Item::Inst(crate::inst::Inst {
+                op: P::MovB64,
+                guard: None,
+                operands: vec![reg.into(), initial.into()],
+            }),
+        );
+        let advance = self.as64(advance);
+        if let Some(l) = self.loops.last_mut() {
+            l.induced.push((key, reg, advance));
+        }
+        Ok(reg)
+    }
+
+    fn plain_pointer(
+        &mut self,
+        view: &ResolvedView,
+        _kept: &[usize],
+        dims: &[WindowDim],
+        bytes: i64,
+    ) -> Result<Reg, Reported> {
+        let dims: Vec<(Int, Int)> = dims.iter().map(|d| (d.first, d.stride)).collect();
+        self.pointer_of(view, &dims, bytes)
+    }
+
+    /// `base + bytes · Σ index · stride`, dropped dimensions included.
+    fn pointer_of(&mut self, view: &ResolvedView, dims: &[(Int, Int)], bytes: i64) -> Result<Reg, Reported> {
+        let mut terms: Vec<(Int, Int)> = dims.to_vec();
+        for (d, dim) in view.dims.iter().enumerate() {
+            if matches!(dim, ViewDim::Fixed(_)) {
+                let index = self.window_start(view, d)?;
+                let stride = self.stride(view.base, d)?;
+                terms.push((index, stride));
+            }
+        }
+        let base = self.pointers[view.base].expect("every tensor has a pointer");
+        let mut offset: Option<Reg> = None;
+        for (index, stride) in terms {
+            if index.as_const() == Some(0) || stride.as_const() == Some(0) {
+                continue;
+            }
+            let product = match (index.as_const(), stride.as_const()) {
+                (_, Some(1)) => self.as64(index),
+                (Some(1), _) => self.as64(stride),
+                _ => {
+                    let (a, b) = (self.as64(index), self.as64(stride));
+                    let (a, b) = if matches!(a, Operand::Imm(_)) { (b, a) } else { (a, b) };
+                    self.emit.pure(Class::B64, P::MulLoS64, vec![a, b]).into()
+                }
+            };
+            offset = Some(match (offset, product) {
+                (None, Operand::Reg(r)) => r,
+                (None, other) => self.emit.pure(Class::B64, P::MovB64, vec![other]),
+                (Some(o), p) => self.emit.pure(Class::B64, P::AddS64, vec![o.into(), p]),
+            });
+        }
+        let Some(offset) = offset else { return Ok(base) };
+        let shift = Operand::Imm(i64::from(bytes.trailing_zeros()));
+        let scaled =
+            if bytes == 1 { offset } else { self.emit.pure(Class::B64, P::ShlB64, vec![offset.into(), shift]) };
+        Ok(self.emit.pure(Class::B64, P::AddS64, vec![base.into(), scaled.into()]))
+    }
+
+    /// The literal coefficient of `var` in an index expression; `None` if it is not of the form `c · var + rest`.
+    fn coefficient(&self, e: Expr, var: Value) -> Option<i64> {
+        match &self.k.exprs[e] {
+            ExprData::Int(_) => Some(0),
+            ExprData::Ref(v) if *v == var => Some(1),
+            ExprData::Ref(v) => match tilec_ir::typing::let_init(self.k, *v) {
+                Some(init) => self.coefficient(init, var),
+                None => Some(0),
+            },
+            ExprData::Op { op, args } => {
+                let mut parts = Vec::new();
+                for &a in args {
+                    parts.push(self.coefficient(a, var)?);
+                }
+                match (op, &parts[..]) {
+                    (Op::Add, [a, b]) => a.checked_add(*b),
+                    (Op::Sub, [a, b]) => a.checked_sub(*b),
+                    (Op::Neg, [a]) => a.checked_neg(),
+                    (Op::Mul, [a, 0]) => a.checked_mul(self.k.as_int(args[1]).or((*a == 0).then_some(0))?),
+                    (Op::Mul, [0, b]) => b.checked_mul(self.k.as_int(args[0])?),
+                    _ => parts.iter().all(|&p| p == 0).then_some(0),
+                }
+            }
+            _ => Some(0),
+        }
+    }
+
+    /// The address of the element with register index `v`.
+    pub(super) fn global_address(&mut self, w: &mut GlobalWindow, layout: &RegLayout, v: usize) -> Operand {
+        let index = layout.at(0, v as u64);
+        let mut immediate = 0i64;
+        let mut runtime: Vec<u64> = Vec::new();
+        for dim in &w.dims {
+            let c = index >> dim.shift & ((1 << dim.bits) - 1);
+            match dim.stride.as_const() {
+                Some(s) => {
+                    immediate += c as i64 * s * w.bytes;
+                    runtime.push(0);
+                }
+                None => runtime.push(c),
+            }
+        }
+        // The instruction holds 24 signed bits.
+        const REACH: i64 = 1 << 22;
+        let (mut reg, mut rest) = (self.chained(w, &runtime), immediate);
+        if rest >= REACH {
+            reg = self.emit.pure(Class::B64, P::AddS64, vec![reg.into(), Operand::Imm(rest)]);
+            rest = 0;
+        }
+        Operand::at(reg, rest)
+    }
+
+    /// The pointer moved by register coordinates along run-time strides: from the last one made if only one coordinate
+    /// grew, so that evenly spaced rows share one step.
+    fn chained(&mut self, w: &mut GlobalWindow, coords: &[u64]) -> Reg {
+        if coords.iter().all(|&c| c == 0) {
+            return w.pointer;
+        }
+        if let Some((_, reg)) = w.chain.iter().find(|(c, _)| c == coords) {
+            return *reg;
+        }
+        let zero = vec![0u64; coords.len()];
+        let (from, mut reg) = w.chain.last().map_or((zero, w.pointer), |(c, r)| (c.clone(), *r));
+        for (i, (&to, &at)) in coords.iter().zip(&from).enumerate() {
+            if to == at {
+                continue;
+            }
+            let delta = (to as i64 - at as i64) * w.bytes;
+            let stride = w.dims[i].stride;
+            let step = self.int_op(Op::Mul, stride, Int::constant(delta));
+            let step = match step {
+                Some(s) => self.as64(s),
+                // Strides are below 2^40 and tiles below 2^20, so this does not happen; wrapping is what a pointer does.
+                None => {
+                    let s = self.as64(stride);
+                    self.emit.pure(Class::B64, P::MulLoS64, vec![s, Operand::Imm(delta)]).into()
+                }
+            };
+            reg = self.emit.pure(Class::B64, P::AddS64, vec![reg.into(), step]);
+        }
+        w.chain.push((coords.to_vec(), reg));
+        reg
+    }
+
+    /// The predicate under which the elements of each group (by their first register index) are inside the bounds;
+    /// `None`: always.
+    pub(super) fn bounds(&mut self, w: &GlobalWindow, layout: &RegLayout, firsts: &[usize]) -> Vec<Option<Reg>> {
+        let mut out = Vec::with_capacity(firsts.len());
+        for &v in firsts {
+            let index = layout.at(0, v as u64);
+            let mut all = None;
+            for dim in w.dims.iter().filter(|d| d.checked) {
+                let c = index >> dim.shift & ((1 << dim.bits) - 1);
+                let coordinate = match dim.thread {
+                    // Bits that both the thread and the register index set are mixed by xor.
+                    Some(t) if dim.reach & c != 0 => {
+                        let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), Operand::Imm(c as i64)]);
+                        let x = Int::r32(x, 0, i128::from(dim.reach | c));
+                        self.sum(dim.start, x)
+                    }
+                    _ => self.sum(dim.first, Int::constant(c as i64)),
+                };
+                let inside = self.unsigned_less(coordinate, dim.limit);
+                all = self.emit.and(all, inside);
+            }
+            out.push(all);
+        }
+        self.pack(out)
+    }
+
+    /// `0 <= a < b`; `None` if that always holds.
+    fn unsigned_less(&mut self, a: Int, b: Int) -> Option<Reg> {
+        if a.lo >= 0 && a.hi < b.lo {
+            return None;
+        }
+        let a_reg = match a.repr {
+            Repr::R64(r) => return Some(self.wide_less(r, b)),
+            _ => self.in32(a),
+        };
+        let b = self.as32(b);
+        Some(self.emit.pure(Class::Pred, P::SetpLtU32, vec![a_reg.into(), b]))
+    }
+
+    fn wide_less(&mut self, a: Reg, b: Int) -> Reg {
+        let b = self.as64(b);
+        self.emit.pure(Class::Pred, P::SetpLtU64, vec![a.into(), b])
+    }
+
+    /// Loop-invariant predicates become bits of one register, tested where they are used.
+    fn pack(&mut self, preds: Vec<Option<Reg>>) -> Vec<Option<Reg>> {
+        let Some(l) = self.loops.last() else { return preds };
+        let depth = l.depth;
+        let mut distinct: Vec<Reg> = Vec::new();
+        for p in preds.iter().flatten() {
+            if self.emit.depth_of(*p) < depth && !distinct.contains(p) {
+                distinct.push(*p);
+            }
+        }
+        if distinct.len() < 2 || distinct.len() > 32 {
+            return preds;
+        }
+        let mut mask: Option<Reg> = None;
+        for (i, &p) in distinct.iter().enumerate() {
+            let bit = Operand::Imm(1i64 << i);
+            let bit = self.emit.pure(Class::B32, P::SelpB32, vec![bit, Operand::Imm(0), p.into()]);
+            mask = Some(match mask {
+                None => bit,
+                Some(m) => self.emit.pure(Class::B32, P::OrB32, vec![m.into(), bit.into()]),
+            });
+        }
+        let Some(mask) = mask else { return preds };
+        let tested: Vec<Reg> = (0..distinct.len())
+            .map(|i| {
+                let bit = self.emit.def(Class::B32, P::AndB32, vec![mask.into(), Operand::Imm(1i64 << i)]);
+                self.emit.def(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)])
+            })
+            .collect();
+        preds
+            .into_iter()
+            .map(|p| match p {
+                Some(p) => distinct.iter().position(|&d| d == p).map_or(Some(p), |i| Some(tested[i])),
+                None => None,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,298 @@
+//! Index arithmetic: exact integers, in 32 bits where their range proves that enough.
+//!
+//! Every value carries its range over all admissible launches (sizes up to [`MAX_SIZE`], strides up to [`MAX_STRIDE`]),
+//! so the width of each operation is a proof, not a guess. Divisions by powers of two of values that cannot be negative
+//! become shifts.
+
+use super::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ExprData, ValueDef};
+use tilec_ir::ops::Op;
+
+/// Largest run-time extent: leaves room for a tile past the end in 31 bits.
+pub(super) const MAX_SIZE: i128 = (1 << 31) - (1 << 16);
+/// Largest run-time stride, in elements.
+pub(super) const MAX_STRIDE: i128 = 1 << 40;
+
+/// An integer known at compile time or held in a register.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Repr {
+    Const(i64),
+    R32(Reg),
+    R64(Reg),
+}
+
+/// An index value with its range.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Int {
+    pub(super) repr: Repr,
+    pub(super) lo: i128,
+    pub(super) hi: i128,
+}
+
+impl Int {
+    pub(super) fn constant(x: i64) -> Int {
+        Int { repr: Repr::Const(x), lo: i128::from(x), hi: i128::from(x) }
+    }
+
+    pub(super) fn r32(reg: Reg, lo: i128, hi: i128) -> Int {
+        Int { repr: Repr::R32(reg), lo, hi }
+    }
+
+    pub(super) fn as_const(self) -> Option<i64> {
+        match self.repr {
+            Repr::Const(x) => Some(x),
+            _ => None,
+        }
+    }
+}
+
+fn fits32(lo: i128, hi: i128) -> bool {
+    lo >= i128::from(i32::MIN) && hi <= i128::from(i32::MAX)
+}
+
+impl Lower<'_> {
+    /// The value of an index expression.
+    pub(super) fn index(&mut self, e: Expr) -> Result<Int, Reported> {
+        match self.k.exprs[e].clone() {
+            ExprData::Int(x) => Ok(Int::constant(x)),
+            ExprData::Ref(v) => {
+                if let Some(int) = self.ints[v] {
+                    return Ok(int);
+                }
+                if let ValueDef::Let = self.k.values[v].def
+                    && let Some(init) = tilec_ir::typing::let_init(self.k, v)
+                {
+                    return self.index(init);
+                }
+                Err(self.unsupported(e, "this is not an index"))
+            }
+            ExprData::Op { op, args } => {
+                let a = self.index(args[0])?;
+                if op == Op::Neg {
+                    let zero = Int::constant(0);
+                    return self.int_op(Op::Sub, zero, a).ok_or(()).or_else(|()| Err(self.overflow(e)));
+                }
+                let b = match args.get(1) {
+                    Some(&b) => self.index(b)?,
+                    None => return Err(self.unsupported(e, "this operator does not work on indices")),
+                };
+                match op {
+                    Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
+                        self.int_op(op, a, b).ok_or(()).or_else(|()| Err(self.overflow(e)))
+                    }
+                    _ => Err(self.unsupported(e, "this operator does not work on indices")),
+                }
+            }
+            _ => Err(self.unsupported(e, "this is not an index")),
+        }
+    }
+
+    fn overflow(&mut self, e: Expr) -> Reported {
+        let text = tilec_ir::print::print_expr(self.k, e);
+        self.sink.report(
+            Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], format!("`{text}` may not fit 64 bits"))
+                .with_note(
+                    "sizes may be up to 2^31, strides up to 2^40; divide by a literal, not by a size that may be 0",
+                ),
+        )
+    }
+
+    /// `a op b`; `None` if the result may not fit 64 bits or the divisor may not be positive.
+    pub(super) fn int_op(&mut self, op: Op, a: Int, b: Int) -> Option<Int> {
+        let (lo, hi) = range(op, a, b)?;
+        if lo < i128::from(i64::MIN) || hi > i128::from(i64::MAX) {
+            return None;
+        }
+        if let (Some(x), Some(y)) = (a.as_const(), b.as_const()) {
+            return Some(Int::constant(fold(op, x, y)?));
+        }
+        match (op, a.as_const(), b.as_const()) {
+            (Op::Add, Some(0), _) | (Op::Mul, Some(1), _) => return Some(b),
+            (Op::Add | Op::Sub, _, Some(0)) | (Op::Mul | Op::Div | Op::CeilDiv, _, Some(1)) => return Some(a),
+            (Op::Mul, Some(0), _) | (Op::Mul, _, Some(0)) | (Op::Rem, _, Some(1)) => return Some(Int::constant(0)),
+            (Op::Mul, Some(_), None) => return self.int_op(op, b, a),
+            _ => {}
+        }
+        if op == Op::CeilDiv {
+            let one = Int::constant(1);
+            let bias = self.int_op(Op::Sub, b, one)?;
+            let sum = self.int_op(Op::Add, a, bias)?;
+            return self.int_op(Op::Div, sum, b);
+        }
+        let negative = a.lo < 0;
+        let narrow = fits32(lo, hi) && fits32(a.lo, a.hi) && fits32(b.lo, b.hi);
+        let shift = b.as_const().filter(|c| *c > 0 && c.count_ones() == 1).map(|c| i64::from(c.trailing_zeros()));
+        let class = if narrow { Class::B32 } else { Class::B64 };
+        let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
+        let pick = |n: P, w: P| if narrow { n } else { w };
+        let (instr, y) = match (op, shift) {
+            (Op::Mul, Some(s)) => (pick(P::ShlB32, P::ShlB64), Operand::Imm(s)),
+            (Op::Div, Some(s)) => (pick(P::ShrS32, P::ShrS64), Operand::Imm(s)),
+            (Op::Rem, Some(s)) => (pick(P::AndB32, P::AndB64), Operand::Imm((1i64 << s) - 1)),
+            (Op::Add, _) => (pick(P::AddS32, P::AddS64), y),
+            (Op::Sub, _) => (pick(P::SubS32, P::SubS64), y),
+            (Op::Mul, _) => (pick(P::MulLoS32, P::MulLoS64), y),
+            // Truncating division agrees with flooring where nothing is negative.
+            (Op::Div, _) if !negative => (pick(P::DivU32, P::DivU64), y),
+            (Op::Rem, _) if !negative => (pick(P::RemU32, P::RemU64), y),
+            (Op::Min, _) => (pick(P::MinS32, P::MinS64), y),
+            (Op::Max, _) => (pick(P::MaxS32, P::MaxS64), y),
+            _ => return None,
+        };
+        let reg = self.emit.pure(class, instr, vec![x, y]);
+        let repr = if narrow { Repr::R32(reg) } else { Repr::R64(reg) };
+        Some(Int { repr, lo, hi })
+    }
+
+    /// As a 32-bit operand; the range must fit.
+    pub(super) fn as32(&mut self, a: Int) -> Operand {
+        match a.repr {
+            Repr::Const(x) => Operand::Imm(x),
+            Repr::R32(r) => r.into(),
+            Repr::R64(r) => self.emit.pure(Class::B32, P::CvtS32S64, vec![r.into()]).into(),
+        }
+    }
+
+    /// As a 64-bit operand.
+    pub(super) fn as64(&mut self, a: Int) -> Operand {
+        match a.repr {
+            Repr::Const(x) => Operand::Imm(x),
+            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtS64S32, vec![r.into()]).into(),
+            Repr::R64(r) => r.into(),
+        }
+    }
+
+    /// In a 32-bit register.
+    pub(super) fn in32(&mut self, a: Int) -> Reg {
+        match self.as32(a) {
+            Operand::Reg(r) => r,
+            other => self.emit.pure(Class::B32, P::MovB32, vec![other]),
+        }
+    }
+
+    /// A comparison, as a predicate; `None`: always true by range.
+    pub(super) fn int_compare(&mut self, op: Op, a: Int, b: Int) -> Reg {
+        let narrow = fits32(a.lo, a.hi) && fits32(b.lo, b.hi);
+        // PTX has no comparison of a literal with a register.
+        let (op, a, b) = if a.as_const().is_some() { (flip(op), b, a) } else { (op, a, b) };
+        let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
+        let x = match x {
+            Operand::Reg(_) => x,
+            other if narrow => self.emit.pure(Class::B32, P::MovB32, vec![other]).into(),
+            other => self.emit.pure(Class::B64, P::MovB64, vec![other]).into(),
+        };
+        let instr = match (op, narrow) {
+            (Op::Eq, true) => P::SetpEqS32,
+            (Op::Ne, true) => P::SetpNeS32,
+            (Op::Lt, true) => P::SetpLtS32,
+            (Op::Le, true) => P::SetpLeS32,
+            (Op::Gt, true) => P::SetpGtS32,
+            (_, true) => P::SetpGeS32,
+            (Op::Eq, false) => P::SetpEqS64,
+            (Op::Ne, false) => P::SetpNeS64,
+            (Op::Lt, false) => P::SetpLtS64,
+            (Op::Le, false) => P::SetpLeS64,
+            (Op::Gt, false) => P::SetpGtS64,
+            (_, false) => P::SetpGeS64,
+        };
+        self.emit.pure(Class::Pred, instr, vec![x, y])
+    }
+
+    /// A linear map over F2 of the bits of a 32-bit register: the xor of `cols[i]` over the set bits `i`.
+    ///
+    /// Bits that keep their distance move together: one shift and one mask for each run.
+    pub(super) fn linear_map(&mut self, src: Reg, cols: &[u64]) -> Int {
+        // (shift to the left, source mask), one entry per distance.
+        let mut runs: Vec<(i32, u64)> = Vec::new();
+        let mut hi = 0u64;
+        for (i, &col) in cols.iter().enumerate() {
+            hi |= col;
+            for j in (0..64).filter(|j| col >> j & 1 == 1) {
+                let distance = j - i as i32;
+                match runs.iter_mut().find(|(d, _)| *d == distance) {
+                    Some((_, mask)) => *mask |= 1 << i,
+                    None => runs.push((distance, 1 << i)),
+                }
+            }
+        }
+        let width = cols.len() as u32;
+        let mut out: Option<(Reg, u64)> = None;
+        for (distance, mask) in runs {
+            let full = mask == (1 << width) - 1;
+            let masked = if full {
+                src
+            } else {
+                self.emit.pure(Class::B32, P::AndB32, vec![src.into(), Operand::Imm(mask as i64)])
+            };
+            let (moved, bits) = match distance {
+                0 => (masked, mask),
+                d if d > 0 => {
+                    let s = Operand::Imm(i64::from(d));
+                    (self.emit.pure(Class::B32, P::ShlB32, vec![masked.into(), s]), mask << d)
+                }
+                d => {
+                    let s = Operand::Imm(i64::from(-d));
+                    (self.emit.pure(Class::B32, P::ShrU32, vec![masked.into(), s]), mask >> -d)
+                }
+            };
+            out = Some(match out {
+                None => (moved, bits),
+                Some((acc, seen)) => {
+                    let op = if seen & bits == 0 { P::OrB32 } else { P::XorB32 };
+                    (self.emit.pure(Class::B32, op, vec![acc.into(), moved.into()]), seen | bits)
+                }
+            });
+        }
+        match out {
+            None => Int::constant(0),
+            Some((reg, _)) => Int::r32(reg, 0, i128::from(hi)),
+        }
+    }
+}
+
+fn flip(op: Op) -> Op {
+    match op {
+        Op::Lt => Op::Gt,
+        Op::Le => Op::Ge,
+        Op::Gt => Op::Lt,
+        Op::Ge => Op::Le,
+        other => other,
+    }
+}
+
+fn fold(op: Op, x: i64, y: i64) -> Option<i64> {
+    match op {
+        Op::Add => x.checked_add(y),
+        Op::Sub => x.checked_sub(y),
+        Op::Mul => x.checked_mul(y),
+        Op::Div if y > 0 => Some(x.div_euclid(y)),
+        Op::Rem if y > 0 => Some(x.rem_euclid(y)),
+        Op::CeilDiv if y > 0 => Some(-((-x).div_euclid(y))),
+        Op::Min => Some(x.min(y)),
+        Op::Max => Some(x.max(y)),
+        _ => None,
+    }
+}
+
+fn range(op: Op, a: Int, b: Int) -> Option<(i128, i128)> {
+    let corners = |f: &dyn Fn(i128, i128) -> i128| {
+        let all = [f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)];
+        (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
+    };
+    match op {
+        Op::Add => Some((a.lo + b.lo, a.hi + b.hi)),
+        Op::Sub => Some((a.lo - b.hi, a.hi - b.lo)),
+        Op::Mul => Some(corners(&|x, y| x * y)),
+        Op::Div if b.lo > 0 => Some(corners(&|x, y| x.div_euclid(y))),
+        Op::CeilDiv if b.lo > 0 => Some(corners(&|x, y| -((-x).div_euclid(y)))),
+        Op::Rem if b.lo > 0 => Some((0, if a.lo >= 0 { a.hi.min(b.hi - 1) } else { b.hi - 1 })),
+        Op::Min => Some((a.lo.min(b.lo), a.hi.min(b.hi))),
+        Op::Max => Some((a.lo.max(b.lo), a.hi.max(b.hi))),
+        _ => None,
+    }
+}

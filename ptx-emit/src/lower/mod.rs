@@ -1,0 +1,323 @@
+//! Lowering: from the tile IR, with every decision made, to typed PTX instructions.
+//!
+//! [`lower`] walks the kernel once. Index arithmetic ([`index`]) carries ranges and is value-numbered and hoisted while it
+//! is emitted ([`emit`]); register tiles ([`tiles`]) name the registers of their elements; [`global`] and [`shared`]
+//! compute addresses and bounds from layouts; [`copy`], [`elementwise`], [`relayout`] and [`mma`] emit the work;
+//! [`contract`] writes down how to launch it.
+//!
+//! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
+//! shared-memory layout, in which order, and where barriers stand, is in the IR.
+
+mod contract;
+mod copy;
+mod elementwise;
+mod emit;
+mod global;
+mod index;
+mod mma;
+mod relayout;
+mod shared;
+mod stmt;
+mod tiles;
+
+use crate::inst::{Class, Guard, Operand, Reg, Special};
+use crate::launch::Launch;
+use crate::module::{Function, Item, Module, Param, ParamTy};
+use crate::ops::Op as P;
+use crate::report::Report;
+use crate::target::Sm;
+use cranelift_entity::SecondaryMap;
+use emit::Emit;
+use global::LoopState;
+use index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
+use shared::{Placed, Ring};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::Op;
+use tilec_ir::target::Target;
+use tilec_ir::types::{Elem, ElemRef};
+use tiles::Tile;
+
+/// What lowering makes of a kernel.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// A module with this one kernel.
+    pub module: Module,
+    /// How to launch it.
+    pub launch: Launch,
+    /// What was done.
+    pub report: Report,
+}
+
+/// State of lowering one kernel.
+pub(crate) struct Lower<'a> {
+    k: &'a Kernel,
+    target: Target,
+    sink: &'a mut Sink,
+    lines: Lines,
+    emit: Emit,
+    ints: SecondaryMap<Value, Option<Int>>,
+    scalars: SecondaryMap<Value, Option<Reg>>,
+    pointers: SecondaryMap<Value, Option<Reg>>,
+    tiles: SecondaryMap<Value, Option<Tile>>,
+    placed: SecondaryMap<Value, Option<Placed>>,
+    rings: Vec<Ring>,
+    loops: Vec<LoopState>,
+    /// Log2 extents of the tiles whose layouts are known, for the report.
+    extents: Vec<(RegLayout, usize, Vec<u32>)>,
+    thread_bits: u32,
+    smem_bytes: u64,
+    report: Report,
+}
+
+/// Lowers a kernel that has been through the passes.
+///
+/// # Errors
+/// `Err` means that the sink holds an error: the target lacks something, or the construct has no lowering yet.
+pub fn lower(
+    kernel: &Kernel,
+    target: Target,
+    source_name: &str,
+    source: &str,
+    sink: &mut Sink,
+) -> Result<Lowered, Reported> {
+    let threads = kernel.schedule.threads.and_then(|e| kernel.as_int(e)).and_then(|x| u32::try_from(x).ok());
+    let threads = threads.unwrap_or(128).max(32);
+    let mut func = Function::new(kernel.name.clone());
+    func.maxntid = [threads, 1, 1];
+    func.minnctapersm = kernel.schedule.min_ctas.and_then(|e| kernel.as_int(e)).map_or(1, |x| x.clamp(1, 32) as u32);
+    let mut cx = Lower {
+        k: kernel,
+        target,
+        sink,
+        lines: Lines::new(source),
+        emit: Emit::new(func),
+        ints: SecondaryMap::new(),
+        scalars: SecondaryMap::new(),
+        pointers: SecondaryMap::new(),
+        tiles: SecondaryMap::new(),
+        placed: SecondaryMap::new(),
+        rings: Vec::new(),
+        loops: Vec::new(),
+        extents: Vec::new(),
+        thread_bits: threads.ilog2(),
+        smem_bytes: 0,
+        report: Report { stages: 1, ..Report::default() },
+    };
+    cx.place_shared()?;
+    cx.parameters()?;
+    cx.grid()?;
+    cx.block(kernel.body)?;
+    cx.emit.push(P::Ret, Vec::new());
+    cx.report.smem_bytes = cx.smem_bytes;
+    cx.report.stages = cx.rings.iter().map(|r| r.slots as u32).max().unwrap_or(1);
+    cx.report.estimated_registers = cx.estimate_registers();
+    let launch = cx.launch(threads);
+    let Lower { emit, report, .. } = cx;
+    let sm: Sm = target.name().parse().unwrap_or(Sm::plain(70));
+    let mut module = Module::new(sm);
+    module.header = vec![format!("{} for {}, compiled by tilec from {source_name}", kernel.name, target.name())];
+    module.files = vec![source_name.to_owned()];
+    module.functions = vec![emit.finish()];
+    Ok(Lowered { module, launch, report })
+}
+
+impl Lower<'_> {
+    /// The element type of a place, tensor or scalar.
+    pub(crate) fn elem(&self, v: Value) -> Option<Elem> {
+        let elem = match &self.k.values[v].def {
+            ValueDef::Tensor(t) => t.elem,
+            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => t.elem,
+            ValueDef::Scalar { elem, .. } => *elem,
+            _ => return None,
+        };
+        match elem {
+            ElemRef::Known(e) => Some(e),
+            ElemRef::Param(_) => None,
+        }
+    }
+
+    /// Refuses a construct that has no lowering.
+    pub(crate) fn unsupported(&mut self, e: Expr, what: &str) -> Reported {
+        let span = self.k.expr_spans[e];
+        self.unsupported_at(span, what)
+    }
+
+    pub(crate) fn unsupported_at(&mut self, span: Span, what: &str) -> Reported {
+        self.sink.report(
+            Diagnostic::error(
+                codes::NOT_LOWERED,
+                span,
+                format!("not compiled to PTX for {} yet: {what}", self.target.name()),
+            )
+            .with_note(
+                "the program is valid and the interpreter runs it; `tilec explain E0501` lists what is compiled",
+            ),
+        )
+    }
+
+    pub(crate) fn too_long(&mut self, s: Stmt) -> Reported {
+        let span = self.k.stmt_spans[s];
+        self.sink.report(
+            Diagnostic::error(
+                codes::NOT_LOWERED,
+                span,
+                format!("the kernel would have more than {} instructions", stmt::MAX_INSTRUCTIONS),
+            )
+            .with_note("unroll less, or use smaller tiles"),
+        )
+    }
+
+    /// The thread's index in the block.
+    pub(crate) fn tid(&mut self) -> Reg {
+        self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(Special::TidX)])
+    }
+
+    /// Kernel parameters, in launch order: as written, then sizes, then strides.
+    fn parameters(&mut self) -> Result<(), Reported> {
+        for &v in &self.k.params {
+            let data = &self.k.values[v];
+            let name = format!("{}_{}", self.k.name, data.name);
+            match &data.def {
+                ValueDef::Tensor(_) => {
+                    let align = self.pointer_align(v);
+                    let index = self.param(name, ParamTy::GlobalPtr, Some(align));
+                    let generic = self.emit.pure(Class::B64, P::LdParamU64, vec![Operand::param(index, 0)]);
+                    let global = self.emit.pure(Class::B64, P::CvtaToGlobalU64, vec![generic.into()]);
+                    self.pointers[v] = Some(global);
+                }
+                ValueDef::Scalar { .. } => {
+                    let span = data.span;
+                    let (ty, class, op) = match self.elem(v) {
+                        Some(Elem::F32) => (ParamTy::F32, Class::F32, P::LdParamF32),
+                        Some(Elem::F64) => (ParamTy::F64, Class::F64, P::LdParamF64),
+                        Some(Elem::F16 | Elem::BF16) => (ParamTy::B16, Class::B16, P::LdParamB16),
+                        Some(Elem::I32) => (ParamTy::S32, Class::B32, P::LdParamB32),
+                        Some(Elem::U32) => (ParamTy::U32, Class::B32, P::LdParamU32),
+                        Some(Elem::I64) => (ParamTy::S64, Class::B64, P::LdParamB64),
+                        _ => return Err(self.unsupported_at(span, "scalars of this type")),
+                    };
+                    let index = self.param(name, ty, None);
+                    let raw = self.emit.pure(class, op, vec![Operand::param(index, 0)]);
+                    let elem = self.elem(v).unwrap_or(Elem::F32);
+                    let wide = self.widen(raw, elem);
+                    self.scalars[v] = Some(wide);
+                }
+                _ => {}
+            }
+        }
+        for &v in &self.k.sizes {
+            let name = format!("{}_{}", self.k.name, self.k.values[v].name);
+            let index = self.param(name, ParamTy::U32, None);
+            let reg = self.emit.pure(Class::B32, P::LdParamU32, vec![Operand::param(index, 0)]);
+            self.ints[v] = Some(Int::r32(reg, 1, MAX_SIZE));
+        }
+        for &v in &self.k.strides {
+            let name = format!("{}_{}", self.k.name, self.k.values[v].name);
+            let index = self.param(name, ParamTy::S64, None);
+            let reg = self.emit.pure(Class::B64, P::LdParamB64, vec![Operand::param(index, 0)]);
+            self.ints[v] = Some(Int { repr: Repr::R64(reg), lo: 0, hi: MAX_STRIDE });
+        }
+        Ok(())
+    }
+
+    fn param(&mut self, name: String, ty: ParamTy, align: Option<u32>) -> u32 {
+        self.emit.func.params.push(Param { name, ty, align });
+        (self.emit.func.params.len() - 1) as u32
+    }
+
+    /// Grid indices. With rasterisation the launch grid is `(axis 0 · g, axis 1 / g)`: consecutive blocks walk `g`
+    /// neighbouring columns of one row before the next row, so that they share operands in the L2 cache.
+    fn grid(&mut self) -> Result<(), Reported> {
+        let specials = [Special::CtaidX, Special::CtaidY, Special::CtaidZ];
+        let mut indices = Vec::new();
+        for axis in self.k.grid.iter().take(3) {
+            let extent = self.index(axis.extent)?;
+            indices.push((axis.index, extent));
+        }
+        let raw: Vec<Reg> = specials
+            .iter()
+            .take(indices.len())
+            .map(|&s| self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(s)]))
+            .collect();
+        let group = self.raster();
+        for (i, &(v, extent)) in indices.iter().enumerate() {
+            let full = Int::r32(raw[i], 0, (extent.hi - 1).max(0));
+            self.ints[v] = Some(full);
+        }
+        if group > 1 && indices.len() >= 2 {
+            let (e0, e1) = (indices[0].1, indices[1].1);
+            let x = Int::r32(raw[0], 0, (e0.hi * i128::from(group) - 1).min(i128::from(i32::MAX)));
+            let y = Int::r32(raw[1], 0, e1.hi / i128::from(group) + 1);
+            let g = Int::constant(group);
+            let bad = "grid indices stay within 31 bits";
+            let row = self.int_op(Op::Div, x, g).expect(bad);
+            let inner = self.int_op(Op::Rem, x, g).expect(bad);
+            let outer = self.int_op(Op::Mul, y, g).expect(bad);
+            let col = self.int_op(Op::Add, outer, inner).expect(bad);
+            let clip = |i: Int, e: Int| Int { hi: (e.hi - 1).max(0), ..i };
+            self.ints[indices[0].0] = Some(clip(row, e0));
+            self.ints[indices[1].0] = Some(clip(col, e1));
+            let outside = self.int_compare(Op::Ge, col, e1);
+            self.emit.comment(format!(
+                "rasterisation: {group} neighbouring columns per row; blocks past the last column have nothing to do"
+            ));
+            self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::Ret, Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Columns that are walked together; 1: none.
+    fn raster(&self) -> i64 {
+        let g = self.k.schedule.raster.and_then(|e| self.k.as_int(e)).unwrap_or(1);
+        if self.k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
+    }
+
+    /// A source position and a comment with the statement's text.
+    pub(crate) fn mark(&mut self, s: Stmt) {
+        let span = self.k.stmt_spans[s];
+        let text = tilec_ir::print::print_stmt(self.k, s);
+        let line = text.lines().next().unwrap_or("").trim().to_owned();
+        self.emit.comment(line);
+        if !span.is_none() {
+            let (line, col) = self.lines.position(span.start);
+            self.emit.item(Item::Loc { file: 0, line, col });
+        }
+    }
+
+    /// Registers of the tiles plus what addresses usually take.
+    fn estimate_registers(&self) -> u32 {
+        let words = |t: &Tile| t.regs.iter().map(|&r| self.emit.func.regs[r].bytes().div_ceil(4)).sum::<u32>();
+        // Re-laid-out accumulators replace the originals.
+        let tiles: u32 = self
+            .k
+            .values
+            .keys()
+            .filter(|&v| !self.k.values[v].name.ends_with("_out"))
+            .filter_map(|v| self.tiles[v].as_ref())
+            .map(words)
+            .sum();
+        (tiles + 32).min(255)
+    }
+}
+
+/// Byte offsets of line starts.
+struct Lines(Vec<u32>);
+
+impl Lines {
+    fn new(source: &str) -> Lines {
+        let mut starts = vec![0];
+        starts.extend(source.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
+        Lines(starts)
+    }
+
+    /// Line and column, from 1.
+    fn position(&self, offset: u32) -> (u32, u32) {
+        let line = self.0.partition_point(|&s| s <= offset);
+        let start = self.0.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        (line.max(1) as u32, offset - start + 1)
+    }
+}

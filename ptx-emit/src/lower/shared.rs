@@ -1,0 +1,396 @@
+//! Shared memory: where buffers and slots are, and addresses in them.
+//!
+//! All buffers live in one block of shared memory. Channels that are always operated together share a *ring*: slot `i` of
+//! each lies in one contiguous stage, so one register tells where the ring stands. An address is
+//! `((thread part + slot offset) ^ constant) + immediate`: the thread part is the layout applied to the lane and warp bits;
+//! a register index contributes a constant, whose bits are added as the instruction's immediate where no thread bit can
+//! reach them, and xor'ed in where the swizzle mixes them.
+
+use super::Lower;
+use crate::inst::{AddrBase, Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::layout::{RegLayout, SmemLayout};
+use tilec_ir::types::Elem;
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// Alignment of buffers, slots and the block of shared memory, bytes: one row of the 32 banks.
+const BLOCK_ALIGN: u64 = 128;
+
+/// Where a ring stands: bytes of its current slot's stage.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Position {
+    /// Known: in front of the main loop.
+    Slot(u64),
+    /// In a register, in bytes.
+    Reg(Reg),
+}
+
+/// Channels operated together.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    pub(super) channels: Vec<Value>,
+    pub(super) slots: u64,
+    /// Bytes from slot to slot.
+    pub(super) stride: u64,
+    pub(super) put: Position,
+    pub(super) get: Position,
+}
+
+/// A buffer's place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) offset: u64,
+    pub(super) ring: Option<usize>,
+}
+
+fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
+    let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
+    elems * u64::from(elem.bytes())
+}
+
+impl Lower<'_> {
+    /// Places every buffer; declares the block of shared memory.
+    pub(super) fn place_shared(&mut self) -> Result<(), Reported> {
+        let buffers: Vec<Value> = self
+            .k
+            .values
+            .iter()
+            .filter(|(_, d)| matches!(d.def, ValueDef::Smem(_) | ValueDef::Channel { .. }))
+            .map(|(v, _)| v)
+            .collect();
+        let mut used = 0u64;
+        let align = |x: u64| x.div_ceil(BLOCK_ALIGN) * BLOCK_ALIGN;
+        let mut done: Vec<Value> = Vec::new();
+        for &v in &buffers {
+            if done.contains(&v) {
+                continue;
+            }
+            let Some(elem) = self.elem(v) else { continue };
+            match self.k.values[v].def {
+                ValueDef::Channel { slots, .. } => {
+                    let slots = self.k.as_int(slots).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
+                    let members = self.together(v, &buffers);
+                    let ring = self.rings.len();
+                    let mut stage = 0;
+                    for &m in &members {
+                        let Some(elem) = self.elem(m) else { continue };
+                        self.placed[m] = Some(Placed { offset: used + stage, ring: Some(ring) });
+                        stage += align(tile_bytes(self.k, m, elem));
+                        done.push(m);
+                    }
+                    used += stage * slots;
+                    self.rings.push(Ring {
+                        channels: members,
+                        slots,
+                        stride: stage,
+                        put: Position::Slot(0),
+                        get: Position::Slot(0),
+                    });
+                }
+                _ => {
+                    self.placed[v] = Some(Placed { offset: used, ring: None });
+                    used += align(tile_bytes(self.k, v, elem));
+                }
+            }
+        }
+        let limit = self.target.smem_per_block();
+        if used > limit {
+            let mut d = Diagnostic::error(
+                codes::SMEM_LIMIT,
+                buffers.first().map_or(self.k.name_span, |&v| self.k.values[v].span),
+                format!(
+                    "the kernel needs {used} bytes of shared memory, a block of {} has {limit}",
+                    self.target.name()
+                ),
+            );
+            for &v in &buffers {
+                if let Some(elem) = self.elem(v) {
+                    let bytes = tile_bytes(self.k, v, elem);
+                    let slots = self.placed[v].and_then(|p| p.ring).map_or(1, |r| self.rings[r].slots);
+                    d = d.with_place(self.k.values[v].span, format!("{slots} x {bytes} bytes"));
+                }
+            }
+            return Err(self.sink.report(d.with_note("use smaller tiles or fewer stages")));
+        }
+        self.smem_bytes = used;
+        if used > 0 {
+            let dynamic = used > 48 * 1024;
+            let decl = crate::module::SharedDecl {
+                name: format!("{}_smem", self.k.name),
+                align: BLOCK_ALIGN as u32,
+                bytes: used as u32,
+                dynamic,
+            };
+            self.emit.func.shared.push(decl);
+        }
+        Ok(())
+    }
+
+    /// The channels that appear in exactly the same channel operations as `v`.
+    fn together(&self, v: Value, buffers: &[Value]) -> Vec<Value> {
+        let mut sets: Vec<Vec<Value>> = Vec::new();
+        self.k.walk(self.k.body, &mut |k, _, s| {
+            if let StmtData::Channel { channels, .. } = &k.stmts[s] {
+                sets.push(channels.clone());
+            }
+        });
+        let slots = |w: Value| match self.k.values[w].def {
+            ValueDef::Channel { slots, .. } => self.k.as_int(slots),
+            _ => None,
+        };
+        buffers
+            .iter()
+            .copied()
+            .filter(|&w| {
+                w == v
+                    || (slots(w).is_some()
+                        && slots(w) == slots(v)
+                        && sets.iter().all(|s| s.contains(&v) == s.contains(&w)))
+            })
+            .collect()
+    }
+
+    /// A channel operation: publishing moves the put position on, releasing the get position.
+    pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value]) {
+        let mut rings: Vec<usize> = Vec::new();
+        for &c in channels {
+            if let Some(r) = self.placed[c].and_then(|p| p.ring)
+                && !rings.contains(&r)
+            {
+                rings.push(r);
+            }
+        }
+        for r in rings {
+            let ring = self.rings[r].clone();
+            match op {
+                ChannelOp::Publish => self.rings[r].put = self.advance(&ring, ring.put),
+                ChannelOp::Release => self.rings[r].get = self.advance(&ring, ring.get),
+                ChannelOp::Acquire | ChannelOp::Wait => {}
+            }
+        }
+    }
+
+    fn advance(&mut self, ring: &Ring, at: Position) -> Position {
+        match at {
+            Position::Slot(i) => Position::Slot((i + 1) % ring.slots),
+            Position::Reg(r) => {
+                match ring.slots {
+                    1 => {}
+                    2 => self.emit.push(P::XorB32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]),
+                    n => {
+                        self.emit.push(P::AddS32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
+                        let end = Operand::Imm((n * ring.stride) as i64);
+                        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![r.into(), end]);
+                        self.emit.push(P::SelpB32, vec![r.into(), Operand::Imm(0), r.into(), wrap.into()]);
+                    }
+                }
+                Position::Reg(r)
+            }
+        }
+    }
+
+    /// Positions that a loop changes go into registers in front of it.
+    pub(super) fn positions_into_registers(&mut self, changed: &dyn Fn(ChannelOp, Value) -> bool) {
+        for r in 0..self.rings.len() {
+            let ring = self.rings[r].clone();
+            let touched = |op| ring.channels.iter().any(|&c| changed(op, c));
+            if touched(ChannelOp::Publish) {
+                self.rings[r].put = self.in_register(&ring, ring.put);
+            }
+            if touched(ChannelOp::Release) {
+                self.rings[r].get = self.in_register(&ring, ring.get);
+            }
+        }
+    }
+
+    fn in_register(&mut self, ring: &Ring, at: Position) -> Position {
+        match at {
+            Position::Slot(i) => {
+                let reg = self.emit.mutable(Class::B32);
+                self.emit.push(P::MovB32, vec![reg.into(), Operand::Imm((i * ring.stride) as i64)]);
+                Position::Reg(reg)
+            }
+            reg => reg,
+        }
+    }
+
+    /// The shared-memory side of an access: addresses of value groups of a window moved through `layout`.
+    pub(super) fn shared_window(
+        &mut self,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        window: &[u32],
+        elem: Elem,
+    ) -> Result<SharedWindow, Reported> {
+        let k = self.k;
+        let v = view.base;
+        let smem = k.tile_ty(v).and_then(|t| t.smem_layout.clone()).expect("the swizzle pass lays out every buffer");
+        let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
+        // Window coordinates to byte offsets, as one linear map over the window's column-major index.
+        let bytes = u64::from(elem.bytes());
+        let total: u32 = window.iter().sum();
+        let to_bytes = |index: u64| offset_of(&smem, index, window, view.transposed) * bytes;
+        let thread_cols: Vec<u64> = (0..layout.thread_bits()).map(|i| to_bytes(layout.thread_col(i))).collect();
+        let value_cols: Vec<u64> = (0..layout.value_bits()).map(|i| to_bytes(layout.value_col(i))).collect();
+        debug_assert!(total < 64);
+        let mut base = 0u64;
+        for (d, dim) in view.dims.iter().enumerate() {
+            let mut start = 0i64;
+            for &e in super::global::starts(dim) {
+                match self.index(e)?.as_const() {
+                    Some(x) => start += x,
+                    None => {
+                        return Err(self.unsupported(e, "a window of shared memory starts at a run-time index"));
+                    }
+                }
+            }
+            if let ViewDim::From { end: Some(end), .. } = dim {
+                return Err(self.unsupported(*end, "a window of shared memory has an end"));
+            }
+            let mut coords = vec![0u64; view.dims.len()];
+            coords[d] = start as u64;
+            base ^= smem.offset(&coords) * bytes;
+        }
+        let tid = self.tid();
+        let thread = self.linear_map(tid, &thread_cols);
+        let reach = thread_cols.iter().fold(0u64, |a, c| a | c);
+        let (slot, constant) = match placed.ring {
+            None => (None, 0),
+            Some(r) => {
+                let ring = &self.rings[r];
+                let at = if view.slot == Some(Slot::Put) { ring.put } else { ring.get };
+                match at {
+                    Position::Slot(i) => (None, i * ring.stride),
+                    Position::Reg(reg) => (Some(reg), 0),
+                }
+            }
+        };
+        // The address register before the xor: thread part plus slot.
+        let root = match (thread.as_const(), slot) {
+            (Some(_), None) => None,
+            (Some(_), Some(s)) => Some(s),
+            (None, None) => Some(self.in32(thread)),
+            (None, Some(s)) => {
+                let t = self.in32(thread);
+                Some(self.emit.def(Class::B32, P::AddS32, vec![t.into(), s.into()]))
+            }
+        };
+        let root = self.with_block_base(root);
+        let thread = thread.as_const().is_none().then(|| self.in32(thread));
+        Ok(SharedWindow {
+            root,
+            thread,
+            slot,
+            reach,
+            value_cols,
+            base,
+            offset: placed.offset + constant,
+            xored: Vec::new(),
+            bits: window.to_vec(),
+        })
+    }
+
+    fn bug_no_place(&mut self, v: Value) -> Reported {
+        let span = self.k.values[v].span;
+        self.sink.report(Diagnostic::error(codes::NOT_LOWERED, span, "this buffer has no element type or extents"))
+    }
+
+    /// Shared addresses count from the block's start in the shared window, which a register must add.
+    fn with_block_base(&mut self, root: Option<Reg>) -> Option<Reg> {
+        let root = root?;
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
+        Some(self.add_pure_if_possible(root, base))
+    }
+
+    fn add_pure_if_possible(&mut self, a: Reg, b: Reg) -> Reg {
+        self.emit.pure(Class::B32, P::AddS32, vec![a.into(), b.into()])
+    }
+
+    /// The address of the element(s) at value index `v`.
+    pub(super) fn shared_address(&mut self, w: &mut SharedWindow, v: usize) -> Operand {
+        let mut c = w.base;
+        for (i, col) in w.value_cols.iter().enumerate() {
+            if v >> i & 1 == 1 {
+                c ^= col;
+            }
+        }
+        let mixed = c & w.reach;
+        let plain = (c & !w.reach) + w.offset;
+        let Some(root) = w.root else {
+            return Operand::Addr { base: AddrBase::Shared(0), offset: (plain + mixed) as i64 };
+        };
+        let reg = match w.xored.iter().find(|(m, _)| *m == mixed) {
+            Some((_, reg)) => *reg,
+            None if mixed == 0 => root,
+            None => {
+                let mask = Operand::Imm(mixed as i64);
+                // Slots and buffers start at multiples of BLOCK_ALIGN, so adding them changes no lower bit.
+                let reg = match (w.thread, w.slot) {
+                    (Some(t), slot) if mixed >= BLOCK_ALIGN => {
+                        let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), mask]);
+                        let x = slot.map_or(x, |s| self.emit.def(Class::B32, P::AddS32, vec![x.into(), s.into()]));
+                        self.with_block_base(Some(x)).unwrap_or(x)
+                    }
+                    _ => self.emit.pure(Class::B32, P::XorB32, vec![root.into(), mask]),
+                };
+                w.xored.push((mixed, reg));
+                reg
+            }
+        };
+        Operand::at(reg, plain as i64)
+    }
+}
+
+/// Addresses of one window.
+pub(super) struct SharedWindow {
+    root: Option<Reg>,
+    thread: Option<Reg>,
+    slot: Option<Reg>,
+    /// Address bits that the thread part can set.
+    reach: u64,
+    /// Byte contribution of each value bit.
+    value_cols: Vec<u64>,
+    /// Byte contribution of the window's start.
+    base: u64,
+    /// Where the buffer is.
+    offset: u64,
+    xored: Vec<(u64, Reg)>,
+    /// Log2 extents of the window.
+    bits: Vec<u32>,
+}
+
+impl SharedWindow {
+    /// Log2 extents of the window.
+    pub(super) fn bits(&self) -> &[u32] {
+        &self.bits
+    }
+}
+
+/// The element offset of a column-major window index.
+fn offset_of(smem: &SmemLayout, index: u64, window: &[u32], transposed: bool) -> u64 {
+    let mut coords = Vec::with_capacity(window.len());
+    let mut rest = index;
+    for &bits in window {
+        coords.push(rest & ((1u64 << bits) - 1));
+        rest >>= bits;
+    }
+    if transposed {
+        coords.reverse();
+    }
+    smem.offset(&coords)
+}
+
+/// Byte contributions of the five lane bits, for the report.
+pub(super) fn lane_bytes(
+    smem: &SmemLayout,
+    layout: &RegLayout,
+    window: &[u32],
+    transposed: bool,
+    bytes: u64,
+) -> Vec<u64> {
+    (0..5).map(|i| offset_of(smem, layout.thread_col(i), window, transposed) * bytes).collect()
+}

@@ -1,0 +1,260 @@
+//! Statements: declarations, assignments, loops, branches, channel operations, barriers.
+
+use super::Lower;
+use super::global::LoopState;
+use super::index::{Int, Repr};
+use crate::inst::{Class, Guard, Inst, Operand};
+use crate::module::Item;
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, StmtData};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{Type, resolve_view, type_of};
+
+/// Trips that an unrolled loop may have in PTX.
+const MAX_UNROLL: i64 = 4096;
+/// Instructions a kernel may have; straight-line code beyond takes ptxas minutes.
+pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
+
+impl Lower<'_> {
+    pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
+        for s in self.k.blocks[b].clone() {
+            self.stmt(s)?;
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, s: Stmt) -> Result<(), Reported> {
+        if self.emit.func.regs.len() > 4 * MAX_INSTRUCTIONS {
+            return Err(self.too_long(s));
+        }
+        self.mark(s);
+        match self.k.stmts[s].clone() {
+            StmtData::Alloc { .. } => Ok(()),
+            StmtData::Var { value, init } => self.declare(value, init),
+            StmtData::Let { value, init } => self.bind(value, init),
+            StmtData::Assign { dst, src } => {
+                if let ExprData::Mma(mma) = self.k.exprs[src] {
+                    return self.product(s, dst, src, &mma);
+                }
+                let Some(tile) = self.tiles[dst].clone() else {
+                    return Err(self.unsupported(src, "an assignment to this"));
+                };
+                self.assign_elementwise(src, &tile, src)
+            }
+            StmtData::Copy { src, dst, attrs } => self.copy(s, src, dst, &attrs),
+            StmtData::For { var, start, end, step, unroll, body } => {
+                if unroll {
+                    self.unrolled(s, var, start, end, step, body)
+                } else {
+                    self.run_loop(s, var, start, end, step, body)
+                }
+            }
+            StmtData::If { cond, then, otherwise } => self.branch(s, cond, then, otherwise),
+            StmtData::Channel { op, channels } => {
+                self.channel_op(op, &channels);
+                Ok(())
+            }
+            StmtData::Barrier => {
+                self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
+                self.report.barriers += 1;
+                if !self.loops.is_empty() {
+                    self.report.barriers_in_loop += 1;
+                }
+                Ok(())
+            }
+            StmtData::Await { .. } => Ok(()),
+            StmtData::Role { warps, .. } => Err(self.unsupported(warps, "warp roles")),
+        }
+    }
+
+    fn declare(&mut self, value: Value, init: Option<Expr>) -> Result<(), Reported> {
+        let span = self.k.values[value].span;
+        let ty = self.k.tile_ty(value).cloned().expect("a register tile has a type");
+        let shape = self.k.const_shape(&ty.shape).expect("specialised");
+        let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
+        let layout = ty.reg_layout.expect("assign-layouts gives every register tile a layout");
+        let Some(elem) = self.elem(value) else { return Err(self.unsupported_at(span, "this element type")) };
+        let Some(tile) = self.new_tile(elem, layout, bits, true) else {
+            return Err(self.unsupported_at(span, "register tiles of this element type"));
+        };
+        self.extents.push((tile.layout.clone(), tile.dim_bits.len(), tile.dim_bits.clone()));
+        self.tiles[value] = Some(tile.clone());
+        match init {
+            None => Ok(()),
+            Some(e) if is_zero(self, e) => {
+                self.zero(&tile);
+                Ok(())
+            }
+            Some(e) => match resolve_view(self.k, e) {
+                Some(view) if view.space(self.k) != tilec_ir::types::Space::Reg => {
+                    Err(self.unsupported(e, "an initialiser in memory; use `copy`"))
+                }
+                _ => self.assign_elementwise(e, &tile, e),
+            },
+        }
+    }
+
+    fn bind(&mut self, value: Value, init: Expr) -> Result<(), Reported> {
+        match type_of(self.k, init) {
+            Ok(Type::Index) => {
+                let x = self.index(init)?;
+                self.ints[value] = Some(x);
+                Ok(())
+            }
+            Ok(Type::Scalar(_) | Type::Float) => {
+                let r = self.scalar(init)?;
+                self.scalars[value] = Some(r);
+                Ok(())
+            }
+            // A name for a window: nothing to compute.
+            Ok(Type::View(_)) => Ok(()),
+            Ok(Type::Tile(_)) if resolve_view(self.k, init).is_some() => Ok(()),
+            Ok(Type::Tile(t)) => {
+                let Some(layout) = self.layout_of(init) else {
+                    return Err(self.unsupported(init, "a tile that meets no register tile"));
+                };
+                let (Some(shape), Some(tilec_ir::types::ElemRef::Known(elem))) = (t.known_shape(), Some(t.elem)) else {
+                    return Err(self.unsupported(init, "this tile"));
+                };
+                let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
+                let Some(tile) = self.new_tile(elem, layout, bits, true) else {
+                    return Err(self.unsupported(init, "register tiles of this element type"));
+                };
+                self.assign_elementwise(init, &tile, init)?;
+                self.tiles[value] = Some(tile);
+                Ok(())
+            }
+            Ok(Type::Bool) => Err(self.unsupported(init, "a named condition")),
+            Err(d) => Err(self.sink.report(*d.0)),
+        }
+    }
+
+    fn unrolled(
+        &mut self,
+        s: Stmt,
+        var: Value,
+        start: Expr,
+        end: Expr,
+        step: Expr,
+        body: Block,
+    ) -> Result<(), Reported> {
+        let (start, end, step) = (self.index(start)?, self.index(end)?, self.index(step)?);
+        let (Some(start), Some(end), Some(step)) = (start.as_const(), end.as_const(), step.as_const()) else {
+            let span = self.k.stmt_spans[s];
+            return Err(self.unsupported_at(span, "an unrolled loop whose bounds are not literals"));
+        };
+        if step < 1 || (end - start) / step > MAX_UNROLL {
+            return Err(self.too_long(s));
+        }
+        let mut at = start;
+        while at < end {
+            self.ints[var] = Some(Int::constant(at));
+            self.block(body)?;
+            at += step;
+        }
+        self.ints[var] = None;
+        Ok(())
+    }
+
+    /// A loop at run time: tested in front once, then at the end.
+    fn run_loop(
+        &mut self,
+        s: Stmt,
+        var: Value,
+        start: Expr,
+        end: Expr,
+        step: Expr,
+        body: Block,
+    ) -> Result<(), Reported> {
+        let name = self.k.values[var].name.clone();
+        let (start, end, step_int) = (self.index(start)?, self.index(end)?, self.index(step)?);
+        let Some(step) = step_int.as_const().filter(|x| *x > 0) else {
+            return Err(self.unsupported(step, "a loop whose step is not a positive literal"));
+        };
+        let span = self.k.stmt_spans[s];
+        let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(step) <= i128::from(i32::MAX);
+        if !narrow(start) || !narrow(end) {
+            return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
+        }
+        // Ring positions that the body changes live in registers from here on.
+        let mut changes: Vec<(tilec_ir::kernel::ChannelOp, Value)> = Vec::new();
+        self.k.walk(body, &mut |k, _, s| {
+            if let StmtData::Channel { op, channels } = &k.stmts[s] {
+                changes.extend(channels.iter().map(|&c| (*op, c)));
+            }
+        });
+        self.positions_into_registers(&|op, c| changes.contains(&(op, c)));
+
+        let skip = self.emit.label(&format!("after_{name}"));
+        let head = self.emit.label(&format!("loop_{name}"));
+        let outer = self.emit.depth();
+        if start.lo >= end.hi || start.hi >= end.lo {
+            let none = self.int_compare(Op::Ge, start, end);
+            self.emit.push_if(Some(Guard { reg: none, negated: false }), P::BraUni, vec![skip.into()]);
+        }
+        // What the body computes in front of the loop stays behind this branch.
+        self.emit.push_frame();
+        let counter = self.emit.loop_carried(Class::B32, outer + 2);
+        let first = self.as32(start);
+        self.emit.push(P::MovB32, vec![counter.into(), first]);
+        self.emit.push_frame();
+        let depth = self.emit.depth();
+        self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
+        self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
+        let result = self.block(body);
+        self.ints[var] = None;
+        let state = self.loops.pop();
+        result?;
+        self.mark(s);
+        for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
+            self.emit.push(P::AddS64, vec![reg.into(), reg.into(), advance]);
+        }
+        self.emit.push(P::AddS32, vec![counter.into(), counter.into(), Operand::Imm(step)]);
+        let limit = self.as32(end);
+        let more = self.emit.reg(Class::Pred);
+        self.emit.push(P::SetpLtS32, vec![more.into(), counter.into(), limit]);
+        self.emit.push_if(Some(Guard { reg: more, negated: false }), P::BraUni, vec![head.into()]);
+        let inner = self.emit.pop_frame();
+        self.emit.item(Item::Label(head));
+        self.emit.item(Item::Pragma("nounroll"));
+        self.emit.items(inner);
+        let whole = self.emit.pop_frame();
+        self.emit.items(whole);
+        self.emit.item(Item::Label(skip));
+        Ok(())
+    }
+
+    fn branch(&mut self, s: Stmt, cond: Expr, then: Block, otherwise: Option<Block>) -> Result<(), Reported> {
+        let holds = self.condition(cond)?;
+        let end = self.emit.label("end_if");
+        let other = if otherwise.is_some() { self.emit.label("else") } else { end };
+        let rings = self.rings.clone();
+        self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, vec![other.into()]);
+        self.emit.push_frame();
+        self.block(then)?;
+        let items = self.emit.pop_frame();
+        self.emit.items(items);
+        let after_then = std::mem::replace(&mut self.rings, rings);
+        if let Some(b) = otherwise {
+            self.emit.item(Item::Inst(Inst { op: P::BraUni, guard: None, operands: vec![end.into()] }));
+            self.emit.item(Item::Label(other));
+            self.emit.push_frame();
+            self.block(b)?;
+            let items = self.emit.pop_frame();
+            self.emit.items(items);
+        }
+        let agree = self.rings.iter().zip(&after_then).all(|(a, b)| a.put == b.put && a.get == b.get);
+        if !agree {
+            let span = self.k.stmt_spans[s];
+            return Err(self.unsupported_at(span, "branches that move a channel differently"));
+        }
+        self.emit.item(Item::Label(end));
+        Ok(())
+    }
+}
+
+fn is_zero(cx: &Lower<'_>, e: Expr) -> bool {
+    matches!(cx.k.exprs[e], ExprData::Int(0)) || matches!(cx.k.exprs[e], ExprData::Float(bits) if bits == 0)
+}

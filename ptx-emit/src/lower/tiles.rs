@@ -1,0 +1,213 @@
+//! Register tiles: which PTX registers hold which elements of a thread.
+
+use super::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::layout::RegLayout;
+use tilec_ir::types::Elem;
+
+/// A register tile: `2^value_bits` elements per thread.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    pub(super) elem: Elem,
+    pub(super) layout: RegLayout,
+    /// Log2 extents.
+    pub(super) dim_bits: Vec<u32>,
+    pub(super) regs: Vec<Reg>,
+    /// Two 16-bit elements per 32-bit register, value bit 0 selecting the half.
+    pub(super) packed: bool,
+}
+
+impl Tile {
+    /// Number of elements of a thread.
+    pub(super) fn len(&self) -> usize {
+        1 << self.layout.value_bits()
+    }
+
+    /// Whether another tile holds its elements in the same places.
+    pub(super) fn same_shape(&self, other: &Tile) -> bool {
+        self.elem == other.elem && self.layout == other.layout
+    }
+}
+
+/// The register class of a single element.
+pub(super) fn class_of(elem: Elem) -> Option<Class> {
+    match elem {
+        Elem::F16 | Elem::BF16 => Some(Class::B16),
+        Elem::F32 | Elem::TF32 => Some(Class::F32),
+        Elem::F64 => Some(Class::F64),
+        Elem::I32 | Elem::U32 => Some(Class::B32),
+        Elem::I64 => Some(Class::B64),
+        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 | Elem::Bool => None,
+    }
+}
+
+/// The class in which elements of a type are computed with.
+pub(super) fn compute_class(elem: Elem) -> Class {
+    match elem {
+        Elem::F64 => Class::F64,
+        Elem::I32 | Elem::U32 => Class::B32,
+        Elem::I64 => Class::B64,
+        _ => Class::F32,
+    }
+}
+
+impl Lower<'_> {
+    /// Fresh registers for a tile. `None` if the element type has no register form yet.
+    pub(super) fn new_tile(
+        &mut self,
+        elem: Elem,
+        layout: RegLayout,
+        dim_bits: Vec<u32>,
+        mutable: bool,
+    ) -> Option<Tile> {
+        let class = class_of(elem)?;
+        let n = 1usize << layout.value_bits();
+        let packed = class == Class::B16 && n > 1;
+        let (class, count) = if packed { (Class::B32, n / 2) } else { (class, n) };
+        let regs = (0..count).map(|_| if mutable { self.emit.mutable(class) } else { self.emit.reg(class) }).collect();
+        Some(Tile { elem, layout, dim_bits, regs, packed })
+    }
+
+    /// Sets every element to zero.
+    pub(super) fn zero(&mut self, tile: &Tile) {
+        for &r in &tile.regs {
+            self.zero_reg(r);
+        }
+    }
+
+    pub(super) fn zero_reg(&mut self, r: Reg) {
+        let (op, zero) = match self.emit.func.regs[r] {
+            Class::B16 => (P::MovB16, Operand::Imm(0)),
+            Class::B32 => (P::MovB32, Operand::Imm(0)),
+            Class::B64 => (P::MovB64, Operand::Imm(0)),
+            Class::F32 => (P::MovF32, Operand::F32(0.0)),
+            Class::F64 => (P::MovF64, Operand::F64(0.0)),
+            Class::Pred => return,
+        };
+        self.emit.push(op, vec![r.into(), zero]);
+    }
+
+    /// The element `v`, as stored (16-bit elements in a 16-bit register).
+    pub(super) fn raw(&mut self, tile: &Tile, v: usize) -> Reg {
+        if !tile.packed {
+            return tile.regs[v];
+        }
+        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), tile.regs[v / 2].into()]);
+        if v.is_multiple_of(2) { lo } else { hi }
+    }
+
+    /// The element `v` in the class it is computed with.
+    pub(super) fn get(&mut self, tile: &Tile, v: usize) -> Reg {
+        let raw = self.raw(tile, v);
+        self.widen(raw, tile.elem)
+    }
+
+    /// From the stored form to the computed form.
+    pub(super) fn widen(&mut self, raw: Reg, elem: Elem) -> Reg {
+        match elem {
+            Elem::F16 => self.emit.def(Class::F32, P::CvtF32F16, vec![raw.into()]),
+            Elem::BF16 => {
+                // A bf16 is the upper half of an f32.
+                let zero = self.emit.pure(Class::B16, P::MovB16, vec![Operand::Imm(0)]);
+                let bits = self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(vec![zero, raw])]);
+                self.emit.def(Class::F32, P::MovB32F32, vec![bits.into()])
+            }
+            _ => raw,
+        }
+    }
+
+    /// From the computed form `x` of type `from` to the stored form of `to`, rounded to nearest even.
+    pub(super) fn narrow(&mut self, x: Reg, to: Elem) -> Option<Reg> {
+        let class = self.emit.func.regs[x];
+        Some(match (class, to) {
+            (Class::F32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F32, vec![x.into()]),
+            (Class::F64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F64, vec![x.into()]),
+            (Class::F32, Elem::BF16) => self.round_bf16(x),
+            (Class::F64, Elem::BF16) => {
+                // Rounding to odd in f32 first would keep a single rounding; not available below sm_80 either.
+                return None;
+            }
+            (Class::F32, Elem::F32 | Elem::TF32) | (Class::F64, Elem::F64) => x,
+            (Class::F64, Elem::F32 | Elem::TF32) => self.emit.def(Class::F32, P::CvtRnF32F64, vec![x.into()]),
+            (Class::F32, Elem::F64) => self.emit.def(Class::F64, P::CvtF64F32, vec![x.into()]),
+            (Class::B32, Elem::I32 | Elem::U32) | (Class::B64, Elem::I64) => x,
+            (Class::B32, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S32, vec![x.into()]),
+            (Class::B32, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S32, vec![x.into()]),
+            (Class::B32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S32, vec![x.into()]),
+            (Class::F32, Elem::I32) => self.emit.def(Class::B32, P::CvtRniS32F32, vec![x.into()]),
+            _ => return None,
+        })
+    }
+
+    /// f32 to bf16, to nearest even, with integer instructions: the conversion instruction needs sm_80.
+    fn round_bf16(&mut self, x: Reg) -> Reg {
+        let bits = self.emit.def(Class::B32, P::MovF32B32, vec![x.into()]);
+        let shifted = self.emit.def(Class::B32, P::ShrU32, vec![bits.into(), Operand::Imm(16)]);
+        let odd = self.emit.def(Class::B32, P::AndB32, vec![shifted.into(), Operand::Imm(1)]);
+        let biased = self.emit.def(Class::B32, P::AddS32, vec![bits.into(), Operand::Imm(0x7fff)]);
+        let rounded = self.emit.def(Class::B32, P::AddS32, vec![biased.into(), odd.into()]);
+        // A NaN must stay a NaN: the addition may carry into the exponent.
+        let nan = self.emit.def(Class::Pred, P::SetpNeuF32, vec![x.into(), x.into()]);
+        let quiet = self.emit.def(Class::B32, P::OrB32, vec![bits.into(), Operand::Imm(0x0040_0000)]);
+        let chosen = self.emit.def(Class::B32, P::SelpB32, vec![quiet.into(), rounded.into(), nan.into()]);
+        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), chosen.into()]);
+        hi
+    }
+
+    /// Copies `src` into `dst`, registers of one class.
+    pub(super) fn mov(&mut self, dst: Reg, src: Reg) {
+        let op = match self.emit.func.regs[dst] {
+            Class::B16 => P::MovB16,
+            Class::B32 => P::MovB32,
+            Class::B64 => P::MovB64,
+            Class::F32 => P::MovF32,
+            Class::F64 => P::MovF64,
+            Class::Pred => P::MovPred,
+        };
+        self.emit.push(op, vec![dst.into(), src.into()]);
+    }
+
+    /// Puts stored-form elements into a tile, packing pairs.
+    pub(super) fn set_raw(&mut self, tile: &Tile, values: &[(usize, Reg)]) {
+        if !tile.packed {
+            for &(v, r) in values {
+                self.mov(tile.regs[v], r);
+            }
+            return;
+        }
+        for &(v, r) in values {
+            let pair = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
+            match pair {
+                Some(other) if v.is_multiple_of(2) => {
+                    self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(vec![r, other])]);
+                }
+                Some(_) => {}
+                None => {
+                    let keep = self.raw(tile, v ^ 1);
+                    let halves = if v.is_multiple_of(2) { vec![r, keep] } else { vec![keep, r] };
+                    self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(halves)]);
+                }
+            }
+        }
+    }
+}
+
+/// The value-index groups that one access of `2^log2` neighbours along `dim` covers: element order inside each group is
+/// address order.
+pub(super) fn groups(layout: &RegLayout, dim_bits: &[u32], dim: usize, log2: u32) -> Option<Vec<Vec<usize>>> {
+    let base: u32 = dim_bits[..dim].iter().sum();
+    let mut inner = Vec::new();
+    for b in 0..log2 {
+        inner.push((0..layout.value_bits()).find(|&i| layout.value_col(i) == 1u64 << (base + b))?);
+    }
+    let outer: Vec<u32> = (0..layout.value_bits()).filter(|i| !inner.contains(i)).collect();
+    let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (j, &b)| a | ((x >> j & 1) << b));
+    Some(
+        (0..1usize << outer.len())
+            .map(|o| (0..1usize << inner.len()).map(|i| spread(o, &outer) | spread(i, &inner)).collect())
+            .collect(),
+    )
+}

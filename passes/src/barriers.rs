@@ -1,7 +1,122 @@
-//! `barriers`: place the barriers that shared memory needs (to be written).
+//! `barriers`: place the barriers that shared memory needs, and prove that they suffice.
+//!
+//! Buffers and channel slots are shared memory that all threads of a block write and read; a `barrier` (`bar.sync`) between
+//! two accesses that conflict is what orders them. [`place`] decides where they go; [`prove()`] then runs the
+//! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
+//! order, or a race. The pass is the last one, so what it saw is what is lowered.
+//!
+//! Keeps barriers that are written. Kernels with roles are left alone: their channels synchronise by themselves.
+//!
+//! Needs: bound compile-time parameters. Cannot be switched off.
+
+mod place;
+mod prove;
+#[cfg(test)]
+mod tests;
+
+pub use prove::prove;
+
 use crate::Cx;
-use tilec_ir::diag::Reported;
-use tilec_ir::kernel::Kernel;
-pub(crate) fn run(_k: &mut Kernel, _cx: &mut Cx<'_>) -> Result<(), Reported> {
-    Ok(())
+use place::Placed;
+use tilec_ir::diag::{Diagnostic, Reported, Severity};
+use tilec_ir::entities::Block;
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut role = None;
+    let mut shared = false;
+    k.walk(k.body, &mut |k, _, s| match k.stmts[s] {
+        StmtData::Role { .. } => role = role.or(Some(s)),
+        StmtData::Alloc { value } => {
+            shared |= matches!(k.values[value].def, ValueDef::Smem(_) | ValueDef::Channel { .. });
+        }
+        _ => {}
+    });
+    if let Some(s) = role {
+        cx.remark(
+            k.stmt_spans[s],
+            "no barriers placed and none proved: the kernel has roles, which are not lowered yet",
+        );
+        return Ok(());
+    }
+    if !shared {
+        return Ok(());
+    }
+    let placement = place::place(k);
+    for placed in &placement.barriers {
+        explain(k, cx, placed);
+    }
+    if placement.cautious {
+        cx.remark(k.name_span, "the kernel is too intricate to place few barriers: there is one before every access");
+    }
+    place::insert(k, &placement.barriers);
+    let inner = innermost(k, k.body);
+    let inner = inner.map_or(String::new(), |n| format!(", {n} per iteration of the innermost loop"));
+    cx.remark(k.name_span, format!("{} barrier(s) placed{inner}", placement.barriers.len()));
+    let mut failed = Ok(());
+    for diagnostic in prove(k) {
+        match diagnostic.severity {
+            Severity::Error => failed = Err(cx.report(diagnostic)),
+            _ => cx.sink.push(diagnostic),
+        }
+    }
+    failed
+}
+
+/// Says which hazards a barrier resolves.
+fn explain(k: &Kernel, cx: &mut Cx<'_>, placed: &Placed) {
+    let span = k.stmt_spans[placed.before];
+    let mut why: Vec<String> = Vec::new();
+    for h in &placed.hazards {
+        let text = format!("`{}` {}", k.values[h.value].name, h.kind.text());
+        if !why.contains(&text) {
+            why.push(text);
+        }
+    }
+    if why.is_empty() {
+        return;
+    }
+    let mut remark = Diagnostic::remark(cx.pass, span, format!("barrier before this: {}", why.join(", ")));
+    let mut seen = Vec::new();
+    for h in &placed.hazards {
+        if let Some(earlier) = h.earlier
+            && !seen.contains(&earlier)
+        {
+            seen.push(earlier);
+            remark = remark.with_place(k.stmt_spans[earlier], "the earlier access");
+        }
+    }
+    cx.sink.push(remark);
+}
+
+/// The most barriers that an iteration of an innermost run-time loop passes; `None` without such loops.
+fn innermost(k: &Kernel, block: Block) -> Option<u64> {
+    let mut most = None;
+    k.walk(block, &mut |k, _, s| {
+        if let StmtData::For { unroll: false, body, .. } = k.stmts[s] {
+            let mut inner = false;
+            k.walk(body, &mut |k, _, t| inner |= matches!(k.stmts[t], StmtData::For { unroll: false, .. }));
+            if !inner {
+                most = most.max(Some(passed(k, body)));
+            }
+        }
+    });
+    most
+}
+
+/// Barriers in a block, those of unrolled loops once per copy.
+fn passed(k: &Kernel, block: Block) -> u64 {
+    let count = |&s| match k.stmts[s] {
+        StmtData::Barrier => 1,
+        StmtData::For { start, end, step, body, .. } => {
+            let copies = (|| {
+                let span = k.as_int(end)?.checked_sub(k.as_int(start)?)?.max(0).unsigned_abs();
+                Some(span.div_ceil(k.as_int(step)?.max(1).unsigned_abs()))
+            })();
+            passed(k, body).saturating_mul(copies.unwrap_or(1))
+        }
+        StmtData::If { then, otherwise, .. } => passed(k, then).max(otherwise.map_or(0, |b| passed(k, b))),
+        _ => 0,
+    };
+    k.blocks[block].iter().map(count).fold(0, u64::saturating_add)
 }

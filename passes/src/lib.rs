@@ -19,6 +19,8 @@ mod specialize;
 mod swizzle;
 mod vectorize;
 
+pub use barriers::prove;
+
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Severity, Sink, Span};
 use tilec_ir::kernel::Kernel;

@@ -1,0 +1,490 @@
+//! Where barriers go: a forward dataflow analysis over the structured program, then the insertion.
+//!
+//! The state says what other threads may still be doing since the last barrier: per buffer a pending read and a pending
+//! write; per channel whether a slot was written, and how many slots a producer may take. Of those, *fenced* slots were
+//! released before the last barrier; only they may be filled without another one. Both counts are lower bounds: paths that
+//! meet take the minimum. Since slots are freed and taken in ring order, the next slot is a fenced one while there is any.
+//!
+//! A barrier is placed as late as possible: right before the statement that would otherwise race. The exception is a loop
+//! whose only quarrel is with what came before it: one barrier before the loop then replaces one in every iteration.
+//!
+//! Short loops between literals are followed copy by copy. Others join their entry with their back edge until nothing
+//! changes: each change records one more pending access or lowers a count, so that ends. Results are kept per block and
+//! state, so nesting does not multiply the work.
+//!
+//! Needs: a kernel without roles. Keeps: barriers already there.
+
+use crate::analysis::uses::stmt_exprs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+
+/// What a barrier resolves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A read of what another thread wrote.
+    ReadAfterWrite,
+    /// A write over what another thread may still read.
+    WriteAfterRead,
+    /// A write over what another thread may still write.
+    WriteAfterWrite,
+}
+
+impl Kind {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Kind::ReadAfterWrite => "read after write",
+            Kind::WriteAfterRead => "write after read",
+            Kind::WriteAfterWrite => "write after write",
+        }
+    }
+}
+
+/// Two accesses that need a barrier between them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Hazard {
+    pub(super) kind: Kind,
+    /// The buffer or channel.
+    pub(super) value: Value,
+    /// The earlier access, where one is known.
+    pub(super) earlier: Option<Stmt>,
+}
+
+/// A barrier to be placed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Placed {
+    /// The statement it stands in front of.
+    pub(super) before: Stmt,
+    /// Why. Empty only in cautious placements.
+    pub(super) hazards: Vec<Hazard>,
+}
+
+/// The barriers that `k` needs.
+pub(super) struct Placement {
+    /// In program order.
+    pub(super) barriers: Vec<Placed>,
+    /// The analysis was given up: there is a barrier before everything that might need one.
+    pub(super) cautious: bool,
+}
+
+/// Statements looked at before the analysis is given up.
+const WORK: u32 = 400_000;
+
+/// Finds the barriers that `k` needs.
+pub(super) fn place(k: &Kernel) -> Placement {
+    let mut analysis = Analysis { k, memo: BTreeMap::new(), work: WORK };
+    match analysis.block(k.body, State::default()) {
+        Some(result) => Placement { barriers: result.placed.clone(), cautious: false },
+        None => Placement { barriers: everywhere(k), cautious: true },
+    }
+}
+
+/// Puts the barriers into the program.
+pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
+    let before: BTreeSet<Stmt> = barriers.iter().map(|p| p.before).collect();
+    let blocks: Vec<Block> = k.blocks.keys().collect();
+    for b in blocks {
+        let mut list = Vec::with_capacity(k.blocks[b].len() + 1);
+        for s in std::mem::take(&mut k.blocks[b]) {
+            if before.contains(&s) {
+                let span = k.stmt_spans[s];
+                list.push(k.stmt(StmtData::Barrier, span));
+            }
+            list.push(s);
+        }
+        k.blocks[b] = list;
+    }
+}
+
+/// The plain decision: a barrier before every statement that touches shared memory or takes a slot.
+fn everywhere(k: &Kernel) -> Vec<Placed> {
+    let mut out = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        let takes = matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire | ChannelOp::Wait, .. });
+        if takes || !accesses(k, s).is_empty() {
+            out.push(Placed { before: s, hazards: Vec::new() });
+        }
+    });
+    out
+}
+
+/// Accesses since the last barrier; a statement that did one, for the remark.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct Pending {
+    read: Option<Stmt>,
+    write: Option<Stmt>,
+}
+
+impl Pending {
+    fn join(&mut self, other: Pending) {
+        self.read = self.read.or(other.read);
+        self.write = self.write.or(other.write);
+    }
+
+    fn hazards(self, value: Value, write: bool, out: &mut Vec<Hazard>) {
+        let mut push = |kind, earlier: Option<Stmt>| {
+            let hazard = Hazard { kind, value, earlier };
+            if earlier.is_some() && !out.contains(&hazard) {
+                out.push(hazard);
+            }
+        };
+        if write {
+            push(Kind::WriteAfterRead, self.read);
+            push(Kind::WriteAfterWrite, self.write);
+        } else {
+            push(Kind::ReadAfterWrite, self.write);
+        }
+    }
+
+    fn note(&mut self, write: bool, s: Stmt) {
+        let which = if write { &mut self.write } else { &mut self.read };
+        which.get_or_insert(s);
+    }
+}
+
+/// A channel, seen from the last barrier on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Ring {
+    slots: u64,
+    /// At least so many slots are free.
+    free: u64,
+    /// At least so many of them, the next ones, were free at the last barrier.
+    fenced: u64,
+    /// A slot was written.
+    filled: Option<Stmt>,
+    /// A slot was given back.
+    released: Option<Stmt>,
+    /// Accesses to the acquired slot.
+    put: Pending,
+    /// Accesses to the waited slot.
+    get: Pending,
+}
+
+impl Ring {
+    fn fence(&mut self) {
+        *self = Ring {
+            fenced: self.free,
+            filled: None,
+            released: None,
+            put: Pending::default(),
+            get: Pending::default(),
+            ..*self
+        };
+    }
+
+    fn join(&mut self, other: &Ring) {
+        self.free = self.free.min(other.free);
+        self.fenced = self.fenced.min(other.fenced);
+        self.filled = self.filled.or(other.filled);
+        self.released = self.released.or(other.released);
+        self.put.join(other.put);
+        self.get.join(other.get);
+    }
+}
+
+/// What may be going on since the last barrier. A buffer or channel that is absent was not allocated on any path here.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct State {
+    buffers: BTreeMap<Value, Pending>,
+    rings: BTreeMap<Value, Ring>,
+}
+
+impl State {
+    fn fence(&mut self) {
+        self.buffers.clear();
+        self.rings.values_mut().for_each(Ring::fence);
+    }
+
+    fn join(&mut self, other: &State) {
+        for (&v, &p) in &other.buffers {
+            self.buffers.entry(v).or_default().join(p);
+        }
+        for (&v, r) in &other.rings {
+            self.rings.entry(v).or_insert_with(|| r.clone()).join(r);
+        }
+    }
+
+    fn pending(&self, a: Access) -> Pending {
+        match a.slot {
+            None => self.buffers.get(&a.value).copied().unwrap_or_default(),
+            Some(slot) => self.rings.get(&a.value).map_or(Pending::default(), |r| match slot {
+                Slot::Put => r.put,
+                Slot::Get => r.get,
+            }),
+        }
+    }
+
+    /// Why a barrier is needed before `s`.
+    fn hazards(&self, k: &Kernel, s: Stmt) -> Vec<Hazard> {
+        let mut out = Vec::new();
+        for a in accesses(k, s) {
+            self.pending(a).hazards(a.value, a.write, &mut out);
+        }
+        if let StmtData::Channel { op, channels } = &k.stmts[s] {
+            for &value in channels {
+                let Some(ring) = self.rings.get(&value) else { continue };
+                match op {
+                    ChannelOp::Wait if ring.filled.is_some() => {
+                        out.push(Hazard { kind: Kind::ReadAfterWrite, value, earlier: ring.filled });
+                    }
+                    ChannelOp::Acquire if ring.fenced == 0 => {
+                        out.push(Hazard { kind: Kind::WriteAfterRead, value, earlier: ring.released });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        out
+    }
+
+    /// The effect of a statement that owns no block.
+    fn step(&mut self, k: &Kernel, s: Stmt) {
+        for a in accesses(k, s) {
+            match a.slot {
+                None => self.buffers.entry(a.value).or_default().note(a.write, s),
+                Some(slot) => {
+                    let Some(ring) = self.rings.get_mut(&a.value) else { continue };
+                    match slot {
+                        Slot::Put => ring.put.note(a.write, s),
+                        Slot::Get => ring.get.note(a.write, s),
+                    }
+                    if a.write {
+                        ring.filled.get_or_insert(s);
+                    }
+                }
+            }
+        }
+        match &k.stmts[s] {
+            StmtData::Barrier => self.fence(),
+            StmtData::Alloc { value } => self.alloc(k, *value),
+            StmtData::Channel { op, channels } => {
+                for v in channels {
+                    let Some(ring) = self.rings.get_mut(v) else { continue };
+                    match op {
+                        ChannelOp::Acquire => {
+                            ring.free = ring.free.saturating_sub(1);
+                            ring.fenced = ring.fenced.saturating_sub(1);
+                            ring.put = Pending::default();
+                        }
+                        ChannelOp::Release => {
+                            ring.free = ring.slots.min(ring.free + 1);
+                            ring.released.get_or_insert(s);
+                            ring.get = Pending::default();
+                        }
+                        ChannelOp::Publish | ChannelOp::Wait => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn alloc(&mut self, k: &Kernel, value: Value) {
+        let ValueDef::Channel { slots, .. } = k.values[value].def else { return };
+        let slots = k.as_int(slots).and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1);
+        let pending = Pending::default();
+        let fresh =
+            Ring { slots, free: slots, fenced: slots, filled: None, released: None, put: pending, get: pending };
+        // Allocated again in a loop, it is the same memory: what was done to it still counts.
+        self.rings
+            .entry(value)
+            .and_modify(|r| *r = Ring { fenced: 0, filled: r.filled, released: r.released, ..fresh.clone() })
+            .or_insert(fresh);
+    }
+}
+
+/// A use of shared memory.
+#[derive(Copy, Clone, Debug)]
+struct Access {
+    value: Value,
+    slot: Option<Slot>,
+    write: bool,
+}
+
+/// The uses of shared memory by a statement itself (not by its blocks).
+fn accesses(k: &Kernel, s: Stmt) -> Vec<Access> {
+    let mut out = Vec::new();
+    if let StmtData::Copy { src, dst, attrs } = &k.stmts[s] {
+        reads(k, *src, &mut out);
+        let mut place = *dst;
+        while let ExprData::Transpose(arg) = k.exprs[place] {
+            place = arg;
+        }
+        if attrs.reduce.is_some() {
+            reads(k, place, &mut out);
+        }
+        let base = match &k.exprs[place] {
+            ExprData::Ref(v) => Some((*v, None)),
+            ExprData::View(view) => Some((view.base, view.slot)),
+            _ => None,
+        };
+        if let Some((value, slot)) = base {
+            push(k, value, slot, true, &mut out);
+        }
+    } else {
+        for e in stmt_exprs(k, s) {
+            reads(k, e, &mut out);
+        }
+    }
+    out
+}
+
+fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => push(k, *v, None, false, out),
+        ExprData::View(view) => push(k, view.base, view.slot, false, out),
+        ExprData::Iota { .. } => return,
+        _ => {}
+    }
+    for child in k.children(e) {
+        reads(k, child, out);
+    }
+}
+
+fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec<Access>) {
+    match k.values[value].def {
+        ValueDef::Smem(_) => out.push(Access { value, slot: None, write }),
+        ValueDef::Channel { .. } => {
+            let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
+            out.push(Access { value, slot: Some(slot), write });
+        }
+        _ => {}
+    }
+}
+
+/// What a block does to a state.
+struct Outcome {
+    exit: State,
+    placed: Vec<Placed>,
+}
+
+struct Analysis<'k> {
+    k: &'k Kernel,
+    memo: BTreeMap<(Block, State), Rc<Outcome>>,
+    work: u32,
+}
+
+impl Analysis<'_> {
+    /// `None`: out of work.
+    fn block(&mut self, block: Block, entry: State) -> Option<Rc<Outcome>> {
+        let key = (block, entry);
+        if let Some(known) = self.memo.get(&key) {
+            return Some(known.clone());
+        }
+        let mut state = key.1.clone();
+        let mut placed = Vec::new();
+        for &s in &self.k.blocks[block] {
+            self.work = self.work.checked_sub(1)?;
+            let hazards = state.hazards(self.k, s);
+            if !hazards.is_empty() {
+                state.fence();
+                placed.push(Placed { before: s, hazards });
+            }
+            match &self.k.stmts[s] {
+                StmtData::For { body, .. } => {
+                    state.step(self.k, s);
+                    let result = self.loop_(s, *body, state)?;
+                    placed.extend(result.placed);
+                    state = result.exit;
+                }
+                StmtData::If { then, otherwise, .. } => {
+                    state.step(self.k, s);
+                    let then = self.block(*then, state.clone())?;
+                    placed.extend(then.placed.iter().cloned());
+                    if let Some(otherwise) = otherwise {
+                        let result = self.block(*otherwise, state)?;
+                        placed.extend(result.placed.iter().cloned());
+                        state = result.exit.clone();
+                    }
+                    state.join(&then.exit);
+                }
+                StmtData::Role { body, .. } => state = self.block(*body, state)?.exit.clone(),
+                _ => state.step(self.k, s),
+            }
+        }
+        let outcome = Rc::new(Outcome { exit: state, placed });
+        self.memo.insert(key, outcome.clone());
+        Some(outcome)
+    }
+
+    /// A loop, with a barrier in front of it if that saves any inside.
+    fn loop_(&mut self, s: Stmt, body: Block, entry: State) -> Option<Outcome> {
+        let lazy = self.fixpoint(s, body, entry.clone())?;
+        if lazy.placed.is_empty() {
+            return Some(lazy);
+        }
+        let mut clean = entry;
+        clean.fence();
+        let mut early = self.fixpoint(s, body, clean)?;
+        if early.placed.len() >= lazy.placed.len() {
+            return Some(lazy);
+        }
+        let inside = |h: &Hazard| early.placed.iter().any(|p| p.hazards.contains(h));
+        let mut hazards = Vec::new();
+        for h in lazy.placed.iter().flat_map(|p| &p.hazards) {
+            if !inside(h) && !hazards.contains(h) {
+                hazards.push(*h);
+            }
+        }
+        early.placed.insert(0, Placed { before: s, hazards });
+        Some(early)
+    }
+
+    fn fixpoint(&mut self, s: Stmt, body: Block, entry: State) -> Option<Outcome> {
+        match literal_trips(self.k, s) {
+            Some(n) if n <= MAX_COPIES => self.copies(body, entry, n),
+            _ => self.any_number(s, body, entry),
+        }
+    }
+
+    /// A loop that runs `n` times. What one iteration needs, all have: barriers only take from what is pending.
+    fn copies(&mut self, body: Block, entry: State, n: u64) -> Option<Outcome> {
+        let mut total = Outcome { exit: entry, placed: Vec::new() };
+        for _ in 0..n {
+            let result = self.block(body, total.exit)?;
+            total.exit = result.exit.clone();
+            for p in &result.placed {
+                match total.placed.iter_mut().find(|q| q.before == p.before) {
+                    Some(q) => {
+                        let new: Vec<Hazard> = p.hazards.iter().filter(|h| !q.hazards.contains(h)).copied().collect();
+                        q.hazards.extend(new);
+                    }
+                    None => total.placed.push(p.clone()),
+                }
+            }
+        }
+        Some(total)
+    }
+
+    fn any_number(&mut self, s: Stmt, body: Block, entry: State) -> Option<Outcome> {
+        let mut head = entry;
+        loop {
+            let result = self.block(body, head.clone())?;
+            let mut joined = head.clone();
+            joined.join(&result.exit);
+            if joined == head {
+                let exit = if runs(self.k, s) { result.exit.clone() } else { head };
+                return Some(Outcome { exit, placed: result.placed.clone() });
+            }
+            head = joined;
+        }
+    }
+}
+
+/// Loops between literals are followed iteration by iteration up to so many.
+const MAX_COPIES: u64 = 16;
+
+/// How often a loop between literals runs.
+fn literal_trips(k: &Kernel, s: Stmt) -> Option<u64> {
+    let StmtData::For { start, end, step, .. } = k.stmts[s] else { return None };
+    let span = k.as_int(end)?.checked_sub(k.as_int(start)?)?.max(0).unsigned_abs();
+    Some(span.div_ceil(k.as_int(step)?.max(1).unsigned_abs()))
+}
+
+/// Whether a loop certainly runs: between literals, or from 0 to a size.
+fn runs(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::For { start, end, .. } = k.stmts[s] else { return false };
+    let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
+    literal_trips(k, s).is_some_and(|n| n > 0) || (sized && k.as_int(start).is_some_and(|x| x <= 0))
+}

@@ -1,0 +1,420 @@
+//! A check of finished synchronisation that knows nothing of how it was made.
+//!
+//! The kernel's copies, products, channel operations and barriers are executed on an abstract block of threads. A *cell* is
+//! a buffer or a slot of a channel; of each we know whether it holds something, and whether it was written or read in the
+//! present *epoch*, the time since the last barrier. Then:
+//!
+//! * a read needs a write, in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
+//! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used between
+//!   `acquire` and `publish`; `wait` needs a published slot, else it would wait for ever; `.get` is used between `wait` and
+//!   `release`; a slot acquired is published before the kernel ends.
+//!
+//! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
+//! way everywhere. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
+//! covers every trip count, since there are finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal
+//! states are merged and the outcome of a block is kept per entry state, so the work is the number of states, not of paths.
+//!
+//! The unit is the whole buffer or slot: two statements that touch different parts of one are taken to conflict. The one
+//! exception is a copy of a buffer onto itself element by element, where a thread meets only its own elements.
+
+mod report;
+mod ring;
+mod uses;
+
+use report::{Fault, report};
+use ring::{Cell, Ring, Why};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use uses::uses;
+
+/// Statements executed before the check is given up, with a warning.
+const WORK: u32 = 60_000;
+
+/// Checks that shared memory is free of races and that channels are used in order, for every trip count.
+///
+/// Errors are [`codes::HAZARD`], with both statements and the trip counts that lead there. A warning with that code says
+/// that the check was given up. A kernel with roles is not looked at. Compile-time parameters must be bound.
+pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
+    let mut roles = false;
+    let mut unbound = None;
+    k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
+        StmtData::Role { .. } => roles = true,
+        StmtData::Alloc { value } => {
+            if let ValueDef::Channel { slots, .. } = &k.values[*value].def
+                && !k.as_int(*slots).is_some_and(|n| (1..=i64::from(u32::MAX)).contains(&n))
+            {
+                unbound = unbound.or(Some((*value, s)));
+            }
+        }
+        _ => {}
+    });
+    if roles {
+        return Vec::new();
+    }
+    if let Some((v, s)) = unbound {
+        let message =
+            format!("the number of slots of `{}` is not a positive number: its use is not checked", k.values[v].name);
+        return vec![Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)];
+    }
+    let mut run = Run {
+        k,
+        memo: BTreeMap::new(),
+        work: WORK,
+        faults: BTreeMap::new(),
+        relevant: BTreeSet::new(),
+        decidable: BTreeMap::new(),
+    };
+    run.prepare();
+    let start = BTreeMap::from([(State::default(), Trace::default())]);
+    let Some(ends) = run.block(k.body, start) else {
+        let message = format!("the synchronisation of `{}` is too intricate to be proved", k.name);
+        return vec![Diagnostic::warning(codes::HAZARD, k.name_span, message)];
+    };
+    for (state, trace) in &ends {
+        for (&v, ring) in &state.rings {
+            if let Some(slot) = ring.put_slot()
+                && let Some(&s) = trace.acquired.get(&(v, slot))
+            {
+                run.fault(s, Fault { value: v, slot: Some(slot), why: Why::NeverPublished, other: None }, trace);
+            }
+        }
+    }
+    run.faults.iter().map(|((s, _, _), (fault, trace))| report(k, *s, fault, trace)).collect()
+}
+
+/// What the future depends on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct State {
+    buffers: BTreeMap<Value, Cell>,
+    rings: BTreeMap<Value, Ring>,
+    /// Conditions decided, by their number.
+    decided: BTreeMap<usize, bool>,
+}
+
+/// How a state was reached, for the message. Of equal states the first one's is kept.
+#[derive(Clone, Default, Debug)]
+struct Trace {
+    /// Last write and last read of a cell.
+    last: BTreeMap<(Value, Option<u32>), Last>,
+    /// Last `acquire` of a slot.
+    acquired: BTreeMap<(Value, u32), Stmt>,
+    /// Iterations of loops completed.
+    trips: BTreeMap<Stmt, u64>,
+    /// Branches last taken.
+    branches: BTreeMap<Stmt, bool>,
+}
+
+/// The last write and the last read.
+type Last = (Option<Stmt>, Option<Stmt>);
+
+type States = BTreeMap<State, Trace>;
+
+fn merge(into: &mut States, from: States) {
+    for (state, trace) in from {
+        into.entry(state).or_insert(trace);
+    }
+}
+
+struct Run<'k> {
+    k: &'k Kernel,
+    memo: BTreeMap<(Block, State), Rc<States>>,
+    work: u32,
+    faults: BTreeMap<(Stmt, Value, Why), (Fault, Trace)>,
+    /// Statements that synchronise or touch shared memory, themselves or inside.
+    relevant: BTreeSet<Stmt>,
+    /// Branches on the same condition, which is fixed for the whole kernel: its number.
+    decidable: BTreeMap<Stmt, usize>,
+}
+
+impl Run<'_> {
+    /// Finds what matters, and which conditions recur.
+    fn prepare(&mut self) {
+        let k = self.k;
+        self.mark(k.body);
+        let mut by_text: BTreeMap<String, Vec<Stmt>> = BTreeMap::new();
+        for &s in &self.relevant {
+            if let StmtData::If { cond, .. } = k.stmts[s]
+                && is_fixed(k, cond)
+            {
+                by_text.entry(tilec_ir::print::print_expr(k, cond)).or_default().push(s);
+            }
+        }
+        for (number, stmts) in by_text.into_values().filter(|stmts| stmts.len() > 1).enumerate() {
+            self.decidable.extend(stmts.into_iter().map(|s| (s, number)));
+        }
+    }
+
+    fn mark(&mut self, block: Block) -> bool {
+        let k = self.k;
+        let mut any = false;
+        for &s in &k.blocks[block] {
+            let mut here = match k.stmts[s] {
+                StmtData::Barrier | StmtData::Channel { .. } | StmtData::Alloc { .. } => true,
+                _ => !uses(k, s).is_empty(),
+            };
+            for b in k.sub_blocks(s) {
+                here |= self.mark(b);
+            }
+            if here {
+                self.relevant.insert(s);
+            }
+            any |= here;
+        }
+        any
+    }
+
+    fn fault(&mut self, s: Stmt, fault: Fault, trace: &Trace) {
+        self.faults.entry((s, fault.value, fault.why)).or_insert_with(|| (fault, trace.clone()));
+    }
+
+    /// Executes a block from each state. `None`: out of work.
+    fn block(&mut self, block: Block, states: States) -> Option<States> {
+        let mut out = States::new();
+        for (state, trace) in states {
+            let key = (block, state);
+            if let Some(known) = self.memo.get(&key) {
+                merge(&mut out, States::clone(known));
+                continue;
+            }
+            let mut now = States::from([(key.1.clone(), trace)]);
+            for &s in &self.k.blocks[block] {
+                if self.relevant.contains(&s) {
+                    now = self.stmt(s, now)?;
+                }
+            }
+            self.memo.insert(key, Rc::new(now.clone()));
+            merge(&mut out, now);
+        }
+        Some(out)
+    }
+
+    fn stmt(&mut self, s: Stmt, states: States) -> Option<States> {
+        self.work = self.work.checked_sub(u32::try_from(states.len()).unwrap_or(u32::MAX))?;
+        let k = self.k;
+        match &k.stmts[s] {
+            StmtData::For { body, .. } => self.for_(s, *body, states),
+            StmtData::If { then, otherwise, .. } => self.if_(s, *then, *otherwise, states),
+            _ => {
+                let mut out = States::new();
+                for (mut state, mut trace) in states {
+                    match step(k, s, &mut state, &mut trace) {
+                        Ok(()) => {
+                            out.entry(state).or_insert(trace);
+                        }
+                        Err(fault) => self.fault(s, fault, &trace),
+                    }
+                }
+                Some(out)
+            }
+        }
+    }
+
+    fn if_(&mut self, s: Stmt, then: Block, otherwise: Option<Block>, states: States) -> Option<States> {
+        let number = self.decidable.get(&s).copied();
+        let mut out = States::new();
+        for taken in [true, false] {
+            let mut entering = States::new();
+            for (state, trace) in &states {
+                let (mut state, mut trace) = (state.clone(), trace.clone());
+                if let Some(number) = number
+                    && *state.decided.entry(number).or_insert(taken) != taken
+                {
+                    continue;
+                }
+                trace.branches.insert(s, taken);
+                entering.insert(state, trace);
+            }
+            let left = match if taken { Some(then) } else { otherwise } {
+                Some(block) => self.block(block, entering)?,
+                None => entering,
+            };
+            merge(&mut out, left);
+        }
+        Some(out)
+    }
+
+    fn for_(&mut self, s: Stmt, body: Block, mut entry: States) -> Option<States> {
+        entry.values_mut().for_each(|t| {
+            t.trips.insert(s, 0);
+        });
+        match trips(self.k, s) {
+            Trips::Exactly(n) => self.exactly(s, body, entry, n),
+            Trips::AtLeast(least) => self.any_number(s, body, entry, least),
+        }
+    }
+
+    fn iteration(&mut self, s: Stmt, body: Block, states: States, number: u64) -> Option<States> {
+        let mut next = self.block(body, states)?;
+        next.values_mut().for_each(|t| {
+            t.trips.insert(s, number);
+        });
+        Some(next)
+    }
+
+    /// `n` iterations. States recur after a while; what is left is then a remainder.
+    fn exactly(&mut self, s: Stmt, body: Block, entry: States, n: u64) -> Option<States> {
+        let mut now = entry;
+        let mut seen: BTreeMap<Vec<State>, u64> = BTreeMap::new();
+        let (mut done, mut end) = (0, n);
+        while done < end && !now.is_empty() {
+            if end == n
+                && let Some(&before) = seen.get(&now.keys().cloned().collect::<Vec<_>>())
+            {
+                end = done + (n - done) % (done - before);
+                if done == end {
+                    break;
+                }
+            }
+            seen.entry(now.keys().cloned().collect()).or_insert(done);
+            done += 1;
+            now = self.iteration(s, body, now, done)?;
+        }
+        Some(now)
+    }
+
+    /// Any number of iterations, but not fewer than `least`, which is 0 or 1.
+    fn any_number(&mut self, s: Stmt, body: Block, entry: States, least: u64) -> Option<States> {
+        let mut exits = if least == 0 { entry.clone() } else { States::new() };
+        let mut expanded: BTreeSet<State> = BTreeSet::new();
+        let mut frontier = entry;
+        let mut number = 0;
+        while !frontier.is_empty() {
+            number += 1;
+            expanded.extend(frontier.keys().cloned());
+            let next = self.iteration(s, body, frontier, number)?;
+            frontier =
+                next.iter().filter(|(q, _)| !expanded.contains(q)).map(|(q, t)| (q.clone(), t.clone())).collect();
+            merge(&mut exits, next);
+        }
+        Some(exits)
+    }
+}
+
+/// How often a loop runs.
+enum Trips {
+    Exactly(u64),
+    AtLeast(u64),
+}
+
+fn trips(k: &Kernel, s: Stmt) -> Trips {
+    let StmtData::For { start, end, step, .. } = k.stmts[s] else { return Trips::Exactly(0) };
+    if let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step)) {
+        let span = u64::try_from(i128::from(to) - i128::from(from)).unwrap_or(0);
+        return Trips::Exactly(span.div_ceil(by.max(1).unsigned_abs()));
+    }
+    let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
+    Trips::AtLeast(u64::from(sized && k.as_int(start).is_some_and(|x| x <= 0)))
+}
+
+/// Whether a condition has one value throughout a run of a block of threads.
+fn is_fixed(k: &Kernel, e: Expr) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Ref(v) => {
+            matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)
+        }
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,
+        _ => false,
+    };
+    own && k.children(e).into_iter().all(|c| is_fixed(k, c))
+}
+
+/// Executes a statement that owns no block.
+fn step(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+    access(k, s, state, trace)?;
+    match &k.stmts[s] {
+        StmtData::Barrier => {
+            state.buffers.values_mut().for_each(Cell::pass_barrier);
+            state.rings.values_mut().for_each(Ring::pass_barrier);
+        }
+        StmtData::Alloc { value } => match k.values[*value].def {
+            ValueDef::Smem(_) => state.buffers.entry(*value).or_default().filled = false,
+            ValueDef::Channel { slots, .. } => {
+                let slots = k.as_int(slots).and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1);
+                state.rings.entry(*value).or_insert_with(|| Ring::new(slots)).restart();
+            }
+            _ => {}
+        },
+        StmtData::Channel { op, channels } => {
+            for &value in channels {
+                channel(*op, value, s, state, trace)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+    let absent = Fault { value, slot: None, why: Why::NotAllocated, other: None };
+    let ring = state.rings.get_mut(&value).ok_or(absent)?;
+    let held = |slot: Option<u32>| slot.and_then(|n| trace.acquired.get(&(value, n)).copied());
+    let result = match op {
+        ChannelOp::Acquire => {
+            ring.acquire().map_err(|why| (why, Some(ring.head), held(ring.put_slot().or(Some(ring.head)))))
+        }
+        ChannelOp::Publish => ring.publish().map_err(|why| (why, None, None)),
+        ChannelOp::Wait => ring.wait().map_err(|why| (why, ring.put_slot(), held(ring.put_slot()))),
+        ChannelOp::Release => ring.release().map_err(|why| (why, None, None)),
+    };
+    match result {
+        Err((why, slot, other)) => Err(Fault { value, slot, why, other }),
+        Ok(()) => {
+            if op == ChannelOp::Acquire
+                && let Some(slot) = ring.put_slot()
+            {
+                trace.acquired.insert((value, slot), s);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn access(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+    let uses = uses(k, s);
+    // Places that this statement read, and whether only element by element and not since before it.
+    let mut own: BTreeMap<(Value, Option<u32>), bool> = BTreeMap::new();
+    for u in &uses {
+        let (cell, slot) = match u.slot {
+            None => (state.buffers.get_mut(&u.value), None),
+            Some(which) => {
+                let ring = state.rings.get_mut(&u.value);
+                let slot = ring.as_ref().and_then(|r| match which {
+                    Slot::Put => r.put_slot(),
+                    Slot::Get => r.get_slot(),
+                });
+                let why = if which == Slot::Put { Why::NotAcquired } else { Why::NotWaited };
+                let Some(n) = slot else { return Err(Fault { value: u.value, slot: None, why, other: None }) };
+                (ring.map(|r| r.cells.entry(n).or_default()), slot)
+            }
+        };
+        let fault = |why, other| Fault { value: u.value, slot, why, other };
+        let Some(cell) = cell else { return Err(fault(Why::NotAllocated, None)) };
+        let last = trace.last.entry((u.value, slot)).or_default();
+        if u.write {
+            if cell.written {
+                return Err(fault(Why::WriteAfterWrite, last.0));
+            }
+            if cell.read && !(u.own && own.get(&(u.value, slot)) == Some(&true)) {
+                return Err(fault(Why::WriteAfterRead, last.1));
+            }
+            *cell = Cell { filled: true, written: true, ..*cell };
+            last.0 = Some(s);
+        } else {
+            if !cell.filled {
+                return Err(fault(Why::Unwritten, None));
+            }
+            if cell.written {
+                return Err(fault(Why::ReadAfterWrite, last.0));
+            }
+            let fresh = !cell.read;
+            own.entry((u.value, slot)).and_modify(|o| *o &= u.own).or_insert(fresh && u.own);
+            cell.read = true;
+            last.1 = Some(s);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! What went wrong, in words.
+
+use super::{Trace, Why};
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+
+/// A rule broken by a statement.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    /// The buffer or channel.
+    pub(super) value: Value,
+    /// The slot, if it is a channel and one is meant.
+    pub(super) slot: Option<u32>,
+    /// Which rule.
+    pub(super) why: Why,
+    /// The other statement.
+    pub(super) other: Option<Stmt>,
+}
+
+/// The error for a fault of `s`.
+pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagnostic {
+    let name = &k.values[fault.value].name;
+    let cell = match fault.slot {
+        Some(n) => format!("slot {n} of `{name}`"),
+        None => format!("`{name}`"),
+    };
+    let (message, label, way_out) = match fault.why {
+        Why::ReadAfterWrite => (
+            format!("{cell} is read while other threads may still be writing it"),
+            "written here",
+            "a `barrier` is needed between the two".to_owned(),
+        ),
+        Why::WriteAfterRead => (
+            format!("{cell} is overwritten while other threads may still be reading it"),
+            "read here",
+            "a `barrier` is needed between the two".to_owned(),
+        ),
+        Why::WriteAfterWrite => (
+            format!("{cell} is written twice, and other threads may still be at the first time"),
+            "first written here",
+            "a `barrier` is needed between the two".to_owned(),
+        ),
+        Why::Unwritten => (
+            format!("{cell} is read before anything is written to it"),
+            "",
+            "on this path no `copy` fills it first".to_owned(),
+        ),
+        Why::NotAllocated => (format!("{cell} is used where it is not declared"), "", String::new()),
+        Why::AcquiredTwice => (
+            format!("`{name}` is acquired twice: its last slot is not published yet"),
+            "first acquired here",
+            format!("one slot is filled at a time: `publish {name}` comes before the next `acquire {name}`"),
+        ),
+        Why::NoneFree => (
+            format!("every slot of `{name}` is in use: {cell} would be overwritten while it is live"),
+            "the slot was acquired here and is not released",
+            format!("`release {name}` frees the oldest slot that was waited for"),
+        ),
+        Why::NotAcquired => (
+            format!("no slot of `{name}` is acquired here"),
+            "",
+            format!("`acquire {name}` comes first; `publish {name}` ends the use of `{name}.put`"),
+        ),
+        Why::NonePublished => (
+            format!("this would wait for ever: no slot of `{name}` is published"),
+            "this slot is acquired, but not published",
+            format!("a slot becomes available by `acquire {name}`, a copy to `{name}.put`, and `publish {name}`"),
+        ),
+        Why::NotWaited => (
+            format!("no slot of `{name}` was waited for here"),
+            "",
+            format!("`wait {name}` comes first; `release {name}` ends the use of `{name}.get`"),
+        ),
+        Why::NeverPublished => (
+            format!("{cell} is acquired and never published"),
+            "",
+            format!("`publish {name}` hands the slot to the consumer"),
+        ),
+    };
+    let mut d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message);
+    if let Some(other) = fault.other {
+        d = d.with_place(k.stmt_spans[other], label);
+    }
+    let path = path(k, trace);
+    if !path.is_empty() {
+        d = d.with_note(format!("this happens {path}"));
+    }
+    if !way_out.is_empty() {
+        d = d.with_note(way_out);
+    }
+    d
+}
+
+/// How the execution came here.
+fn path(k: &Kernel, trace: &Trace) -> String {
+    let mut parts = Vec::new();
+    for (&s, &n) in &trace.trips {
+        if let StmtData::For { var, unroll, .. } = k.stmts[s] {
+            let plural = if n == 1 { "" } else { "s" };
+            let copies = if unroll { " unrolled" } else { "" };
+            parts.push(format!("after {n} iteration{plural} of the{copies} loop over `{}`", k.values[var].name));
+        }
+    }
+    for (&s, &taken) in &trace.branches {
+        if let StmtData::If { cond, .. } = k.stmts[s] {
+            let holds = if taken { "holds" } else { "does not hold" };
+            parts.push(format!("if `{}` {holds}", tilec_ir::print::print_expr(k, cond)));
+        }
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,130 @@
+//! Cells and rings: the state of a buffer and of a channel, and what each operation asks of it.
+
+use std::collections::BTreeMap;
+
+/// What a program does wrong.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Why {
+    /// Read in the epoch of a write.
+    ReadAfterWrite,
+    /// Written in the epoch of a read.
+    WriteAfterRead,
+    /// Written in the epoch of a write.
+    WriteAfterWrite,
+    /// Read before anything is written.
+    Unwritten,
+    /// Used on a path on which it is not allocated.
+    NotAllocated,
+    /// Acquired while a slot is acquired.
+    AcquiredTwice,
+    /// Acquired while no slot is free.
+    NoneFree,
+    /// Published or filled without an acquired slot.
+    NotAcquired,
+    /// Waited for while nothing is published.
+    NonePublished,
+    /// Released or read without a waited slot.
+    NotWaited,
+    /// Acquired, and then the kernel ends.
+    NeverPublished,
+}
+
+/// A buffer or a slot.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(super) struct Cell {
+    /// It holds something.
+    pub(super) filled: bool,
+    /// Written in this epoch.
+    pub(super) written: bool,
+    /// Read in this epoch.
+    pub(super) read: bool,
+}
+
+impl Cell {
+    pub(super) fn pass_barrier(&mut self) {
+        self.written = false;
+        self.read = false;
+    }
+}
+
+/// A channel: slots `head - live .. head` (modulo `slots`) are in use, oldest first. The first `waited` of them were waited
+/// for; the last is being filled if `acquired`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Ring {
+    slots: u32,
+    /// The slot that the next `acquire` takes.
+    pub(super) head: u32,
+    live: u32,
+    waited: u32,
+    acquired: bool,
+    /// Slots touched so far.
+    pub(super) cells: BTreeMap<u32, Cell>,
+}
+
+impl Ring {
+    pub(super) fn new(slots: u32) -> Ring {
+        Ring { slots, head: 0, live: 0, waited: 0, acquired: false, cells: BTreeMap::new() }
+    }
+
+    /// The memory stays, with what was done to it in this epoch; everything else is as new.
+    pub(super) fn restart(&mut self) {
+        let mut cells = std::mem::take(&mut self.cells);
+        cells.values_mut().for_each(|c| c.filled = false);
+        *self = Ring { cells, ..Ring::new(self.slots) };
+    }
+
+    pub(super) fn pass_barrier(&mut self) {
+        self.cells.values_mut().for_each(Cell::pass_barrier);
+    }
+
+    /// The slot being filled.
+    pub(super) fn put_slot(&self) -> Option<u32> {
+        self.acquired.then(|| self.head.checked_sub(1).unwrap_or(self.slots - 1))
+    }
+
+    /// The oldest slot waited for.
+    pub(super) fn get_slot(&self) -> Option<u32> {
+        let oldest = if self.head >= self.live { self.head - self.live } else { self.slots - (self.live - self.head) };
+        (self.waited > 0).then_some(oldest)
+    }
+
+    pub(super) fn acquire(&mut self) -> Result<(), Why> {
+        if self.acquired {
+            return Err(Why::AcquiredTwice);
+        }
+        if self.live == self.slots {
+            return Err(Why::NoneFree);
+        }
+        if let Some(cell) = self.cells.get_mut(&self.head) {
+            cell.filled = false;
+        }
+        self.head = if self.head + 1 == self.slots { 0 } else { self.head + 1 };
+        self.live += 1;
+        self.acquired = true;
+        Ok(())
+    }
+
+    pub(super) fn publish(&mut self) -> Result<(), Why> {
+        if !std::mem::take(&mut self.acquired) {
+            return Err(Why::NotAcquired);
+        }
+        Ok(())
+    }
+
+    pub(super) fn wait(&mut self) -> Result<(), Why> {
+        if self.live - u32::from(self.acquired) == self.waited {
+            return Err(Why::NonePublished);
+        }
+        self.waited += 1;
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self) -> Result<(), Why> {
+        if self.waited == 0 {
+            return Err(Why::NotWaited);
+        }
+        self.waited -= 1;
+        self.live -= 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Which statements touch shared memory, and how.
+
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+
+/// A use of shared memory by a statement.
+pub(super) struct Use {
+    /// A buffer or channel.
+    pub(super) value: Value,
+    /// For channels, the slot.
+    pub(super) slot: Option<Slot>,
+    /// Otherwise a read.
+    pub(super) write: bool,
+    /// Every thread touches the elements that it also touches in the statement's other uses of this kind.
+    pub(super) own: bool,
+}
+
+/// The uses of shared memory by a statement itself, reads before writes.
+pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
+    let mut out = Vec::new();
+    match &k.stmts[s] {
+        StmtData::Let { init, .. } | StmtData::Var { init: Some(init), .. } => reads(k, *init, false, &mut out),
+        StmtData::Assign { src, .. } => reads(k, *src, false, &mut out),
+        StmtData::If { cond, .. } => reads(k, *cond, false, &mut out),
+        StmtData::Copy { src, dst, attrs } => {
+            reads(k, *src, true, &mut out);
+            if attrs.reduce.is_some() {
+                reads(k, *dst, true, &mut out);
+            }
+            let mut whole = Vec::new();
+            reads(k, *dst, true, &mut whole);
+            out.extend(whole.into_iter().take(1).map(|u| Use {
+                write: true,
+                slot: u.slot.map(|_| written_slot(k, *dst)),
+                ..u
+            }));
+        }
+        StmtData::Var { init: None, .. }
+        | StmtData::Alloc { .. }
+        | StmtData::For { .. }
+        | StmtData::Channel { .. }
+        | StmtData::Barrier
+        | StmtData::Await { .. }
+        | StmtData::Role { .. } => {}
+    }
+    out
+}
+
+/// A channel named without its slot is filled when it is a destination.
+fn written_slot(k: &Kernel, dst: Expr) -> Slot {
+    match &k.exprs[dst] {
+        ExprData::View(view) => view.slot.unwrap_or(Slot::Put),
+        ExprData::Transpose(arg) => written_slot(k, *arg),
+        _ => Slot::Put,
+    }
+}
+
+/// Collects reads. `own`: up to here, element `i` of the result comes from element `i` of the operand.
+fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
+    let (named, ranges) = match &k.exprs[e] {
+        ExprData::Ref(v) => (Some((*v, None)), 0),
+        ExprData::View(view) => (Some((view.base, view.slot)), view.ranges.len()),
+        ExprData::Iota { .. } => return,
+        _ => (None, 0),
+    };
+    if let Some((value, slot)) = named {
+        let own = own && ranges == 0;
+        match k.values[value].def {
+            ValueDef::Smem(_) => out.push(Use { value, slot: None, write: false, own }),
+            ValueDef::Channel { .. } => {
+                out.push(Use { value, slot: Some(slot.unwrap_or(Slot::Get)), write: false, own });
+            }
+            _ => {}
+        }
+    }
+    let own = own && matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. });
+    for child in k.children(e) {
+        reads(k, child, own, out);
+    }
+}

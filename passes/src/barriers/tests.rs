@@ -1,5 +1,7 @@
 //! The barriers of known programs, counted; and the proof, shown to miss nothing that the placement needs.
 
+mod oracle;
+
 use super::prove;
 use crate::{Cx, Options};
 use tilec_ir::codes;

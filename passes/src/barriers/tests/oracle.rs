@@ -1,0 +1,235 @@
+//! The proof against brute force: random programs are run one execution at a time, with every choice of trip counts and
+//! branches within bounds, counting barriers and slots with plain numbers. Some execution must fail exactly if the proof
+//! reports something. And whatever the program, no race is left once barriers are placed.
+
+use super::{body, placed};
+use crate::barriers::prove;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use tilec_ir::diag::Severity;
+use tilec_ir::entities::{Block, Expr, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+
+/// Run-time loops are tried with up to so many iterations.
+const TRIPS: u64 = 5;
+/// Executions tried per program; programs with more are not compared.
+const RUNS: u64 = 4_000;
+
+/// A small deterministic generator.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// A program over a buffer `a` and a channel `c`. Whole turns of the channel are likelier than single operations, or
+/// hardly any program would be in order.
+fn program(r: &mut Random) -> String {
+    let slots = 1 + r.below(3);
+    let mut text = format!("let a = smem f16[32, 32]\n let c = channel f16[32, 32] slots {slots}\n");
+    let mut names = 0;
+    statements(r, 2, &mut names, &mut text);
+    text
+}
+
+fn statements(r: &mut Random, depth: u32, names: &mut u32, out: &mut String) {
+    for _ in 0..1 + r.below(4) {
+        *names += 1;
+        let n = *names;
+        let line = match r.below(if depth > 0 { 18 } else { 15 }) {
+            0 | 1 => "copy A -> a\n",
+            2 => "copy a -> O\n",
+            3 | 4 => "barrier\n",
+            5..=7 => "acquire c\n copy A -> c.put\n publish c\n",
+            8..=10 => "wait c\n barrier\n copy c.get -> O\n release c\n",
+            11 => "wait c\n copy c.get -> O\n release c\n",
+            12 => "release c\n",
+            13 => "wait c\n",
+            14 => ["acquire c\n", "publish c\n", "copy A -> c.put\n", "copy c.get -> O\n"][r.below(4) as usize],
+            kind => {
+                let head = match kind {
+                    15 => format!("for x{n} in 1..M {{\n"),
+                    16 => format!("for x{n} in 0..{} {{\n", 1 + r.below(3)),
+                    _ => format!("if {n} < g {{\n"),
+                };
+                out.push_str(&head);
+                statements(r, depth - 1, names, out);
+                "}\n"
+            }
+        };
+        let _ = write!(out, "{line}");
+    }
+}
+
+/// One execution: the choices so far, in order, and how many there were to choose from.
+struct Execution<'k> {
+    k: &'k Kernel,
+    script: Vec<(u64, u64)>,
+    next: usize,
+    epoch: u64,
+    /// Per buffer, or slot of a channel: epochs of the last write and read.
+    cells: BTreeMap<(Value, u64), (Option<u64>, Option<u64>)>,
+    /// Per channel: slots acquired, published, waited for, released since the start.
+    counts: BTreeMap<Value, [u64; 4]>,
+}
+
+/// Something went wrong.
+struct Wrong;
+
+impl Execution<'_> {
+    fn choose(&mut self, from: u64) -> u64 {
+        if self.next == self.script.len() {
+            self.script.push((0, from));
+        }
+        self.next += 1;
+        self.script[self.next - 1].0
+    }
+
+    fn block(&mut self, b: Block) -> Result<(), Wrong> {
+        let k = self.k;
+        for &s in &k.blocks[b] {
+            match &k.stmts[s] {
+                StmtData::Barrier => self.epoch += 1,
+                StmtData::For { end, body, .. } => {
+                    let trips = match k.as_int(*end) {
+                        Some(n) => n.unsigned_abs(),
+                        None => self.choose(TRIPS + 1),
+                    };
+                    for _ in 0..trips {
+                        self.block(*body)?;
+                    }
+                }
+                StmtData::If { then, .. } => {
+                    if self.choose(2) == 1 {
+                        self.block(*then)?;
+                    }
+                }
+                StmtData::Channel { op, channels } => self.channel(*op, channels[0])?,
+                StmtData::Copy { src, dst, .. } => {
+                    self.touch(*src, false)?;
+                    self.touch(*dst, true)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn slots(&self, c: Value) -> u64 {
+        let ValueDef::Channel { slots, .. } = self.k.values[c].def else { panic!("a channel") };
+        self.k.as_int(slots).expect("a literal").unsigned_abs()
+    }
+
+    fn channel(&mut self, op: ChannelOp, c: Value) -> Result<(), Wrong> {
+        let slots = self.slots(c);
+        let n = self.counts.entry(c).or_default();
+        let (which, allowed) = match op {
+            ChannelOp::Acquire => (0, n[0] == n[1] && n[0] - n[3] < slots),
+            ChannelOp::Publish => (1, n[0] > n[1]),
+            ChannelOp::Wait => (2, n[1] > n[2]),
+            ChannelOp::Release => (3, n[2] > n[3]),
+        };
+        n[which] += 1;
+        if op == ChannelOp::Acquire {
+            // What the slot held is gone, but who read and wrote it still counts.
+            let slot = (n[0] - 1) % slots;
+            if let Some(cell) = self.cells.get_mut(&(c, slot))
+                && cell.0.is_some_and(|e| e < self.epoch)
+            {
+                cell.0 = None;
+            }
+        }
+        if allowed { Ok(()) } else { Err(Wrong) }
+    }
+
+    fn touch(&mut self, e: Expr, write: bool) -> Result<(), Wrong> {
+        let (value, slot) = match &self.k.exprs[e] {
+            ExprData::Ref(v) => (*v, None),
+            ExprData::View(view) => (view.base, view.slot),
+            _ => return Ok(()),
+        };
+        let index = match (&self.k.values[value].def, slot) {
+            (ValueDef::Smem(_), _) => 0,
+            (ValueDef::Channel { .. }, Some(slot)) => {
+                let n = self.counts.get(&value).copied().unwrap_or_default();
+                let (taken, at) = match slot {
+                    Slot::Put => (n[0] > n[1], n[1]),
+                    Slot::Get => (n[2] > n[3], n[3]),
+                };
+                if !taken {
+                    return Err(Wrong);
+                }
+                at % self.slots(value)
+            }
+            _ => return Ok(()),
+        };
+        let now = self.epoch;
+        let cell = self.cells.entry((value, index)).or_default();
+        if write {
+            if cell.0 == Some(now) || cell.1 == Some(now) {
+                return Err(Wrong);
+            }
+            cell.0 = Some(now);
+        } else {
+            if cell.0.is_none_or(|written| written == now) {
+                return Err(Wrong);
+            }
+            cell.1 = Some(now);
+        }
+        Ok(())
+    }
+}
+
+/// Whether some execution goes wrong; `None`: too many to try.
+fn some_execution_fails(k: &Kernel) -> Option<bool> {
+    let mut script = Vec::new();
+    for _ in 0..RUNS {
+        let mut run = Execution { k, script, next: 0, epoch: 0, cells: BTreeMap::new(), counts: BTreeMap::new() };
+        let finished = run.block(k.body).is_ok();
+        if !finished || run.counts.values().any(|n| n[0] > n[1]) {
+            return Some(true);
+        }
+        script = run.script;
+        // The next script in order.
+        while script.last().is_some_and(|&(chosen, from)| chosen + 1 == from) {
+            script.pop();
+        }
+        match script.last_mut() {
+            Some(last) => last.0 += 1,
+            None => return Some(false),
+        }
+    }
+    None
+}
+
+#[test]
+fn the_proof_agrees_with_brute_force() {
+    let mut random = Random(1);
+    let (mut wrong, mut right) = (0, 0);
+    for _ in 0..4000 {
+        let text = program(&mut random);
+        // As written, and with the barriers placed: few programs are right without.
+        let (with, _) = placed(body(&text));
+        for k in [body(&text), with] {
+            let found = prove(&k);
+            let Some(fails) = some_execution_fails(&k) else { continue };
+            assert_eq!(fails, !found.is_empty(), "{}\n{found:#?}", tilec_ir::print::print(&k));
+            *(if fails { &mut wrong } else { &mut right }) += 1;
+        }
+    }
+    assert!(wrong > 500 && right > 500, "{wrong} programs wrong, {right} right: the test has lost its force");
+}
+
+#[test]
+fn no_race_is_left_by_the_placement() {
+    let mut random = Random(2);
+    for _ in 0..4000 {
+        let text = program(&mut random);
+        let (k, said) = placed(body(&text));
+        let race = said.iter().find(|d| d.severity == Severity::Error && d.message.contains("other threads"));
+        assert!(race.is_none(), "{race:#?}\n{}", tilec_ir::print::print(&k));
+    }
+}

@@ -34,16 +34,13 @@ pub(crate) struct Lowered {
 }
 
 pub(crate) fn lower(
-    _kernel: &Kernel,
-    _target: Target,
-    _source: &SourceFile,
+    kernel: &Kernel,
+    target: Target,
+    source: &SourceFile,
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
-    Err(sink.report(Diagnostic::error(
-        codes::NOT_BUILT,
-        Span::default(),
-        "this build of tilec cannot lower to PTX yet",
-    )))
+    let lowered = tilec_ptx::lower::lower(kernel, target, source.name(), source.text(), sink)?;
+    Ok(Lowered { module: lowered.module, launch: lowered.launch, report: lowered.report })
 }
 
 /// One PTX module of all kernels.

@@ -228,7 +228,7 @@ impl Lower<'_> {
             let Some(tile) = self.tile_of(dst) else {
                 return Err(self.unsupported(dst, "a window of a register tile as a destination"));
             };
-            if let Some(from) = resolve_view(self.k, src) {
+            if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
                 return self.load(s, src, &from, &tile, attrs);
             }
             return self.assign_elementwise(dst, &tile, src);
@@ -244,7 +244,7 @@ impl Lower<'_> {
                 None => return Err(self.unsupported(src, "a copy without a thread layout")),
             },
         };
-        if let Some(from) = resolve_view(self.k, src) {
+        if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
             // Memory to memory, through registers.
             let Some(elem) = self.elem(from.base) else { return Err(self.unsupported(src, "this element type")) };
             let Some(tile) = self.new_tile(elem, layout, bits, true) else {

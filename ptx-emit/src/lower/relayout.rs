@@ -81,17 +81,17 @@ fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
     };
     match class {
         Class::F32 => {
-            let bits = cx.emit.def(Class::B32, P::MovF32B32, vec![x.into()]);
+            let bits = cx.emit.def(Class::B32, P::MovB32F32, vec![x.into()]);
             let moved = word(cx, bits);
-            cx.emit.def(Class::F32, P::MovB32F32, vec![moved.into()])
+            cx.emit.def(Class::F32, P::MovF32B32, vec![moved.into()])
         }
         Class::B64 | Class::F64 => {
-            let bits = if class == Class::F64 { cx.emit.def(Class::B64, P::MovF64B64, vec![x.into()]) } else { x };
+            let bits = if class == Class::F64 { cx.emit.def(Class::B64, P::MovB64F64, vec![x.into()]) } else { x };
             let (lo, hi) = (cx.emit.reg(Class::B32), cx.emit.reg(Class::B32));
             cx.emit.push(P::UnpackB64B32, vec![Operand::Vec(vec![lo, hi]), bits.into()]);
             let (lo, hi) = (word(cx, lo), word(cx, hi));
             let joined = cx.emit.def(Class::B64, P::PackB64B32, vec![Operand::Vec(vec![lo, hi])]);
-            if class == Class::F64 { cx.emit.def(Class::F64, P::MovB64F64, vec![joined.into()]) } else { joined }
+            if class == Class::F64 { cx.emit.def(Class::F64, P::MovF64B64, vec![joined.into()]) } else { joined }
         }
         Class::B32 | Class::B16 | Class::Pred => word(cx, x),
     }

@@ -112,7 +112,7 @@ impl Lower<'_> {
                 // A bf16 is the upper half of an f32.
                 let zero = self.emit.pure(Class::B16, P::MovB16, vec![Operand::Imm(0)]);
                 let bits = self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(vec![zero, raw])]);
-                self.emit.def(Class::F32, P::MovB32F32, vec![bits.into()])
+                self.emit.def(Class::F32, P::MovF32B32, vec![bits.into()])
             }
             _ => raw,
         }
@@ -143,7 +143,7 @@ impl Lower<'_> {
 
     /// f32 to bf16, to nearest even, with integer instructions: the conversion instruction needs sm_80.
     fn round_bf16(&mut self, x: Reg) -> Reg {
-        let bits = self.emit.def(Class::B32, P::MovF32B32, vec![x.into()]);
+        let bits = self.emit.def(Class::B32, P::MovB32F32, vec![x.into()]);
         let shifted = self.emit.def(Class::B32, P::ShrU32, vec![bits.into(), Operand::Imm(16)]);
         let odd = self.emit.def(Class::B32, P::AndB32, vec![shifted.into(), Operand::Imm(1)]);
         let biased = self.emit.def(Class::B32, P::AddS32, vec![bits.into(), Operand::Imm(0x7fff)]);

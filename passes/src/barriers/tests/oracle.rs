@@ -103,7 +103,8 @@ impl Execution<'_> {
                     }
                 }
                 StmtData::If { then, .. } => {
-                    if self.choose(2) == 1 {
+                    let taken = self.choose(2) == 1;
+                    if taken {
                         self.block(*then)?;
                     }
                 }

@@ -2,6 +2,38 @@
 //!
 //! This crate is the compiler as a library, and the `tilec` command over it. It alone touches files, the environment,
 //! processes and the GPU.
+//!
+//! Compiling, with the launch contract and the program after every pass:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let source = "kernel double(A: gmem f32[N], B: gmem f32[N]) grid (b: ceildiv(N, 1024)) {
+//!     copy 2.0 * A[b * 1024..] -> B[b * 1024..]
+//! }";
+//! let program = tilec::optimize(source, &tilec::CompileOptions::default())?;
+//! println!("{}", program.tile());              // readable, and compiles again
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Loading and launching from the contract (the feature `cuda`):
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use tilec::{CompileOptions, Number, compile, cuda::Device, loaded::LoadedKernel};
+//!
+//! let compiled = compile(&std::fs::read_to_string("gemm.tile")?, &CompileOptions::default())?;
+//! let contract = &compiled.kernels[0].contract;
+//!
+//! let device = Device::open(0)?;
+//! let gemm = LoadedKernel::load(&device, &compiled.ptx, contract)?;
+//! let (a, b, c) = (device.alloc(512 * 256 * 2)?, device.alloc(256 * 128 * 2)?, device.alloc(512 * 128 * 4)?);
+//! let sizes = [("M", 512), ("N", 128), ("K", 256)].map(|(name, n)| (name.to_owned(), Number::Int(n)));
+//! gemm.launch(&sizes.into(), &[("A", &a), ("B", &b), ("C", &c)])?;
+//! device.synchronize()?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod assembler;
 pub mod bind;
@@ -12,6 +44,8 @@ pub mod cuda;
 pub mod data;
 pub mod explain;
 pub mod expr;
+#[cfg(feature = "cuda")]
+pub mod loaded;
 pub mod machine_code;
 pub mod output;
 pub mod render;
@@ -19,6 +53,7 @@ pub mod report_json;
 pub mod run;
 mod stages;
 
+pub use bind::{Args, Number};
 pub use compile::{CompileOptions, Compiled, Diagnostics, Keep, compile, lower, optimize};
 pub use contract::Contract;
 pub use tilec_ir::target::Target;

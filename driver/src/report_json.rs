@@ -132,6 +132,14 @@ pub struct Mma {
     pub in_loop: bool,
 }
 
+#[cfg(test)]
+impl Mma {
+    /// A product for tests of what reads a report.
+    pub(crate) fn new(atom: &str) -> Mma {
+        Mma { place: None, atom: atom.to_owned(), per_warp: 1, in_loop: true }
+    }
+}
+
 /// What the assembler made of a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct Assembler {

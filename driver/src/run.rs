@@ -6,15 +6,17 @@
 pub mod check;
 pub mod child;
 #[cfg(feature = "cuda")]
-pub mod device;
+mod device;
 mod facts;
+#[cfg(test)]
+mod tests;
 
 use crate::bind::{Args, BindError, Bound, MAX_TENSOR_BYTES, Number, TensorPlan, bind};
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
 use crate::contract::ParamKind;
 use crate::data::{self, Data};
 use check::{Accuracy, Expected, Verdict, compare};
-use child::{ChildError, Job, Launched, Refused};
+use child::{ChildError, Job, Launched, Outcome, Refused};
 use facts::Facts;
 use std::fmt;
 use std::process::Command;
@@ -143,6 +145,15 @@ impl fmt::Display for RunReport {
 /// Arguments that do not fit, unmet preconditions, no device, a launch that fails or does not end, no reference result.
 /// A result that is wrong is no error: see [`RunReport::ok`].
 pub fn run(program: &Compiled, options: &RunOptions, launcher: &mut Command) -> Result<RunReport, Diagnostics> {
+    run_with(program, options, |job, tensors| child::launch(launcher, job, tensors, options.timeout))
+}
+
+/// [`run`] with the launch as a function.
+fn run_with(
+    program: &Compiled,
+    options: &RunOptions,
+    launch: impl FnOnce(Job, Vec<Vec<u8>>) -> Result<(Outcome, Vec<Vec<u8>>), ChildError>,
+) -> Result<RunReport, Diagnostics> {
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: program.source.clone(), errors: list.len(), list };
     let kernel = select(program, options.kernel.as_deref()).map_err(|d| fail(vec![*d]))?;
     let bound =
@@ -167,9 +178,9 @@ pub fn run(program: &Compiled, options: &RunOptions, launcher: &mut Command) -> 
         repeat: options.repeat,
         tensors: before.iter().map(Vec::len).collect(),
     };
-    let (launched, after) = match child::launch(launcher, job, before.clone(), options.timeout) {
-        Ok((child::Outcome { result: Ok(launched), .. }, after)) => (launched, after),
-        Ok((child::Outcome { result: Err(refused), .. }, _)) => return Err(fail(vec![refusal(&refused)])),
+    let (launched, after) = match launch(job, before.clone()) {
+        Ok((Outcome { result: Ok(launched), .. }, after)) => (launched, after),
+        Ok((Outcome { result: Err(refused), .. }, _)) => return Err(fail(vec![refusal(&refused)])),
         Err(e) => {
             let code = match e {
                 ChildError::Timeout(_) => codes::LAUNCH_TIMEOUT,

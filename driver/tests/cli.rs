@@ -200,3 +200,101 @@ fn absurd_sources_end_quickly() {
         assert!(run.stderr.len() < 20_000, "{name}");
     }
 }
+
+/// A program that compiles through all passes; `name` is that of the kernel.
+fn copy_kernel(name: &str) -> String {
+    format!(
+        "kernel {name}<BN = 1024>(A: gmem f32[N], B: gmem f32[N]) grid (b: ceildiv(N, BN)) {{\n    \
+         var x = reg f32[BN]\n    copy A[b * BN..] -> x\n    copy 2.0 * x -> B[b * BN..]\n}}\n"
+    )
+}
+
+#[test]
+fn texts_after_passes_are_programs() {
+    let dir = Dir::new("dumps");
+    dir.file("x.tile", copy_kernel("double").as_bytes());
+    let alone = dir.tilec(&["x.tile", "--print-after", "specialize", "-D", "BN=256"]);
+    assert_eq!((alone.status, alone.stderr.as_str()), (0, ""));
+    assert!(alone.stdout.starts_with("// ---- after specialize\nkernel double("), "{}", alone.stdout);
+    assert!(alone.stdout.contains("256") && !alone.stdout.contains("1024"), "{}", alone.stdout);
+
+    let all = dir.tilec(&["x.tile", "--print-after", "all"]).stdout;
+    let headers: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("// ---- after ")).collect();
+    assert_eq!(headers[..2], ["parse", "specialize"]);
+    assert!(headers.len() > 5, "{headers:?}");
+
+    // The result goes to standard output, so the texts do not.
+    let both = dir.tilec(&["x.tile", "--print-after", "specialize", "--emit", "tile"]);
+    assert!(both.stdout.starts_with("kernel double(") && both.stderr.starts_with("// ---- after specialize"));
+
+    // The last text is the result, and compiles to itself.
+    let again = run(command().args(["-", "--emit", "tile"]), both.stdout.as_bytes());
+    assert_eq!((again.status, again.stdout), (0, both.stdout), "{}", again.stderr);
+}
+
+#[test]
+fn a_result_named_by_its_suffix_is_one_whole_file() {
+    let dir = Dir::new("suffix");
+    dir.file("x.tile", copy_kernel("double").as_bytes());
+    let run = dir.tilec(&["x.tile", "-o", "y.tile"]);
+    assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+    let text = fs::read_to_string(dir.0.join("y.tile")).expect("written");
+    assert!(text.starts_with("kernel double(") && text.ends_with("}\n"), "{text}");
+    assert_eq!(dir.names(), ["x.tile", "y.tile"]);
+    assert_eq!(dir.tilec(&["x.tile", "-o", "no/such/y.tile"]).status, 1);
+}
+
+#[test]
+fn several_kernels_each_take_the_definitions_they_declare() {
+    let dir = Dir::new("several");
+    let other = copy_kernel("other").replace("<BN = 1024>", "").replace("BN", "512");
+    dir.file("x.tile", format!("{}\n{other}", copy_kernel("one")).as_bytes());
+    let run = dir.tilec(&["x.tile", "--emit", "tile", "-D", "BN=256"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("kernel one(") && run.stdout.contains("kernel other("), "{}", run.stdout);
+    assert!(run.stdout.contains("256") && run.stdout.contains("512"), "{}", run.stdout);
+    let unknown = dir.tilec(&["x.tile", "--emit", "tile", "-D", "NO=1"]);
+    assert_eq!(unknown.status, 1);
+    assert!(unknown.stderr.contains("`NO`"), "{}", unknown.stderr);
+}
+
+#[test]
+fn remarks_are_shown_on_request_and_denied_by_kind() {
+    let dir = Dir::new("remarks");
+    dir.file("x.tile", copy_kernel("double").as_bytes());
+    let args = ["x.tile", "--emit", "tile", "--error-format", "json"];
+    assert_eq!(dir.tilec(&args).stderr, "");
+    let remarks = json_lines(&dir.tilec(&[&args[..], &["--remarks"]].concat()).stderr);
+    assert!(!remarks.is_empty() && remarks.iter().all(|r| r["severity"] == "remark"), "{remarks:?}");
+    let kind = remarks[0]["code"].as_str().expect("a kind").to_owned();
+    let denied = dir.tilec(&[&args[..], &["--deny", &kind, "-o", "y.tile"]].concat());
+    assert_eq!(denied.status, 1);
+    let lines = json_lines(&denied.stderr);
+    assert!(lines.iter().all(|l| l["severity"] == "error" && l["code"] == kind.as_str()), "{lines:?}");
+    assert_eq!(dir.names(), ["x.tile"], "nothing is written");
+    // Every kind that a pass uses can be denied.
+    for remark in &remarks {
+        let kind = remark["code"].as_str().expect("a kind");
+        assert_eq!(dir.tilec(&[&args[..], &["--deny", kind]].concat()).status, 1, "{kind}");
+    }
+}
+
+#[test]
+fn same_input_same_bytes() {
+    let dir = Dir::new("same");
+    dir.file("x.tile", copy_kernel("double").as_bytes());
+    let args = ["x.tile", "--print-after", "all", "--remarks"];
+    let first = dir.tilec(&args);
+    let second = dir.tilec(&args);
+    assert_eq!((first.stdout, first.stderr), (second.stdout, second.stderr));
+}
+
+#[test]
+fn wrong_arguments_of_a_run_are_usage() {
+    let dir = Dir::new("run");
+    dir.file("x.tile", copy_kernel("double").as_bytes());
+    for args in [&["N"][..], &["N=x"], &["N=1", "N=2"], &["N=1", "--device", "tpu"], &["N=1", "--timeout", "0"]] {
+        let run = dir.tilec(&[&["run", "x.tile"], args].concat());
+        assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
+    }
+}

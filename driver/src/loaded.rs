@@ -1,0 +1,162 @@
+//! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
+
+use crate::bind::{Args, BindError, Bound, Number, bind};
+use crate::contract::{Contract, ParamKind};
+use crate::cuda::{Buffer, CudaError, Device, Function, LaunchArg};
+use crate::data::encode;
+use thiserror::Error;
+use tilec_ir::types::Elem;
+
+/// Dynamic shared memory that needs no permission (CUDA programming guide, "Shared Memory" of compute capability 7.x on).
+const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
+
+/// A kernel in the memory of a device, with the contract it is launched by.
+pub struct LoadedKernel<'d> {
+    device: &'d Device,
+    function: Function,
+    contract: Contract,
+}
+
+/// Why a kernel was not launched.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// The arguments break the contract.
+    #[error("{}", lines(.0))]
+    Bind(Vec<BindError>),
+    /// A tensor of the contract was not given, or its buffer does not fit.
+    #[error("tensor `{name}`: {what}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The driver refused.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+}
+
+fn lines(errors: &[BindError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl<'d> LoadedKernel<'d> {
+    /// Has the driver assemble `ptx` for `device` and takes the entry of `contract` from it.
+    ///
+    /// # Errors
+    /// The driver refuses the PTX, or the shared memory that the contract asks for.
+    pub fn load(device: &'d Device, ptx: &str, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
+        let function = device.load_ptx(ptx)?.function(&contract.entry)?;
+        if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
+            function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
+        }
+        Ok(LoadedKernel { device, function, contract: contract.clone() })
+    }
+
+    /// Launches on the default stream with the values `args` and a buffer for every tensor; does not wait.
+    ///
+    /// # Errors
+    /// A value or buffer is missing or does not fit, a precondition does not hold, or the driver refuses.
+    pub fn launch(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
+        let bound = bind(&self.contract, args).map_err(LaunchError::Bind)?;
+        for plan in &bound.tensors {
+            let wrong = |what: String| LaunchError::Tensor { name: plan.name.clone(), what };
+            let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
+                return Err(wrong("no buffer was given".to_owned()));
+            };
+            if (buffer.bytes() as u64) < plan.bytes() {
+                return Err(wrong(format!("its buffer has {} bytes, expected {}", buffer.bytes(), plan.bytes())));
+            }
+        }
+        let address = |name: &str| tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, b)| b.address());
+        Ok(self.launch_bound(&bound, address)?)
+    }
+
+    /// Launches what was bound; `address` gives the device address of a tensor.
+    fn launch_bound(&self, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
+        let args = launch_args(&self.contract, bound, address);
+        let Contract { block, dynamic_smem_bytes, .. } = self.contract;
+        self.device.launch(&self.function, bound.grid, block, dynamic_smem_bytes, &args)
+    }
+}
+
+/// The arguments of a launch in parameter order; `address` gives the device address of a tensor by name.
+pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) -> u64) -> Vec<LaunchArg> {
+    let value = |name: &str| bound.values.get(name).copied().unwrap_or(Number::Int(0));
+    contract
+        .params
+        .iter()
+        .map(|param| match &param.kind {
+            ParamKind::Tensor { .. } => LaunchArg::Ptr(address(&param.name)),
+            ParamKind::Size { .. } => {
+                let size = value(&param.name).to_i64().and_then(|i| u32::try_from(i).ok());
+                LaunchArg::U32(size.expect("binding checked the range"))
+            }
+            ParamKind::Stride { .. } => {
+                LaunchArg::I64(value(&param.name).to_i64().expect("binding checked that it is whole"))
+            }
+            ParamKind::Scalar { elem, .. } => scalar(*elem, value(&param.name)),
+        })
+        .collect()
+}
+
+fn scalar(elem: Elem, value: Number) -> LaunchArg {
+    let whole = value.to_i64().unwrap_or(0);
+    // The narrowing casts below keep the bits of the encoding, which has that width.
+    let bits = encode(elem, value.to_f64());
+    match elem {
+        Elem::F16 => LaunchArg::F16(bits as u16),
+        Elem::BF16 => LaunchArg::Bf16(bits as u16),
+        Elem::F32 | Elem::TF32 => LaunchArg::F32(f32::from_bits(bits as u32)),
+        Elem::F64 => LaunchArg::F64(value.to_f64()),
+        Elem::I8 => LaunchArg::I8(whole as i8),
+        Elem::U8 | Elem::Bool | Elem::E4M3 | Elem::E5M2 => LaunchArg::U8(bits as u8),
+        Elem::I32 => LaunchArg::I32(whole as i32),
+        Elem::U32 => LaunchArg::U32(whole as u32),
+        Elem::I64 => LaunchArg::I64(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::tests::gemm;
+
+    #[test]
+    fn arguments_have_the_order_and_types_of_the_contract() {
+        let number = |i: i64| Number::Int(i);
+        let args = Args::from([
+            ("M".to_owned(), number(3)),
+            ("N".to_owned(), number(5)),
+            ("K".to_owned(), number(8)),
+            ("C_ld".to_owned(), number(1 << 40)),
+            ("beta".to_owned(), Number::Float(0.5)),
+        ]);
+        let bound = bind(&gemm(), &args).expect("complete");
+        let address = |name: &str| u64::from(name.as_bytes()[0]);
+        assert_eq!(
+            launch_args(&gemm(), &bound, address),
+            [
+                LaunchArg::Ptr(65),
+                LaunchArg::Ptr(66),
+                LaunchArg::Ptr(67),
+                LaunchArg::U32(3),
+                LaunchArg::U32(8),
+                LaunchArg::U32(5),
+                LaunchArg::I64(8),
+                LaunchArg::I64(5),
+                LaunchArg::I64(1 << 40),
+                LaunchArg::F32(1.0),
+                LaunchArg::F32(0.5),
+            ]
+        );
+    }
+
+    #[test]
+    fn scalars_keep_sign_and_width() {
+        assert_eq!(scalar(Elem::I8, Number::Int(-3)), LaunchArg::I8(-3));
+        assert_eq!(scalar(Elem::U32, Number::Float(4e9)), LaunchArg::U32(4_000_000_000));
+        assert_eq!(scalar(Elem::F16, Number::Float(-2.0)), LaunchArg::F16(0xC000));
+        assert_eq!(scalar(Elem::I64, Number::Int(i64::MIN)), LaunchArg::I64(i64::MIN));
+    }
+}

@@ -1,0 +1,172 @@
+//! The whole run with a device that is the interpreter: what is launched, what is compared, what is refused.
+
+use super::*;
+use crate::compile::{CompileOptions, Optimized, optimize};
+use crate::contract::{Access, Contract, I64, Param, U32};
+use crate::report_json::{KernelReport, Mma};
+use tilec_ir::target::Target;
+use tilec_ir::types::Elem;
+
+const GEMM: &str = "kernel gemm(A: gmem f16[M, K], B: gmem f16[K, N], C: gmem f32[M, N], alpha: f32 = 1.0)
+    where K % 4 == 0
+    grid (bm: ceildiv(M, 16), bn: ceildiv(N, 16))
+{
+    var acc = reg f32[16, 16] = 0.0
+    let a = smem f16[16, 16]
+    let b = smem f16[16, 16]
+    for k in 0..K step 16 {
+        copy A[bm * 16.., k..] -> a
+        copy B[k.., bn * 16..] -> b
+        acc = mma(a, b, acc)
+    }
+    copy alpha * acc -> C[bm * 16.., bn * 16..]
+}";
+
+/// The contract that lowering would write.
+fn contract() -> Contract {
+    let tensor = |name: &str, elem, access, shape: [&str; 2]| Param {
+        name: name.to_owned(),
+        kind: ParamKind::Tensor {
+            elem,
+            align: 16,
+            access,
+            shape: shape.map(str::to_owned).to_vec(),
+            strides: vec![format!("{name}_ld"), "1".to_owned()],
+        },
+    };
+    let size = |name: &str| Param { name: name.to_owned(), kind: ParamKind::Size { ty: U32::U32 } };
+    let stride = |name: &str, packed: &str| Param {
+        name: name.to_owned(),
+        kind: ParamKind::Stride { ty: I64::I64, packed: Some(packed.to_owned()) },
+    };
+    Contract {
+        schema: crate::contract::SCHEMA.to_owned(),
+        entry: "gemm".to_owned(),
+        target: "sm_70".to_owned(),
+        ptx_version: "6.4".to_owned(),
+        block: [32, 1, 1],
+        cluster: [1, 1, 1],
+        dynamic_smem_bytes: 0,
+        grid: ["ceildiv(M, 16)".to_owned(), "ceildiv(N, 16)".to_owned(), "1".to_owned()],
+        params: vec![
+            tensor("A", Elem::F16, Access::Read, ["M", "K"]),
+            tensor("B", Elem::F16, Access::Read, ["K", "N"]),
+            tensor("C", Elem::F32, Access::Write, ["M", "N"]),
+            size("M"),
+            size("N"),
+            size("K"),
+            stride("A_ld", "K"),
+            stride("B_ld", "N"),
+            stride("C_ld", "N"),
+            Param { name: "alpha".to_owned(), kind: ParamKind::Scalar { elem: Elem::F32, default: Some(1.0) } },
+        ],
+        requires: vec!["K % 4 == 0".to_owned()],
+    }
+}
+
+fn program() -> Compiled {
+    let Optimized { source, target, mut kernels, diagnostics, .. } =
+        optimize(GEMM, &CompileOptions::default()).expect("compiles");
+    let mut report = KernelReport::new("gemm", &tilec_ptx::report::Report::default(), &source);
+    report.mma.push(Mma::new("m8n8k4"));
+    let kernel = CompiledKernel { contract: contract(), report, tile: kernels.remove(0) };
+    Compiled { ptx: String::new(), ptx_version: (6, 4), kernels: vec![kernel], diagnostics, source, target }
+}
+
+type Memory = Vec<Vec<u8>>;
+type Harm<'a> = &'a dyn Fn(&[TensorPlan], &mut [Vec<u8>]);
+type Launch = Result<(Outcome, Memory), ChildError>;
+
+/// A device that computes with the interpreter and then does `harm`.
+fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) -> impl FnOnce(Job, Memory) -> Launch {
+    move |job, mut tensors| {
+        let bound = bind(&job.contract, &job.args).expect("the parent bound it");
+        let result = interpret(&program.kernels[0], &bound, &tensors, |x| x, |x| x).expect("defined");
+        for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
+            plan.for_each(|_, i| data::set(plan.elem, bytes, i, result.tensors[&plan.name].data[i]));
+        }
+        harm(&bound.tensors, &mut tensors);
+        let launched = Launched { device: "test".to_owned(), cc: 70, times_ms: vec![3.0, 1.0, 2.0] };
+        Ok((Outcome { result: Ok(launched), tensors: Vec::new() }, tensors))
+    }
+}
+
+fn options(args: &[(&str, f64)]) -> RunOptions {
+    let args = args.iter().map(|&(name, x)| (name.to_owned(), Number::Float(x))).collect();
+    RunOptions { args, check: true, ..RunOptions::default() }
+}
+
+const SIZES: [(&str, f64); 4] = [("M", 19.0), ("N", 21.0), ("K", 36.0), ("C_ld", 30.0)];
+
+#[test]
+fn whole_numbers_are_compared_exactly() {
+    let program = program();
+    let report = run_with(&program, &options(&SIZES), device(&program, |_, _| ())).expect("runs");
+    assert!(report.ok(), "{report}");
+    assert_eq!(report.flops, 2.0 * 19.0 * 21.0 * 36.0);
+    assert_eq!(report.median_ms(), Some(2.0));
+    let text = report.to_string();
+    assert!(text.contains("C: 399 elements, all exact: ok"), "{text}");
+    assert!(text.contains("A_ld = 36") && text.contains("TFLOP/s"), "{text}");
+}
+
+#[test]
+fn a_wrong_element_a_stray_write_and_a_changed_input_fail() {
+    let program = program();
+    let run = |harm: Harm<'_>| run_with(&program, &options(&SIZES), device(&program, harm)).expect("runs");
+    let wrong = run(&|plans, t| data::set(plans[2].elem, &mut t[2], 31, 0.5));
+    assert!(!wrong.ok() && wrong.to_string().contains("C[1, 1] = 0.5, expected"), "{wrong}");
+    let stray = run(&|plans, t| data::set(plans[2].elem, &mut t[2], 25, 0.0));
+    assert!(!stray.ok() && stray.to_string().contains("outside the elements of `C`"), "{stray}");
+    let input = run(&|plans, t| data::set(plans[0].elem, &mut t[0], 0, 100.0));
+    assert!(!input.ok() && input.to_string().contains("A[0, 0] = 100"), "{input}");
+}
+
+#[test]
+fn real_numbers_are_compared_within_the_bound() {
+    let program = program();
+    let run = |error: f64| {
+        let normal = RunOptions { normal: Some(true), ..options(&SIZES) };
+        let harm = move |plans: &[TensorPlan], t: &mut [Vec<u8>]| {
+            let x = data::get(plans[2].elem, &t[2], 0);
+            data::set(plans[2].elem, &mut t[2], 0, x + error);
+        };
+        run_with(&program, &normal, device(&program, harm)).expect("runs")
+    };
+    let near = run(1e-5);
+    let (_, verdict) = &near.verdicts[0];
+    assert!(near.ok() && verdict.largest_bound > 1e-5 && !verdict.weak, "{near}");
+    // 36 products with a magnitude near 0.8 each: the bound is far below one of them.
+    assert!(verdict.largest_bound < 2e-3, "{near}");
+    assert!(!run(1e-2).ok());
+}
+
+#[test]
+fn fractions_in_scalars_fall_back_to_the_bound() {
+    let program = program();
+    let args = [&SIZES[..], &[("alpha", 0.1)]].concat();
+    let report = run_with(&program, &options(&args), device(&program, |_, _| ())).expect("runs");
+    assert!(report.ok() && report.to_string().contains("a scalar is not a whole number"), "{report}");
+}
+
+#[test]
+fn nothing_is_launched_when_something_is_wrong() {
+    let program = program();
+    for (args, code) in [
+        (&[("M", 8.0)][..], "E0608"),
+        (&[("M", 8.0), ("N", 8.0), ("K", 6.0)], "E0609"),
+        (&[("M", 0.0), ("N", 8.0), ("K", 8.0)], "E0607"),
+        (&[("M", 2e9), ("N", 8.0), ("K", 8000.0)], "E0610"),
+    ] {
+        let result = run_with(&program, &options(args), |_, _| panic!("launched"));
+        let error = result.expect_err("refused").to_string();
+        assert!(error.contains(code), "{error}");
+    }
+    let other = RunOptions { kernel: Some("other".to_owned()), ..options(&SIZES) };
+    assert!(run_with(&program, &other, |_, _| panic!("launched")).is_err());
+    let refused = Refused { no_device: true, reason: "no library".to_owned() };
+    let nobody = |_, _| Ok((Outcome { result: Err(refused), tensors: Vec::new() }, Vec::new()));
+    let error = run_with(&program, &options(&SIZES), nobody).expect_err("no device").to_string();
+    assert!(error.contains("E0611") && error.contains("no library"), "{error}");
+    assert_eq!(Target::Sm70, program.target);
+}

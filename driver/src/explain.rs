@@ -8,11 +8,7 @@ use tilec_ir::target::Target;
 use tilec_passes::PASSES;
 
 /// Remark kinds that are not the name of a pass, with what they say.
-pub const REMARK_KINDS: &[(&str, &str)] = &[
-    ("ptx-version", "which instruction needs the `.version` that the PTX has"),
-    ("lower", "what instruction selection could not do well, such as a product emulated on the target"),
-    ("registers", "how many registers a thread is estimated to need, and what that means for occupancy"),
-];
+pub const REMARK_KINDS: &[(&str, &str)] = &[("ptx-version", "which instruction needs the `.version` that the PTX has")];
 
 /// Whether remarks of this kind exist.
 pub fn is_remark_kind(kind: &str) -> bool {

@@ -3,15 +3,21 @@
 //! This crate is the compiler as a library, and the `tilec` command over it. It alone touches files, the environment,
 //! processes and the GPU.
 //!
-//! Compiling, with the launch contract and the program after every pass:
+//! Compiling to PTX and a launch contract, and looking at what the passes decided:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let source = "kernel double(A: gmem f32[N], B: gmem f32[N]) grid (b: ceildiv(N, 1024)) {
-//!     copy 2.0 * A[b * 1024..] -> B[b * 1024..]
+//!     var x = reg f32[1024]
+//!     copy A[b * 1024..] -> x                  // out of range reads as zero
+//!     copy 2.0 * x -> B[b * 1024..]            // out of range is not written
 //! }";
-//! let program = tilec::optimize(source, &tilec::CompileOptions::default())?;
-//! println!("{}", program.tile());              // readable, and compiles again
+//! let compiled = tilec::compile(source, &tilec::CompileOptions::default())?;
+//! assert!(compiled.ptx.contains(".entry double("));
+//! let contract = &compiled.kernels[0].contract;
+//! assert_eq!(contract.grid[0], "ceildiv(N, 1024)");
+//! println!("{}", compiled.launch_json());      // all that a host in any language needs
+//! println!("{}", tilec::optimize(source, &tilec::CompileOptions::default())?.tile()); // what the passes decided
 //! # Ok(())
 //! # }
 //! ```

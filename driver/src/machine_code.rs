@@ -67,7 +67,10 @@ fn listing_of(disassembly: &Disassembly, stats: &[SassStats], source: &SourceFil
         let mut last = None;
         for (i, inst) in function.insts.iter().enumerate() {
             while let Some((_, name)) = labels.next_if(|(at, _)| *at <= i) {
-                let _ = writeln!(out, "{name}:");
+                // The entry's own label and that of its section say nothing new.
+                if name != function.name && !name.starts_with(".text.") {
+                    let _ = writeln!(out, "{name}:");
+                }
             }
             let place = function.location(inst);
             if place != last {

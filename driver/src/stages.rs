@@ -8,6 +8,7 @@ use tilec_ir::kernel::{Kernel, Module};
 use tilec_ir::target::{MAX_THREADS, Target};
 use tilec_ptx::check::{self, Limits};
 use tilec_ptx::launch::Launch;
+use tilec_ptx::lower::Lowered;
 use tilec_ptx::module::{Item, Module as PtxModule};
 use tilec_ptx::report::Report;
 
@@ -26,21 +27,13 @@ pub(crate) fn verify(kernel: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     tilec_ir::verify::verify(kernel, sink)
 }
 
-/// A lowered kernel.
-pub(crate) struct Lowered {
-    module: PtxModule,
-    launch: Launch,
-    report: Report,
-}
-
 pub(crate) fn lower(
     kernel: &Kernel,
     target: Target,
     source: &SourceFile,
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
-    let lowered = tilec_ptx::lower::lower(kernel, target, source.name(), source.text(), sink)?;
-    Ok(Lowered { module: lowered.module, launch: lowered.launch, report: lowered.report })
+    tilec_ptx::lower::lower(kernel, target, source.name(), source.text(), sink)
 }
 
 /// One PTX module of all kernels.
@@ -60,12 +53,10 @@ pub(crate) fn link(
     let sm = target.name().parse().expect("the PTX tables have every target");
     let mut module = PtxModule::new(sm);
     let mut launches = Vec::new();
-    for (i, kernel) in lowered.into_iter().enumerate() {
-        // All kernels come from one source, so their headers and files are the same.
-        if i == 0 {
-            module.header = kernel.module.header;
-            module.files = kernel.module.files;
-        }
+    for kernel in lowered {
+        module.header.extend(kernel.module.header);
+        // All kernels come from one source, so their files are the same.
+        module.files = kernel.module.files;
         module.functions.extend(kernel.module.functions);
         launches.push((kernel.launch, kernel.report));
     }

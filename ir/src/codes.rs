@@ -137,8 +137,6 @@ codes! {
         "The kernel runs in a process of its own, which is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever.";
     NO_REFERENCE "E0614" "the reference result cannot be computed"
         "`--check` compares with the interpreter, which found something that has no defined result: an access out of bounds that the program promised not to make, or a wait for something that never comes.";
-    NOT_BUILT "E0699" "a part of the compiler is not there"
-        "This build of tilec lacks a stage.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"
         "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
 

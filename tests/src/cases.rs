@@ -284,33 +284,46 @@ pub fn random(count: usize, seed: u64) -> Vec<Problem> {
     (0..count).map(problem).collect()
 }
 
-/// The programs of the table, each compiled and interpreted on the smallest of its problems.
+/// Multiply-adds that a program of the table is interpreted for in `cargo test`: the smallest of its problems first.
+const INTERPRETED: i64 = 20_000_000;
+
+/// The programs of the table and of random problems, each compiled and interpreted on the smallest of its problems.
 ///
 /// # Errors
 /// The table cannot be read.
 pub fn tests() -> Result<Vec<Test>, String> {
-    let mut smallest: BTreeMap<Program, Problem> = BTreeMap::new();
-    for problem in volta()? {
-        let best = smallest.entry(problem.program).or_insert_with(|| problem.clone());
-        if problem.work() < best.work() {
-            *best = problem;
+    let mut tests = Vec::new();
+    for (folder, problems) in [("volta", volta()?), ("random", random(320, 11))] {
+        for (program, mut problems) in by_program(problems) {
+            problems.sort_by_key(Problem::work);
+            let mut left = INTERPRETED;
+            problems.retain(|p| {
+                left -= p.work();
+                left > 0
+            });
+            let test: Test =
+                (format!("cases/{folder}/{}", program.name()), Box::new(move || interpret(&program, &problems)));
+            tests.push(test);
         }
     }
-    let test = |(program, problem): (Program, Problem)| -> Test {
-        (format!("cases/volta/{}", program.name()), Box::new(move || interpret(&problem)))
-    };
-    Ok(smallest.into_iter().map(test).collect())
+    Ok(tests)
 }
 
-fn interpret(problem: &Problem) -> Result<(), String> {
-    let options = CompileOptions { verify_each: true, ..problem.program.options() };
-    let done = tilec::compile(&problem.program.source()?, &options).map_err(|e| e.to_string())?;
+/// Compiles `program` and compares its last tile form with the triple loop on `problems`.
+fn interpret(program: &Program, problems: &[Problem]) -> Result<(), String> {
+    let options = CompileOptions { verify_each: true, ..program.options() };
+    let done = tilec::optimize(&program.source()?, &options).map_err(|e| e.to_string())?;
     let [kernel] = &done.kernels[..] else { return Err("not one kernel".to_owned()) };
-    let run = problem.run();
-    let memory = Memory::new(&kernel.tile.specialized, &run, Reference::Gemm.overwrites(&run))?;
-    let expected = Reference::Gemm.apply(&memory.tensors, &run)?;
-    let actual = memory.interpret(&kernel.tile.kernel, &BTreeMap::new())?;
-    problem::same(&expected, &actual).map_err(|e| format!("{}: {e}", problem.name))
+    for problem in problems {
+        let run = problem.run();
+        let exact = || -> Result<(), String> {
+            let memory = Memory::new(&kernel.specialized, &run, Reference::Gemm.overwrites(&run))?;
+            let expected = Reference::Gemm.apply(&memory.tensors, &run)?;
+            problem::same(&expected, &memory.interpret(&kernel.kernel, &BTreeMap::new())?)
+        };
+        exact().map_err(|e| format!("{}: {e}", problem.name))?;
+    }
+    tilec::lower(done).map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// The programs of some problems, each with its problems, in a fixed order.

@@ -5,7 +5,8 @@
 //! after its own `//`. `//@ nowhere: error[E0601]: text` expects one without a place. Errors and warnings must all be
 //! expected; remarks only of the kinds that the file mentions, or that `//@ remarks: KIND KIND` lists.
 //!
-//! `verify` parses and verifies; `diag` compiles. `diag full` also pins the drawing of everything.
+//! `verify` parses and verifies; `diag` compiles. With `full`, the drawing of all messages is the expected output, and
+//! expectations on lines are not needed.
 
 use super::no_more;
 use crate::test_file::TestFile;
@@ -34,24 +35,24 @@ pub(super) fn verify(file: &TestFile) -> Result<(), String> {
         }
     }
     let errors = sink.error_count();
-    check(file, &sink.into_diagnostics(), errors)
+    check(file, &SourceFile::new(&file.name, &file.text), &sink.into_diagnostics(), errors)
 }
 
 pub(super) fn compile(file: &TestFile) -> Result<(), String> {
-    file.allow_keys(&["nowhere", "remarks", "matrix"])?;
+    file.allow_keys(&["source", "nowhere", "remarks", "matrix"])?;
     let (options, rest) = options::of(file)?;
     no_more(&rest, &["full"])?;
     options::for_each(file, &options, |options| {
-        let options = CompileOptions { source_name: file.name.clone(), ..options.clone() };
-        match tilec::compile(&file.text, &options) {
-            Ok(done) => check(file, &done.diagnostics, 0),
-            Err(Diagnostics { list, errors, .. }) => check(file, &list, errors),
+        let (name, text) = file.program()?;
+        let options = CompileOptions { source_name: name, ..options.clone() };
+        match tilec::compile(&text, &options) {
+            Ok(done) => check(file, &done.source, &done.diagnostics, 0),
+            Err(Diagnostics { source, list, errors }) => check(file, &source, &list, errors),
         }
     })
 }
 
-fn check(file: &TestFile, list: &[Diagnostic], errors: usize) -> Result<(), String> {
-    let source = SourceFile::new(&file.name, &file.text);
+fn check(file: &TestFile, source: &SourceFile, list: &[Diagnostic], errors: usize) -> Result<(), String> {
     let mut expected = expectations(file)?;
     let kinds: Vec<String> = expected.iter().filter(|m| m.severity == "remark").map(|m| m.code.clone()).collect();
     let listed = |kind: &str| file.values("remarks").flat_map(str::split_whitespace).any(|k| k == kind);
@@ -67,8 +68,10 @@ fn check(file: &TestFile, list: &[Diagnostic], errors: usize) -> Result<(), Stri
             Some(i) => {
                 expected.remove(i);
             }
+            // The drawing pins it.
+            None if file.flag("full") => {}
             None => {
-                wrong += &format!("not expected, line {line}: // {}[{}]: {}\n", d.severity.name(), d.code, d.message)
+                wrong += &format!("not expected, line {line}: // {}[{}]: {}\n", d.severity.name(), d.code, d.message);
             }
         }
     }
@@ -82,7 +85,7 @@ fn check(file: &TestFile, list: &[Diagnostic], errors: usize) -> Result<(), Stri
         return golden::check(file, &[]);
     }
     let shown: Vec<Diagnostic> = list.iter().filter(counts).cloned().collect();
-    let drawing = render::human(&source, &shown, errors, render::Style { color: false, remarks: true });
+    let drawing = render::human(source, &shown, errors, render::Style { color: false, remarks: true });
     golden::check(file, &[(String::new(), drawing)])
 }
 

@@ -190,11 +190,6 @@ impl Lower<'_> {
         let skip = self.emit.label(&format!("after_{name}"));
         let head = self.emit.label(&format!("loop_{name}"));
         let outer = self.emit.depth();
-        if start.lo >= end.hi || start.hi >= end.lo {
-            let none = self.int_compare(Op::Ge, start, end);
-            self.emit.push_if(Some(Guard { reg: none, negated: false }), P::BraUni, vec![skip.into()]);
-        }
-        // What the body computes in front of the loop stays behind this branch.
         self.emit.push_frame();
         let counter = self.emit.loop_carried(Class::B32, outer + 2);
         let first = self.as32(start);
@@ -221,6 +216,11 @@ impl Lower<'_> {
         self.emit.item(Item::Pragma("nounroll"));
         self.emit.items(inner);
         let whole = self.emit.pop_frame();
+        // After everything that the body had computed in front of the loop: later code may share it.
+        if start.lo >= end.hi || start.hi >= end.lo {
+            let none = self.int_compare(Op::Ge, start, end);
+            self.emit.push_if(Some(Guard { reg: none, negated: false }), P::BraUni, vec![skip.into()]);
+        }
         self.emit.items(whole);
         self.emit.item(Item::Label(skip));
         Ok(())
@@ -231,19 +231,23 @@ impl Lower<'_> {
         let end = self.emit.label("end_if");
         let other = if otherwise.is_some() { self.emit.label("else") } else { end };
         let rings = self.rings.clone();
-        self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, vec![other.into()]);
         self.emit.push_frame();
         self.block(then)?;
-        let items = self.emit.pop_frame();
-        self.emit.items(items);
+        let then_items = self.emit.pop_frame();
         let after_then = std::mem::replace(&mut self.rings, rings);
+        let mut else_items = Vec::new();
         if let Some(b) = otherwise {
-            self.emit.item(Item::Inst(Inst { op: P::BraUni, guard: None, operands: vec![end.into()] }));
-            self.emit.item(Item::Label(other));
             self.emit.push_frame();
             self.block(b)?;
-            let items = self.emit.pop_frame();
-            self.emit.items(items);
+            else_items = self.emit.pop_frame();
+        }
+        // The branch comes after everything that both sides had computed in front of it: they and later code share it.
+        self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, vec![other.into()]);
+        self.emit.items(then_items);
+        if otherwise.is_some() {
+            self.emit.item(Item::Inst(Inst { op: P::BraUni, guard: None, operands: vec![end.into()] }));
+            self.emit.item(Item::Label(other));
+            self.emit.items(else_items);
         }
         let agree = self.rings.iter().zip(&after_then).all(|(a, b)| a.put == b.put && a.get == b.get);
         if !agree {

@@ -7,6 +7,9 @@ use tilec_ir::types::Elem;
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
 pub const POISON: u8 = 0xFF;
 
+/// Bytes of poison behind every tensor, so that a write past its end is seen.
+pub const GUARD_BYTES: usize = 1024;
+
 /// The floating-point format of an element type; `None` for integers.
 pub fn float_format(elem: Elem) -> Option<FloatFormat> {
     match elem {
@@ -122,7 +125,7 @@ impl Random {
     }
 }
 
-/// The memory of a tensor: every element random, gaps between them poison.
+/// The memory of a tensor: every element random, gaps between them and the guard behind them poison.
 pub fn filled(plan: &TensorPlan, seed: u64, data: Data) -> Vec<u8> {
     let mut bytes = poisoned(plan);
     let mut random = Random::new(seed, &plan.name);
@@ -131,9 +134,9 @@ pub fn filled(plan: &TensorPlan, seed: u64, data: Data) -> Vec<u8> {
     bytes
 }
 
-/// The memory of a tensor, all poison.
+/// The memory of a tensor with its guard, all poison.
 pub fn poisoned(plan: &TensorPlan) -> Vec<u8> {
-    vec![POISON; usize::try_from(plan.bytes()).expect("the size was checked")]
+    vec![POISON; usize::try_from(plan.bytes()).expect("the size was checked") + GUARD_BYTES]
 }
 
 #[cfg(test)]

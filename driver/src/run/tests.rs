@@ -118,6 +118,8 @@ fn a_wrong_element_a_stray_write_and_a_changed_input_fail() {
     assert!(!wrong.ok() && wrong.to_string().contains("C[1, 1] = 0.5, expected"), "{wrong}");
     let stray = run(&|plans, t| data::set(plans[2].elem, &mut t[2], 25, 0.0));
     assert!(!stray.ok() && stray.to_string().contains("outside the elements of `C`"), "{stray}");
+    let past = run(&|_, t| *t[2].last_mut().expect("not empty") = 0);
+    assert!(!past.ok() && past.to_string().contains("1 bytes outside the elements of `C`"), "{past}");
     let input = run(&|plans, t| data::set(plans[0].elem, &mut t[0], 0, 100.0));
     assert!(!input.ok() && input.to_string().contains("A[0, 0] = 100"), "{input}");
 }

@@ -106,8 +106,46 @@ codes! {
         "Dimensions count from 0: a tile of rank 2 has axes 0 (down the rows) and 1 (along a row).";
     NOT_A_VALUE "E0229" "not a value"
         "Type and layout parameters, and channels as a whole, have no value that an expression could use.";
+    MALFORMED "E0230" "the kernel is malformed"
+        "The tables of the program contradict each other: an expression or statement used twice, a value declared twice or as something else. The text form cannot express this; it is a bug of the pass or tool that made the kernel.";
+    NOT_ASSIGNABLE "E0231" "this cannot be written"
+        "Assignments change register variables (`var`). Copies end in register variables, in windows of tensors, in shared-memory buffers, or in slots of channels. Parameters, sizes, indices and `let` never change.";
     OUT_OF_SCOPE "E0232" "used where it does not exist"
         "A name can be used after its declaration, in the same block and in blocks inside it. Loop variables exist in the body of their loop.";
+    NOT_CONSTANT "E0233" "known too late"
+        "Extents of tiles, slots, warps and schedule items are fixed when the kernel is compiled: they may mention compile-time parameters only. Tensor shapes, strides, the grid and preconditions are fixed at launch: they may also mention sizes and strides.";
+    BAD_SHAPE "E0234" "an impossible shape"
+        "Tensors have 1 to 5 dimensions, tiles at most 5 and at most 2^20 elements; extents are at least 1. Boolean elements and scalars do not live in memory. Every dimension has a stride of at least 0, and alignments are powers of two.";
+    BAD_SCALAR_DEFAULT "E0235" "an impossible default"
+        "The default of a run-time scalar is a literal of its type, possibly negated: `alpha: f32 = 1.0`, `n: i32 = -1`.";
+    BAD_PRECONDITION "E0236" "an impossible precondition"
+        "`where` lists comparisons of sizes, strides and compile-time parameters: `where K % 8 == 0, A_ld >= K`.";
+    BAD_GRID "E0237" "an impossible grid"
+        "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
+    BAD_SCHEDULE "E0238" "an impossible schedule item"
+        "Schedule items are positive. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes.";
+    BAD_LOOP "E0239" "an impossible loop"
+        "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
+    BAD_CONDITION "E0240" "an impossible condition"
+        "All threads of a block take the same branch of an `if`, so that its condition is a scalar truth value. Element by element, use `select(c, a, b)`.";
+    BAD_CHANNEL "E0241" "an impossible use of a channel"
+        "`acquire`, `publish`, `wait` and `release` take names of channels, each once. A channel has 1 to 1024 slots.";
+    BAD_ROLE "E0242" "an impossible role"
+        "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8.";
+    BAD_COPY "E0243" "a copy cannot have this attribute"
+        "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers; `add`, `min` and `max` are for copies into global memory; `threads` is for copies between two memories, since register tiles have layouts of their own.";
+    LAYOUT_EXTENT "E0301" "a layout needs powers of two"
+        "Layouts inside a tile are linear over address bits, so tiles that have one have power-of-two extents.";
+    LAYOUT_SIZE "E0302" "a layout is for a tile of another size"
+        "A shared-memory layout has a mode for each dimension, with the extents of the tile. A register layout `(threads, values):(..)` gives positions in column-major order of the whole tile, from 0 to one less than the number of elements.";
+    LAYOUT_COVER "E0303" "a layout misses elements"
+        "Every element of a register tile is held by some thread, and every element of a copy is moved by some thread. The message says how many are.";
+    LAYOUT_THREADS "E0304" "a layout is for another number of threads"
+        "A register layout is for all threads of the block, or of the role it is in. A thread mode of stride 0 repeats the tile over further threads.";
+    LAYOUT_BIJECTION "E0305" "a layout is not a bijection"
+        "In shared memory every element has a place of its own and there are no gaps. The message names two elements that share a place, or says how much is wasted.";
+    LAYOUT_FRAGMENT "E0306" "layouts that the instruction does not have"
+        "A product instruction fixes which thread holds which element of its operands. The layouts of the register tiles must be such fragments, repeated over the tile in the same way for all operands. The message names the first bit of a lane, register or warp that disagrees.";
 
     NOT_READABLE "E0601" "the input cannot be read"
         "The source file does not exist, is a directory, or may not be read. `-` reads standard input.";

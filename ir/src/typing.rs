@@ -26,6 +26,7 @@ use crate::types::{Elem, ElemRef, Space};
 use cranelift_entity::SecondaryMap;
 use std::fmt;
 
+pub use elementwise::candidate_elems;
 pub use view::{ResolvedView, ViewDim, copy_shape, resolve_view};
 
 /// The type of an expression.
@@ -246,6 +247,11 @@ impl<'k> Types<'k> {
             ExprData::Mma(m) => self.product(e, m),
             ExprData::View(v) => self.view_type(e, v),
         }
+    }
+
+    /// The type of a `let`, if it has one.
+    pub fn let_type(&self, value: Value) -> Option<&Type> {
+        self.lets[value].as_ref().and_then(|ty| ty.as_ref().ok())
     }
 
     /// The type of a reference to `v` at `e`.

@@ -50,8 +50,8 @@ fn unite(num: Num, shape: Shape) -> Type {
     }
 }
 
-/// The element types a reference may stand for.
-pub(super) fn candidates(k: &Kernel, elem: ElemRef) -> Vec<Elem> {
+/// The element types that a reference may stand for, once its parameter is bound.
+pub fn candidate_elems(k: &Kernel, elem: ElemRef) -> Vec<Elem> {
     match elem {
         ElemRef::Known(e) => vec![e],
         ElemRef::Param(v) => match &k.values[v].def {
@@ -90,8 +90,8 @@ fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
         return Some(a);
     }
     let mut joined: Vec<Elem> = Vec::new();
-    for x in candidates(k, a) {
-        for y in candidates(k, b) {
+    for x in candidate_elems(k, a) {
+        for y in candidate_elems(k, b) {
             joined.extend(join_known(x, y));
         }
     }
@@ -100,7 +100,7 @@ fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
 }
 
 fn may_be(k: &Kernel, e: ElemRef, class: ElemClass) -> bool {
-    candidates(k, e).into_iter().any(|e| e.class() == class)
+    candidate_elems(k, e).into_iter().any(|e| e.class() == class)
 }
 
 fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {

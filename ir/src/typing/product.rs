@@ -1,6 +1,6 @@
 //! Matrix products: extents `[M, K] * [K, N] + [M, N]` and the element types that hardware multiplies.
 
-use super::elementwise::candidates;
+use super::elementwise::candidate_elems;
 use super::{Extent, Type, TypeError, Types, elem_name};
 use crate::codes;
 use crate::entities::Expr;
@@ -104,7 +104,7 @@ impl Types<'_> {
 
     fn product_types(&self, e: Expr, a: ElemRef, b: ElemRef, acc: ElemRef) -> Result<(), TypeError> {
         let k = self.k;
-        let (ca, cb, cc) = (candidates(k, a), candidates(k, b), candidates(k, acc));
+        let (ca, cb, cc) = (candidate_elems(k, a), candidate_elems(k, b), candidate_elems(k, acc));
         let fits = ca.iter().filter(|x| cb.contains(x)).any(|&x| cc.iter().any(|&c| combines(x, c)));
         if fits {
             return Ok(());

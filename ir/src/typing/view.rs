@@ -1,6 +1,6 @@
 //! What a window looks at: aliases followed, windows of windows composed.
 
-use super::{Type, Types, const_int, let_init, type_of};
+use super::{Type, const_int, let_init, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
 use crate::types::Space;
@@ -150,13 +150,5 @@ pub fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
     match (&from, &to) {
         (_, Type::Tile(t)) | (Type::Tile(t), _) => t.known_shape(),
         _ => (from.rank() == 0 && to.rank() == 0).then(Vec::new),
-    }
-}
-
-impl Types<'_> {
-    /// Whether `e` names memory or a register variable (as opposed to a computed value).
-    pub fn is_place(&self, e: Expr) -> bool {
-        matches!(self.type_of(e), Ok(Type::Tile(_) | Type::View(_) | Type::Scalar(_) | Type::Bool))
-            && resolve_view(self.k, e).is_some()
     }
 }

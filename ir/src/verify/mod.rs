@@ -1,35 +1,149 @@
-//! The verifier: what every kernel fulfils, before and after every pass.
+//! The verifier: what every kernel fulfils, after parsing and after every pass. It reports every violation it finds.
+//!
+//! Structure (`structure.rs`; the other rules are checked only if these hold)
+//!  1. Expressions, statements and blocks form trees: an expression node has one parent, a statement is in one block, a
+//!     block belongs to one statement or is the body. (Literal extents of tile types may be shared.) Nesting is at most
+//!     [`structure::MAX_DEPTH`] deep.
+//!  2. A value is declared once, by the header or by one statement, of the kind that the statement declares.
+//!  3. A value is used after its declaration, in the same block or one inside it; names in scope are unique.
+//!
+//! Header (`header.rs`)
+//!  4. Tensors have 1 to 5 dimensions with extents over sizes and compile-time parameters, 1 to 2^31 - 1 where known, a
+//!     stride for each dimension, and an alignment that is a power of two.
+//!  5. Scalar defaults are literals of the scalar's type.
+//!  6. Preconditions are truth values over sizes, strides and compile-time parameters.
+//!  7. A grid has at most three axes; extents are indices over the same, at least 1 where known.
+//!  8. Schedule items are compile-time indices, at least 1; threads a multiple of 32, at most 1024; a cluster has no more
+//!     axes than a launch.
+//!
+//! Statements (`statements.rs`, `copies.rs`); every expression has a type by the rules of [`crate::typing`]
+//!  9. Tiles have at most 5 dimensions with compile-time extents of at least 1 and at most 2^20 elements; tiles in shared
+//!     memory are not scalars and not Boolean. A channel has 1 to 1024 slots.
+//! 10. `let` names a value, or a window of global memory.
+//! 11. Only register variables are assigned; the value fits the variable in shape (after broadcasting) and type.
+//! 12. `copy` ends in a place or a window; the two sides agree in shape, at least one has extents, and the element types
+//!     convert.
+//! 13. `vec` is a power of two and at most 16 bytes; `check` names dimensions of the global side; `keep` is for copies into
+//!     registers, `add` and its like for copies into global memory, `threads` for copies that touch no registers.
+//! 14. Loop bounds are indices, steps at least 1 where known; an unrolled loop has compile-time bounds, and the bodies
+//!     laid out by nested ones are at most 4096.
+//! 15. Conditions are scalar truth values.
+//! 16. `acquire`, `publish`, `wait`, `release` name channels, each once; `await` names a register variable.
+//! 17. Roles stand next to each other in the body of the kernel, have 1 to 32 warps (together at most 32), different names,
+//!     and 24 to 256 registers per thread in steps of 8.
+//!
+//! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
+//! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
+//! 19. A register layout holds every element, and is for the threads of the block or role.
+//! 20. A shared-memory layout has the tile's extents and is a bijection onto its offsets.
+//! 21. Both sides of a copy between register tiles are spread over the same number of threads; the thread layout of a copy
+//!     between memories covers the tile.
+//! 22. The layouts of a product's operands are fragments of its instruction, by the proof in `fragments.rs`.
 
-use crate::diag::{Reported, Sink};
-use crate::entities::Expr;
-use crate::kernel::{Kernel, StmtData};
-use crate::typing::Types;
+mod copies;
+mod fragments;
+mod header;
+mod layouts;
+mod statements;
+mod structure;
+#[cfg(test)]
+mod tests;
+
+use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
+use crate::entities::{Expr, Value};
+use crate::kernel::{Kernel, ValueDef};
+use crate::typing::{Type, TypeError, Types, const_int};
+use std::collections::BTreeSet;
 
 /// Reports every violation of the rules of this module.
 ///
 /// # Errors
 /// If there was one.
 pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
-    let before = sink.error_count();
-    let types = Types::new(k);
-    let mut roots: Vec<Expr> = Vec::new();
-    k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
-        StmtData::Let { init, .. } => roots.push(*init),
-        StmtData::Var { init, .. } => roots.extend(*init),
-        StmtData::Assign { src, .. } => roots.push(*src),
-        StmtData::Copy { src, dst, .. } => roots.extend([*src, *dst]),
-        StmtData::For { start, end, step, .. } => roots.extend([*start, *end, *step]),
-        StmtData::If { cond, .. } => roots.push(*cond),
-        StmtData::Alloc { .. }
-        | StmtData::Channel { .. }
-        | StmtData::Barrier
-        | StmtData::Await { .. }
-        | StmtData::Role { .. } => {}
-    });
-    for e in roots {
-        if let Err(error) = types.type_of(e) {
-            sink.push(error.into());
+    structure::check(k, sink)?;
+    let mut cx = Cx { k, types: Types::new(k), sink, reported: BTreeSet::new(), last: None };
+    header::check(&mut cx);
+    statements::check(&mut cx);
+    layouts::check(&mut cx);
+    fragments::check(&mut cx);
+    cx.last.map_or(Ok(()), Err)
+}
+
+/// What the rules share.
+struct Cx<'k, 's> {
+    k: &'k Kernel,
+    types: Types<'k>,
+    sink: &'s mut Sink,
+    /// An untypable `let` is an error at the `let` and not again at every use.
+    reported: BTreeSet<(Code, Span, String)>,
+    last: Option<Reported>,
+}
+
+impl Cx<'_, '_> {
+    fn report(&mut self, d: Diagnostic) {
+        if self.reported.insert((d.code, d.span, d.message.clone())) {
+            self.last = Some(self.sink.report(d));
         }
     }
-    if sink.error_count() == before { Ok(()) } else { sink.check() }
+
+    fn error_at(&mut self, code: Code, e: Expr, message: impl Into<String>, note: &str) {
+        let d = Diagnostic::error(code, self.k.expr_spans[e], message);
+        self.report(if note.is_empty() { d } else { d.with_note(note) });
+    }
+
+    /// The type of `e`; what is wrong with it is reported.
+    fn type_of(&mut self, e: Expr) -> Option<Type> {
+        let ty = self.types.type_of(e);
+        self.ok(ty)
+    }
+
+    fn ok<T>(&mut self, result: Result<T, TypeError>) -> Option<T> {
+        result.map_err(|error| self.report(error.into())).ok()
+    }
+
+    fn name(&self, v: Value) -> &str {
+        &self.k.values[v].name
+    }
+
+    /// Checks that `e` is an index over values of some kinds, described by `over`.
+    fn index_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
+        let typed = self.types.index(e);
+        if self.ok(typed).is_some() {
+            self.only_over(e, over, allowed);
+        }
+    }
+
+    /// Checks that `e` mentions values of some kinds only.
+    fn only_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
+        for (at, v) in structure::mentions(self.k, e) {
+            if !allowed(&self.k.values[v].def) {
+                let message = format!("`{}` cannot be used here", self.name(v));
+                let place = self.k.values[v].span;
+                let d = Diagnostic::error(crate::codes::NOT_CONSTANT, self.k.expr_spans[at], message)
+                    .with_place(place, format!("`{}` is declared here", self.name(v)))
+                    .with_note(format!("this expression may mention {over} only"));
+                self.report(d);
+            }
+        }
+    }
+
+    /// Checks that a compile-time index, where it is known, is within bounds.
+    fn bounded(&mut self, code: Code, what: &str, e: Expr, min: i64, max: i64) {
+        self.index_over(e, "compile-time parameters and integers", is_const);
+        if let Some(x) = const_int(self.k, e)
+            && !(min..=max).contains(&x)
+        {
+            self.error_at(code, e, format!("{what} must be from {min} to {max}, found {x}"), "");
+        }
+    }
+}
+
+/// A compile-time parameter.
+fn is_const(def: &ValueDef) -> bool {
+    matches!(def, ValueDef::ConstParam(_))
+}
+
+/// Known at launch, before the kernel runs.
+fn is_launch(def: &ValueDef) -> bool {
+    matches!(def, ValueDef::ConstParam(_) | ValueDef::Size | ValueDef::Stride)
 }

@@ -1,0 +1,208 @@
+//! Copies: rules 12 and 13.
+
+use super::Cx;
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::entities::{Expr, Stmt, Value};
+use crate::kernel::{CopyAttrs, ExprData, ValueDef};
+use crate::types::{ElemRef, Space};
+use crate::typing::{ResolvedView, Type, candidate_elems, resolve_view, shape_text};
+
+/// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
+const MAX_ACCESS: u64 = 16;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs) {
+    let k = cx.k;
+    let (from, to) = (cx.type_of(src), cx.type_of(dst));
+    let (Some(from), Some(to)) = (from, to) else { return };
+    let Some(target) = resolve_view(k, dst) else {
+        if matches!(k.exprs[dst], ExprData::View(_)) && to.rank() > 0 {
+            unresolved(cx, dst);
+        } else {
+            let message = format!("a copy ends in memory or a register variable, found {}", to.describe(k));
+            cx.error_at(
+                codes::NOT_ASSIGNABLE,
+                dst,
+                message,
+                "copy into a tensor window, a shared-memory buffer, a channel's `.put` slot, or a `var`",
+            );
+        }
+        return;
+    };
+    leaves(cx, src);
+    if let Some(elem) = to.elem() {
+        let storable = cx.types.storable(src, &from, elem);
+        cx.ok(storable);
+    }
+    shapes(cx, s, src, &from, &to);
+    attributes(cx, s, src, dst, attrs, &target, to.rank());
+}
+
+/// Reports a window that typing accepts and [`resolve_view`] does not.
+pub(super) fn unresolved(cx: &mut Cx<'_, '_>, e: Expr) {
+    let message = "an index or an end inside a window that starts elsewhere, or too many names for one window";
+    cx.error_at(codes::BAD_VIEW, e, message, "write the window on the tensor or buffer itself");
+}
+
+/// Checks that every window read can be resolved.
+fn leaves(cx: &mut Cx<'_, '_>, src: Expr) {
+    for e in windows(cx, src) {
+        if matches!(cx.types.type_of(e), Ok(Type::View(_))) && resolve_view(cx.k, e).is_none() {
+            unresolved(cx, e);
+        }
+    }
+}
+
+/// The references and windows of an expression: what it reads.
+fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
+    let mut found = Vec::new();
+    let mut stack = vec![e];
+    while let Some(e) = stack.pop() {
+        match &cx.k.exprs[e] {
+            ExprData::Ref(_) | ExprData::View(_) => found.push(e),
+            // The elements of `like` are not read.
+            ExprData::Iota { .. } => {}
+            _ => stack.extend(cx.k.children(e).into_iter().rev()),
+        }
+    }
+    found
+}
+
+fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, from: &Type, to: &Type) {
+    let k = cx.k;
+    let span = k.stmt_spans[s];
+    if let (Type::Tile(a), Type::Tile(b)) = (from, to) {
+        let agree =
+            a.shape.len() == b.shape.len() && a.shape.iter().zip(&b.shape).all(|(&x, &y)| x.same(k, y) != Some(false));
+        if !agree {
+            let message = format!("this copy is from {} to {}", shape_text(k, &a.shape), shape_text(k, &b.shape));
+            cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(
+                "both sides of a copy have the same extents; take a window of the larger one: `a[0.., 8..]`",
+            ));
+        }
+        return;
+    }
+    if from.rank() == 0 {
+        // A scalar fills whatever has extents.
+        if matches!(to, Type::View(v) if v.rank > 0) {
+            no_extents(cx, span, "copy a register tile of the value instead: `var z = reg f32[64, 64] = 0.0`");
+        }
+        return;
+    }
+    if from.rank() != to.rank() {
+        let message = format!("this copy is from {} to {}", from.describe(k), to.describe(k));
+        cx.report(
+            Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(
+                "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`",
+            ),
+        );
+    } else if matches!((from, to), (Type::View(_), Type::View(_))) {
+        let _ = src;
+        no_extents(cx, span, "copy through a register or shared-memory tile, which says how much is copied");
+    }
+}
+
+fn no_extents(cx: &mut Cx<'_, '_>, span: Span, note: &str) {
+    let message = "neither side of this copy has extents";
+    cx.report(Diagnostic::error(codes::NO_EXTENTS, span, message).with_note(note));
+}
+
+/// Rule 13.
+fn attributes(
+    cx: &mut Cx<'_, '_>,
+    s: Stmt,
+    src: Expr,
+    dst: Expr,
+    attrs: &CopyAttrs,
+    target: &ResolvedView,
+    rank: usize,
+) {
+    let k = cx.k;
+    let span = k.stmt_spans[s];
+    let to = target.space(k);
+    let sources: Vec<(Expr, Space)> =
+        windows(cx, src).into_iter().filter_map(|e| Some((e, space_of(cx, e)?))).collect();
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    };
+    if attrs.keep && to != Space::Reg {
+        bad(
+            "`keep` is for copies into registers".to_owned(),
+            "what memory holds is kept anyway where nothing is written",
+        );
+    }
+    if let Some(op) = attrs.reduce
+        && to != Space::Gmem
+    {
+        let word = if op == crate::ops::Op::Add { "add" } else { op.token() };
+        bad(
+            format!("`{word}` is for copies into global memory"),
+            "combine register tiles by an assignment, such as `x = x + y`",
+        );
+    }
+    let registers = to == Space::Reg || sources.iter().any(|&(_, space)| space == Space::Reg);
+    if attrs.threads.is_some() && registers {
+        bad(
+            "`threads` is for copies between memories".to_owned(),
+            "in this copy the layout of the register tile says which thread moves which element",
+        );
+    }
+    if let Some(dims) = &attrs.check {
+        let global = to == Space::Gmem || sources.iter().any(|&(_, space)| space == Space::Gmem);
+        for (i, &d) in dims.iter().enumerate() {
+            if !global {
+                bad("`check` without a global side".to_owned(), "only accesses to global memory are checked");
+                break;
+            }
+            if d as usize >= rank {
+                bad(format!("`check` names dimension {d} of {rank}"), "dimensions count from 0");
+            }
+            if dims[..i].contains(&d) {
+                bad(format!("`check` names dimension {d} twice"), "");
+            }
+        }
+    }
+    let Some(vec) = attrs.vec else { return };
+    if !vec.is_power_of_two() {
+        bad(format!("`vec` must be a power of two, found {vec}"), "accesses are 1, 2, 4, 8 or 16 elements wide");
+        return;
+    }
+    let mut sides = vec![dst];
+    sides.extend(sources.iter().map(|&(e, _)| e));
+    for e in sides {
+        if space_of(cx, e).is_none_or(|space| space == Space::Reg) {
+            continue;
+        }
+        let Some(elem) = cx.types.type_of(e).ok().and_then(|t| t.elem()) else { continue };
+        let bytes = smallest_bytes(cx, elem).saturating_mul(u64::from(vec));
+        if bytes > MAX_ACCESS {
+            let message = format!("`vec {vec}` makes accesses of {bytes} bytes, expected at most {MAX_ACCESS}");
+            let d = Diagnostic::error(codes::BAD_COPY, span, message)
+                .with_place(k.expr_spans[e], "this side")
+                .with_note(format!("use `vec {}`", u64::from(vec) * MAX_ACCESS / bytes));
+            cx.report(d);
+            return;
+        }
+    }
+}
+
+fn smallest_bytes(cx: &Cx<'_, '_>, elem: ElemRef) -> u64 {
+    candidate_elems(cx.k, elem).into_iter().map(|e| u64::from(e.bytes())).min().unwrap_or(1)
+}
+
+/// Where the elements of a reference or window are; `None` for scalars.
+fn space_of(cx: &Cx<'_, '_>, e: Expr) -> Option<Space> {
+    if let Some(view) = resolve_view(cx.k, e) {
+        return (!view.dims.is_empty()).then(|| view.space(cx.k));
+    }
+    let ExprData::Ref(v) = cx.k.exprs[e] else { return None };
+    is_register_tile(cx, v).then_some(Space::Reg)
+}
+
+fn is_register_tile(cx: &Cx<'_, '_>, v: Value) -> bool {
+    match &cx.k.values[v].def {
+        ValueDef::Var(t) => !t.shape.is_empty(),
+        ValueDef::Let => matches!(cx.types.let_type(v), Some(Type::Tile(_))),
+        _ => false,
+    }
+}

@@ -1,0 +1,168 @@
+//! Parameters, preconditions, grid and schedule: rules 4 to 8.
+
+use super::{Cx, is_launch};
+use crate::codes;
+use crate::diag::Diagnostic;
+use crate::entities::Expr;
+use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::ops::Op;
+use crate::target::MAX_THREADS;
+use crate::types::{Elem, ElemRef, Strides, TensorTy};
+use crate::typing::{Type, const_int, elem_name};
+
+/// Most dimensions of a tensor or a tile.
+pub(super) const MAX_RANK: usize = 5;
+/// Run-time extents stay below this.
+const MAX_EXTENT: i64 = (1 << 31) - 1;
+/// Grid axes of a launch (CUDA programming guide, "Thread Hierarchy").
+const MAX_AXES: usize = 3;
+const LAUNCH: &str = "sizes, strides, compile-time parameters and integers";
+
+pub(super) fn check(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    for &v in &k.params {
+        let data = &k.values[v];
+        match &data.def {
+            ValueDef::Tensor(t) => tensor(cx, &data.name, data.span, t),
+            ValueDef::Scalar { elem, default: Some(e) } => default(cx, *elem, *e),
+            _ => {}
+        }
+    }
+    for &e in &k.requires {
+        match cx.type_of(e) {
+            Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),
+            Some(other) => {
+                let message = format!("a precondition is a truth value, found {}", other.describe(k));
+                cx.error_at(codes::BAD_PRECONDITION, e, message, "compare: `where K % 8 == 0`");
+            }
+            None => {}
+        }
+    }
+    if k.grid.len() > MAX_AXES {
+        let message = format!("a grid has at most {MAX_AXES} axes, found {}", k.grid.len());
+        let span = k.values[k.grid[MAX_AXES].index].span;
+        cx.report(
+            Diagnostic::error(codes::BAD_GRID, span, message)
+                .with_note("combine two axes: `x: M * N`, and `x / N` and `x % N` in the body"),
+        );
+    }
+    for axis in &k.grid {
+        cx.index_over(axis.extent, LAUNCH, is_launch);
+        positive(cx, codes::BAD_GRID, "a grid extent", axis.extent, MAX_EXTENT);
+    }
+    schedule(cx);
+}
+
+fn positive(cx: &mut Cx<'_, '_>, code: crate::diag::Code, what: &str, e: Expr, max: i64) {
+    if let Some(x) = const_int(cx.k, e)
+        && !(1..=max).contains(&x)
+    {
+        cx.error_at(code, e, format!("{what} must be from 1 to {max}, found {x}"), "");
+    }
+}
+
+fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
+    let rank = t.shape.len();
+    if !(1..=MAX_RANK).contains(&rank) {
+        let message = format!("tensor `{name}` has {rank} dimensions, expected 1 to {MAX_RANK}");
+        cx.report(
+            Diagnostic::error(codes::BAD_SHAPE, span, message)
+                .with_note("pass a single number as a scalar parameter: `alpha: f32`"),
+        );
+    }
+    if t.elem == ElemRef::Known(Elem::Bool) {
+        let message = format!("tensor `{name}` has Boolean elements, which live in registers only");
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("use `u8`, and compare with 0"));
+    }
+    for &e in &t.shape {
+        cx.index_over(e, LAUNCH, is_launch);
+        positive(cx, codes::BAD_SHAPE, "an extent", e, MAX_EXTENT);
+    }
+    match &t.strides {
+        Strides::Ordered(_) => {
+            if t.ld.len() != rank.saturating_sub(1) {
+                let message = format!("tensor `{name}` of rank {rank} has {} leading strides", t.ld.len());
+                cx.report(Diagnostic::error(codes::MALFORMED, span, message));
+            }
+        }
+        Strides::Explicit(list) => {
+            if list.len() != rank {
+                let message = format!("tensor `{name}` has {rank} dimensions and {} strides", list.len());
+                cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
+            }
+            for &e in list {
+                cx.index_over(e, LAUNCH, is_launch);
+                if let Some(x) = const_int(cx.k, e).filter(|&x| x < 0) {
+                    cx.error_at(codes::BAD_SHAPE, e, format!("a stride is at least 0, found {x}"), "");
+                }
+            }
+        }
+    }
+    if let Some(align) = t.align.filter(|a| !a.is_power_of_two()) {
+        let message = format!("the alignment of `{name}` must be a power of two, found {align}");
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
+    }
+}
+
+/// Rule 5.
+fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
+    let k = cx.k;
+    let literal = match &k.exprs[e] {
+        ExprData::Op { op: Op::Neg, args } => args.first().copied().unwrap_or(e),
+        _ => e,
+    };
+    if !matches!(k.exprs[literal], ExprData::Int(_) | ExprData::Float(_)) {
+        cx.error_at(
+            codes::BAD_SCALAR_DEFAULT,
+            e,
+            "the default of a scalar must be a literal",
+            "write a number, such as `1.0`",
+        );
+        return;
+    }
+    let fraction = matches!(k.exprs[literal], ExprData::Float(_));
+    if fraction && matches!(elem, ElemRef::Known(known) if !known.is_float()) {
+        let message = format!("a scalar of type {} cannot have this default", elem_name(k, elem));
+        cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, "write an integer");
+    }
+}
+
+/// The expressions of the schedule and their names, in the order of the text form.
+pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
+    let s = &k.schedule;
+    let mut items = Vec::new();
+    items.extend(s.threads.map(|e| ("`threads`", e)));
+    if let Some((m, n)) = s.warp_tile {
+        items.extend([("`warp_tile`", m), ("`warp_tile`", n)]);
+    }
+    items.extend(s.stages.map(|e| ("`stages`", e)));
+    items.extend(s.raster.map(|e| ("`raster`", e)));
+    items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
+    items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));
+    items
+}
+
+/// Rule 8.
+fn schedule(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    for (what, e) in schedule_items(k) {
+        let max = match what {
+            "`threads`" => i64::from(MAX_THREADS),
+            "`min_ctas`" => 32,
+            "`cluster`" => 16,
+            _ => 1 << 20,
+        };
+        cx.bounded(codes::BAD_SCHEDULE, what, e, 1, max);
+    }
+    if let Some(e) = k.schedule.threads
+        && let Some(x) = const_int(k, e)
+        && x % 32 != 0
+    {
+        let message = format!("`threads` must be a multiple of 32, found {x}");
+        cx.error_at(codes::BAD_SCHEDULE, e, message, "threads run in warps of 32");
+    }
+    if k.schedule.cluster.len() > MAX_AXES {
+        let message = format!("a cluster has at most {MAX_AXES} axes, found {}", k.schedule.cluster.len());
+        cx.error_at(codes::BAD_SCHEDULE, k.schedule.cluster[MAX_AXES], message, "");
+    }
+}

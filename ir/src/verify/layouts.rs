@@ -1,0 +1,173 @@
+//! Layouts: rules 18 to 21.
+
+use super::Cx;
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::entities::{Block, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::layout::RegLayout;
+use crate::types::TileTy;
+use crate::typing::{Extent, const_int, copy_shape};
+
+pub(super) fn check(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    let threads = k.schedule.threads.and_then(|e| const_int(k, e)).filter(|_| !roles);
+    block(cx, k.body, threads);
+}
+
+/// Checks the statements of a block that `threads` threads run, if their number is known.
+fn block(cx: &mut Cx<'_, '_>, b: Block, threads: Option<i64>) {
+    for &s in &cx.k.blocks[b] {
+        let k = cx.k;
+        match &k.stmts[s] {
+            StmtData::Var { value, .. } | StmtData::Alloc { value } => {
+                if let Some(t) = k.tile_ty(*value) {
+                    tile(cx, *value, t, threads);
+                }
+            }
+            StmtData::Copy { .. } => copy(cx, s, threads),
+            _ => {}
+        }
+        let inner = match &k.stmts[s] {
+            StmtData::Role { warps, .. } => const_int(k, *warps).and_then(|w| w.checked_mul(32)),
+            _ => threads,
+        };
+        for b in k.sub_blocks(s) {
+            block(cx, b, inner);
+        }
+    }
+}
+
+/// log2 of each extent, if all are known powers of two.
+pub(super) fn dim_bits(k: &Kernel, t: &TileTy) -> Option<Vec<u32>> {
+    t.shape.iter().map(|&e| Extent::of(k, e).known().filter(|n| n.is_power_of_two()).map(u64::trailing_zeros)).collect()
+}
+
+/// log2 of a number of threads that is a power of two.
+fn log2_threads(threads: Option<i64>) -> Option<u32> {
+    threads.and_then(|t| u64::try_from(t).ok()).filter(|t| t.is_power_of_two()).map(u64::trailing_zeros)
+}
+
+fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
+    let k = cx.k;
+    let span = k.values[v].span;
+    let name = cx.name(v).to_owned();
+    let is_reg = matches!(k.values[v].def, ValueDef::Var(_));
+    if (is_reg && t.smem_layout.is_some()) || (!is_reg && t.reg_layout.is_some()) {
+        let message = format!("tile `{name}` has the layout of another memory");
+        cx.report(Diagnostic::error(codes::MALFORMED, span, message));
+        return;
+    }
+    if t.reg_layout.is_none() && t.smem_layout.is_none() {
+        return;
+    }
+    let odd = t.shape.iter().find_map(|&e| Some((e, Extent::of(k, e).known().filter(|n| !n.is_power_of_two())?)));
+    if let Some((e, n)) = odd {
+        let message = format!("tile `{name}` has a layout, and extent {n} is not a power of two");
+        cx.error_at(
+            codes::LAYOUT_EXTENT,
+            e,
+            message,
+            "layouts are linear over address bits; round the extent up, windows mask what is too much",
+        );
+        return;
+    }
+    let Some(bits) = dim_bits(k, t) else { return };
+    if let Some(layout) = &t.reg_layout {
+        register(cx, &name, span, layout, bits.iter().sum(), log2_threads(threads));
+    }
+    if let Some(layout) = &t.smem_layout {
+        if layout.dim_bits() != bits {
+            let extents: Vec<u64> = bits.iter().map(|b| 1 << b).collect();
+            let message =
+                format!("the layout of `{name}` is for extents {:?}, the tile has {extents:?}", layout.dims());
+            let note = "a layout has a mode for each dimension of the tile, in its order";
+            cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note));
+        } else if !layout.is_bijective() {
+            let message = format!("the layout of `{name}` is not a bijection: {}", collision(layout));
+            let note = "every element needs a place of its own, without gaps: the strides are the running products of the \
+                        extents in some order";
+            cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
+        }
+    }
+}
+
+/// What keeps a shared-memory layout from being a bijection.
+fn collision(layout: &crate::layout::SmemLayout) -> String {
+    match layout.map().kernel().first() {
+        Some(&index) => {
+            let mut coords = Vec::new();
+            let mut rest = index;
+            for &bits in layout.dim_bits() {
+                coords.push((rest & ((1u64 << bits) - 1)).to_string());
+                rest >>= bits;
+            }
+            let zero = vec!["0"; coords.len()].join(", ");
+            format!("elements ({zero}) and ({}) share a place", coords.join(", "))
+        }
+        None => format!("2^{} elements are spread over 2^{} places", layout.map().in_bits(), layout.offset_bits()),
+    }
+}
+
+fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, bits: u32, threads: Option<u32>) {
+    if layout.out_bits() != bits {
+        let message = format!(
+            "the layout of `{name}` is for {} elements, the tile has {}",
+            1u64 << layout.out_bits(),
+            1u64 << bits
+        );
+        let note = "a register layout `(threads, values):(..)` gives positions in column-major order of the whole tile";
+        cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note));
+    } else if !layout.covers_tile() {
+        let held = 1u64 << layout.map().rank();
+        let message = format!("the layout of `{name}` holds {held} of {} elements", 1u64 << bits);
+        let note = "threads times registers must reach every element at least once";
+        cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
+    }
+    if let Some(threads) = threads.filter(|&t| t != layout.thread_bits()) {
+        let message = format!(
+            "the layout of `{name}` is for {} threads, the block has {}",
+            1u64 << layout.thread_bits(),
+            1u64 << threads
+        );
+        let note = "a thread mode of stride 0 repeats the tile over further threads";
+        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note));
+    }
+}
+
+/// Rule 21.
+fn copy(cx: &mut Cx<'_, '_>, s: Stmt, threads: Option<i64>) {
+    let k = cx.k;
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return };
+    let layout_of = |e| match k.exprs[e] {
+        ExprData::Ref(v) => k.tile_ty(v).and_then(|t| t.reg_layout.as_ref()),
+        _ => None,
+    };
+    let span = k.stmt_spans[s];
+    if let (Some(a), Some(b)) = (layout_of(*src), layout_of(*dst))
+        && a.thread_bits() != b.thread_bits()
+    {
+        let message = format!(
+            "this copy is from a tile over {} threads to one over {}",
+            1u64 << a.thread_bits(),
+            1u64 << b.thread_bits()
+        );
+        let note = "a thread mode of stride 0 repeats a tile over further threads";
+        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note));
+    }
+    let (Some(layout), Some(shape)) = (&attrs.threads, copy_shape(k, *src, *dst)) else { return };
+    let Some(elems) = shape.iter().try_fold(1u64, |n, &x| n.checked_mul(x)) else { return };
+    if !elems.is_power_of_two() {
+        return;
+    }
+    if u64::from(layout.out_bits()) != u64::from(elems.trailing_zeros()) || !layout.covers_tile() {
+        let message = format!("the threads of this copy move {} of {elems} elements", 1u64 << layout.map().rank());
+        let note = "`threads (threads, values):(..)` gives positions in column-major order of the whole tile";
+        cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
+    } else if let Some(t) = log2_threads(threads).filter(|&t| layout.thread_bits() > t) {
+        let message =
+            format!("this copy is spread over {} threads, the block has {}", 1u64 << layout.thread_bits(), 1u64 << t);
+        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message));
+    }
+}

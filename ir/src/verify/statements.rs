@@ -1,0 +1,294 @@
+//! Statements: rules 9 to 11 and 14 to 17.
+
+use super::header::MAX_RANK;
+use super::structure::mentions;
+use super::{Cx, copies, is_const};
+use crate::codes;
+use crate::diag::Diagnostic;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{StmtData, ValueDef};
+use crate::target::{MAX_THREADS, WARP};
+use crate::types::{Elem, ElemRef, Space, TileTy};
+use crate::typing::{Extent, Type, const_int, resolve_view, shape_text};
+use std::collections::BTreeSet;
+
+/// Most elements of a tile: more than any shared memory or register file holds.
+const MAX_ELEMS: u64 = 1 << 20;
+/// Most slots of a channel.
+const MAX_SLOTS: i64 = 1024;
+/// Most copies of a body that nested unrolled loops lay out.
+const MAX_UNROLL: u64 = 4096;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>) {
+    block(cx, cx.k.body, 1);
+    roles(cx);
+}
+
+/// Checks the statements of a block of which `copies` are laid out.
+fn block(cx: &mut Cx<'_, '_>, b: Block, copies: u64) {
+    for &s in &cx.k.blocks[b] {
+        let inner = statement(cx, s, copies);
+        for b in cx.k.sub_blocks(s) {
+            block(cx, b, inner);
+        }
+    }
+}
+
+/// Checks a statement; the number of copies of its blocks.
+fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
+    let k = cx.k;
+    match &k.stmts[s] {
+        StmtData::Let { init, .. } => named(cx, *init),
+        StmtData::Var { value, init } => {
+            if let Some(t) = k.tile_ty(*value) {
+                tile(cx, *value, t);
+            }
+            if let Some(init) = init {
+                assigned(cx, *value, *init);
+            }
+        }
+        StmtData::Alloc { value } => alloc(cx, *value),
+        StmtData::Assign { dst, src } => {
+            if matches!(k.values[*dst].def, ValueDef::Var(_)) {
+                assigned(cx, *dst, *src);
+            } else {
+                cx.type_of(*src);
+                let name = cx.name(*dst).to_owned();
+                let d =
+                    Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], format!("`{name}` cannot be assigned"))
+                        .with_place(k.values[*dst].span, "declared here");
+                cx.report(match k.values[*dst].def {
+                    ValueDef::Let => d.with_note("a `let` never changes; declare a register variable with `var`"),
+                    ValueDef::Smem(_) | ValueDef::Tensor(_) | ValueDef::Channel { .. } => {
+                        d.with_note(format!("memory is written by a copy: `copy x -> {name}`"))
+                    }
+                    _ => d.with_note("only register variables (`var`) are assigned"),
+                });
+            }
+        }
+        StmtData::Copy { src, dst, attrs } => copies::check(cx, s, *src, *dst, attrs),
+        StmtData::For { start, end, step, unroll, .. } => {
+            for &e in [start, end, step] {
+                let typed = cx.types.index(e);
+                cx.ok(typed);
+            }
+            if let Some(x) = const_int(k, *step).filter(|&x| x < 1) {
+                let message = format!("a step must be at least 1, found {x}");
+                cx.error_at(codes::BAD_LOOP, *step, message, "loops count upward");
+            }
+            if *unroll {
+                return unrolled(cx, s, [*start, *end, *step], copies);
+            }
+        }
+        StmtData::If { cond, .. } => match cx.type_of(*cond) {
+            Some(Type::Bool) | None => {}
+            Some(other) => {
+                let message = format!("a condition is a scalar truth value, found {}", other.describe(k));
+                cx.error_at(
+                    codes::BAD_CONDITION,
+                    *cond,
+                    message,
+                    "compare scalars, or choose element by element with `select(c, a, b)`",
+                );
+            }
+        },
+        StmtData::Channel { op, channels } => {
+            let mut seen = BTreeSet::new();
+            for &c in channels {
+                let message = if !matches!(k.values[c].def, ValueDef::Channel { .. }) {
+                    format!("`{}` takes channels, and `{}` is none", op.token(), cx.name(c))
+                } else if !seen.insert(c) {
+                    format!("`{}` names `{}` twice", op.token(), cx.name(c))
+                } else {
+                    continue;
+                };
+                let d = Diagnostic::error(codes::BAD_CHANNEL, k.stmt_spans[s], message)
+                    .with_place(k.values[c].span, "declared here")
+                    .with_note("a channel is declared with `let c = channel f16[64, 32] slots 2`");
+                cx.report(d);
+            }
+        }
+        StmtData::Await { value, .. } => {
+            if !matches!(k.values[*value].def, ValueDef::Var(_)) {
+                let message =
+                    format!("`await` takes an accumulator, and `{}` is no register variable", cx.name(*value));
+                cx.report(Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message));
+            }
+        }
+        StmtData::Barrier | StmtData::Role { .. } => {}
+    }
+    copies
+}
+
+/// Rule 10.
+fn named(cx: &mut Cx<'_, '_>, init: Expr) {
+    let Some(Type::View(view)) = cx.type_of(init) else { return };
+    match resolve_view(cx.k, init) {
+        Some(r) if r.space(cx.k) == Space::Gmem => {}
+        None if view.space == Space::Gmem => copies::unresolved(cx, init),
+        Some(_) => {
+            let message = "only windows of global memory can be named";
+            cx.error_at(
+                codes::BAD_VIEW,
+                init,
+                message,
+                "write the window where it is used, or copy it into a register tile",
+            );
+        }
+        None => {
+            let message = "this has no extents: it is arithmetic on windows only";
+            let note = "copy the window into a register tile first: `var t = reg f32[64, 64]`, `copy w -> t`";
+            cx.error_at(codes::NO_EXTENTS, init, message, note);
+        }
+    }
+}
+
+/// Rule 9.
+fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy) {
+    let k = cx.k;
+    let span = k.values[v].span;
+    if t.shape.len() > MAX_RANK {
+        let message = format!("`{}` has {} dimensions, expected at most {MAX_RANK}", cx.name(v), t.shape.len());
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
+    }
+    let mut elems = Some(1u64);
+    for &e in &t.shape {
+        cx.index_over(e, "compile-time parameters and integers", is_const);
+        match const_int(k, e) {
+            Some(x) if x < 1 => {
+                cx.error_at(codes::BAD_SHAPE, e, format!("a tile extent must be at least 1, found {x}"), "");
+                elems = Some(1);
+            }
+            Some(x) => elems = elems.and_then(|n| n.checked_mul(x.unsigned_abs())),
+            None => {}
+        }
+    }
+    if elems.is_none_or(|n| n > MAX_ELEMS) {
+        let found = elems.map_or("more than 2^64".to_owned(), |n| n.to_string());
+        let message = format!("tile `{}` has {found} elements, expected at most {MAX_ELEMS}", cx.name(v));
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note(
+            "a tile is the part of a tensor that one thread block works on; use smaller extents and a larger grid",
+        ));
+    }
+}
+
+fn alloc(cx: &mut Cx<'_, '_>, v: Value) {
+    let k = cx.k;
+    let Some(t) = k.tile_ty(v) else { return };
+    tile(cx, v, t);
+    let span = k.values[v].span;
+    if t.shape.is_empty() {
+        let message = format!("`{}` in shared memory has no dimensions", cx.name(v));
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("give it an extent: `smem f32[1]`"));
+    }
+    if t.elem == ElemRef::Known(Elem::Bool) {
+        let message = format!("`{}` has Boolean elements, which live in registers only", cx.name(v));
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("use `u8`, and compare with 0"));
+    }
+    if let ValueDef::Channel { slots, .. } = k.values[v].def {
+        cx.bounded(codes::BAD_CHANNEL, "the slots of a channel", slots, 1, MAX_SLOTS);
+    }
+}
+
+/// Rule 11: `src` as the new value of the variable `dst`.
+fn assigned(cx: &mut Cx<'_, '_>, dst: Value, src: Expr) {
+    let k = cx.k;
+    let (Some(ty), Some(t)) = (cx.type_of(src), k.tile_ty(dst)) else { return };
+    let storable = cx.types.storable(src, &ty, t.elem);
+    if cx.ok(storable).is_none() {
+        return;
+    }
+    let shape: Vec<Extent> = t.shape.iter().map(|&e| Extent::of(k, e)).collect();
+    let fits = match &ty {
+        Type::Index | Type::Float | Type::Bool | Type::Scalar(_) => true,
+        Type::View(v) => v.rank == shape.len(),
+        Type::Tile(t) => {
+            t.shape.len() == shape.len()
+                && t.shape.iter().zip(&shape).all(|(&x, &y)| x == Extent::Known(1) || x.same(k, y) != Some(false))
+        }
+    };
+    if !fits {
+        let message = format!("`{}` is {}, found {}", cx.name(dst), shape_text(k, &shape), ty.describe(k));
+        let d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[src], message)
+            .with_place(k.values[dst].span, "declared here");
+        cx.report(d);
+    }
+}
+
+/// Rule 14 for unrolled loops; the number of copies of the body.
+fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64 {
+    let k = cx.k;
+    let [start, end, step] = bounds.map(|e| const_int(k, e));
+    let (Some(start), Some(end), Some(step)) = (start, end, step) else {
+        for e in bounds {
+            if let Some((at, v)) = mentions(k, e).into_iter().find(|&(_, v)| !is_const(&k.values[v].def)) {
+                let message =
+                    format!("an unrolled loop needs compile-time bounds, and `{}` is known at run time", cx.name(v));
+                cx.error_at(codes::BAD_LOOP, at, message, "remove `unroll`");
+            }
+        }
+        return copies;
+    };
+    let span = u64::try_from(end.saturating_sub(start)).unwrap_or(0);
+    let trips = span.div_ceil(u64::try_from(step).unwrap_or(1).max(1));
+    let total = trips.max(1).saturating_mul(copies);
+    if total > MAX_UNROLL {
+        let message = format!("unrolling lays out {total} copies of the body, expected at most {MAX_UNROLL}");
+        cx.report(
+            Diagnostic::error(codes::BAD_LOOP, k.stmt_spans[s], message)
+                .with_note("remove `unroll`, or split the loop and unroll the inner one only"),
+        );
+        return 1;
+    }
+    total
+}
+
+/// Rule 17.
+fn roles(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let mut found: Vec<(Block, usize, Stmt)> = Vec::new();
+    let mut stack = vec![k.body];
+    while let Some(b) = stack.pop() {
+        for (i, &s) in k.blocks[b].iter().enumerate() {
+            if matches!(k.stmts[s], StmtData::Role { .. }) {
+                found.push((b, i, s));
+            }
+            stack.extend(k.sub_blocks(s));
+        }
+    }
+    let (mut previous, mut total, mut names) = (None, 0i64, BTreeSet::new());
+    for (b, i, s) in found {
+        let StmtData::Role { name, warps, registers, .. } = &k.stmts[s] else { continue };
+        let mut bad = |message: String, note: &str| {
+            cx.report(Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], message).with_note(note));
+        };
+        if b != k.body {
+            bad(format!("role `{name}` is inside another statement"), "roles stand in the body of the kernel");
+            continue;
+        }
+        if previous.is_some_and(|p: usize| p + 1 != i) {
+            let note = "move what stands between them before the first role, or into one of them";
+            bad(format!("role `{name}` does not stand next to the role before it"), note);
+        }
+        previous = Some(i);
+        if !names.insert(name) {
+            bad(format!("there are two roles called `{name}`"), "give each its own name");
+        }
+        let max_warps = i64::from(MAX_THREADS / WARP);
+        cx.bounded(codes::BAD_ROLE, "the warps of a role", *warps, 1, max_warps);
+        let before = total;
+        total = total.saturating_add(const_int(k, *warps).unwrap_or(0));
+        if before <= max_warps && total > max_warps {
+            let message = format!("the roles have {total} warps together, expected at most {max_warps}");
+            cx.error_at(codes::BAD_ROLE, *warps, message, "a block has at most 1024 threads");
+        }
+        if let Some(registers) = *registers {
+            // PTX ISA, setmaxnreg: 24 to 256 in steps of 8.
+            cx.bounded(codes::BAD_ROLE, "the registers of a role", registers, 24, 256);
+            if let Some(x) = const_int(k, registers).filter(|x| x % 8 != 0) {
+                let message = format!("the registers of a role must be a multiple of 8, found {x}");
+                cx.error_at(codes::BAD_ROLE, registers, message, "");
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Trees, declarations and scopes: rules 1 to 3.
+//!
+//! Everything here is iterative or bounded by [`MAX_DEPTH`], since it runs on kernels of which nothing is known yet.
+
+use crate::codes;
+use crate::diag::{Diagnostic, Reported, Sink, Span};
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::types::{Strides, TileTy};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
+
+/// Deepest nesting of expressions, and of blocks, that the compiler accepts.
+pub(super) const MAX_DEPTH: usize = 256;
+
+/// Checks rules 1 to 3.
+pub(super) fn check(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
+    let mut trees = Trees { k, sink, exprs: SecondaryMap::new(), stmts: SecondaryMap::new(), error: None };
+    trees.header();
+    trees.body();
+    if let Some(error) = trees.error {
+        return Err(error);
+    }
+    let mut scopes =
+        Scopes { k, sink, declared: SecondaryMap::new(), names: BTreeMap::new(), open: Vec::new(), error: None };
+    scopes.header();
+    scopes.block(k.body);
+    scopes.error.map_or(Ok(()), Err)
+}
+
+/// The values that an expression mentions, with the nodes that do.
+pub(super) fn mentions(k: &Kernel, e: Expr) -> Vec<(Expr, Value)> {
+    let mut found = Vec::new();
+    let mut stack = vec![e];
+    while let Some(e) = stack.pop() {
+        match &k.exprs[e] {
+            ExprData::Ref(v) => found.push((e, *v)),
+            ExprData::View(v) => found.push((e, v.base)),
+            _ => {}
+        }
+        stack.extend(k.children(e).into_iter().rev());
+    }
+    found
+}
+
+/// The expressions that a statement owns, in text order.
+pub(super) fn stmt_exprs(stmt: &StmtData) -> Vec<Expr> {
+    match stmt {
+        StmtData::Let { init, .. } => vec![*init],
+        StmtData::Var { init, .. } => init.iter().copied().collect(),
+        StmtData::Assign { src, .. } => vec![*src],
+        StmtData::Copy { src, dst, .. } => vec![*src, *dst],
+        StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
+        StmtData::If { cond, .. } => vec![*cond],
+        StmtData::Role { warps, registers, .. } => {
+            let mut v = vec![*warps];
+            v.extend(*registers);
+            v
+        }
+        StmtData::Alloc { .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => Vec::new(),
+    }
+}
+
+/// What a value must be: in words, and as a test.
+type Kind = (&'static str, fn(&ValueDef) -> bool);
+
+/// The value that a statement declares, with what it must be.
+fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
+    match stmt {
+        StmtData::Let { value, .. } => Some((*value, ("a `let`", |d| matches!(d, ValueDef::Let)))),
+        StmtData::Var { value, .. } => Some((*value, ("a register variable", |d| matches!(d, ValueDef::Var(_))))),
+        StmtData::Alloc { value } => {
+            let is = |d: &ValueDef| matches!(d, ValueDef::Smem(_) | ValueDef::Channel { .. });
+            Some((*value, ("a buffer or channel", is)))
+        }
+        StmtData::For { var, .. } => Some((*var, ("a loop variable", |d| matches!(d, ValueDef::Loop)))),
+        StmtData::Assign { .. }
+        | StmtData::Copy { .. }
+        | StmtData::If { .. }
+        | StmtData::Channel { .. }
+        | StmtData::Barrier
+        | StmtData::Await { .. }
+        | StmtData::Role { .. } => None,
+    }
+}
+
+/// The values that a statement uses outside expressions.
+fn uses(stmt: &StmtData) -> Vec<Value> {
+    match stmt {
+        StmtData::Assign { dst, .. } => vec![*dst],
+        StmtData::Channel { channels, .. } => channels.clone(),
+        StmtData::Await { value, .. } => vec![*value],
+        _ => Vec::new(),
+    }
+}
+
+/// Rule 1.
+struct Trees<'k, 's> {
+    k: &'k Kernel,
+    sink: &'s mut Sink,
+    exprs: SecondaryMap<Expr, bool>,
+    stmts: SecondaryMap<Stmt, bool>,
+    error: Option<Reported>,
+}
+
+impl Trees<'_, '_> {
+    fn malformed(&mut self, span: Span, message: String) {
+        self.error = Some(
+            self.sink.report(
+                Diagnostic::error(codes::MALFORMED, span, message)
+                    .with_note("this is a bug of the pass or tool that made the kernel"),
+            ),
+        );
+    }
+
+    fn too_deep(&mut self, span: Span, what: &str) {
+        let message = format!("{what} nest more than {MAX_DEPTH} deep");
+        self.error = Some(self.sink.report(Diagnostic::error(codes::TOO_DEEP, span, message)));
+    }
+
+    fn header(&mut self) {
+        let k = self.k;
+        for data in k.values.values() {
+            match &data.def {
+                ValueDef::Tensor(t) => {
+                    self.roots(&t.shape);
+                    if let Strides::Explicit(strides) = &t.strides {
+                        self.roots(strides);
+                    }
+                }
+                ValueDef::Scalar { default: Some(e), .. } => self.roots(&[*e]),
+                ValueDef::Var(t) | ValueDef::Smem(t) => self.tile(t),
+                ValueDef::Channel { tile, slots } => {
+                    self.tile(tile);
+                    self.tile_extents(&[*slots]);
+                }
+                _ => {}
+            }
+        }
+        self.roots(&k.requires);
+        for axis in &k.grid {
+            self.roots(&[axis.extent]);
+        }
+        for (_, e) in super::header::schedule_items(k) {
+            self.roots(&[e]);
+        }
+    }
+
+    fn tile(&mut self, t: &TileTy) {
+        self.tile_extents(&t.shape);
+    }
+
+    /// Extents that are literals may be shared between the types of tiles that passes derive from each other.
+    fn tile_extents(&mut self, extents: &[Expr]) {
+        for &e in extents {
+            if self.k.exprs.is_valid(e) && matches!(self.k.exprs[e], ExprData::Int(_)) {
+                continue;
+            }
+            self.roots(&[e]);
+        }
+    }
+
+    fn roots(&mut self, roots: &[Expr]) {
+        let k = self.k;
+        let mut stack: Vec<(Expr, usize)> = roots.iter().rev().map(|&e| (e, 1)).collect();
+        while let Some((e, depth)) = stack.pop() {
+            if !k.exprs.is_valid(e) {
+                self.malformed(Span::default(), format!("{e} does not exist"));
+                continue;
+            }
+            let span = k.expr_spans[e];
+            if std::mem::replace(&mut self.exprs[e], true) {
+                self.malformed(span, format!("expression {e} has two parents"));
+                continue;
+            }
+            if depth > MAX_DEPTH {
+                self.too_deep(span, "expressions");
+                continue;
+            }
+            if let ExprData::Ref(v) | ExprData::View(crate::kernel::View { base: v, .. }) = &k.exprs[e]
+                && !k.values.is_valid(*v)
+            {
+                self.malformed(span, format!("{v} does not exist"));
+                continue;
+            }
+            stack.extend(k.children(e).into_iter().rev().map(|c| (c, depth + 1)));
+        }
+    }
+
+    fn body(&mut self) {
+        let k = self.k;
+        let mut blocks: SecondaryMap<Block, bool> = SecondaryMap::new();
+        let mut stack = vec![(k.body, 1)];
+        while let Some((b, depth)) = stack.pop() {
+            if !k.blocks.is_valid(b) {
+                self.malformed(Span::default(), format!("{b} does not exist"));
+                continue;
+            }
+            if std::mem::replace(&mut blocks[b], true) {
+                self.malformed(Span::default(), format!("{b} belongs to two statements"));
+                continue;
+            }
+            for &s in &k.blocks[b] {
+                if !k.stmts.is_valid(s) {
+                    self.malformed(Span::default(), format!("{s} does not exist"));
+                    continue;
+                }
+                let span = k.stmt_spans[s];
+                if std::mem::replace(&mut self.stmts[s], true) {
+                    self.malformed(span, format!("{s} is in two blocks"));
+                    continue;
+                }
+                let declared = declares(&k.stmts[s]).map(|(v, _)| v);
+                if let Some(v) = uses(&k.stmts[s]).into_iter().chain(declared).find(|&v| !k.values.is_valid(v)) {
+                    self.malformed(span, format!("{v} does not exist"));
+                    continue;
+                }
+                self.roots(&stmt_exprs(&k.stmts[s]));
+                let inner = k.sub_blocks(s);
+                if depth >= MAX_DEPTH && !inner.is_empty() {
+                    self.too_deep(span, "blocks");
+                    continue;
+                }
+                stack.extend(inner.into_iter().map(|b| (b, depth + 1)));
+            }
+        }
+    }
+}
+
+/// Whether a value is in scope.
+#[derive(Copy, Clone, PartialEq, Default)]
+enum Scope {
+    #[default]
+    NotYet,
+    Open,
+    Closed,
+}
+
+/// Rules 2 and 3.
+struct Scopes<'k, 's> {
+    k: &'k Kernel,
+    sink: &'s mut Sink,
+    declared: SecondaryMap<Value, Scope>,
+    names: BTreeMap<&'k str, Value>,
+    /// Values in scope, in order of declaration.
+    open: Vec<Value>,
+    error: Option<Reported>,
+}
+
+impl<'k> Scopes<'k, '_> {
+    fn header(&mut self) {
+        let k = self.k;
+        for &v in &k.const_params {
+            self.declare(v, "a compile-time parameter", |d| matches!(d, ValueDef::ConstParam(_)));
+        }
+        for &v in &k.params {
+            self.declare(v, "a parameter", |d| matches!(d, ValueDef::Tensor(_) | ValueDef::Scalar { .. }));
+        }
+        for &v in &k.sizes {
+            self.declare(v, "a size", |d| matches!(d, ValueDef::Size));
+        }
+        for &v in &k.strides {
+            self.declare(v, "a stride", |d| matches!(d, ValueDef::Stride));
+        }
+        for axis in &k.grid {
+            self.declare(axis.index, "a grid index", |d| matches!(d, ValueDef::Grid));
+        }
+        for v in k.values.keys() {
+            let mut exprs: Vec<Expr> = Vec::new();
+            match &k.values[v].def {
+                ValueDef::Tensor(t) => {
+                    exprs.extend(&t.shape);
+                    if let Strides::Explicit(strides) = &t.strides {
+                        exprs.extend(strides);
+                    }
+                }
+                ValueDef::Scalar { default, .. } => exprs.extend(*default),
+                _ => {}
+            }
+            self.uses_in(&exprs);
+        }
+        self.uses_in(&k.requires);
+        let extents: Vec<Expr> = k.grid.iter().map(|a| a.extent).collect();
+        self.uses_in(&extents);
+        let items: Vec<Expr> = super::header::schedule_items(k).into_iter().map(|(_, e)| e).collect();
+        self.uses_in(&items);
+    }
+
+    fn declare(&mut self, v: Value, what: &str, is: fn(&ValueDef) -> bool) {
+        let k = self.k;
+        if !k.values.is_valid(v) {
+            let d = Diagnostic::error(codes::MALFORMED, Span::default(), format!("{v} does not exist"));
+            self.error = Some(self.sink.report(d));
+            return;
+        }
+        let data = &k.values[v];
+        let name = data.name.as_str();
+        if !is(&data.def) {
+            let message = format!("`{name}` is declared as {what}, and is something else");
+            self.error = Some(self.sink.report(Diagnostic::error(codes::MALFORMED, data.span, message)));
+        }
+        if self.declared[v] != Scope::NotYet {
+            let message = format!("`{name}` is declared by two statements");
+            self.error = Some(self.sink.report(Diagnostic::error(codes::MALFORMED, data.span, message)));
+            return;
+        }
+        if let Some(&other) = self.names.get(name) {
+            let d = Diagnostic::error(codes::DUPLICATE, data.span, format!("`{name}` is declared twice"))
+                .with_place(k.values[other].span, "it is declared here first");
+            self.error = Some(self.sink.report(d));
+        } else {
+            self.names.insert(name, v);
+        }
+        self.declared[v] = Scope::Open;
+        self.open.push(v);
+    }
+
+    fn used(&mut self, v: Value, span: Span) {
+        let data = &self.k.values[v];
+        let state = match self.declared[v] {
+            Scope::Open => return,
+            Scope::NotYet => "before its declaration",
+            Scope::Closed => "outside the block of its declaration",
+        };
+        let message = format!("`{}` is used {state}", data.name);
+        let d = Diagnostic::error(codes::OUT_OF_SCOPE, span, message)
+            .with_place(data.span, "declared here")
+            .with_note("a name exists from its declaration to the end of the block it is declared in");
+        self.error = Some(self.sink.report(d));
+    }
+
+    fn uses_in(&mut self, exprs: &[Expr]) {
+        for &e in exprs {
+            for (at, v) in mentions(self.k, e) {
+                self.used(v, self.k.expr_spans[at]);
+            }
+        }
+    }
+
+    fn block(&mut self, b: Block) {
+        let k = self.k;
+        let outer = self.open.len();
+        for &s in &k.blocks[b] {
+            self.uses_in(&stmt_exprs(&k.stmts[s]));
+            for v in uses(&k.stmts[s]) {
+                self.used(v, k.stmt_spans[s]);
+            }
+            // A loop variable exists in its body only.
+            let before = self.open.len();
+            if let Some((v, (what, is))) = declares(&k.stmts[s]) {
+                if let Some(tile) = k.tile_ty(v) {
+                    self.uses_in(&tile.shape.clone());
+                }
+                if let ValueDef::Channel { slots, .. } = k.values[v].def {
+                    self.uses_in(&[slots]);
+                }
+                self.declare(v, what, is);
+            }
+            for inner in k.sub_blocks(s) {
+                self.block(inner);
+            }
+            if matches!(k.stmts[s], StmtData::For { .. }) {
+                self.close(before);
+            }
+        }
+        self.close(outer);
+    }
+
+    fn close(&mut self, from: usize) {
+        for v in self.open.split_off(from) {
+            self.declared[v] = Scope::Closed;
+            let name = self.k.values[v].name.as_str();
+            if self.names.get(name) == Some(&v) {
+                self.names.remove(name);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Rules 4 to 17, a broken program each.
+
+use super::errors;
+use pretty_assertions::assert_eq;
+
+/// Checks that a program breaks exactly these rules, at these places: `CODE text`.
+fn breaks(source: &str, expected: &[(&str, &str)]) {
+    let found = errors(source);
+    let expected: Vec<String> = expected.iter().map(|(code, at)| format!("{code} at `{at}`")).collect();
+    let short: Vec<String> = found.iter().map(|f| f[..f.find("`: ").unwrap() + 1].to_owned()).collect();
+    assert_eq!(short, expected, "{source}\n{found:#?}");
+}
+
+/// As [`breaks`], for the statements of a body in a kernel with one of everything.
+fn body(statements: &str, expected: &[(&str, &str)]) {
+    let source = format!(
+        "kernel t<BM = 64>(A: gmem f16[M, K], B: gmem f32[M, K], V: gmem f32[K], alpha: f32 = 1.0, n: i32 = 1)
+            where K % 8 == 0 grid (g: M) schedule {{ threads 128 }} {{
+            let a = smem f16[64, 32]
+            let b = smem f32[64, 32]
+            let ring = channel f16[64, 32] slots 2
+            var r = reg f16[64, 32] = 0.0
+            var acc = reg f32[64, 32] = 0.0
+            var x = reg f32[] = 0.0
+            {statements}
+        }}"
+    );
+    breaks(&source, expected);
+}
+
+#[test]
+fn tensors() {
+    breaks("kernel t(A: gmem f32[M, N, K, L, P, Q]) {}", &[("E0234", "A")]);
+    breaks("kernel t(A: gmem f32[]) {}", &[("E0234", "A")]);
+    breaks("kernel t(A: gmem bool[M]) {}", &[("E0234", "A")]);
+    breaks("kernel t(A: gmem f32[0, M]) {}", &[("E0234", "0")]);
+    breaks("kernel t(A: gmem f32[M - 1, 4294967296]) {}", &[("E0234", "4294967296")]);
+    breaks("kernel t(A: gmem f32[M / 2.5]) {}", &[("E0227", "M / 2.5")]);
+    breaks("kernel t(A: gmem f32[M, N] strides (-1, 1)) {}", &[("E0234", "-1")]);
+    breaks("kernel t(A: gmem f32[M, N] align 24) {}", &[("E0234", "A")]);
+    breaks("kernel t(A: gmem f32[M, N] strides (lda, 1) align 32) {}", &[]);
+}
+
+#[test]
+fn scalars() {
+    breaks("kernel t(n: i32 = 1.5) {}", &[("E0235", "1.5")]);
+    breaks("kernel t(n: i32 = -1, x: f32 = 2, y: f64 = -inf) {}", &[]);
+}
+
+#[test]
+fn preconditions_and_grid() {
+    breaks("kernel t(A: gmem f32[M]) where M % 8 {}", &[("E0236", "M % 8")]);
+    breaks("kernel t(A: gmem f32[M], x: f32) where x > 0.0 {}", &[("E0233", "x")]);
+    breaks("kernel t(A: gmem f32[M], x: f32) grid (g: x) {}", &[("E0227", "x")]);
+    breaks("kernel t(A: gmem f32[M]) grid (g: 0) {}", &[("E0237", "0")]);
+    breaks("kernel t(A: gmem f32[M]) grid (a: M, b: M, c: M, d: M) {}", &[("E0237", "d")]);
+}
+
+#[test]
+fn schedules() {
+    breaks("kernel t() schedule { threads 100 } {}", &[("E0238", "100")]);
+    breaks("kernel t() schedule { threads 2048 } {}", &[("E0238", "2048")]);
+    breaks("kernel t() schedule { warp_tile (0, 64) stages 0 } {}", &[("E0238", "0"), ("E0238", "0")]);
+    breaks("kernel t() schedule { cluster (1, 1, 1, 1) } {}", &[("E0238", "1")]);
+    breaks("kernel t(A: gmem f32[M]) schedule { stages M } {}", &[("E0233", "M")]);
+}
+
+#[test]
+fn tiles() {
+    body("var t = reg f32[0, 4]", &[("E0234", "0")]);
+    body("var t = reg f32[M]", &[("E0233", "M")]);
+    body("let t = smem f16[65536, 65536]", &[("E0234", "t")]);
+    body("let t = smem f16[4611686018427387904, 4611686018427387904]", &[("E0234", "t")]);
+    body("var t = reg f32[1, 1, 1, 1, 1, 1]", &[("E0234", "t")]);
+    body("let t = smem f32[]", &[("E0234", "t")]);
+    body("let t = smem bool[8]", &[("E0234", "t")]);
+    body("let t = channel f16[8, 8] slots 0", &[("E0241", "0")]);
+}
+
+#[test]
+fn lets() {
+    body("let w = a[0.., 8..]", &[("E0226", "a[0.., 8..]")]);
+    body("let w = alpha * A", &[("E0225", "alpha * A")]);
+    body("let w = A[0.., 8..]\nlet q = w[1.., 0]", &[("E0226", "w[1.., 0]")]);
+    body("let w = A[0.., 8..]\nlet q = w[1.., 0..]\ncopy q -> r", &[]);
+}
+
+#[test]
+fn an_error_in_a_let_is_reported_once() {
+    body("let w = acc % 2\nacc = w + w\nacc = w", &[("E0222", "acc")]);
+}
+
+#[test]
+fn assignments() {
+    body("alpha = 1.0", &[("E0231", "alpha = 1.0")]);
+    body("let c = alpha\nc = 2.0", &[("E0231", "c = 2.0")]);
+    body("a = r", &[("E0231", "a = r")]);
+    body("acc = a[0, 0..]", &[("E0221", "a[0, 0..]")]);
+    body("acc = transpose(acc)", &[("E0221", "transpose(acc)")]);
+    body("x = acc", &[("E0221", "acc")]);
+    body("x = g < M", &[("E0220", "g < M")]);
+    body("acc = n * 2", &[("E0220", "n * 2")]);
+    body("acc = sum(acc, 1)\nacc = 3\nx = alpha\nacc = B[g.., 0..]", &[]);
+}
+
+#[test]
+fn copies() {
+    body("copy A[g.., 0..] -> B[g.., 0..]", &[("E0225", "copy A[g.., 0..] -> B[g.., 0..]")]);
+    body("copy alpha -> B[g.., 0..]", &[("E0225", "copy alpha -> B[g.., 0..]")]);
+    body("copy A[g, 0] -> B[g, 0]\ncopy B[g, 0] -> x\ncopy 0.0 -> a", &[]);
+    body("copy V[0..] -> acc", &[("E0221", "copy V[0..] -> acc")]);
+    body("copy acc -> x", &[("E0221", "copy acc -> x")]);
+    body("copy transpose(a) -> r", &[("E0221", "copy transpose(a) -> r")]);
+    body("copy acc > 0.0 -> B[g.., 0..]", &[("E0220", "acc > 0.0")]);
+    body("let v = acc\ncopy acc -> v", &[("E0231", "v")]);
+    body("copy r -> alpha", &[("E0231", "alpha")]);
+    body("copy r -> ring", &[("E0229", "ring")]);
+    body("copy r -> A.put", &[("E0226", "A.put")]);
+}
+
+#[test]
+fn copy_attributes() {
+    body("copy A[g.., 0..] -> a vec 3", &[("E0243", "copy A[g.., 0..] -> a vec 3")]);
+    body("copy A[g.., 0..] -> a vec 16", &[("E0243", "copy A[g.., 0..] -> a vec 16")]);
+    body("copy r -> b vec 8", &[("E0243", "copy r -> b vec 8")]);
+    body("copy A[g.., 0..] -> a vec 8\ncopy acc -> r vec 32", &[]);
+    body("copy A[g.., 0..] -> a keep", &[("E0243", "copy A[g.., 0..] -> a keep")]);
+    body("copy A[g.., 0..] -> r keep", &[]);
+    body("copy r -> a add", &[("E0243", "copy r -> a add")]);
+    body("copy acc -> B[g.., 0..] add", &[]);
+    body("copy A[g.., 0..] -> a check (2)", &[("E0243", "copy A[g.., 0..] -> a check (2)")]);
+    body("copy A[g.., 0..] -> a check (1, 1)", &[("E0243", "copy A[g.., 0..] -> a check (1, 1)")]);
+    body("copy r -> a check (0)", &[("E0243", "copy r -> a check (0)")]);
+    body(
+        "copy A[g.., 0..] -> r threads (128,16):(1,128)",
+        &[("E0243", "copy A[g.., 0..] -> r threads (128,16):(1,128)")],
+    );
+    body("copy A[g.., 0..] -> a threads (128,16):(1,128)", &[]);
+}
+
+#[test]
+fn loops() {
+    body("for i in 0..K step 0 {}", &[("E0239", "0")]);
+    body("for i in 0..K step -4 {}", &[("E0239", "-4")]);
+    body("for i in 0..alpha {}", &[("E0227", "alpha")]);
+    body("for i in 0..K unroll {}", &[("E0239", "K")]);
+    body("for i in 0..BM unroll {}", &[]);
+    body("for i in 0..64 unroll { for j in 0..64 unroll {} }", &[]);
+    body("for i in 0..64 unroll { for j in 0..65 unroll {} }", &[("E0239", "for j in 0..65 unroll {}")]);
+    body(
+        "for i in -9223372036854775807..9223372036854775807 unroll {}",
+        &[("E0239", "for i in -9223372036854775807..9223372036854775807 unroll {}")],
+    );
+}
+
+#[test]
+fn conditions() {
+    body("if alpha {}", &[("E0240", "alpha")]);
+    body("if acc > 0.0 {}", &[("E0240", "acc > 0.0")]);
+    body("if g < M && alpha == 0.0 {}", &[]);
+}
+
+#[test]
+fn channels() {
+    body("acquire a", &[("E0241", "acquire a")]);
+    body("wait ring, ring", &[("E0241", "wait ring, ring")]);
+    body("await a, 0", &[("E0231", "await a, 0")]);
+    body("await acc, 0\nacquire ring\npublish ring", &[]);
+}
+
+#[test]
+fn roles() {
+    let one = "role one warps 4 {\n}\n";
+    body(&format!("{one}barrier\nrole two warps 4 {{}}"), &[("E0242", "role two warps 4 {}")]);
+    body(&format!("{one}role one warps 4 {{}}"), &[("E0242", "role one warps 4 {}")]);
+    body("if g < M { role one warps 4 {} }", &[("E0242", "role one warps 4 {}")]);
+    body("role one warps 0 {}", &[("E0242", "0")]);
+    body("role one warps 20 {}\nrole two warps 20 {}", &[("E0242", "20")]);
+    body("role one warps 4 registers 20 {}", &[("E0242", "20"), ("E0242", "20")]);
+    body(&format!("barrier\n{one}role two warps 8 registers 240 {{}}\nbarrier"), &[]);
+}

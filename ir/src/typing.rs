@@ -24,6 +24,7 @@ use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, Space};
 use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
 use std::fmt;
 
 pub use elementwise::candidate_elems;
@@ -173,6 +174,7 @@ pub struct Types<'k> {
     k: &'k Kernel,
     /// `None`: not (yet) declared.
     lets: SecondaryMap<Value, Option<Result<Type, TypeError>>>,
+    inits: SecondaryMap<Value, PackedOption<Expr>>,
 }
 
 impl<'k> Types<'k> {
@@ -191,12 +193,13 @@ impl<'k> Types<'k> {
                 other => other,
             });
             types.lets[value] = Some(ty);
+            types.inits[value] = init.into();
         }
         types
     }
 
     fn without_lets(k: &'k Kernel) -> Types<'k> {
-        Types { k, lets: SecondaryMap::new() }
+        Types { k, lets: SecondaryMap::new(), inits: SecondaryMap::new() }
     }
 
     /// The type of `e`.

@@ -1,6 +1,6 @@
 //! What a window looks at: aliases followed, windows of windows composed.
 
-use super::{Type, const_int, let_init, type_of};
+use super::{Type, Types, const_int, let_init, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
 use crate::types::Space;
@@ -94,22 +94,32 @@ impl ResolvedView {
 /// What `e` looks at, if it is a place, a tensor, a window of one, such a thing transposed, or a `let` that names a window
 /// of global memory.
 pub fn resolve_view(k: &Kernel, e: Expr) -> Option<ResolvedView> {
-    resolve(k, e, MAX_ALIASES)
+    resolve(k, &|v| let_init(k, v), e, MAX_ALIASES)
 }
 
-fn resolve(k: &Kernel, e: Expr, fuel: usize) -> Option<ResolvedView> {
+impl Types<'_> {
+    /// [`resolve_view`], without searching the program for each `let`.
+    pub fn resolve_view(&self, e: Expr) -> Option<ResolvedView> {
+        resolve(self.k, &|v| self.inits[v].expand(), e, MAX_ALIASES)
+    }
+}
+
+/// Finds the initialiser of a `let`.
+type Inits<'a> = &'a dyn Fn(Value) -> Option<Expr>;
+
+fn resolve(k: &Kernel, inits: Inits<'_>, e: Expr, fuel: usize) -> Option<ResolvedView> {
     let fuel = fuel.checked_sub(1)?;
     match &k.exprs[e] {
-        ExprData::Ref(v) => whole(k, *v, None, fuel),
+        ExprData::Ref(v) => whole(k, inits, *v, None, fuel),
         ExprData::View(v) => {
-            let mut view = whole(k, v.base, v.slot, fuel)?;
+            let mut view = whole(k, inits, v.base, v.slot, fuel)?;
             if !v.ranges.is_empty() {
                 view.narrow(k, &v.ranges)?;
             }
             Some(view)
         }
         ExprData::Transpose(arg) => {
-            let mut view = resolve(k, *arg, fuel)?;
+            let mut view = resolve(k, inits, *arg, fuel)?;
             if view.kept().len() != 2 {
                 return None;
             }
@@ -121,7 +131,7 @@ fn resolve(k: &Kernel, e: Expr, fuel: usize) -> Option<ResolvedView> {
 }
 
 /// All of a value, or what it is an alias of.
-fn whole(k: &Kernel, v: Value, slot: Option<Slot>, fuel: usize) -> Option<ResolvedView> {
+fn whole(k: &Kernel, inits: Inits<'_>, v: Value, slot: Option<Slot>, fuel: usize) -> Option<ResolvedView> {
     let rank = match &k.values[v].def {
         ValueDef::Tensor(t) => t.shape.len(),
         ValueDef::Var(t) | ValueDef::Smem(t) => t.shape.len(),
@@ -130,7 +140,7 @@ fn whole(k: &Kernel, v: Value, slot: Option<Slot>, fuel: usize) -> Option<Resolv
             tile.shape.len()
         }
         ValueDef::Let => {
-            let view = resolve(k, let_init(k, v)?, fuel)?;
+            let view = resolve(k, inits, inits(v)?, fuel)?;
             return (view.space(k) == Space::Gmem && slot.is_none()).then_some(view);
         }
         _ => return None,

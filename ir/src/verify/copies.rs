@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, ValueDef};
 use crate::types::{ElemRef, Space};
-use crate::typing::{ResolvedView, Type, candidate_elems, resolve_view, shape_text};
+use crate::typing::{ResolvedView, Type, candidate_elems, shape_text};
 
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
 const MAX_ACCESS: u64 = 16;
@@ -15,7 +15,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
     let k = cx.k;
     let (from, to) = (cx.type_of(src), cx.type_of(dst));
     let (Some(from), Some(to)) = (from, to) else { return };
-    let Some(target) = resolve_view(k, dst) else {
+    let Some(target) = cx.types.resolve_view(dst) else {
         if matches!(k.exprs[dst], ExprData::View(_)) && to.rank() > 0 {
             unresolved(cx, dst);
         } else {
@@ -34,11 +34,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
         let storable = cx.types.storable(src, &from, elem);
         cx.ok(storable);
     }
-    shapes(cx, s, src, &from, &to);
+    shapes(cx, s, &from, &to);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
 }
 
-/// Reports a window that typing accepts and [`resolve_view`] does not.
+/// Reports a window that typing accepts and [`crate::typing::resolve_view`] does not.
 pub(super) fn unresolved(cx: &mut Cx<'_, '_>, e: Expr) {
     let message = "an index or an end inside a window that starts elsewhere, or too many names for one window";
     cx.error_at(codes::BAD_VIEW, e, message, "write the window on the tensor or buffer itself");
@@ -47,7 +47,7 @@ pub(super) fn unresolved(cx: &mut Cx<'_, '_>, e: Expr) {
 /// Checks that every window read can be resolved.
 fn leaves(cx: &mut Cx<'_, '_>, src: Expr) {
     for e in windows(cx, src) {
-        if matches!(cx.types.type_of(e), Ok(Type::View(_))) && resolve_view(cx.k, e).is_none() {
+        if matches!(cx.types.type_of(e), Ok(Type::View(_))) && cx.types.resolve_view(e).is_none() {
             unresolved(cx, e);
         }
     }
@@ -68,7 +68,7 @@ fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
     found
 }
 
-fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, from: &Type, to: &Type) {
+fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
     let k = cx.k;
     let span = k.stmt_spans[s];
     if let (Type::Tile(a), Type::Tile(b)) = (from, to) {
@@ -97,7 +97,6 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, from: &Type, to: &Type) {
             ),
         );
     } else if matches!((from, to), (Type::View(_), Type::View(_))) {
-        let _ = src;
         no_extents(cx, span, "copy through a register or shared-memory tile, which says how much is copied");
     }
 }
@@ -192,7 +191,7 @@ fn smallest_bytes(cx: &Cx<'_, '_>, elem: ElemRef) -> u64 {
 
 /// Where the elements of a reference or window are; `None` for scalars.
 fn space_of(cx: &Cx<'_, '_>, e: Expr) -> Option<Space> {
-    if let Some(view) = resolve_view(cx.k, e) {
+    if let Some(view) = cx.types.resolve_view(e) {
         return (!view.dims.is_empty()).then(|| view.space(cx.k));
     }
     let ExprData::Ref(v) = cx.k.exprs[e] else { return None };

@@ -24,7 +24,7 @@
 //! If a row has several variants of an operand, one of them has to fit.
 
 use super::Cx;
-use super::layouts::dim_bits;
+use super::layouts::{MAX_BITS, dim_bits};
 use crate::atoms::{Bit, Fragment};
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -80,7 +80,7 @@ impl Operand {
         let layout = tile.reg_layout.clone()?;
         let bits = dim_bits(k, tile)?;
         let [low, high] = bits[..] else { return None };
-        if layout.out_bits() != low + high {
+        if layout.out_bits() != low + high || low + high > MAX_BITS {
             return None;
         }
         let elem = match tile.elem {

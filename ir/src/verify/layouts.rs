@@ -9,6 +9,9 @@ use crate::layout::RegLayout;
 use crate::types::TileTy;
 use crate::typing::{Extent, const_int, copy_shape};
 
+/// log2 of more elements than any tile has; shifts by it are safe.
+pub(super) const MAX_BITS: u32 = 31;
+
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
@@ -74,6 +77,9 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
         return;
     }
     let Some(bits) = dim_bits(k, t) else { return };
+    if bits.iter().sum::<u32>() > MAX_BITS {
+        return; // Rule 9 has said so.
+    }
     if let Some(layout) = &t.reg_layout {
         register(cx, &name, span, layout, bits.iter().sum(), log2_threads(threads));
     }

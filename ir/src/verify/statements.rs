@@ -9,7 +9,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
 use crate::target::{MAX_THREADS, WARP};
 use crate::types::{Elem, ElemRef, Space, TileTy};
-use crate::typing::{Extent, Type, const_int, resolve_view, shape_text};
+use crate::typing::{Extent, Type, const_int, shape_text};
 use std::collections::BTreeSet;
 
 /// Most elements of a tile: more than any shared memory or register file holds.
@@ -123,7 +123,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
 /// Rule 10.
 fn named(cx: &mut Cx<'_, '_>, init: Expr) {
     let Some(Type::View(view)) = cx.type_of(init) else { return };
-    match resolve_view(cx.k, init) {
+    match cx.types.resolve_view(init) {
         Some(r) if r.space(cx.k) == Space::Gmem => {}
         None if view.space == Space::Gmem => copies::unresolved(cx, init),
         Some(_) => {

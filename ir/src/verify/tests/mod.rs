@@ -1,5 +1,6 @@
 //! Tests of the verifier: every rule is broken once, and the sample programs keep them all.
 
+mod hostile;
 mod layouts;
 mod rules;
 mod structure;

@@ -3,7 +3,7 @@
 //! Structure (`structure.rs`; the other rules are checked only if these hold)
 //!  1. Expressions, statements and blocks form trees: an expression node has one parent, a statement is in one block, a
 //!     block belongs to one statement or is the body. (Literal extents of tile types may be shared.) Nesting is at most
-//!     [`structure::MAX_DEPTH`] deep.
+//!     256 deep.
 //!  2. A value is declared once, by the header or by one statement, of the kind that the statement declares.
 //!  3. A value is used after its declaration, in the same block or one inside it; names in scope are unique.
 //!

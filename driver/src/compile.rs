@@ -275,7 +275,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         .zip(kernels)
         .map(|((launch, report), tile)| CompiledKernel {
             contract: Contract::new(&launch, version),
-            report: KernelReport::new(&launch.entry, &report, &source),
+            report: KernelReport::new(&launch.entry, &report, &source, &diagnostics),
             tile,
         })
         .collect();

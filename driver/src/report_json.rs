@@ -5,7 +5,7 @@ use crate::assembler::Counts;
 use crate::decimal_version;
 use crate::render::{JsonPlace, SourceFile};
 use serde::Serialize;
-use tilec_ir::diag::Span;
+use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::target::Target;
 use tilec_ptx::report::Report;
 
@@ -140,6 +140,24 @@ impl Mma {
     }
 }
 
+/// Bytes of the widest access.
+const WIDEST: u32 = 16;
+
+/// What kept a copy from being 16 bytes wide; empty if it is.
+fn why_narrow(copy: &tilec_ptx::report::CopyReport, remarks: &[Diagnostic]) -> String {
+    if copy.global_bytes.max(copy.shared_bytes) >= WIDEST {
+        return String::new();
+    }
+    let remark = remarks.iter().find(|d| d.code.0 == "vectorize" && d.span == copy.span);
+    match remark {
+        Some(d) => {
+            let reason = d.message.split_once("wide: ").map_or(d.message.as_str(), |(_, reason)| reason);
+            std::iter::once(reason).chain(d.notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
+        }
+        None => "as written".to_owned(),
+    }
+}
+
 /// What the assembler made of a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct Assembler {
@@ -163,7 +181,9 @@ pub struct Assembler {
 
 impl KernelReport {
     /// The report of the kernel `entry` of `source`.
-    pub fn new(entry: &str, report: &Report, source: &SourceFile) -> KernelReport {
+    ///
+    /// Why an access is narrow is in the remarks of the `vectorize` pass about the same statement.
+    pub fn new(entry: &str, report: &Report, source: &SourceFile, remarks: &[Diagnostic]) -> KernelReport {
         let place = |span: Span| JsonPlace::new(source, span);
         KernelReport {
             entry: entry.to_owned(),
@@ -188,7 +208,7 @@ impl KernelReport {
                     shared_bytes: c.shared_bytes,
                     accesses: c.accesses,
                     sector_use: c.sector_use,
-                    why: c.why.clone(),
+                    why: why_narrow(c, remarks),
                     in_loop: c.in_loop,
                 })
                 .collect(),
@@ -248,7 +268,7 @@ mod tests {
             shared: vec![shared(8, true), shared(5, true), shared(32, false)],
             ..Report::default()
         };
-        let kernel = KernelReport::new("k", &report, &source);
+        let kernel = KernelReport::new("k", &report, &source, &[]);
         let text = ReportFile::new(Target::Sm70, (6, 4), &source, vec![kernel]).to_json();
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(json["schema"], "tilec.report/1");

@@ -51,7 +51,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
             Some(asked) => asked,
             None if cx.enabled => provable.elems,
-            None => 1,
+            None => {
+                cx.remark(span, format!("{what} moves one element per access: the pass is switched off"));
+                1
+            }
         };
         if cx.enabled && attrs.vec.is_none() {
             say(k, cx, &what, &views, vec, &provable, span);

@@ -67,7 +67,7 @@ fn contract() -> Contract {
 fn program() -> Compiled {
     let Optimized { source, target, mut kernels, diagnostics, .. } =
         optimize(GEMM, &CompileOptions::default()).expect("compiles");
-    let mut report = KernelReport::new("gemm", &tilec_ptx::report::Report::default(), &source);
+    let mut report = KernelReport::new("gemm", &tilec_ptx::report::Report::default(), &source, &[]);
     report.mma.push(Mma::new("m8n8k4"));
     let kernel = CompiledKernel { contract: contract(), report, tile: kernels.remove(0) };
     Compiled { ptx: String::new(), ptx_version: (6, 4), kernels: vec![kernel], diagnostics, source, target }

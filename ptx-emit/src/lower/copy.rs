@@ -11,7 +11,7 @@ use crate::ops::Op as P;
 use crate::report::{CopyReport, SharedReport};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{CopyAttrs, ExprData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
@@ -572,9 +572,13 @@ impl Lower<'_> {
         let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
         let in_loop = !self.loops.is_empty();
         let span = self.k.stmt_spans[s];
-        let text = tilec_ir::print::print_expr(self.k, e);
         let global = access.space == Space::Gmem;
-        let (src, dst) = if store { (String::new(), text) } else { (text, String::new()) };
+        let (src, dst) = match self.k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                (tilec_ir::print::print_expr(self.k, src), tilec_ir::print::print_expr(self.k, dst))
+            }
+            _ => (tilec_ir::print::print_expr(self.k, e), String::new()),
+        };
         let sector_use = if global { self.sector_use(view, &access.layout, &access.groups, bytes) } else { 1.0 };
         self.report.copies.push(CopyReport {
             span,
@@ -584,7 +588,7 @@ impl Lower<'_> {
             shared_bytes: if global { 0 } else { bytes },
             accesses: access.groups.len() as u32,
             sector_use,
-            why: if bytes >= 16 { String::new() } else { "see the remarks of `vectorize`".into() },
+            why: String::new(),
             in_loop,
         });
         if !global

@@ -61,9 +61,19 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
         return narrow(&format!("the window has a single element along the contiguous dimension of `{name}`"), "");
     };
     let mut width = Width { elems: full as u32, why: String::new(), missing: String::new() };
+    // Every precondition that a full access lacks, not only the one that limits it most: they are needed together.
+    let mut all_missing: Vec<String> = Vec::new();
+    let mut hopeless = false;
     let mut limit = |elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String| {
+        if elems < full {
+            match missing() {
+                fact if fact.is_empty() => hopeless = true,
+                fact if !all_missing.contains(&fact) => all_missing.push(fact),
+                _ => {}
+            }
+        }
         if elems < u64::from(width.elems) {
-            width = Width { elems: elems as u32, why: why(), missing: missing() };
+            width = Width { elems: elems as u32, why: why(), missing: String::new() };
         }
     };
     if let Some(align) = k.tensor_ty(view.base).and_then(|t| t.align) {
@@ -114,6 +124,9 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
                 None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),
             },
         }
+    }
+    if !hopeless {
+        width.missing = all_missing.join(", ");
     }
     width
 }

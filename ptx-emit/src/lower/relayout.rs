@@ -16,11 +16,16 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     let unsupported = |cx: &mut Lower<'_>| {
         Err(cx.unsupported(dst, "a re-layout other than exchanges of lane bits and register bits"))
     };
-    if from.elem != to.elem || from.layout.value_bits() != to.layout.value_bits() || from.packed {
+    if from.elem != to.elem || from.layout.value_bits() != to.layout.value_bits() {
+        return unsupported(cx);
+    }
+    // Pairs of 16-bit elements move together: value bit 0, which tells them apart, stays where it is.
+    let first = u32::from(from.packed);
+    if from.packed && from.layout.value_col(0) != to.layout.value_col(0) {
         return unsupported(cx);
     }
     let n_thread = from.layout.thread_bits();
-    let mut value: Vec<u64> = (0..from.layout.value_bits()).map(|i| from.layout.value_col(i)).collect();
+    let mut value: Vec<u64> = (first..from.layout.value_bits()).map(|i| from.layout.value_col(i)).collect();
     let mut regs: Vec<Reg> = from.regs.clone();
     for l in 0..n_thread {
         let (have, want) = (from.layout.thread_col(l), to.layout.thread_col(l));
@@ -33,13 +38,13 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
         value[v] = have;
     }
     // What is left is a renaming of registers.
-    let Some(order) = (0..to.layout.value_bits())
+    let Some(order) = (first..to.layout.value_bits())
         .map(|i| value.iter().position(|&c| c == to.layout.value_col(i)))
         .collect::<Option<Vec<usize>>>()
     else {
         return unsupported(cx);
     };
-    for v in 0..to.len() {
+    for v in 0..to.regs.len() {
         let source = order.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((v >> i & 1) << b));
         cx.mov(to.regs[v], regs[source]);
     }

@@ -2,9 +2,10 @@
 //!
 //!     gpu_check [--seconds N] [--launch-seconds N] [--random N] [--seed N] [--threads N] [--filter TEXT]
 //!
-//! One process. Worker threads take programs from a queue, have the driver assemble them (that is most of the time), and
-//! launch every problem of the program. A watchdog ends the process with status 3 when a launch does not: CUDA has no way to
-//! stop a kernel. Status 1: a problem failed, or time ran out before all were tried.
+//! One process. Worker threads take programs from a queue and have the driver assemble them (that is most of the time);
+//! launches are one at a time, so that a fault has one possible cause. A fault ends the process with status 4, since the
+//! driver refuses everything afterwards; a launch that does not end, with status 3: CUDA has no way to stop a kernel.
+//! Status 1: a problem failed, or time ran out before all were tried.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -54,6 +55,8 @@ struct State {
     failures: Mutex<Vec<String>>,
     start: Instant,
     seconds: u64,
+    /// Held while a kernel runs.
+    device: Mutex<()>,
 }
 
 /// A worker's launch in progress: when it must have ended, in milliseconds after the start; 0: none.
@@ -98,6 +101,7 @@ fn check(args: &Args) -> Result<bool, String> {
         failures: Mutex::new(Vec::new()),
         start: Instant::now(),
         seconds: args.seconds,
+        device: Mutex::new(()),
     };
     let deadlines: Vec<Deadline> = (0..args.threads).map(|_| Deadline::default()).collect();
     watch(deadlines.clone(), state.start);
@@ -177,11 +181,19 @@ fn work(state: &State, deadline: &Deadline, launch_seconds: u64) -> Result<(), S
             if state.late() {
                 return Ok(());
             }
+            let alone = lock(&state.device);
             *lock(&deadline.1) = problem.name.clone();
             let limit = state.start.elapsed() + Duration::from_secs(launch_seconds.saturating_mul(problem.batch));
             deadline.0.store(limit.as_millis() as u64, Ordering::Release);
             let result = device::run(&device, &function, &contract, &problem);
             deadline.0.store(0, Ordering::Release);
+            if let Err(error) = device.synchronize() {
+                let passed = state.passed.load(Ordering::Relaxed);
+                println!("FAULT {} ({}): {error}\n{:?}", problem.name, program.name(), problem.run().values);
+                println!("{passed} passed, then a fault; the rest was not tried");
+                std::process::exit(4);
+            }
+            drop(alone);
             match result {
                 Ok(()) => {
                     good += 1;

@@ -42,9 +42,20 @@ fn tidy(text: &str) -> String {
     text.lines().fold(String::new(), |all, line| all + line.trim_end() + "\n")
 }
 
+/// Texts of more lines than this are shown from their first difference on.
+const SHOWN: usize = 60;
+
 /// How two texts differ, for people.
 pub fn differs(expected: &str, actual: &str) -> String {
-    format!("expected (<) and actual (>):\n{}", StrComparison::new(expected, actual))
+    let long = expected.lines().count().max(actual.lines().count()) > SHOWN;
+    let same = expected.lines().zip(actual.lines()).take_while(|(e, a)| e == a).count();
+    let start = if long { same.saturating_sub(3) } else { 0 };
+    let near = |text: &str| -> String {
+        let lines = text.lines().skip(start).take(if long { SHOWN / 2 } else { SHOWN });
+        lines.fold(String::new(), |all, line| all + line + "\n")
+    };
+    let from = if long { format!(" from line {} on", start + 1) } else { String::new() };
+    format!("expected (<) and actual (>){from}:\n{}", StrComparison::new(&near(expected), &near(actual)))
 }
 
 /// Says that `what` was not tested, in the form that `scripts/test.sh` collects.

@@ -54,7 +54,7 @@ pub fn feed_in_again(pass: &str, text: &str, ptx: &str, options: &CompileOptions
     if was == is {
         Ok(())
     } else {
-        Err(format!("the text after `{pass}` gives other PTX, {}", first_difference(&was, &is)))
+        Err(format!("the text after `{pass}` gives other PTX, {}", golden::differs(&was, &is)))
     }
 }
 
@@ -66,12 +66,4 @@ pub fn without_places(ptx: &str) -> String {
         !l.is_empty() && !l.starts_with(".file") && !l.starts_with(".loc")
     });
     kept.fold(String::new(), |all, line| all + line + "\n")
-}
-
-/// The first lines that differ: a diff of two long programs would fill the screen.
-fn first_difference(expected: &str, actual: &str) -> String {
-    let at = expected.lines().zip(actual.lines()).position(|(e, a)| e != a);
-    let at = at.unwrap_or_else(|| expected.lines().count().min(actual.lines().count()));
-    let near = |t: &str| t.lines().skip(at.saturating_sub(3)).take(10).fold(String::new(), |all, l| all + l + "\n");
-    format!("from line {}, {}", at + 1, golden::differs(&near(expected), &near(actual)))
 }

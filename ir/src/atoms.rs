@@ -4,8 +4,8 @@
 //! lists, for the value (register) bits and the five lane bits of each operand, which coordinate bit they carry. All
 //! layouts of more than one product follow from the row: further registers repeat the atom over the tile.
 //!
-//! Facts: PTX ISA "Matrix Fragments for mma.m8n8k4" (9.7.14.5.1), checked in `../shared`-independent form by the atom
-//! tests against a direct transcription of the manual's formulas.
+//! Facts: PTX ISA "Matrix Fragments for mma.m8n8k4" (9.7.14.5.1). The verifier proves that fragments fit a row, and its
+//! tests compare the row with a lane-by-lane execution.
 
 use crate::target::Target;
 use crate::types::Elem;
@@ -122,6 +122,7 @@ static FMA: AtomRow = AtomRow {
     types: &[
         AtomTypes { input: Elem::F16, acc: Elem::F32, c: FMA_C },
         AtomTypes { input: Elem::F16, acc: Elem::F16, c: FMA_C },
+        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: FMA_C },
         AtomTypes { input: Elem::F32, acc: Elem::F32, c: FMA_C },
         AtomTypes { input: Elem::F64, acc: Elem::F64, c: FMA_C },
     ],

@@ -195,7 +195,23 @@ impl Body<'_> {
     fn reg(&mut self, reg: Reg) {
         let class = self.func.regs[reg];
         let number = self.names.number(reg, class);
-        put(&mut self.text, format_args!("{}{number}", class.prefix()));
+        self.text.push_str(class.prefix());
+        self.decimal(number);
+    }
+
+    /// Register numbers are most of a file: written without the formatting machinery.
+    fn decimal(&mut self, mut number: u32) {
+        let mut digits = [0u8; 10];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.text.extend(digits[at..].iter().map(|&d| char::from(d)));
     }
 
     fn operand(&mut self, operand: &Operand) {

@@ -17,6 +17,15 @@ use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
 
+/// What an expression is, as far as evaluation cares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An exact integer.
+    Index,
+    /// A number, or numbers, computed in this class.
+    Number(Class),
+}
+
 /// The distribution an expression is computed in.
 #[derive(Clone)]
 pub(super) struct Scope {
@@ -78,13 +87,27 @@ impl Lower<'_> {
 
     /// The class an expression is computed in.
     fn class_of_expr(&mut self, e: Expr) -> Result<Class, Reported> {
-        match type_of(self.k, e) {
-            Ok(t) => Ok(match t.elem() {
+        Ok(match self.kind_of(e)? {
+            Kind::Index => Class::F32,
+            Kind::Number(class) => class,
+        })
+    }
+
+    /// What an expression is, looked up once: expressions are evaluated once per group of elements.
+    fn kind_of(&mut self, e: Expr) -> Result<Kind, Reported> {
+        if let Some(kind) = self.kinds[e] {
+            return Ok(kind);
+        }
+        let kind = match type_of(self.k, e) {
+            Ok(Type::Index) => Kind::Index,
+            Ok(t) => Kind::Number(match t.elem() {
                 Some(ElemRef::Known(elem)) => compute_class(elem),
                 _ => Class::F32,
             }),
-            Err(d) => Err(self.sink.report(*d.0)),
-        }
+            Err(d) => return Err(self.sink.report(*d.0)),
+        };
+        self.kinds[e] = Some(kind);
+        Ok(kind)
     }
 
     /// `tile = e`.
@@ -148,7 +171,7 @@ impl Lower<'_> {
                 }
                 Domain::Integer => self.eval_index(e, group, class),
                 Domain::Numeric | Domain::Float => {
-                    if matches!(type_of(self.k, e), Ok(Type::Index)) {
+                    if self.kind_of(e)? == Kind::Index {
                         return self.eval_index(e, group, class);
                     }
                     let mut parts = Vec::new();
@@ -352,9 +375,8 @@ impl Lower<'_> {
             Domain::Compare => {
                 let mut class = self.class_of_expr(args[0])?;
                 let other = self.class_of_expr(args[1])?;
-                let index = |cx: &Self, e: Expr| matches!(type_of(cx.k, e), Ok(Type::Index));
-                if index(self, args[0]) {
-                    class = if index(self, args[1]) { Class::B32 } else { other };
+                if self.kind_of(args[0])? == Kind::Index {
+                    class = if self.kind_of(args[1])? == Kind::Index { Class::B32 } else { other };
                 }
                 let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
                 for i in 0..group.len() {
@@ -374,8 +396,10 @@ impl Lower<'_> {
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
             return Err(self.unsupported(e, "this condition"));
         };
-        let index = |cx: &Self, e: Expr| matches!(type_of(cx.k, e), Ok(Type::Index));
-        if op.domain() == Domain::Compare && index(self, args[0]) && index(self, args[1]) {
+        let indices = op.domain() == Domain::Compare
+            && self.kind_of(args[0])? == Kind::Index
+            && self.kind_of(args[1])? == Kind::Index;
+        if indices {
             let (a, b) = (self.index(args[0])?, self.index(args[1])?);
             return Ok(self.int_compare(op, a, b));
         }

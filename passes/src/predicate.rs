@@ -377,7 +377,7 @@ fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, til
             StmtData::For { var, start, end, step, .. } => {
                 var == v
                     && same_expr(k, end, extent)
-                    && k.as_int(step).is_some_and(|x| x as u64 % tile == 0)
+                    && k.as_int(step).is_some_and(|x| (x as u64).is_multiple_of(tile))
                     && facts.divisor(k, start) >= tile
             }
             _ => false,

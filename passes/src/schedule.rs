@@ -4,10 +4,15 @@
 //! their latency is covered by the products of the iteration; everything else keeps its order. What reads the registers
 //! (the store into a channel slot) stays where it is, after the loads of the last fragments.
 //!
+//! It also says how many blocks should share a multiprocessor (`min_ctas`), which is how many registers the assembler may
+//! use: see [`occupancy`].
+//!
 //! A list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
 //! uses, or writes the tensor it reads.
 //!
 //! Needs: nothing. Switched off: nothing moves.
+
+mod occupancy;
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
@@ -31,6 +36,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
+    occupancy::choose(k, cx);
     Ok(())
 }
 

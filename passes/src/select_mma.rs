@@ -343,7 +343,7 @@ fn warp_tile(k: &mut Kernel, cx: &mut Cx<'_>, (bm, bn): (u64, u64), span: Span) 
 fn split_for(bm: u64, bn: u64, warps: u64) -> Option<(u64, u64)> {
     (0..=warps.max(1).ilog2())
         .map(|i| 1 << i)
-        .filter(|rows| warps % rows == 0 && bm % rows == 0 && bn % (warps / rows) == 0)
+        .filter(|rows| warps.is_multiple_of(*rows) && bm.is_multiple_of(*rows) && bn.is_multiple_of(warps / rows))
         .map(|rows| (bm / rows, bn / (warps / rows)))
         .min_by_key(|&(m, n)| m.abs_diff(n))
 }

@@ -410,25 +410,26 @@ impl Lower<'_> {
                 distinct.push(*p);
             }
         }
-        if distinct.len() < 2 || distinct.len() > 32 {
+        if distinct.len() < 2 {
             return preds;
         }
-        let mut mask: Option<Reg> = None;
-        for (i, &p) in distinct.iter().enumerate() {
-            let bit = Operand::Imm(1i64 << i);
-            let bit = self.emit.pure(Class::B32, P::SelpB32, vec![bit, Operand::Imm(0), p.into()]);
-            mask = Some(match mask {
-                None => bit,
-                Some(m) => self.emit.pure(Class::B32, P::OrB32, vec![m.into(), bit.into()]),
-            });
-        }
-        let Some(mask) = mask else { return preds };
-        let tested: Vec<Reg> = (0..distinct.len())
-            .map(|i| {
+        let mut tested: Vec<Reg> = Vec::new();
+        for chunk in distinct.chunks(32) {
+            let mut mask: Option<Reg> = None;
+            for (i, &p) in chunk.iter().enumerate() {
+                let bit = Operand::Imm(1i64 << i);
+                let bit = self.emit.pure(Class::B32, P::SelpB32, vec![bit, Operand::Imm(0), p.into()]);
+                mask = Some(match mask {
+                    None => bit,
+                    Some(m) => self.emit.pure(Class::B32, P::OrB32, vec![m.into(), bit.into()]),
+                });
+            }
+            let Some(mask) = mask else { continue };
+            for i in 0..chunk.len() {
                 let bit = self.emit.def(Class::B32, P::AndB32, vec![mask.into(), Operand::Imm(1i64 << i)]);
-                self.emit.def(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)])
-            })
-            .collect();
+                tested.push(self.emit.def(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]));
+            }
+        }
         preds
             .into_iter()
             .map(|p| match p {

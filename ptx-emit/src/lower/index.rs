@@ -75,7 +75,7 @@ impl Lower<'_> {
                 let a = self.index(args[0])?;
                 if op == Op::Neg {
                     let zero = Int::constant(0);
-                    return self.int_op(Op::Sub, zero, a).ok_or(()).or_else(|()| Err(self.overflow(e)));
+                    return self.int_op(Op::Sub, zero, a).ok_or(()).map_err(|()| self.overflow(e));
                 }
                 let b = match args.get(1) {
                     Some(&b) => self.index(b)?,
@@ -83,7 +83,7 @@ impl Lower<'_> {
                 };
                 match op {
                     Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
-                        self.int_op(op, a, b).ok_or(()).or_else(|()| Err(self.overflow(e)))
+                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e))
                     }
                     _ => Err(self.unsupported(e, "this operator does not work on indices")),
                 }

@@ -1,0 +1,135 @@
+//! How many blocks should be resident on a multiprocessor.
+//!
+//! `.minnctapersm` caps the registers per thread at `65536 / (threads · blocks)`, rounded down to 8. More resident blocks hide
+//! more latency, but a cap below what the tiles need makes the assembler spill. Shared memory, warps and blocks per
+//! multiprocessor bound the number too. The choice is the largest number of blocks whose cap leaves room for the register
+//! tiles and [`COMFORT`] registers of addresses, counters and predicates, and one block more if the cap still leaves
+//! [`TIGHT`] for each operand whose shared-memory addresses the swizzle mixes (measured: ptxas recomputes the rest without
+//! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
+
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::elem_of;
+use crate::assign_layouts::{plain_var, thread_bits};
+use crate::select_mma::smem_contiguous;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};
+use tilec_ir::typing::resolve_view;
+
+/// Schedulers of a multiprocessor.
+const SCHEDULERS: u64 = 4;
+/// Registers beside the tiles with which the assembler schedules freely.
+const COMFORT: u64 = 40;
+/// Registers beside the tiles without which it spills, for each operand with mixed addresses (at least one).
+const TIGHT: u64 = 8;
+/// Below this many tile registers a tight fit is not worth the risk: there is room for several blocks anyway.
+const LARGE: u64 = 128;
+
+/// Sets `min_ctas` where it is not written and more than one block is wanted.
+pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
+    if k.schedule.min_ctas.is_some() {
+        return;
+    }
+    let threads = 1u64 << thread_bits(k);
+    let target = cx.options.target;
+    let tiles = tile_registers(k, threads);
+    let shared = shared_bytes(k).max(1);
+    let limit = (target.smem_per_sm() / shared)
+        .min(u64::from(target.ctas_per_sm()))
+        .min(u64::from(target.warps_per_sm()) * u64::from(WARP) / threads)
+        .max(1);
+    // A quarter of the registers belongs to each of the four schedulers, among which the warps are dealt out.
+    let cap = |blocks: u64| {
+        let warps = (blocks * threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
+        let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
+        (registers / 8 * 8).min(u64::from(REGISTERS_PER_THREAD))
+    };
+    let most = |need: u64| (1..=limit).rev().find(|&b| cap(b) >= need).unwrap_or(1);
+    let comfort = if wide_loads(k) { COMFORT } else { 2 * COMFORT };
+    let mut blocks = most(tiles + comfort);
+    if tiles >= LARGE && wide_loads(k) && blocks < limit && cap(blocks + 1) >= tiles + TIGHT * mixed_operands(k).max(1)
+    {
+        blocks += 1;
+    }
+    if blocks < 2 {
+        return;
+    }
+    let span = k.name_span;
+    let count = k.int(blocks as i64, span);
+    k.schedule.min_ctas = Some(count);
+    cx.remark(
+        span,
+        format!("{blocks} blocks per multiprocessor: at most {} registers per thread, {tiles} for tiles", cap(blocks)),
+    );
+}
+
+/// 32-bit registers of the tiles of a thread. A tile that only takes over another's elements replaces it.
+fn tile_registers(k: &Kernel, threads: u64) -> u64 {
+    let taken_over = |v: Value| {
+        all_stmts(k, k.body).into_iter().any(|s| {
+            matches!(k.stmts[s], StmtData::Copy { src, dst, .. }
+                if plain_var(k, dst) == Some(v) && plain_var(k, src).is_some())
+        })
+    };
+    let mut sum = 0;
+    for (v, data) in k.values.iter() {
+        let ValueDef::Var(t) = &data.def else { continue };
+        let bits = match &t.reg_layout {
+            Some(l) => 1u64 << l.value_bits().min(32),
+            None => k.const_shape(&t.shape).map_or(0, |s| s.iter().product::<u64>() / threads),
+        };
+        if !taken_over(v) {
+            sum += (bits * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
+        }
+    }
+    sum
+}
+
+/// Whether every access to global memory in a loop is as wide as the hardware has.
+fn wide_loads(k: &Kernel) -> bool {
+    all_stmts(k, k.body).into_iter().all(|s| {
+        let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return true };
+        let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
+        let bytes = attrs.vec.unwrap_or(1) * elem_of(k, view.base).map_or(4, |e| e.bytes());
+        bytes >= crate::analysis::width::MAX_ACCESS_BYTES
+    })
+}
+
+fn shared_bytes(k: &Kernel) -> u64 {
+    let mut sum = 0u64;
+    for (v, data) in k.values.iter() {
+        let slots = match &data.def {
+            ValueDef::Smem(_) => 1,
+            ValueDef::Channel { slots, .. } => k.as_int(*slots).map_or(1, |x| x.max(1) as u64),
+            _ => continue,
+        };
+        let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
+        sum = sum.saturating_add(elems.saturating_mul(u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))) * slots);
+    }
+    sum
+}
+
+/// Operands of products that are contiguous along the reduction in shared memory: each slice has an address of its own.
+fn mixed_operands(k: &Kernel) -> u64 {
+    let mut found: Vec<Value> = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        for (operand, k_dim) in [(mma.a, 1), (mma.b, 0)] {
+            let Some(fragment) = plain_var(k, operand) else { continue };
+            for c in all_stmts(k, k.body) {
+                let StmtData::Copy { src, dst, .. } = k.stmts[c] else { continue };
+                if plain_var(k, dst) != Some(fragment) {
+                    continue;
+                }
+                let Some(view) = resolve_view(k, src) else { continue };
+                let dim = smem_contiguous(k, view.base).map(|d| if view.transposed { 1 - d } else { d });
+                if dim == Some(k_dim) && !found.contains(&view.base) {
+                    found.push(view.base);
+                }
+            }
+        }
+    }
+    found.len() as u64
+}

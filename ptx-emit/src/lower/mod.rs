@@ -1,9 +1,9 @@
 //! Lowering: from the tile IR, with every decision made, to typed PTX instructions.
 //!
-//! [`lower`] walks the kernel once. Index arithmetic ([`index`]) carries ranges and is value-numbered and hoisted while it
-//! is emitted ([`emit`]); register tiles ([`tiles`]) name the registers of their elements; [`global`] and [`shared`]
-//! compute addresses and bounds from layouts; [`copy`], [`elementwise`], [`relayout`] and [`mma`] emit the work;
-//! [`contract`] writes down how to launch it.
+//! [`lower`] walks the kernel once. Index arithmetic (`index`) carries ranges and is value-numbered and hoisted while it
+//! is emitted (`emit`); register tiles (`tiles`) name the registers of their elements; `global` and `shared`
+//! compute addresses and bounds from layouts; `copy`, `elementwise`, `relayout` and `mma` emit the work;
+//! `contract` writes down how to launch it.
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
 //! shared-memory layout, in which order, and where barriers stand, is in the IR.

@@ -11,6 +11,7 @@
 //! * [`approx`]: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
 //! * [`mma`]: matrix products, bit for bit by executing generation; fragment layouts; `ldmatrix` and kin
 
+pub mod convert;
 pub mod double;
 pub mod exact;
 pub mod half;

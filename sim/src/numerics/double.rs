@@ -161,7 +161,7 @@ mod tests {
                 a = (a & 0x800f_ffff_ffff_ffff) | 0x3ff0_0000_0000_0000;
                 b = (b & 0x800f_ffff_ffff_ffff) | 0x3fe0_0000_0000_0000;
                 let p = f64::from_bits(a) * f64::from_bits(b);
-                c = (p.to_bits() ^ SIGN).wrapping_add(c % 7).wrapping_add((c >> 8) % 120 << 52);
+                c = (p.to_bits() ^ SIGN).wrapping_add(c % 7).wrapping_add(((c >> 8) % 120) << 52);
             }
             for round in [Round::Nearest, Round::Down] {
                 let sum = exact::add(round, exact::mul(value(a), value(b)), value(c));

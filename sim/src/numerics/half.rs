@@ -4,7 +4,7 @@
 //! one of two bf16 is too, but may leave its range, so bf16 goes through f64. All rounding is to nearest even, the only one
 //! that PTX offers here.
 
-use super::exact::{self, BF16, F16, Format, Value};
+use super::exact::{BF16, F16, Format, Value};
 use super::single::{self, Extremum};
 use super::{Mode, NAN_HALF, Round};
 
@@ -121,7 +121,7 @@ fn narrow_f16(x: f32) -> u16 {
     let finite = if magnitude < 113 << 23 { subnormal } else { normal };
     // 65520 is halfway between the largest number and the power of two that overflows.
     let large = if magnitude >= 0x477f_f000 { 0x7c00 } else { finite };
-    (if magnitude > 0x7f80_0000 { NAN_HALF } else { large | sign }) as u16
+    if magnitude > 0x7f80_0000 { NAN_HALF } else { large | sign }
 }
 
 #[inline(always)]
@@ -193,7 +193,7 @@ fn sum_to_odd(p: f32, c: f32) -> f32 {
     let error = (p - (s - c_part)) + (c - c_part);
     let bits = s.to_bits();
     let outward = (error > 0.0) == (s > 0.0);
-    let inexact = error < 0.0 || error > 0.0;
+    let inexact = error.abs() > 0.0;
     if inexact && bits & 1 == 0 {
         return f32::from_bits(if outward { bits + 1 } else { bits - 1 });
     }
@@ -268,18 +268,18 @@ pub fn decode(ty: Half, a: u16) -> Value {
     ty.format().decode(u64::from(a))
 }
 
-/// `fma` by exact arithmetic: what the fast one is tested against.
-#[cfg(test)]
-fn exact_fma(ty: Half, a: u16, b: u16, c: u16) -> u16 {
-    encode(ty, Round::Nearest, exact::add(Round::Nearest, exact::mul(decode(ty, a), decode(ty, b)), decode(ty, c)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::exact;
     use crate::numerics::single::tests::Rng;
 
     const TYPES: [Half; 2] = [Half::F16, Half::Bf16];
+
+    /// `fma` by exact arithmetic: what the fast one is tested against.
+    fn exact_fma(ty: Half, a: u16, b: u16, c: u16) -> u16 {
+        encode(ty, Round::Nearest, exact::add(Round::Nearest, exact::mul(decode(ty, a), decode(ty, b)), decode(ty, c)))
+    }
 
     #[test]
     fn widening_is_exact_and_narrowing_its_inverse() {

@@ -6,9 +6,9 @@
 //! for more than IEEE operations, so a result never depends on the host.
 //!
 //! * [`exact`]: any binary format, decoded to and rounded from exact values; the slow path of everything else
-//! * [`convert`]: `cvt`
+//! * [`mod@convert`]: the instruction `cvt`
 //! * [`single`], [`double`], [`half`]: arithmetic of f32, f64, and f16/bf16 alone and packed
-//! * [`approx`]: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
+//! * `approx`: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
 //! * [`mma`]: matrix products, bit for bit by executing generation; fragment layouts; `ldmatrix` and kin
 
 pub mod convert;
@@ -16,6 +16,7 @@ pub mod double;
 pub mod exact;
 pub mod half;
 
+pub mod mma;
 pub mod single;
 
 /// A rounding direction of a floating-point result (PTX ISA 6.5.2).

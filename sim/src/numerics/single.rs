@@ -50,9 +50,9 @@ pub(crate) fn sum_to_odd(p: f64, c: f64) -> f64 {
     let c_part = s - p;
     let error = (p - (s - c_part)) + (c - c_part);
     let bits = s.to_bits();
-    // An infinite or NaN sum has a NaN error, which fails both comparisons.
+    // An infinite or NaN sum has a NaN error, which fails the comparison.
     let outward = (error > 0.0) == (s > 0.0);
-    let inexact = error < 0.0 || error > 0.0;
+    let inexact = error.abs() > 0.0;
     if inexact && bits & 1 == 0 {
         return f64::from_bits(if outward { bits + 1 } else { bits - 1 });
     }

@@ -1,0 +1,26 @@
+//! Matrix products of a warp, bit for bit as a given generation of device computes them.
+//!
+//! * [`form`]: the instructions PTX has (dense, all types but f64, which has [`mma_f64`])
+//! * [`layout`]: which lane holds what; `ldmatrix`, `stmatrix`, `movmatrix`
+//! * [`model`]: the arithmetic of each form on each generation
+//! * [`dot`]: one fused step, exactly and plainly
+//! * `tile`: the same over tiles, fast
+//! * `warp`: registers in, registers out
+
+pub mod dot;
+pub mod form;
+pub mod layout;
+pub mod model;
+#[expect(
+    clippy::needless_range_loop,
+    reason = "loops over eight columns of several arrays at once, for the vectorizer"
+)]
+mod tile;
+mod warp;
+
+pub use form::{Acc, Elem, Form, Layout, Registers, Shape};
+pub use model::{Generation, Model, Output, Plan};
+pub use warp::{MmaError, Register, Register64, m8n8k4, mma, mma_f64, row_col};
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,11 @@ use tilec_sim::numerics::half::Half;
 use tilec_sim::numerics::mma::{Acc, Elem, Generation, Layout, Shape, m8n8k4, mma, row_col};
 use tilec_sim::numerics::{Mode, half, packed3, single};
 
+/// A register of a warp.
+type Lanes = [u32; 32];
+/// An instruction with three operands.
+type Operation<'a> = &'a dyn Fn(&Lanes, &Lanes, &Lanes) -> Lanes;
+
 /// A small generator (xorshift).
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
@@ -19,7 +24,6 @@ fn report(name: &str, count: u32, start: Instant) {
     println!("{name:44} {:8.2} M/s", f64::from(count) / seconds / 1e6);
 }
 
-#[expect(clippy::print_stdout, reason = "an example reports on its output")]
 fn main() {
     let mut state = 88_172_645_463_325_252;
     let cases = [
@@ -66,7 +70,7 @@ fn main() {
     let lanes: [[u32; 32]; 3] =
         std::array::from_fn(|_| std::array::from_fn(|_| (next(&mut state) as u32 & 0x83ff_83ff) | 0x3800_3800));
     let count = 1_000_000;
-    let rate = |name: &str, op: &dyn Fn(&[u32; 32], &[u32; 32], &[u32; 32]) -> [u32; 32]| {
+    let rate = |name: &str, op: Operation<'_>| {
         let start = Instant::now();
         for _ in 0..count {
             black_box(op(black_box(&lanes[0]), black_box(&lanes[1]), black_box(&lanes[2])));

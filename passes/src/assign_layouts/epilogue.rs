@@ -5,6 +5,7 @@
 //! the lane bit that carries a wanted column bit trades places with a register bit: one `shfl.bfly` per pair of registers.
 //! The register bit given away is the next column bit if there is one, so that the lanes of one store cover whole sectors
 //! (volta884.md section 4 describes the exchange; the choice of the bit is what makes every sector of a store full).
+//! A store with a written `vec` or `threads` stays as it is written.
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
@@ -19,7 +20,11 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
     let mut done: Vec<(Value, RegLayout, Value)> = Vec::new();
     for s in all_stmts(k, k.body) {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
+        // A width or a distribution in the text is the author's decision about this store.
+        if attrs.vec.is_some() || attrs.threads.is_some() {
+            continue;
+        }
         let Some(wanted) = wanted_bits(k, src, dst) else { continue };
         let mut vars = Vec::new();
         for_each_ref(k, src, &mut |v| {

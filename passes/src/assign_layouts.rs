@@ -3,7 +3,8 @@
 //! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom is
 //!   repeated inside the warp tile, and tile coordinate bits are handed out in the order of the row's `interleave`.
 //! * Copies between global and shared memory, and register tiles that touch global memory, get a *coalesced* layout: a
-//!   thread owns one access-wide run, neighbouring threads own neighbouring runs.
+//!   thread owns one access-wide run, neighbouring threads own neighbouring runs. Where the two memories of a copy are
+//!   contiguous along different dimensions a thread owns a block that is such a run either way.
 //! * A register tile stored to global memory is first re-laid-out (`copy acc -> acc_out`, by shuffles inside the warp) when
 //!   its fragment layout would store narrower than memory allows ([`epilogue`]).
 //! * Shared-memory tiles take the order of the tensor they are filled from.
@@ -19,6 +20,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{global_width, window_contiguous_dim};
 use crate::select_mma::{smem_contiguous, source_order};
+use crate::vectorize::memory_views;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -91,6 +93,28 @@ pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads
     thread.resize(threads as usize, 0);
     value.extend(order);
     RegLayout::new(value, thread, total)
+}
+
+/// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order in
+/// wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along `second`.
+fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32) -> Option<RegLayout> {
+    let total: u32 = dim_bits.iter().sum();
+    let run = run.min((total.saturating_sub(threads)) / 2).min(dim_bits[first]).min(dim_bits[second]);
+    let columns = |dim: usize| {
+        let base: u32 = dim_bits[..dim].iter().sum();
+        (base..base + dim_bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
+    };
+    let (along, across) = (columns(first), columns(second));
+    let (along_run, along_rest) = along.split_at(run as usize);
+    let (across_run, across_rest) = across.split_at(run as usize);
+    let mut rest = [along_rest, across_rest].concat();
+    for dim in (0..dim_bits.len()).rev().filter(|&d| d != first && d != second) {
+        rest.extend(columns(dim));
+    }
+    let owned = (threads as usize).min(rest.len());
+    let mut thread: Vec<u64> = rest.drain(..owned).collect();
+    thread.resize(threads as usize, 0);
+    RegLayout::new([along_run, across_run, &rest].concat(), thread, total)
 }
 
 /// Layouts of register tiles that no product fixed: coalesced for the global memory they touch.
@@ -204,23 +228,27 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         }
         let Some(shape) = fixed_shape(k, dst).or_else(|| fixed_shape(k, src)) else { continue };
         let bits = log2_shape(&shape);
-        let views = [resolve_view(k, src), resolve_view(k, dst)];
-        let global = views.iter().flatten().find(|v| k.tensor_ty(v.base).is_some());
-        let shared = views.iter().flatten().find(|v| k.tensor_ty(v.base).is_none());
+        // The destination decides what is coalesced, if it is in global memory.
+        let views = [memory_views(k, dst), memory_views(k, src)].concat();
+        let global = views.iter().find(|v| k.tensor_ty(v.base).is_some());
+        let shared = views.iter().find(|v| k.tensor_ty(v.base).is_none());
         let contiguous = match (global, shared) {
             (Some(g), _) => window_contiguous_dim(k, g),
             (None, Some(v)) => smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }),
             (None, None) => None,
         }
         .unwrap_or(bits.len().saturating_sub(1));
-        // A run of neighbours in both memories is moved in one piece; if only global memory is contiguous along the
-        // run, single elements keep both sides coalesced and free of conflicts.
-        let same = shared.is_none_or(|v| {
-            smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }) == Some(contiguous)
-        });
+        // A run of neighbours in both memories is moved in one piece. If the memories are contiguous along different
+        // dimensions a thread owns a block, moves it in pieces that are wide on either side, and transposes it in registers.
+        let across = shared
+            .and_then(|v| smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }))
+            .filter(|&d| d != contiguous);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
-        let chunk = if cx.enabled && same { width.ilog2() } else { 0 };
-        let layout = coalesced(&bits, contiguous, chunk, threads);
+        let chunk = if cx.enabled { width.ilog2() } else { 0 };
+        let layout = match across {
+            Some(across) => blocked(&bits, contiguous, across, chunk, threads),
+            None => coalesced(&bits, contiguous, chunk, threads),
+        };
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
             attrs.threads = layout;
         }

@@ -11,16 +11,16 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::log2_shape;
-use crate::vectorize::{copy_layout, copy_shape};
+use crate::vectorize::{copy_layout, copy_shape, memory_views};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
 use tilec_ir::types::Order;
-use tilec_ir::typing::resolve_view;
 
-/// Terms the search may use; published layouts need at most three.
-const MAX_TERMS: usize = 4;
+/// Terms the search may use. Products need at most three; a transposition by single words needs one for each of the five
+/// lane bits.
+const MAX_TERMS: usize = 5;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let buffers: Vec<Value> = k
@@ -90,8 +90,10 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
     let Some(elem) = elem_of(k, v) else { return out };
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
-        for side in [*src, *dst] {
-            let Some(view) = resolve_view(k, side).filter(|view| view.base == v) else { continue };
+        for view in [memory_views(k, *src), memory_views(k, *dst)].concat() {
+            if view.base != v {
+                continue;
+            }
             let (Some(layout), Some(shape)) = (copy_layout(k, *src, *dst, attrs), copy_shape(k, *src, *dst)) else {
                 continue;
             };

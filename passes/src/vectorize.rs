@@ -4,7 +4,7 @@
 //! thread owns in the copy's register layout; for global memory what the preconditions prove
 //! ([`global_width`](crate::analysis::width::global_width)); for shared memory the alignment of the window.
 //! A narrower access than 16 bytes is a remark that names the missing fact. A width written in the text (`vec 8`) that
-//! cannot be proved is an error.
+//! cannot be proved is an error, unless it was written for layouts of a pass that is switched off.
 //!
 //! Needs: layouts. Switched off: one element per access.
 
@@ -27,15 +27,21 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        let views = memory_views(k, src, dst);
+        let views = [memory_views(k, src), memory_views(k, dst)].concat();
         if views.is_empty() {
             continue;
         }
         let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else { continue };
-        let provable = narrowest(k, &facts, &views, &layout, &shape);
+        let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
         let vec = match attrs.vec {
+            Some(asked)
+                if asked > provable.elems && plain_layouts(cx) && asked <= promised(k, &facts, &views, &shape) =>
+            {
+                cx.remark(span, format!("{what} is narrower than written: layouts are plain: {}", provable.why));
+                provable.elems
+            }
             Some(asked) if asked > provable.elems => {
                 let mut d = Diagnostic::error(
                     codes::NOT_VECTORIZABLE,
@@ -87,23 +93,12 @@ fn say(
     }
 }
 
-/// The views of global and shared memory that a copy reads or writes.
-fn memory_views(k: &Kernel, src: Expr, dst: Expr) -> Vec<ResolvedView> {
-    let mut out = Vec::new();
-    collect(k, src, &mut out);
-    collect(k, dst, &mut out);
-    out
-}
-
-fn collect(k: &Kernel, e: Expr, out: &mut Vec<ResolvedView>) {
-    if let Some(view) = resolve_view(k, e) {
-        if !matches!(k.values[view.base].def, ValueDef::Var(_)) {
-            out.push(view);
-        }
-        return;
-    }
-    for child in k.children(e) {
-        collect(k, child, out);
+/// The views of global and shared memory in an expression.
+pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
+    match resolve_view(k, e) {
+        Some(view) if matches!(k.values[view.base].def, ValueDef::Var(_)) => Vec::new(),
+        Some(view) => vec![view],
+        None => k.children(e).into_iter().flat_map(|child| memory_views(k, child)).collect(),
     }
 }
 
@@ -136,24 +131,27 @@ fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
     }
 }
 
-/// Log2 of the run of neighbours along `dim` that a thread owns, as accesses can use it.
-pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize, elem_bytes: u32) -> u32 {
+/// Log2 of the run of neighbours along `dim` that a thread owns. Which of its registers hold them does not matter: renaming
+/// is free, and halves of registers are exchanged by one instruction a pair.
+pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize) -> u32 {
     let base: u32 = dim_bits[..dim].iter().sum();
-    let mut run = 0;
-    while run < dim_bits[dim] {
-        let wanted = 1u64 << (base + run);
-        let Some(position) = (0..layout.value_bits()).find(|&i| layout.value_col(i) == wanted) else { break };
-        // Two 16-bit elements (four bytes) share a register: the lowest value bits must be the lowest address bits.
-        let packed = (4 / elem_bytes).max(1).ilog2();
-        if run < packed && position != run {
-            break;
-        }
-        run += 1;
-    }
-    run
+    let owned = |bit: &u32| (0..layout.value_bits()).any(|i| layout.value_col(i) == 1u64 << (base + bit));
+    (0..dim_bits[dim]).take_while(owned).count() as u32
 }
 
-fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: &RegLayout, shape: &[u64]) -> Width {
+/// Whether a pass that chooses layouts is switched off. A width written for the layouts it would have chosen is then an
+/// upper bound: switching a pass off must not make a program invalid.
+fn plain_layouts(cx: &Cx<'_>) -> bool {
+    ["select-mma", "assign-layouts"].iter().any(|&pass| cx.options.disabled.contains(pass))
+}
+
+/// The width that the text allows in some layout.
+fn promised(k: &Kernel, facts: &Facts, views: &[ResolvedView], shape: &[u64]) -> u32 {
+    narrowest(k, facts, views, None, shape).elems
+}
+
+/// The widest access that all views, and the layout if there is one, allow.
+fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&RegLayout>, shape: &[u64]) -> Width {
     let bits = log2_shape(shape);
     let mut best: Option<Width> = None;
     for view in views {
@@ -166,7 +164,7 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: &RegLayo
             (shared_width(k, facts, view, elem.bytes(), shape, dim), dim)
         };
         if let Some(dim) = dim.filter(|&d| d < bits.len()) {
-            let run = 1 << owned_run(layout, &bits, dim, elem.bytes());
+            let run = layout.map_or(width.elems, |layout| 1 << owned_run(layout, &bits, dim));
             if run < width.elems {
                 let name = &k.values[view.base].name;
                 let why = format!("a thread owns {run} neighbouring element(s) of `{name}` in this layout");

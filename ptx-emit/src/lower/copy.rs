@@ -203,6 +203,7 @@ pub(super) struct Access {
     window: Window,
     space: Space,
     layout: RegLayout,
+    dim_bits: Vec<u32>,
     pub(super) groups: Vec<Vec<usize>>,
     preds: Vec<Option<Reg>>,
 }
@@ -312,7 +313,7 @@ impl Lower<'_> {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
             (Window::Shared(w), vec![None; groups.len()])
         };
-        Ok(Access { window, space, layout: layout.clone(), groups, preds })
+        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.to_vec(), groups, preds })
     }
 
     fn address(&mut self, access: &mut Access, v: usize) -> Operand {
@@ -354,8 +355,11 @@ impl Lower<'_> {
             if tile.packed && attrs.vec.unwrap_or(1) == 1 {
                 return self.load_halves(&mut access, &groups, &preds, tile, attrs.keep);
             }
+            if !groups.iter().all(|g| self.registers_of(tile, g).is_some()) {
+                return self.load_across(src, &mut access, &groups, &preds, tile, attrs.keep);
+            }
             for (group, pred) in groups.iter().zip(preds) {
-                let regs = self.registers_of(tile, group);
+                let Some(regs) = self.registers_of(tile, group) else { continue };
                 let class = self.emit.func.regs[regs[0]];
                 let Some(op) = load_op(access.space, class, regs.len()) else {
                     return Err(self.unsupported(src, "an access of this width"));
@@ -418,18 +422,50 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The registers that hold a group, in address order.
-    fn registers_of(&self, tile: &Tile, group: &[usize]) -> Vec<Reg> {
-        if !tile.packed {
-            return group.iter().map(|&v| tile.regs[v]).collect();
-        }
-        let mut regs: Vec<Reg> = Vec::new();
-        for &v in group {
-            if regs.last() != Some(&tile.regs[v / 2]) {
-                regs.push(tile.regs[v / 2]);
+    /// Loads whose neighbours in memory do not share a register of the packed tile: whole accesses into registers of
+    /// their own, then the halves are paired as the tile wants them.
+    fn load_across(
+        &mut self,
+        src: Expr,
+        access: &mut Access,
+        groups: &[Vec<usize>],
+        preds: &[Option<Reg>],
+        tile: &Tile,
+        keep: bool,
+    ) -> Result<(), Reported> {
+        let mut values = Vec::new();
+        for (group, &pred) in groups.iter().zip(preds) {
+            let regs: Vec<Reg> = (0..group.len() / 2).map(|_| self.emit.mutable(Class::B32)).collect();
+            let Some(op) = load_op(access.space, Class::B32, regs.len()) else {
+                return Err(self.unsupported(src, "an access of this width"));
+            };
+            for (&r, pair) in regs.iter().zip(group.chunks(2)).filter(|_| pred.is_some()) {
+                if keep {
+                    let halves = pair.iter().map(|&v| self.raw(tile, v)).collect();
+                    self.emit.push(P::PackB32B16, vec![r.into(), Operand::Vec(halves)]);
+                } else {
+                    self.zero_reg(r);
+                }
+            }
+            let address = self.address(access, group[0]);
+            self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
+            for (&r, pair) in regs.iter().zip(group.chunks(2)) {
+                let halves = vec![self.emit.reg(Class::B16), self.emit.reg(Class::B16)];
+                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(halves.clone()), r.into()]);
+                values.extend(pair.iter().copied().zip(halves));
             }
         }
-        regs
+        self.set_raw(tile, &values);
+        Ok(())
+    }
+
+    /// The registers that hold a group, in address order; `None` if neighbours in memory are halves of different registers.
+    fn registers_of(&self, tile: &Tile, group: &[usize]) -> Option<Vec<Reg>> {
+        if !tile.packed {
+            return Some(group.iter().map(|&v| tile.regs[v]).collect());
+        }
+        let paired = |pair: &[usize]| matches!(*pair, [lo, hi] if lo.is_multiple_of(2) && hi == lo + 1);
+        group.chunks(2).map(|pair| paired(pair).then(|| tile.regs[pair[0] / 2])).collect()
     }
 
     /// Loads one group of a window into fresh registers of the computed class.
@@ -493,35 +529,41 @@ impl Lower<'_> {
             Source::Elementwise(e, scope) => Some(self.operands(*e, scope, attrs)?),
             Source::Tile(_) => None,
         };
+        if let Some(operands) = &mut operands {
+            for (e, elem) in operands.take_unlike(&access.groups) {
+                let Some(view) = resolve_view(self.k, e) else { return Err(self.unsupported(e, "this window")) };
+                let Some(tile) = self.new_tile(elem, layout.clone(), dim_bits.clone(), true) else {
+                    return Err(self.unsupported(e, "elements of this type in registers"));
+                };
+                self.load(s, e, &view, &tile, &CopyAttrs { keep: false, ..attrs.clone() })?;
+                operands.provide(e, tile);
+            }
+        }
         let replicas = self.replica_predicate(&layout);
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();
         for (g, (group, pred)) in groups.iter().zip(preds).enumerate() {
-            let direct = match source {
-                Source::Tile(t) if t.elem == elem && (!t.packed || group.len() > 1) => {
-                    Some(self.registers_of(t, group))
-                }
-                Source::Elementwise(e, _) => match self.tile_of(*e) {
-                    Some(t) if t.elem == elem && (!t.packed || group.len() > 1) => Some(self.registers_of(&t, group)),
-                    _ => None,
-                },
-                Source::Tile(_) => None,
-            };
-            let regs = match direct {
+            let same = match source {
+                Source::Tile(t) => Some((*t).clone()),
+                Source::Elementwise(e, _) => self.tile_of(*e),
+            }
+            .filter(|t| t.elem == elem);
+            let regs = match same.as_ref().and_then(|t| self.registers_of(t, group)) {
                 Some(regs) => regs,
                 None => {
-                    let computed: Vec<Reg> = match (source, &mut operands) {
-                        (Source::Elementwise(e, _), Some(operands)) => self.compute_group(*e, operands, g, group)?,
-                        (Source::Tile(t), _) => group.iter().map(|&v| self.get(t, v)).collect(),
-                        (Source::Elementwise(..), None) => Vec::new(),
-                    };
-                    let mut raw = Vec::new();
-                    for x in computed {
-                        match self.narrow(x, elem) {
-                            Some(r) => raw.push(r),
-                            None => return Err(self.unsupported(dst, "this conversion")),
+                    let raw = match (same, source, &mut operands) {
+                        (Some(t), ..) if group.len() == 1 => vec![self.half_to_store(&t, group[0])],
+                        (Some(t), ..) => group.iter().map(|&v| self.raw(&t, v)).collect(),
+                        (None, Source::Elementwise(e, _), Some(operands)) => {
+                            let computed = self.compute_group(*e, operands, g, group)?;
+                            self.narrow_all(dst, computed, elem)?
                         }
-                    }
+                        (None, Source::Tile(t), _) => {
+                            let computed = group.iter().map(|&v| self.get(t, v)).collect();
+                            self.narrow_all(dst, computed, elem)?
+                        }
+                        (None, Source::Elementwise(..), None) => Vec::new(),
+                    };
                     if class == Class::B16 && raw.len() > 1 {
                         raw.chunks(2)
                             .map(|p| self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(p.to_vec())]))
@@ -540,6 +582,29 @@ impl Lower<'_> {
             self.emit.push_if(guard(pred), op, vec![address, vector(regs)]);
         }
         Ok(())
+    }
+
+    /// A half of a packed register for a 16-bit store, which takes the low half of a register: an upper one is shifted down
+    /// (taken apart, ptxas keeps more registers live).
+    fn half_to_store(&mut self, tile: &Tile, v: usize) -> Reg {
+        if v.is_multiple_of(2) || !tile.packed {
+            return self.raw(tile, v);
+        }
+        let low = self.emit.def(Class::B32, P::ShrU32, vec![tile.regs[v / 2].into(), Operand::Imm(16)]);
+        let (half, rest) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![half, rest]), low.into()]);
+        half
+    }
+
+    fn narrow_all(&mut self, at: Expr, computed: Vec<Reg>, to: Elem) -> Result<Vec<Reg>, Reported> {
+        let mut raw = Vec::new();
+        for x in computed {
+            match self.narrow(x, to) {
+                Some(r) => raw.push(r),
+                None => return Err(self.unsupported(at, "this conversion")),
+            }
+        }
+        Ok(raw)
     }
 
     /// Of several threads that hold the same element one stores it.
@@ -579,7 +644,7 @@ impl Lower<'_> {
             }
             _ => (tilec_ir::print::print_expr(self.k, e), String::new()),
         };
-        let sector_use = if global { self.sector_use(view, &access.layout, &access.groups, bytes) } else { 1.0 };
+        let sector_use = if global { self.sector_use(view, access, bytes) } else { 1.0 };
         self.report.copies.push(CopyReport {
             span,
             src,
@@ -622,18 +687,17 @@ impl Lower<'_> {
 
     /// Used bytes over bytes of touched 32-byte sectors, for the first access of a full warp with the rows packed as
     /// aligned runs.
-    fn sector_use(&mut self, view: &ResolvedView, layout: &RegLayout, groups: &[Vec<usize>], bytes: u32) -> f64 {
+    fn sector_use(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> f64 {
         let Some(dim) = self.contiguous(view) else { return f64::from(bytes) / 32.0 };
         let Some(elem) = self.elem(view.base) else { return 1.0 };
-        let Some(first) = groups.first() else { return 1.0 };
-        let kept_bits: Vec<u32> = self.window_extents(layout, view);
-        let shift: u32 = kept_bits[..dim.min(kept_bits.len())].iter().sum();
-        let mask = (1u64 << kept_bits.get(dim).copied().unwrap_or(0)) - 1;
+        let Some(first) = access.groups.first() else { return 1.0 };
+        let shift: u32 = access.dim_bits[..dim].iter().sum();
+        let mask = (1u64 << access.dim_bits[dim]) - 1;
         let mut sectors = std::collections::BTreeSet::new();
         let mut touched = std::collections::BTreeSet::new();
         for lane in 0..32u64 {
             for &v in first {
-                let index = layout.at(lane, v as u64);
+                let index = access.layout.at(lane, v as u64);
                 let along = (index >> shift & mask) * u64::from(elem.bytes());
                 let row = index & !(mask << shift);
                 sectors.insert((row, along / 32));
@@ -641,15 +705,6 @@ impl Lower<'_> {
             }
         }
         (touched.len() as f64 * f64::from(elem.bytes())) / (sectors.len() as f64 * 32.0)
-    }
-
-    fn window_extents(&self, layout: &RegLayout, view: &ResolvedView) -> Vec<u32> {
-        // The tile's own extents are those of the layout; for rank 2 the split is found in the tiles table.
-        self.extents
-            .iter()
-            .rev()
-            .find(|(l, r, _)| l == layout && *r == view.kept().len())
-            .map_or_else(|| vec![layout.out_bits()], |(_, _, bits)| bits.clone())
     }
 
     /// Moves elements between two register layouts by exchanging a lane bit with a register bit, as often as needed.

@@ -40,12 +40,36 @@ pub(super) struct Operands {
     /// Elements of the current group of each window.
     loaded: Vec<(Expr, Vec<Reg>)>,
     preds: Vec<Vec<Option<Reg>>>,
+    /// Windows read as a whole before the first group.
+    tiles: Vec<(Expr, Tile)>,
+}
+
+impl Operands {
+    fn new(scope: Scope) -> Operands {
+        Operands { scope, windows: Vec::new(), loaded: Vec::new(), preds: Vec::new(), tiles: Vec::new() }
+    }
+
+    /// Takes out the windows whose accesses cover other elements than those of the destination: of another order in memory.
+    pub(super) fn take_unlike(&mut self, groups: &[Vec<usize>]) -> Vec<(Expr, Elem)> {
+        let mut out = Vec::new();
+        for i in (0..self.windows.len()).rev().filter(|&i| self.windows[i].1.groups != groups).collect::<Vec<_>>() {
+            let (e, _, elem) = self.windows.remove(i);
+            self.preds.remove(i);
+            out.push((e, elem));
+        }
+        out
+    }
+
+    /// Gives such a window's elements.
+    pub(super) fn provide(&mut self, e: Expr, tile: Tile) {
+        self.tiles.push((e, tile));
+    }
 }
 
 impl Lower<'_> {
     /// Prepares the windows of memory that an expression reads.
     pub(super) fn operands(&mut self, e: Expr, scope: &Scope, attrs: &CopyAttrs) -> Result<Operands, Reported> {
-        let mut out = Operands { scope: scope.clone(), windows: Vec::new(), loaded: Vec::new(), preds: Vec::new() };
+        let mut out = Operands::new(scope.clone());
         self.find_windows(e, scope, attrs, &mut out)?;
         Ok(out)
     }
@@ -129,6 +153,15 @@ impl Lower<'_> {
     fn eval(&mut self, e: Expr, operands: &Operands, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         if let Some((_, regs)) = operands.loaded.iter().find(|(x, _)| *x == e) {
             return Ok(regs.clone().into_iter().map(|r| self.convert(r, class)).collect());
+        }
+        if let Some((_, tile)) = operands.tiles.iter().find(|(x, _)| *x == e) {
+            return Ok(group
+                .iter()
+                .map(|&v| {
+                    let x = self.get(tile, v);
+                    self.convert(x, class)
+                })
+                .collect());
         }
         match self.k.exprs[e].clone() {
             ExprData::Int(x) => Ok(vec![self.literal(x as f64, class); group.len()]),
@@ -419,7 +452,7 @@ impl Lower<'_> {
             layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
             dim_bits: Vec::new(),
         };
-        let operands = Operands { scope, windows: Vec::new(), loaded: Vec::new(), preds: Vec::new() };
+        let operands = Operands::new(scope);
         Ok(self.eval_bool(e, &operands, &[0])?[0])
     }
 
@@ -429,7 +462,7 @@ impl Lower<'_> {
             layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
             dim_bits: Vec::new(),
         };
-        let operands = Operands { scope, windows: Vec::new(), loaded: Vec::new(), preds: Vec::new() };
+        let operands = Operands::new(scope);
         let class = self.class_of_expr(e)?;
         Ok(self.eval(e, &operands, &[0], class)?[0])
     }

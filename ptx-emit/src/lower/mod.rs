@@ -35,7 +35,6 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, ValueDef};
-use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
@@ -67,8 +66,6 @@ pub(crate) struct Lower<'a> {
     placed: SecondaryMap<Value, Option<Placed>>,
     rings: Vec<Ring>,
     loops: Vec<LoopState>,
-    /// Log2 extents of the tiles whose layouts are known, for the report.
-    extents: Vec<(RegLayout, usize, Vec<u32>)>,
     thread_bits: u32,
     smem_bytes: u64,
     report: Report,
@@ -104,7 +101,6 @@ pub fn lower(
         placed: SecondaryMap::new(),
         rings: Vec::new(),
         loops: Vec::new(),
-        extents: Vec::new(),
         thread_bits: threads.ilog2(),
         smem_bytes: 0,
         report: Report { stages: 1, ..Report::default() },

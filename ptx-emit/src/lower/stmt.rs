@@ -79,7 +79,6 @@ impl Lower<'_> {
         let Some(tile) = self.new_tile(elem, layout, bits, true) else {
             return Err(self.unsupported_at(span, "register tiles of this element type"));
         };
-        self.extents.push((tile.layout.clone(), tile.dim_bits.len(), tile.dim_bits.clone()));
         self.tiles[value] = Some(tile.clone());
         match init {
             None => Ok(()),

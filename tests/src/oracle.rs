@@ -228,6 +228,12 @@ impl Variants {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     }
 
+    /// Whether the kernel has a size, stride or scalar of this name.
+    pub fn has(&self, name: &str) -> bool {
+        let k = &self.specialized;
+        [&k.params, &k.sizes, &k.strides].into_iter().flatten().any(|&v| k.values[v].name == name)
+    }
+
     /// Whether the preconditions hold on `run`.
     pub fn permits(&self, run: &Run) -> bool {
         let kernel = &self.specialized;

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Runs every example on a GPU at several sizes, ragged ones too, and compares with the interpreter.
+#
+#   scripts/gpu_examples.sh [TEXT]     # only commands that contain TEXT
+#
+# TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver only.
+# A line per command, ok or FAILED with what it said; exit status 0 only if all passed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+if [ -z "${TILEC:-}" ]; then
+    TILEC=${CARGO_TARGET_DIR:-target}/release/tilec
+    if command -v cargo > /dev/null; then cargo build --release -p tilec || exit 1; fi
+fi
+if ! command -v "$TILEC" > /dev/null; then
+    echo "no binary at $TILEC" >&2
+    exit 2
+fi
+
+only=${1:-}
+passed=0
+failed=0
+
+# check EXAMPLE ARGUMENTS..
+check() {
+    local command="examples/$1.tile ${*:2}"
+    if [[ $command != *"$only"* ]]; then return; fi
+    local said
+    # The arguments are words without spaces.
+    # shellcheck disable=SC2086
+    if said=$("$TILEC" run $command --check 2>&1); then
+        echo "ok      $command"
+        passed=$((passed + 1))
+    else
+        echo "FAILED  $command"
+        sed 's/^/        /' <<< "$said"
+        failed=$((failed + 1))
+    fi
+}
+
+for T in f16 bf16 f32; do
+    check copy -D T=$T M=1000 N=520
+    check copy -D T=$T M=1 N=8 A_ld=16 B_ld=24
+    check copy -D T=$T -D ALIGN=1 M=33 N=131 A_ld=140 B_ld=137
+    check transpose -D T=$T M=1000 N=520
+    check transpose -D T=$T M=8 N=136 A_ld=144 B_ld=80
+    check transpose -D T=$T -D ALIGN=4 M=68 N=36 A_ld=44 B_ld=72
+    check transpose -D T=$T -D ALIGN=1 M=67 N=131 A_ld=133 B_ld=71
+    check transpose -D T=$T -D ALIGN=1 M=1 N=1
+done
+
+for LA in row col; do
+    for LB in row col; do
+        for LC in row col; do
+            orders="-D LA=$LA -D LB=$LB -D LC=$LC"
+            check gemm_naive $orders M=200 N=136 K=72
+            check gemm_naive $orders -D ALIGN=1 M=67 N=45 K=33 A_ld=71 B_ld=69 C_ld=70
+            check gemm $orders M=520 N=264 K=136
+            check gemm $orders -D ALIGN=1 M=131 N=67 K=45 A_ld=140 B_ld=91 C_ld=133 alpha=2 beta=-1
+            check gemm_direct $orders M=520 N=264 K=136
+            check gemm_direct $orders -D ALIGN=2 M=130 N=66 K=46 A_ld=132 B_ld=94 C_ld=134 alpha=2 beta=-1
+        done
+    done
+done
+
+check gemm_naive -D T=f32 M=72 N=136 K=40
+check gemm_naive -D Acc=f16 M=72 N=136 K=40
+check gemm_direct -D Acc=f16 M=136 N=72 K=64 beta=1
+
+check gemm_explicit M=520 N=264 K=136
+check gemm_explicit M=1 N=8 K=8
+check gemm_explicit M=131 N=72 K=40 A_ld=48 B_ld=80 C_ld=88 alpha=-1 beta=2
+check gemm_explicit M=257 N=136 K=264 alpha=3 beta=1
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

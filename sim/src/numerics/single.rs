@@ -123,7 +123,7 @@ pub fn fma(mode: Mode, a: u32, b: u32, c: u32) -> u32 {
     output(mode, d)
 }
 
-/// `div.rnd.f32`. `div.full` is this with `.rn`; `div.approx` is in `approx`.
+/// `div.rnd.f32`. `div.full` is this with `.rn`; `div.approx` is [`super::approx::div`].
 #[must_use]
 pub fn div(mode: Mode, a: u32, b: u32) -> u32 {
     let (a, b) = (input(mode, a), input(mode, b));

@@ -2,6 +2,28 @@
 //!
 //! The crate depends on no other crate of the project and shares no table with the code that prints PTX: everything here is
 //! written from the PTX manual, so that an error on one side meets an independent opinion on the other.
+//!
+//! ```text
+//! text -> parse (tokens, statements, instruction table) -> Program -> exec (blocks, warps, fragments) -> Counters or Report
+//!                                                                      memory, race, numerics
+//! ```
 #![forbid(unsafe_code)]
+#![allow(clippy::needless_range_loop, reason = "a lane indexes several arrays at once")]
 
+mod counters;
+mod exec;
+mod memory;
 pub mod numerics;
+mod parse;
+mod program;
+mod race;
+mod report;
+
+pub use counters::{Counters, Counts, Row};
+pub use exec::asynchronous::Landing;
+pub use exec::{Launch, Options, Order};
+pub use memory::Device;
+pub use numerics::mma::Generation;
+pub use parse::ParseError;
+pub use program::Program;
+pub use report::{Place, Report, ReportKind};

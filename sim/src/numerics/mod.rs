@@ -8,9 +8,10 @@
 //! * [`exact`]: any binary format, decoded to and rounded from exact values; the slow path of everything else
 //! * [`mod@convert`]: the instruction `cvt`
 //! * [`single`], [`double`], [`half`]: arithmetic of f32, f64, and f16/bf16 alone and packed
-//! * `approx`: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
+//! * [`approx`]: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
 //! * [`mma`]: matrix products, bit for bit by executing generation; fragment layouts; `ldmatrix` and kin
 
+pub mod approx;
 pub mod convert;
 pub mod double;
 pub mod exact;

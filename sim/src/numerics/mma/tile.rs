@@ -1,23 +1,24 @@
 //! Fused steps over whole tiles, eight outputs at a time, in the host's own arithmetic.
 //!
-//! The exact step of [`super::dot`] has a form without integers shifted by variable amounts. A product of two operands with at
-//! most 11 significant bits is exact in f32; multiplied by `2^(F - E)`, exactly again, its conversion to an integer cuts off
-//! just what the alignment cuts off; and the sum of 17 such integers below 2^27, held in two `i32`, is exact in f64, where the
-//! last bits are cleared or rounded. All loops run over arrays of eight, which compilers turn into vector instructions.
+//! The exact step of [`super::dot`] has a form without variable shifts, and without conversions to integers, of which compilers
+//! make poor vector code. A product of two operands with at most 11 significant bits is exact in f32. With `u = 2^(E - F)` the
+//! unit after alignment, a sum with `1.5 · 2^52 u` in f64 has `u` as its last place, so that adding `x` rounds `x` to a multiple
+//! of `u`; and `x` moved toward zero by `(1/2 - 2^-25) u` rounds to what is left of `x` when it is cut off: a number of at most
+//! 24 bits that is not a multiple of `u` is at least `2^-24 u` short of the next one. The sum of 17 terms below `2^27 u` stays
+//! exact. All loops run over arrays of eight, which compilers turn into vector instructions.
 //!
 //! 8-bit floats are widened to f16; [`Elem::E4m3`] then means that subnormals count with e4m3's smallest exponent.
 //!
-//! That needs every number finite and every scale in range: [`Left::load`], [`Right::load`] and [`in_range`] check it, and
-//! [`multiply`] takes the exact path for a whole step where it does not hold. Tests compare both on every kind of value.
+//! That needs every number finite and of moderate size: `Bounds` and `in_range` check it, and `multiply` takes the exact path for a whole step where it does not hold. Tests compare both on every kind of value.
 
 use super::dot::{Operand, dot_accumulate};
 use super::form::Elem;
 use super::model::{Model, Output};
-use crate::numerics::half::{self, Half};
+use crate::numerics::half::Half;
 
 /// Exponent given to zeros: below any other, and sums of two stay in `i16`.
 const ZERO: i16 = -10_000;
-/// Alignment exponents below this would overflow the scale.
+/// No alignment exponent that matters is below this: `in_range` and `Bounds` see to it.
 const FLOOR: i16 = -100;
 /// Exponent of the smallest normal e4m3, and of its subnormals.
 const E4M3_SMALLEST: i32 = -6;
@@ -165,9 +166,8 @@ fn fast_step<const M: usize, const K: usize>(
     c: &mut Sums<M>,
     model: &Model,
 ) {
-    let floor = (model.min_exponent.max(i32::from(FLOOR))) as i16;
-    let fraction_bits = model.fraction_bits;
-    let middle = group.start + (group.end - group.start).min(8);
+    let floor = model.min_exponent.max(i32::from(FLOOR)) as i16;
+    let fraction_bits = model.fraction_bits as i16;
     for m in 0..M {
         let mut largest = [floor; 8];
         for n in 0..8 {
@@ -180,38 +180,52 @@ fn fast_step<const M: usize, const K: usize>(
                 largest[n] = largest[n].max(a.exponent[m][k] + b.exponent[k][n]);
             }
         }
-        let (mut scale, mut low, mut high) = ([0f32; 8], [0i32; 8], [0i32; 8]);
+        let (mut magic, mut half, mut sum) = ([0f64; 8], [0u64; 8], [0f64; 8]);
         for n in 0..8 {
-            scale[n] = f32::from_bits(((127 + fraction_bits - i32::from(largest[n])) as u32) << 23);
-            low[n] = (c[m][n] * scale[n]) as i32;
+            let unit = (largest[n] - fraction_bits) as i64 as u64;
+            magic[n] = f64::from_bits(MAGIC.wrapping_add(unit << 52));
+            half[n] = HALF.wrapping_add(unit << 52);
+            sum[n] = magic[n] + toward_zero(c[m][n], half[n]);
         }
-        for k in group.start..middle {
+        for k in group.clone() {
+            let x = a.value[m][k];
             for n in 0..8 {
-                low[n] = low[n].wrapping_add((a.value[m][k] * b.value[k][n] * scale[n]) as i32);
-            }
-        }
-        for k in middle..group.end {
-            for n in 0..8 {
-                high[n] = high[n].wrapping_add((a.value[m][k] * b.value[k][n] * scale[n]) as i32);
+                sum[n] += toward_zero(x * b.value[k][n], half[n]);
             }
         }
         for n in 0..8 {
-            let sum = f64::from(low[n]) + f64::from(high[n]);
-            let unit = f64::from_bits(((1023 + i64::from(largest[n]) - i64::from(fraction_bits)) as u64) << 52);
-            c[m][n] = round(model.output, sum * unit);
+            sum[n] -= magic[n];
         }
+        c[m] = match model.output {
+            Output::F32 => sum.map(|v| cut(v, 29)),
+            Output::F32Short => sum.map(|v| cut(v, 39)),
+            Output::F16 => {
+                let odd = sum.map(|v| {
+                    let kept = cut(v, 29);
+                    f32::from_bits(kept.to_bits() | u32::from(f64::from(kept) != v))
+                });
+                odd.map(|v| Half::F16.widen(Half::F16.narrow(v)))
+            }
+        };
     }
 }
 
-/// The result of an exact sum that is a normal f32.
+/// `1.5 · 2^52`: a sum with this has a unit of 1 in the last place.
+const MAGIC: u64 = 0x4338_0000_0000_0000;
+/// `0.5 - 2^-25`.
+const HALF: u64 = 0x3fdf_ffff_e000_0000;
+
+/// A term, almost half a unit nearer to zero, so that rounding to nearest cuts it off.
 #[inline(always)]
-fn round(output: Output, sum: f64) -> f32 {
-    let cut = |bits: u32| f64::from_bits(sum.to_bits() & !((1u64 << bits) - 1)) as f32;
-    match output {
-        Output::F32 => cut(29),
-        Output::F32Short => cut(39),
-        Output::F16 => Half::F16.widen(Half::F16.narrow(half::f32_to_odd(sum))),
-    }
+fn toward_zero(term: f32, half: u64) -> f64 {
+    let term = f64::from(term);
+    term - f64::from_bits(half | (term.to_bits() & 1 << 63))
+}
+
+/// The f32 of a number without its last bits.
+#[inline(always)]
+fn cut(x: f64, bits: u32) -> f32 {
+    f64::from_bits(x.to_bits() & !((1u64 << bits) - 1)) as f32
 }
 
 #[cold]

@@ -1,0 +1,233 @@
+//! What a profiler would count, for each instruction.
+//!
+//! Shared memory has 32 banks of 4 bytes. An access takes phases of 32 lanes (up to 4 bytes each), 16 (8 bytes) or 8 (16
+//! bytes); a phase takes as many wavefronts as the fullest bank holds distinct words. Global memory is read in sectors of
+//! 32 bytes; a request is an executed instruction with at least one active lane.
+
+use crate::program::{Entry, Program};
+
+/// Counts of one instruction, summed over warps and blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Executions by a warp or a diverged part of one.
+    pub executed: u64,
+    /// Active lanes, summed over executions.
+    pub lanes: u64,
+    /// Shared memory: wavefronts.
+    pub wavefronts: u64,
+    /// Shared memory: wavefronts without any bank conflict, that is phases with an active lane.
+    pub ideal_wavefronts: u64,
+    /// Global memory: requests.
+    pub requests: u64,
+    /// Global memory: sectors.
+    pub sectors: u64,
+    /// Bytes of memory named by active lanes.
+    pub bytes: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.executed += other.executed;
+        self.lanes += other.lanes;
+        self.wavefronts += other.wavefronts;
+        self.ideal_wavefronts += other.ideal_wavefronts;
+        self.requests += other.requests;
+        self.sectors += other.sectors;
+        self.bytes += other.bytes;
+    }
+
+    /// Wavefronts beyond the ideal.
+    pub fn conflicts(&self) -> u64 {
+        self.wavefronts - self.ideal_wavefronts
+    }
+}
+
+/// One instruction with its counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Line in the PTX text.
+    pub ptx_line: u32,
+    /// Opcode with modifiers.
+    pub instruction: String,
+    /// File and line of `.loc`.
+    pub source: Option<(String, u32)>,
+    /// The counts.
+    pub counts: Counts,
+}
+
+/// The counts of a launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Every instruction of the kernel in order of the text.
+    pub rows: Vec<Row>,
+    /// Warp instructions executed.
+    pub instructions: u64,
+    /// Executions of `mma`.
+    pub mma: u64,
+    /// Executions of `bar` and `barrier`.
+    pub barriers: u64,
+}
+
+impl Counters {
+    pub(crate) fn new(program: &Program, entry: &Entry, counts: &[Counts]) -> Counters {
+        let mut out = Counters::default();
+        for (inst, counts) in entry.code.iter().zip(counts) {
+            let instruction = entry.names[inst.name as usize].clone();
+            out.instructions += counts.executed;
+            if instruction.starts_with("mma.") {
+                out.mma += counts.executed;
+            }
+            if instruction.starts_with("bar.") || instruction.starts_with("barrier.") {
+                out.barriers += counts.executed;
+            }
+            let source = program.source(inst.loc);
+            out.rows.push(Row { ptx_line: inst.line, instruction, source, counts: *counts });
+        }
+        out
+    }
+
+    /// Sums over the instructions whose opcode starts with `prefix`, such as `ld.shared`.
+    pub fn sum(&self, prefix: &str) -> Counts {
+        let mut out = Counts::default();
+        for row in self.rows.iter().filter(|r| r.instruction.starts_with(prefix)) {
+            out.add(&row.counts);
+        }
+        out
+    }
+
+    /// Sums by source line, in order of first appearance.
+    pub fn by_source(&self) -> Vec<(Option<(String, u32)>, Counts)> {
+        let mut out: Vec<(Option<(String, u32)>, Counts)> = Vec::new();
+        for row in &self.rows {
+            match out.iter_mut().find(|(s, _)| *s == row.source) {
+                Some((_, counts)) => counts.add(&row.counts),
+                None => out.push((row.source.clone(), row.counts)),
+            }
+        }
+        out
+    }
+}
+
+/// Adds counts of other blocks, instruction by instruction.
+pub(crate) fn merge(into: &mut [Counts], from: &[Counts]) {
+    for (a, b) in into.iter_mut().zip(from) {
+        a.add(b);
+    }
+}
+
+/// Wavefronts and phases of a shared access: `addresses` of the lanes in `mask`, `bytes` (1 to 16) each.
+pub(crate) fn shared_wavefronts(addresses: &[u64; 32], mask: u32, bytes: u64) -> (u64, u64) {
+    let lanes = if bytes <= 4 {
+        32
+    } else if bytes == 8 {
+        16
+    } else {
+        8
+    };
+    let words = bytes.div_ceil(4);
+    let (mut wavefronts, mut phases) = (0, 0);
+    let mut start = 0;
+    while start < 32 {
+        let active = if lanes == 32 { mask } else { (mask >> start) & ((1 << lanes) - 1) };
+        if active != 0 {
+            phases += 1;
+            wavefronts += phase(&addresses[start..start + lanes], active, words);
+        }
+        start += lanes;
+    }
+    (wavefronts, phases)
+}
+
+/// The largest number of distinct words in one bank.
+fn phase(addresses: &[u64], active: u32, words: u64) -> u64 {
+    const FREE: u64 = u64::MAX;
+    let mut first = [FREE; 32];
+    let mut conflict = false;
+    let mut left = active;
+    while left != 0 {
+        let lane = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let word = addresses[lane] / 4;
+        for w in word..word + words {
+            let bank = &mut first[(w % 32) as usize];
+            conflict |= *bank != FREE && *bank != w;
+            *bank = w;
+        }
+    }
+    if !conflict {
+        return 1;
+    }
+    let mut seen: [[u64; 32]; 32] = [[FREE; 32]; 32];
+    let mut depth = [0usize; 32];
+    let mut left = active;
+    while left != 0 {
+        let lane = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let word = addresses[lane] / 4;
+        for w in word..word + words {
+            let bank = (w % 32) as usize;
+            // A phase names at most 32 words, so a bank never overflows.
+            if depth[bank] < 32 && !seen[bank][..depth[bank]].contains(&w) {
+                seen[bank][depth[bank]] = w;
+                depth[bank] += 1;
+            }
+        }
+    }
+    depth.iter().copied().max().unwrap_or(1) as u64
+}
+
+/// Distinct 32-byte sectors named by the lanes; an access never crosses one, being aligned to its size.
+pub(crate) fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
+    let mut all = [0u64; 32];
+    let mut n = 0;
+    let mut left = mask;
+    let mut sorted = true;
+    while left != 0 {
+        let lane = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let sector = addresses[lane] / 32;
+        if n == 0 || all[n - 1] != sector {
+            sorted &= n == 0 || all[n - 1] < sector;
+            all[n] = sector;
+            n += 1;
+        }
+    }
+    if sorted {
+        return n as u64;
+    }
+    all[..n].sort_unstable();
+    1 + all[..n].windows(2).filter(|w| w[0] != w[1]).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strided(stride: u64) -> [u64; 32] {
+        std::array::from_fn(|i| i as u64 * stride)
+    }
+
+    #[test]
+    fn wavefronts_follow_the_phase_rule() {
+        assert_eq!(shared_wavefronts(&strided(4), u32::MAX, 4), (1, 1));
+        assert_eq!(shared_wavefronts(&strided(8), u32::MAX, 4), (2, 1));
+        assert_eq!(shared_wavefronts(&strided(128), u32::MAX, 4), (32, 1));
+        assert_eq!(shared_wavefronts(&strided(0), u32::MAX, 4), (1, 1));
+        assert_eq!(shared_wavefronts(&strided(16), u32::MAX, 16), (4, 4));
+        // Published: 128-bit loads a row apart take 32 wavefronts, 28 of them conflicts.
+        assert_eq!(shared_wavefronts(&strided(128), u32::MAX, 16), (32, 4));
+        assert_eq!(shared_wavefronts(&strided(8), u32::MAX, 8), (2, 2));
+        assert_eq!(shared_wavefronts(&strided(2), u32::MAX, 2), (1, 1));
+        // Eight rows at pitch 80 bytes are conflict-free, at 64 bytes four-way.
+        assert_eq!(shared_wavefronts(&strided(80), 0xFF, 16), (1, 1));
+        assert_eq!(shared_wavefronts(&strided(64), 0xFF, 16), (4, 1));
+    }
+
+    #[test]
+    fn sectors_are_distinct_and_order_free() {
+        assert_eq!(sectors(&strided(4), u32::MAX), 4);
+        assert_eq!(sectors(&strided(16), u32::MAX), 16);
+        assert_eq!(sectors(&std::array::from_fn(|i| (31 - i as u64) * 4), u32::MAX), 4);
+        assert_eq!(sectors(&std::array::from_fn(|i| (i as u64 % 2) * 32), u32::MAX), 2);
+    }
+}

@@ -1,0 +1,536 @@
+//! Loads, stores and atomics: every access checked for bounds, alignment, definedness, and on shared memory for races.
+
+use super::{Cta, Fail, Step};
+use crate::counters;
+use crate::memory::Alloc;
+use crate::numerics::half::{self, Half};
+use crate::numerics::{Mode, Round, double, packed2, single};
+use crate::parse::raw::Space;
+use crate::program::{
+    Access, Addr, Area, Atom, AtomOp, Base, L64, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, SINK, WINDOW_BYTES,
+};
+use crate::race::{Conflict, Who};
+use crate::report::ReportKind;
+
+use super::warp::Warp;
+
+/// The lanes of a mask, lowest first.
+macro_rules! for_lanes {
+    ($lane:ident in $mask:expr => $body:block) => {
+        let mut left: u32 = $mask;
+        while left != 0 {
+            let $lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            $body
+        }
+    };
+}
+pub(crate) use for_lanes;
+
+/// The addresses of the lanes; an undefined one is an error.
+pub(crate) fn addresses(warp: &Warp, addr: Addr, mask: u32) -> Result<[u64; 32], Box<Fail>> {
+    let (out, ok) = match addr.base {
+        Base::None => ([addr.offset as u64; 32], u32::MAX),
+        Base::R32(r) => {
+            let slot = &warp.w[r as usize];
+            (slot.v.map(|v| u64::from(v.wrapping_add(addr.offset as u32))), slot.ok)
+        }
+        Base::R64(r) => {
+            let slot = &warp.l[r as usize];
+            (slot.v.map(|v| v.wrapping_add_signed(addr.offset)), slot.ok)
+        }
+    };
+    if ok & mask != mask {
+        let lane = (mask & !ok).trailing_zeros() as usize;
+        return Err(Fail::new(ReportKind::Undefined, "the address depends on an undefined register").at(lane));
+    }
+    Ok(out)
+}
+
+/// Which memory a generic address lies in, and the address there.
+fn window(address: u64) -> (Space, u64) {
+    for (start, space) in [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)] {
+        if let Some(offset) = address.checked_sub(start).filter(|o| *o < WINDOW_BYTES) {
+            return (space, offset);
+        }
+    }
+    (Space::Global, address)
+}
+
+/// An address with its memory: out of bounds and alignment failures.
+fn misaligned(lane: usize, address: u64, bytes: u64) -> Box<Fail> {
+    let message = format!("address {address:#x} is no multiple of the {bytes} bytes accessed");
+    Fail::new(ReportKind::Misaligned, message).at(lane).address(address)
+}
+
+fn outside(lane: usize, address: u64, bytes: u64, what: &str) -> Box<Fail> {
+    let message = format!("{bytes} bytes at {address:#x} are outside {what}");
+    Fail::new(ReportKind::OutOfBounds, message).at(lane).address(address)
+}
+
+impl Cta<'_> {
+    /// Splits the lanes by the memory they access, and calls `f` for each part.
+    fn by_space(
+        &mut self,
+        area: Area,
+        mask: u32,
+        addresses: &mut [u64; 32],
+        mut f: impl FnMut(&mut Self, Space, u32, &[u64; 32]) -> Step,
+    ) -> Step {
+        match area {
+            Area::In(space) => f(self, space, mask, addresses),
+            Area::Generic => {
+                let mut left = mask;
+                let generic = *addresses;
+                while left != 0 {
+                    let first = window(generic[left.trailing_zeros() as usize]).0;
+                    let mut part = 0;
+                    for_lanes!(lane in left => {
+                        let (space, address) = window(generic[lane]);
+                        if space == first {
+                            part |= 1 << lane;
+                            addresses[lane] = address;
+                        }
+                    });
+                    f(self, first, part, addresses)?;
+                    left &= !part;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn global(&self, lane: usize, address: u64, bytes: u64) -> Result<&Alloc, Box<Fail>> {
+        match self.device.find(address) {
+            Some(alloc) if alloc.holds(address, bytes) => {
+                if address & (bytes - 1) != 0 {
+                    Err(misaligned(lane, address, bytes))
+                } else {
+                    Ok(alloc)
+                }
+            }
+            _ => {
+                let near = match self.device.nearest(address) {
+                    Some((base, n)) if address >= base => {
+                        format!("every allocation; the nearest has {n} bytes, and this is byte {}", address - base)
+                    }
+                    Some((base, n)) => {
+                        format!("every allocation; the nearest has {n} bytes and starts {} later", base - address)
+                    }
+                    None => "global memory: nothing is allocated".to_owned(),
+                };
+                Err(outside(lane, address, bytes, &near))
+            }
+        }
+    }
+
+    pub(crate) fn check_shared(&self, lane: usize, address: u64, bytes: u64) -> Result<usize, Box<Fail>> {
+        if address >= self.shared.bytes || bytes > self.shared.bytes - address {
+            return Err(outside(lane, address, bytes, &format!("the {} bytes of shared memory", self.shared.bytes)));
+        }
+        if address & (bytes - 1) != 0 {
+            return Err(misaligned(lane, address, bytes));
+        }
+        Ok(address as usize)
+    }
+
+    fn race(&self, conflict: Conflict, lane: usize, address: usize, writes: bool) -> Box<Fail> {
+        let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
+        let message = format!(
+            "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
+             barrier"
+        );
+        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
+        fail.other = Some(conflict);
+        fail
+    }
+
+    /// Reads up to 16 bytes of shared memory.
+    pub(crate) fn read_shared(&mut self, who: Who, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+        let at = self.check_shared(who.lane, address, bytes)?;
+        let mut out = [0; 4];
+        let n = bytes.min(4) as usize;
+        for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
+            let at = at + i * 4;
+            if let Err(conflict) = self.races.read(who, at, n) {
+                return Err(self.race(conflict, who.lane, at, false));
+            }
+            match self.shared.get(at, n) {
+                Some(v) => *word = v,
+                None => {
+                    let message = format!("shared address {at:#x} was never written");
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).address(at as u64));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes up to 16 bytes of shared memory.
+    pub(crate) fn write_shared(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+        let at = self.check_shared(who.lane, address, bytes)?;
+        let n = bytes.min(4) as usize;
+        for (i, word) in data.iter().enumerate().take((bytes as usize).div_ceil(4)) {
+            let at = at + i * 4;
+            let same = self.shared.put(at, n, *word);
+            if let Err(conflict) = self.races.write(who, at, n, same) {
+                return Err(self.race(conflict, who.lane, at, true));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn count_shared(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
+        let (wavefronts, ideal) = counters::shared_wavefronts(addresses, mask, bytes);
+        let counts = &mut self.counts[pc];
+        counts.wavefronts += wavefronts;
+        counts.ideal_wavefronts += ideal;
+        counts.bytes += bytes * u64::from(mask.count_ones());
+    }
+
+    pub(crate) fn count_global(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
+        let counts = &mut self.counts[pc];
+        counts.requests += 1;
+        counts.sectors += counters::sectors(addresses, mask);
+        counts.bytes += bytes * u64::from(mask.count_ones());
+    }
+
+    /// `ld`.
+    pub(crate) fn load(&mut self, warp: &mut Warp, access: &Access, mask: u32, pc: usize) -> Step {
+        if mask == 0 {
+            return Ok(());
+        }
+        let mut at = addresses(warp, access.addr, mask)?;
+        let bytes = u64::from(access.size) * u64::from(access.n);
+        let mut data = [[0u32; 4]; 32];
+        let seq = self.next_seq();
+        let index = warp.index;
+        self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
+            match space {
+                Space::Shared => {
+                    cta.count_shared(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong };
+                        data[lane] = cta.read_shared(who, at[lane], bytes)?;
+                        if access.strong {
+                            cta.races.synchronise(index, at[lane] as u32 / 4);
+                        }
+                    });
+                }
+                Space::Global | Space::Const => {
+                    cta.count_global(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        data[lane] = cta.read_global(lane, at[lane], bytes)?;
+                    });
+                }
+                Space::Param => {
+                    for_lanes!(lane in mask => {
+                        data[lane] = cta.read_param(lane, at[lane], bytes)?;
+                    });
+                }
+                Space::Local => {
+                    for_lanes!(lane in mask => {
+                        let memory = cta.local(index, lane, at[lane], bytes)?;
+                        let start = at[lane] as usize;
+                        for i in 0..(bytes as usize).div_ceil(4) {
+                            let Some(v) = memory.get(start + i * 4, bytes.min(4) as usize) else {
+                                let message = format!("local address {:#x} was never written", start + i * 4);
+                                return Err(Fail::new(ReportKind::Uninitialised, message).at(lane));
+                            };
+                            data[lane][i] = v;
+                        }
+                    });
+                }
+            }
+            Ok(())
+        })?;
+        for i in 0..usize::from(access.n) {
+            let size = usize::from(access.size);
+            if size == 4 && !access.wide {
+                let v = std::array::from_fn(|lane| data[lane][i]);
+                warp.put32(access.regs[i], mask, &v, u32::MAX);
+                continue;
+            }
+            let v: L64 = std::array::from_fn(|lane| {
+                let d = &data[lane];
+                let bits = match size {
+                    8 => u64::from(d[2 * i]) | u64::from(d[2 * i + 1]) << 32,
+                    4 => u64::from(d[i]),
+                    _ => {
+                        let at = i * size;
+                        u64::from(d[at / 4] >> (at % 4 * 8)) & ((1 << (size * 8)) - 1)
+                    }
+                };
+                let unused = 64 - 8 * size as u32;
+                if access.signed { ((bits << unused) as i64 >> unused) as u64 } else { bits }
+            });
+            warp.put_any(access.regs[i], access.wide, mask, &v, u32::MAX);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read_global(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+        let alloc = self.global(lane, address, bytes)?;
+        let start = (address - alloc.base) as usize;
+        let mut out = [0; 4];
+        let n = bytes.min(4) as usize;
+        for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
+            let at = start + i * 4;
+            if !alloc.written(at, n) {
+                let message = format!("global address {:#x} was never written", alloc.base + at as u64);
+                return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(address));
+            }
+            *word = alloc.word(at) >> (at % 4 * 8);
+        }
+        Ok(out)
+    }
+
+    fn read_param(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+        let n = self.params.len() as u64;
+        if address >= n || bytes > n - address {
+            return Err(outside(lane, address, bytes, &format!("the {n} bytes of parameters")));
+        }
+        if address & (bytes - 1) != 0 {
+            return Err(misaligned(lane, address, bytes));
+        }
+        let mut out = [0u32; 4];
+        for i in 0..bytes as usize {
+            out[i / 4] |= u32::from(self.params[address as usize + i]) << (i % 4 * 8);
+        }
+        Ok(out)
+    }
+
+    fn local(
+        &mut self,
+        warp: usize,
+        lane: usize,
+        address: u64,
+        bytes: u64,
+    ) -> Result<&mut super::scratch::Scratch, Box<Fail>> {
+        let size = self.entry.local_bytes;
+        if address >= size || bytes > size - address {
+            return Err(outside(lane, address, bytes, &format!("the {size} bytes of local memory")));
+        }
+        if address & (bytes - 1) != 0 {
+            return Err(misaligned(lane, address, bytes));
+        }
+        Ok(&mut self.locals[warp * 32 + lane])
+    }
+
+    /// `st`.
+    pub(crate) fn store(&mut self, warp: &mut Warp, access: &Access, mask: u32, pc: usize) -> Step {
+        if mask == 0 {
+            return Ok(());
+        }
+        let mut at = addresses(warp, access.addr, mask)?;
+        let size = usize::from(access.size);
+        let bytes = u64::from(access.size) * u64::from(access.n);
+        let mut data = [[0u32; 4]; 32];
+        for i in 0..usize::from(access.n) {
+            let r = access.regs[i];
+            let ok = if access.wide { warp.l[r as usize].ok } else { warp.w[r as usize].ok };
+            if ok & mask != mask {
+                let lane = (mask & !ok).trailing_zeros() as usize;
+                return Err(Fail::new(ReportKind::Undefined, "the value stored is undefined").at(lane));
+            }
+            if access.wide {
+                let v = &warp.l[r as usize].v;
+                for lane in 0..32 {
+                    match size {
+                        8 => (data[lane][2 * i], data[lane][2 * i + 1]) = (v[lane] as u32, (v[lane] >> 32) as u32),
+                        4 => data[lane][i] = v[lane] as u32,
+                        _ => data[lane][i * size / 4] |= cut(v[lane] as u32, size) << (i * size % 4 * 8),
+                    }
+                }
+            } else {
+                let v = &warp.w[r as usize].v;
+                for lane in 0..32 {
+                    match size {
+                        4 => data[lane][i] = v[lane],
+                        _ => data[lane][i * size / 4] |= cut(v[lane], size) << (i * size % 4 * 8),
+                    }
+                }
+            }
+        }
+        let seq = self.next_seq();
+        let index = warp.index;
+        self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
+            match space {
+                Space::Shared => {
+                    cta.count_shared(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong };
+                        cta.write_shared(who, at[lane], bytes, data[lane])?;
+                        if access.strong {
+                            cta.races.synchronise(index, at[lane] as u32 / 4);
+                        }
+                    });
+                }
+                Space::Global => {
+                    cta.count_global(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        let alloc = cta.global(lane, at[lane], bytes)?;
+                        if alloc.constant {
+                            return Err(outside(lane, at[lane], bytes, "writable memory: this is a constant"));
+                        }
+                        let start = (at[lane] - alloc.base) as usize;
+                        for i in 0..(bytes as usize).div_ceil(4) {
+                            alloc.put(start + i * 4, bytes.min(4) as usize, data[lane][i]);
+                        }
+                    });
+                }
+                Space::Local => {
+                    for_lanes!(lane in mask => {
+                        let memory = cta.local(index, lane, at[lane], bytes)?;
+                        for i in 0..(bytes as usize).div_ceil(4) {
+                            memory.put(at[lane] as usize + i * 4, bytes.min(4) as usize, data[lane][i]);
+                        }
+                    });
+                }
+                Space::Param | Space::Const => {
+                    let lane = mask.trailing_zeros() as usize;
+                    return Err(outside(lane, at[lane], bytes, "writable memory"));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// `atom`, `red`: lane by lane.
+    pub(crate) fn atomic(&mut self, warp: &mut Warp, atom: &Atom, mask: u32, pc: usize) -> Step {
+        if mask == 0 {
+            return Ok(());
+        }
+        let mut at = addresses(warp, atom.addr, mask)?;
+        let wide = atom.size == 8;
+        let ((a, a_ok), (b, b_ok)) = (warp.any(atom.src, wide), warp.any(atom.src2, wide));
+        let ok = if atom.src2 == SINK { a_ok } else { a_ok & b_ok };
+        if ok & mask != mask {
+            let lane = (mask & !ok).trailing_zeros() as usize;
+            return Err(Fail::new(ReportKind::Undefined, "the operand of an atomic is undefined").at(lane));
+        }
+        let mut old = [0u64; 32];
+        let bytes = u64::from(atom.size);
+        let seq = self.next_seq();
+        let index = warp.index;
+        self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
+            match space {
+                Space::Shared => {
+                    cta.count_shared(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true };
+                        let was = cta.read_shared(who, at[lane], bytes)?;
+                        old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
+                        let new = combine(atom, old[lane], a[lane], b[lane]);
+                        cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
+                    });
+                    if cta.fenced[index] {
+                        for_lanes!(lane in mask => {
+                            cta.races.synchronise(index, at[lane] as u32 / 4);
+                        });
+                    }
+                }
+                Space::Global => {
+                    cta.count_global(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        cta.read_global(lane, at[lane], bytes)?;
+                        let alloc = cta.global(lane, at[lane], bytes)?;
+                        let start = (at[lane] - alloc.base) as usize;
+                        if bytes == 8 {
+                            // The host has no atomic pair of words here: one lock for all of them.
+                            let _guard = cta.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                            let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
+                            let new = combine(atom, was, a[lane], b[lane]);
+                            alloc.put(start, 4, new as u32);
+                            alloc.put(start + 4, 4, (new >> 32) as u32);
+                            old[lane] = was;
+                        } else {
+                            let shift = start % 4 * 8;
+                            let keep = if bytes == 4 { u32::MAX } else { 0xFFFF << shift };
+                            let was = alloc.update(start, |w| {
+                                let part = u64::from((w & keep) >> shift);
+                                let new = combine(atom, part, a[lane], b[lane]) as u32;
+                                (w & !keep) | ((new << shift) & keep)
+                            });
+                            old[lane] = u64::from((was & keep) >> shift);
+                        }
+                    });
+                }
+                Space::Local | Space::Param | Space::Const => {
+                    let lane = mask.trailing_zeros() as usize;
+                    return Err(outside(lane, at[lane], bytes, "memory that atomics work on"));
+                }
+            }
+            Ok(())
+        })?;
+        if atom.dst != SINK {
+            warp.put_any(atom.dst, wide, mask, &old, u32::MAX);
+        }
+        Ok(())
+    }
+}
+
+fn cut(v: u32, size: usize) -> u32 {
+    if size >= 4 { v } else { v & ((1 << (size * 8)) - 1) }
+}
+
+/// The new value of an atomic (PTX 9.7.13.5).
+fn combine(atom: &Atom, old: u64, a: u64, b: u64) -> u64 {
+    let bits = u32::from(atom.size) * 8;
+    let sx = |v: u64| ((v << (64 - bits)) as i64) >> (64 - bits);
+    let new = match atom.op {
+        AtomOp::Add => old.wrapping_add(a),
+        AtomOp::Inc => {
+            if old as u32 >= a as u32 {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old as u32 == 0 || old as u32 > a as u32 {
+                a
+            } else {
+                old - 1
+            }
+        }
+        AtomOp::Min if atom.signed => sx(old).min(sx(a)) as u64,
+        AtomOp::Max if atom.signed => sx(old).max(sx(a)) as u64,
+        AtomOp::Min => old.min(a),
+        AtomOp::Max => old.max(a),
+        AtomOp::And => old & a,
+        AtomOp::Or => old | a,
+        AtomOp::Xor => old ^ a,
+        AtomOp::Exch => a,
+        AtomOp::Cas => {
+            if old == a {
+                b
+            } else {
+                old
+            }
+        }
+        // Atomic f32 additions in global memory flush subnormals on some devices; the manual asks for it there only
+        // (PTX 9.7.13.5), and in shared memory for none.
+        AtomOp::AddF32 => u64::from(single::add(Mode::RN, old as u32, a as u32)),
+        AtomOp::AddF64 => double::add(Round::Nearest, old, a),
+        AtomOp::AddF16 => u64::from(half::add(Half::F16, Mode::RN, old as u16, a as u16)),
+        AtomOp::AddBF16 => u64::from(half::add(Half::Bf16, Mode::RN, old as u16, a as u16)),
+        AtomOp::AddF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::F16, Mode::RN, x, y))),
+        AtomOp::AddBF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::Bf16, Mode::RN, x, y))),
+    };
+    if bits == 64 { new } else { new & ((1 << bits) - 1) }
+}
+
+/// The combination of `redux.sync`.
+pub(crate) fn reduce(op: AtomOp, signed: bool, a: u32, b: u32) -> u32 {
+    match op {
+        AtomOp::Min if signed => (a as i32).min(b as i32) as u32,
+        AtomOp::Max if signed => (a as i32).max(b as i32) as u32,
+        AtomOp::Min => a.min(b),
+        AtomOp::Max => a.max(b),
+        AtomOp::And => a & b,
+        AtomOp::Or => a | b,
+        AtomOp::Xor => a ^ b,
+        _ => a.wrapping_add(b),
+    }
+}

@@ -1,0 +1,161 @@
+//! Exchange among the lanes of a warp: `shfl`, `vote`, `match`, `redux`, `ldmatrix`, `movmatrix`.
+
+use super::access::{addresses, for_lanes, reduce};
+use super::warp::Warp;
+use super::{Cta, Fail, Step};
+use crate::numerics::mma::layout;
+use crate::program::{Addr, Area, Op, R, SHARED_WINDOW, SINK, Shfl, Vote, WINDOW_BYTES};
+use crate::race::Who;
+use crate::report::ReportKind;
+
+impl Cta<'_> {
+    /// Executes one of them in the lanes `m`, which include every live lane it needs.
+    pub(crate) fn collective(&mut self, w: &mut Warp, op: &Op, m: u32, pc: usize) -> Step {
+        match *op {
+            Op::Shfl { mode, d, p, a, b, c, mask } => shuffle(w, m, mode, [d, p, a, b, c, mask]),
+            Op::Vote { what, d, p, neg, mask } => {
+                let p = w.p[p as usize];
+                let v = if neg { !p.v } else { p.v };
+                let members = w.w[mask as usize].v;
+                let per_lane = |lane: usize| (v & members[lane] & m, members[lane] & m);
+                if what == Vote::Ballot {
+                    let ok = (0..32).fold(0, |ok, i| ok | u32::from(members[i] & m & !p.ok == 0) << i);
+                    w.put32(d, m, &std::array::from_fn(|i| per_lane(i).0), ok);
+                    return Ok(());
+                }
+                let (mut out, mut ok) = (0, 0);
+                for_lanes!(lane in m => {
+                    let (yes, all) = per_lane(lane);
+                    let holds = match what {
+                        Vote::All => yes == all,
+                        Vote::Any => yes != 0,
+                        _ => yes == 0 || yes == all,
+                    };
+                    out |= u32::from(holds) << lane;
+                    ok |= u32::from(all & !p.ok == 0) << lane;
+                });
+                w.putp(d, m, out, ok);
+                Ok(())
+            }
+            Op::MatchAny { d, a, wide, mask } => {
+                let (v, ok) = w.any(a, wide);
+                let members = w.w[mask as usize].v;
+                let mut out = [0; 32];
+                for_lanes!(lane in m => {
+                    for_lanes!(other in members[lane] & m => {
+                        out[lane] |= u32::from(v[lane] == v[other]) << other;
+                    });
+                });
+                w.put32(d, m, &out, if ok & m == m { u32::MAX } else { 0 });
+                Ok(())
+            }
+            Op::MatchAll { d, p, a, wide, mask } => {
+                let (v, ok) = w.any(a, wide);
+                let members = w.w[mask as usize].v;
+                let (mut out, mut flags) = ([0; 32], 0);
+                for_lanes!(lane in m => {
+                    let group = members[lane] & m;
+                    let equal = (0..32).all(|other| group >> other & 1 == 0 || v[lane] == v[other]);
+                    if equal {
+                        out[lane] = group;
+                        flags |= 1 << lane;
+                    }
+                });
+                let ok = if ok & m == m { u32::MAX } else { 0 };
+                w.put32(d, m, &out, ok);
+                w.putp(p, m, flags, ok);
+                Ok(())
+            }
+            Op::Redux { op, signed, d, a, mask } => {
+                let a = w.w[a as usize];
+                let members = w.w[mask as usize].v;
+                let mut out = [0; 32];
+                for_lanes!(lane in m => {
+                    let mut group = members[lane] & m;
+                    let mut acc = a.v[group.trailing_zeros() as usize & 31];
+                    group &= group.wrapping_sub(1);
+                    for_lanes!(other in group => { acc = reduce(op, signed, acc, a.v[other]); });
+                    out[lane] = acc;
+                });
+                w.put32(d, m, &out, if a.ok & m == m { u32::MAX } else { 0 });
+                Ok(())
+            }
+            Op::LdMatrix { addr, area, n, trans, d } => self.ldmatrix(w, addr, area, n, trans, d, pc),
+            Op::MovMatrix { d, a } => {
+                let a = w.w[a as usize];
+                let v = layout::transpose_matrix(&a.v);
+                w.put32(d, m, &v, if a.ok == u32::MAX { u32::MAX } else { 0 });
+                Ok(())
+            }
+            _ => Err(Fail::new(ReportKind::Invalid, "this instruction cannot be executed")),
+        }
+    }
+
+    /// `ldmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.15).
+    #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn ldmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, d: [R; 4], pc: usize) -> Step {
+        let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
+        let mut at = addresses(w, addr, lanes)?;
+        if area == Area::Generic {
+            for_lanes!(lane in lanes => {
+                match at[lane].checked_sub(SHARED_WINDOW).filter(|o| *o < WINDOW_BYTES) {
+                    Some(offset) => at[lane] = offset,
+                    None => {
+                        let message = format!("{:#x} is no address of shared memory", at[lane]);
+                        return Err(Fail::new(ReportKind::OutOfBounds, message).at(lane).address(at[lane]));
+                    }
+                }
+            });
+        }
+        self.count_shared(pc, lanes, &at, 16);
+        let seq = self.next_seq();
+        for (j, dst) in d.iter().enumerate().take(usize::from(n)) {
+            let mut rows = [[0u16; 8]; 8];
+            for (i, row) in rows.iter_mut().enumerate() {
+                let lane = 8 * j + i;
+                let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false };
+                let words = self.read_shared(who, at[lane], 16)?;
+                *row = std::array::from_fn(|k| (words[k / 2] >> (16 * (k % 2))) as u16);
+            }
+            w.put32(*dst, u32::MAX, &layout::load_matrix(trans, &rows), u32::MAX);
+        }
+        Ok(())
+    }
+}
+
+/// `shfl.sync` (PTX 9.7.9.6): `c` holds the clamp in its low five bits and the segment mask eight bits higher.
+fn shuffle(w: &mut Warp, m: u32, mode: Shfl, [d, p, a, b, c, mask]: [R; 6]) -> Step {
+    let (av, bv, cv) = (w.w[a as usize], w.w[b as usize], w.w[c as usize]);
+    if bv.ok & cv.ok & m != m {
+        let lane = (m & !(bv.ok & cv.ok)).trailing_zeros() as usize;
+        return Err(Fail::new(ReportKind::Undefined, "the lane to read from is undefined").at(lane));
+    }
+    let members = w.w[mask as usize].v;
+    let (mut out, mut valid, mut ok) = ([0; 32], 0u32, 0u32);
+    for_lanes!(lane in m => {
+        let own = lane as u32;
+        let (bval, clamp, segment) = (bv.v[lane] & 31, cv.v[lane] & 31, cv.v[lane] >> 8 & 31);
+        let max = (own & segment) | (clamp & !segment);
+        let min = own & segment;
+        let (from, inside) = match mode {
+            Shfl::Up => (own.wrapping_sub(bval), own as i32 - bval as i32 >= max as i32),
+            Shfl::Down => (own + bval, own + bval <= max),
+            Shfl::Bfly => (own ^ bval, own ^ bval <= max),
+            Shfl::Idx => {
+                let from = min | (bval & !segment);
+                (from, from <= max)
+            }
+        };
+        let from = if inside { from & 31 } else { own } as usize;
+        out[lane] = av.v[from];
+        valid |= u32::from(inside) << lane;
+        // A lane outside the membermask, or one that has exited, gives an undefined value.
+        let there = members[lane] & m & (1 << from) != 0;
+        ok |= u32::from(there && av.ok >> from & 1 != 0) << lane;
+    });
+    w.put32(d, m, &out, ok);
+    if p != SINK {
+        w.putp(p, m, valid, u32::MAX);
+    }
+    Ok(())
+}

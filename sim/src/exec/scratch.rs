@@ -1,0 +1,46 @@
+//! Memory of a block or a thread, undefined until written: words, and four bits for each that say which bytes are defined.
+
+/// Shared memory of a block, or local memory of a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Scratch {
+    pub(crate) bytes: u64,
+    words: Vec<u32>,
+    init: Vec<u8>,
+}
+
+impl Scratch {
+    pub(crate) fn new(bytes: u64) -> Scratch {
+        let n = bytes.div_ceil(4) as usize;
+        Scratch { bytes, words: vec![0; n], init: vec![0; n] }
+    }
+
+    /// The `n` bytes (1, 2 or 4, within a word) at `at`, if all are defined.
+    #[inline(always)]
+    pub(crate) fn get(&self, at: usize, n: usize) -> Option<u32> {
+        let (word, shift) = (at / 4, at % 4);
+        let need = ((1u8 << n) - 1) << shift;
+        if self.init[word] & need != need {
+            return None;
+        }
+        let v = self.words[word] >> (shift * 8);
+        Some(if n == 4 { v } else { v & ((1 << (n * 8)) - 1) })
+    }
+
+    /// Writes the low `n` bytes of `value`; whether memory held defined, equal bytes already.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, at: usize, n: usize, value: u32) -> bool {
+        let same = self.get(at, n) == Some(if n == 4 { value } else { value & ((1 << (n * 8)) - 1) });
+        let (word, shift) = (at / 4, at % 4);
+        let mask = if n == 4 { u32::MAX } else { ((1u32 << (n * 8)) - 1) << (shift * 8) };
+        self.words[word] = (self.words[word] & !mask) | ((value << (shift * 8)) & mask);
+        self.init[word] |= ((1u8 << n) - 1) << shift;
+        same
+    }
+
+    /// Makes bytes undefined: a copy to them is on its way.
+    pub(crate) fn poison(&mut self, at: usize, n: usize) {
+        for byte in at..at + n {
+            self.init[byte / 4] &= !(1 << (byte % 4));
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Instructions that need more than the fragment at hand: barriers, and convergence of a warp (PTX 9.7.13.1).
+//!
+//! A fragment that reaches such an instruction without the lanes it needs waits for them; when nothing else can run, waiting
+//! fragments at the same place join. `.aligned` instructions need every live lane of the warp, `.sync` ones the lanes of
+//! their membermask.
+
+use super::step::Next;
+use super::warp::{Frag, Wait, Warp};
+use super::{Cta, Fail};
+use crate::program::{Bar, Op, Vote};
+use crate::report::{Report, ReportKind};
+
+/// A named barrier of the block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Barrier {
+    /// Threads that have arrived in this phase.
+    arrived: u32,
+    /// Threads it waits for, if someone said so.
+    expected: Option<u32>,
+    /// What the participants know.
+    known: Vec<u32>,
+    /// Phases completed.
+    phase: u32,
+    /// Warps and lanes in this phase.
+    participants: Vec<(usize, u32)>,
+    /// `bar.red`: lanes with a true predicate, and lanes in all.
+    yes: u32,
+    total: u32,
+}
+
+impl Cta<'_> {
+    /// Dispatch of everything that synchronises.
+    pub(crate) fn synchronising(
+        &mut self,
+        w: &mut Warp,
+        at: usize,
+        op: &Op,
+        m: u32,
+        pc: usize,
+    ) -> Result<Next, Box<Fail>> {
+        let mask = w.frags[at].mask;
+        if let Op::ActiveMask { d } = *op {
+            w.put32(d, m, &[m; 32], u32::MAX);
+            return Ok(Next::Advance);
+        }
+        if m == 0 {
+            return Ok(Next::Advance);
+        }
+        if m != mask {
+            // Lanes whose guard is false go on by themselves; the others wait for company here.
+            w.frags[at].mask = m;
+            w.frags.push(Frag { pc: pc as u32 + 1, mask: mask & !m, wait: Wait::Ready });
+            return Ok(Next::Stop);
+        }
+        let (need, aligned) = match *op {
+            Op::Bar(ref bar) if bar.aligned => (w.live, true),
+            Op::Bar(_) => (m, false),
+            Op::Mma(_) | Op::LdMatrix { .. } | Op::MovMatrix { .. } => (u32::MAX, true),
+            Op::Shfl { mask, .. }
+            | Op::Vote { mask, .. }
+            | Op::MatchAny { mask, .. }
+            | Op::MatchAll { mask, .. }
+            | Op::Redux { mask, .. }
+            | Op::BarWarp { mask } => (self.members(w, mask, m)? & w.live, false),
+            _ => return Err(Fail::new(ReportKind::Invalid, "this instruction cannot be executed")),
+        };
+        if need & !w.live != 0 {
+            let message = "a matrix instruction needs all 32 lanes, and some have exited";
+            return Err(Fail::new(ReportKind::Divergence, message));
+        }
+        if m & need != need {
+            w.frags[at].wait = Wait::Converge { need, aligned };
+            return Ok(Next::Stop);
+        }
+        match *op {
+            Op::Bar(ref bar) => return self.barrier(w, at, bar, m),
+            Op::BarWarp { .. } => self.races.tick(w.index),
+            Op::Mma(ref mma) => mma.run(w, self.generation)?,
+            _ => self.collective(w, op, m, pc)?,
+        }
+        Ok(Next::Advance)
+    }
+
+    /// The union of the membermasks of the lanes; each must name its own lane.
+    fn members(&self, w: &Warp, mask: u32, m: u32) -> Result<u32, Box<Fail>> {
+        let slot = &w.w[mask as usize];
+        if slot.ok & m != m {
+            return Err(Fail::new(ReportKind::Undefined, "the membermask is undefined"));
+        }
+        let mut union = 0;
+        for lane in (0..32).filter(|l| m >> l & 1 != 0) {
+            if slot.v[lane] >> lane & 1 == 0 {
+                let message = format!("lane {lane} is not in its own membermask {:#010x}", slot.v[lane]);
+                return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+            }
+            union |= slot.v[lane];
+        }
+        Ok(union)
+    }
+
+    fn barrier(&mut self, w: &mut Warp, at: usize, bar: &Bar, m: u32) -> Result<Next, Box<Fail>> {
+        let first = m.trailing_zeros() as usize & 31;
+        let id = w.w[bar.id as usize].v[first];
+        let count = bar.count.map(|r| w.w[r as usize].v[first]);
+        let ok = w.w[bar.id as usize].ok & bar.count.map_or(u32::MAX, |r| w.w[r as usize].ok);
+        if ok & m != m {
+            return Err(Fail::new(ReportKind::Undefined, "the operand of a barrier is undefined"));
+        }
+        if id > 15 {
+            return Err(Fail::new(ReportKind::Invalid, format!("barrier {id}: there are 16")));
+        }
+        if let Some(count) = count
+            && (count == 0 || count % 32 != 0 || count > 1024)
+        {
+            let message = format!("a barrier of {count} threads: it must be a multiple of 32 up to 1024");
+            return Err(Fail::new(ReportKind::Invalid, message));
+        }
+        let barrier = &mut self.barriers[id as usize];
+        if barrier.arrived > 0 && barrier.expected != count {
+            let show = |c: Option<u32>| c.map_or("all threads".to_owned(), |c| format!("{c} threads"));
+            let message =
+                format!("barrier {id} waits for {}, this instruction says {}", show(barrier.expected), show(count));
+            return Err(Fail::new(ReportKind::Invalid, message));
+        }
+        barrier.expected = count;
+        // A whole warp counts as 32 threads, whatever its size (PTX 9.7.13.1).
+        barrier.arrived += if count.is_some() && bar.aligned { 32 } else { m.count_ones() };
+        if let Some(count) = count
+            && barrier.arrived > count
+        {
+            let message = format!("{} threads arrive at barrier {id}, which waits for {count}", barrier.arrived);
+            return Err(Fail::new(ReportKind::Invalid, message));
+        }
+        barrier.participants.push((w.index, m));
+        self.races.release(w.index, &mut barrier.known);
+        let mut red = None;
+        if let Some((what, p, negate, d)) = bar.red {
+            let p = w.p[p as usize];
+            if p.ok & m != m {
+                return Err(Fail::new(ReportKind::Undefined, "the predicate of a reduction is undefined"));
+            }
+            let v = if negate { !p.v } else { p.v };
+            barrier.yes += (v & m).count_ones();
+            red = Some((what, d));
+        }
+        barrier.total += m.count_ones();
+        w.frags[at].pc += 1;
+        if bar.wait {
+            w.frags[at].wait = Wait::Barrier { id: id as u8, red };
+        } else {
+            self.races.tick(w.index);
+        }
+        Ok(Next::Stop)
+    }
+
+    /// Completes the barriers whose threads have all arrived; whether any did.
+    pub(crate) fn release_barriers(&mut self, warps: &mut [Warp]) -> bool {
+        let mut moved = false;
+        for id in 0..self.barriers.len() {
+            let barrier = &self.barriers[id];
+            if barrier.arrived == 0 {
+                continue;
+            }
+            let expected = match barrier.expected {
+                Some(n) => n,
+                None => warps.iter().map(|w| w.live.count_ones()).sum(),
+            };
+            if barrier.arrived < expected {
+                continue;
+            }
+            moved = true;
+            let done = std::mem::take(&mut self.barriers[id]);
+            self.barriers[id].phase = done.phase + 1;
+            for warp in warps.iter_mut() {
+                let mut joined = false;
+                for i in 0..warp.frags.len() {
+                    let Wait::Barrier { id: at, red } = warp.frags[i].wait else { continue };
+                    if usize::from(at) != id {
+                        continue;
+                    }
+                    joined = true;
+                    warp.frags[i].wait = Wait::Ready;
+                    let mask = warp.frags[i].mask;
+                    match red {
+                        Some((Vote::Popc, d)) => warp.put32(d, mask, &[done.yes; 32], u32::MAX),
+                        Some((Vote::All, d)) => {
+                            warp.putp(d, mask, if done.yes == done.total { u32::MAX } else { 0 }, u32::MAX);
+                        }
+                        Some((_, d)) => warp.putp(d, mask, if done.yes > 0 { u32::MAX } else { 0 }, u32::MAX),
+                        None => {}
+                    }
+                }
+                if joined {
+                    self.races.acquire(warp.index, &done.known);
+                    self.races.tick(warp.index);
+                }
+            }
+        }
+        moved
+    }
+
+    /// `bar.warp.sync` at different places: lanes pass when all of the membermask are at one.
+    pub(crate) fn converge_warp_barriers(&mut self, w: &mut Warp) -> bool {
+        let at_barrier = |f: &Frag| {
+            matches!(f.wait, Wait::Converge { .. })
+                && matches!(self.entry.code.get(f.pc as usize).map(|i| &i.op), Some(Op::BarWarp { .. }))
+        };
+        let union = w.frags.iter().filter(|f| at_barrier(f)).fold(0, |u, f| u | f.mask);
+        let need = w.frags.iter().filter(|f| at_barrier(f)).fold(0, |u, f| match f.wait {
+            Wait::Converge { need, .. } => u | need,
+            _ => u,
+        });
+        if union == 0 || union & need & w.live != need & w.live {
+            return false;
+        }
+        let passing: Vec<bool> = w.frags.iter().map(at_barrier).collect();
+        for (frag, pass) in w.frags.iter_mut().zip(passing) {
+            if pass {
+                frag.wait = Wait::Ready;
+                frag.pc += 1;
+            }
+        }
+        self.races.tick(w.index);
+        true
+    }
+
+    /// Why nobody can continue: every waiter, by name.
+    pub(crate) fn stuck(&self, warps: &[Warp]) -> Box<Report> {
+        let mut lines = Vec::new();
+        let mut first = None;
+        let mut divergent = None;
+        for warp in warps {
+            for frag in &warp.frags {
+                let lane = frag.mask.trailing_zeros() as usize & 31;
+                match frag.wait {
+                    Wait::Barrier { id, .. } => {
+                        let barrier = &self.barriers[usize::from(id)];
+                        let expected = match barrier.expected {
+                            Some(n) => n,
+                            None => warps.iter().map(|w| w.live.count_ones()).sum(),
+                        };
+                        let place = self.place(frag.pc as usize - 1, warp.index, lane);
+                        lines.push(format!(
+                            "warp {} lanes {:#010x} wait at barrier {id}, phase {}, where {} of {expected} threads are: \
+                             `{}` at PTX line {}",
+                            warp.index, frag.mask, barrier.phase, barrier.arrived, place.instruction, place.ptx_line
+                        ));
+                        first = first.or(Some(place));
+                    }
+                    Wait::Converge { need, aligned } => {
+                        let place = self.place(frag.pc as usize, warp.index, lane);
+                        lines.push(format!(
+                            "warp {} lanes {:#010x} wait for lanes {:#010x}: `{}` at PTX line {}",
+                            warp.index,
+                            frag.mask,
+                            need & !frag.mask,
+                            place.instruction,
+                            place.ptx_line
+                        ));
+                        if aligned {
+                            divergent = divergent.or(Some(place));
+                        } else {
+                            first = first.or(Some(place));
+                        }
+                    }
+                    Wait::Ready => {}
+                }
+            }
+        }
+        let (kind, place, title) = match divergent {
+            Some(place) => {
+                (ReportKind::Divergence, Some(place), "part of a warp is at an instruction that needs all of it")
+            }
+            None => (ReportKind::Deadlock, first, "no thread can continue"),
+        };
+        let message = format!("{title}\n    {}", lines.join("\n    "));
+        Box::new(Report { kind, message, place, other: None, block: self.shape.index, address: None })
+    }
+}

@@ -1,0 +1,234 @@
+//! A warp: register files over structure-of-arrays lanes, and its threads as fragments that share a program counter.
+//!
+//! Fragments split where lanes branch apart and join only at synchronising instructions. Every slot remembers in which
+//! lanes it is defined; an operation on undefined lanes gives undefined lanes.
+
+use crate::program::{Entry, L32, L64, R, SINK, Special, TRUE, Vote};
+
+/// A 32-bit slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot32 {
+    pub(crate) v: L32,
+    /// Lanes in which it is defined.
+    pub(crate) ok: u32,
+}
+
+/// A 64-bit slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot64 {
+    pub(crate) v: L64,
+    pub(crate) ok: u32,
+}
+
+/// A predicate: a bit for each lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotP {
+    pub(crate) v: u32,
+    pub(crate) ok: u32,
+}
+
+/// Why a fragment does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Ready,
+    /// At a synchronising instruction that needs these lanes at the same place.
+    Converge {
+        need: u32,
+        aligned: bool,
+    },
+    /// At a barrier; `red` is what `bar.red` has to deliver.
+    Barrier {
+        id: u8,
+        red: Option<(Vote, R)>,
+    },
+}
+
+/// Lanes with a common program counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frag {
+    pub(crate) pc: u32,
+    pub(crate) mask: u32,
+    pub(crate) wait: Wait,
+}
+
+/// One warp.
+#[derive(Clone, Debug)]
+pub(crate) struct Warp {
+    pub(crate) index: usize,
+    pub(crate) w: Vec<Slot32>,
+    pub(crate) l: Vec<Slot64>,
+    pub(crate) p: Vec<SlotP>,
+    pub(crate) frags: Vec<Frag>,
+    /// Lanes that have not exited.
+    pub(crate) live: u32,
+    /// Asynchronous copies of each lane: see `exec::asynchronous`.
+    pub(crate) copies: super::asynchronous::Queue,
+}
+
+/// What special registers are made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) block: [u32; 3],
+    pub(crate) grid: [u32; 3],
+    pub(crate) index: [u32; 3],
+    pub(crate) dynamic: u32,
+    pub(crate) shared: u32,
+}
+
+/// Position of a thread in a block of this shape.
+pub(crate) fn thread_of(block: [u32; 3], linear: u32) -> [u32; 3] {
+    let (x, y) = (block[0].max(1), block[1].max(1));
+    [linear % x, linear / x % y, linear / x / y]
+}
+
+impl Warp {
+    pub(crate) fn new(entry: &Entry, index: usize, threads: u32, shape: &Shape) -> Warp {
+        let first = index as u32 * 32;
+        let lanes = threads.saturating_sub(first).min(32);
+        let live = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+        let mut warp = Warp {
+            index,
+            w: vec![Slot32 { v: [0; 32], ok: 0 }; entry.n32],
+            l: vec![Slot64 { v: [0; 32], ok: 0 }; entry.n64],
+            p: vec![SlotP { v: 0, ok: 0 }; entry.npred],
+            frags: vec![Frag { pc: 0, mask: live, wait: Wait::Ready }],
+            live,
+            copies: super::asynchronous::Queue::default(),
+        };
+        for &(slot, value) in &entry.const32 {
+            warp.w[slot as usize] = Slot32 { v: [value; 32], ok: u32::MAX };
+        }
+        for &(slot, value) in &entry.const64 {
+            warp.l[slot as usize] = Slot64 { v: [value; 32], ok: u32::MAX };
+        }
+        warp.p[TRUE as usize] = SlotP { v: u32::MAX, ok: u32::MAX };
+        for &(slot, special) in &entry.specials {
+            let v = std::array::from_fn(|lane| special_value(special, first + lane as u32, threads, shape));
+            warp.w[slot as usize] = Slot32 { v, ok: u32::MAX };
+        }
+        warp
+    }
+
+    /// Writes the lanes in `mask` of a 32-bit slot; `ok` says which of them are defined.
+    #[inline(always)]
+    pub(crate) fn put32(&mut self, d: R, mask: u32, v: &L32, ok: u32) {
+        let slot = &mut self.w[d as usize];
+        if mask == u32::MAX {
+            slot.v = *v;
+            slot.ok = ok;
+            return;
+        }
+        for lane in 0..32 {
+            if mask >> lane & 1 != 0 {
+                slot.v[lane] = v[lane];
+            }
+        }
+        slot.ok = (slot.ok & !mask) | (ok & mask);
+    }
+
+    /// Writes the lanes in `mask` of a 64-bit slot.
+    #[inline(always)]
+    pub(crate) fn put64(&mut self, d: R, mask: u32, v: &L64, ok: u32) {
+        let slot = &mut self.l[d as usize];
+        if mask == u32::MAX {
+            slot.v = *v;
+            slot.ok = ok;
+            return;
+        }
+        for lane in 0..32 {
+            if mask >> lane & 1 != 0 {
+                slot.v[lane] = v[lane];
+            }
+        }
+        slot.ok = (slot.ok & !mask) | (ok & mask);
+    }
+
+    /// Writes the lanes in `mask` of a predicate.
+    #[inline(always)]
+    pub(crate) fn putp(&mut self, d: R, mask: u32, v: u32, ok: u32) {
+        if d == SINK {
+            return;
+        }
+        let slot = &mut self.p[d as usize];
+        slot.v = (slot.v & !mask) | (v & mask);
+        slot.ok = (slot.ok & !mask) | (ok & mask);
+    }
+
+    /// A slot of either file as 64-bit lanes.
+    pub(crate) fn any(&self, r: R, wide: bool) -> (L64, u32) {
+        if wide {
+            let slot = &self.l[r as usize];
+            (slot.v, slot.ok)
+        } else {
+            let slot = &self.w[r as usize];
+            (slot.v.map(u64::from), slot.ok)
+        }
+    }
+
+    /// Writes a slot of either file.
+    pub(crate) fn put_any(&mut self, r: R, wide: bool, mask: u32, v: &L64, ok: u32) {
+        if wide {
+            self.put64(r, mask, v, ok);
+        } else {
+            self.put32(r, mask, &v.map(|x| x as u32), ok);
+        }
+    }
+
+    /// Joins fragments that wait at the same place for each other; whether any became ready.
+    pub(crate) fn converge(&mut self) -> bool {
+        let mut moved = false;
+        let mut i = 0;
+        while i < self.frags.len() {
+            let here = self.frags[i];
+            if let Wait::Converge { need, .. } = here.wait {
+                let mut union = 0;
+                for f in &self.frags {
+                    if f.pc == here.pc && matches!(f.wait, Wait::Converge { .. }) {
+                        union |= f.mask;
+                    }
+                }
+                if union & need & self.live == need & self.live {
+                    self.frags.retain(|f| f.pc != here.pc || !matches!(f.wait, Wait::Converge { .. }));
+                    self.frags.push(Frag { pc: here.pc, mask: union, wait: Wait::Ready });
+                    moved = true;
+                    i = 0;
+                    continue;
+                }
+            }
+            i += 1;
+        }
+        moved
+    }
+
+    /// Lanes leave; a fragment without lanes is gone.
+    pub(crate) fn retire(&mut self, at: usize, lanes: u32) {
+        self.live &= !lanes;
+        self.frags[at].mask &= !lanes;
+        self.frags[at].pc += 1;
+        if self.frags[at].mask == 0 {
+            self.frags.remove(at);
+        }
+    }
+}
+
+fn special_value(special: Special, thread: u32, threads: u32, shape: &Shape) -> u32 {
+    let lane = thread % 32;
+    match special {
+        Special::Tid(axis) => thread_of(shape.block, thread)[usize::from(axis)],
+        Special::NTid(axis) => shape.block[usize::from(axis)],
+        Special::CtaId(axis) => shape.index[usize::from(axis)],
+        Special::NCtaId(axis) => shape.grid[usize::from(axis)],
+        Special::LaneId => lane,
+        Special::WarpId => thread / 32,
+        Special::NWarpId => threads.div_ceil(32),
+        Special::LaneMaskEq => 1 << lane,
+        Special::LaneMaskLt => (1 << lane) - 1,
+        Special::LaneMaskLe => u32::MAX >> (31 - lane),
+        Special::LaneMaskGt => !(u32::MAX >> (31 - lane)),
+        Special::LaneMaskGe => !((1 << lane) - 1),
+        Special::DynamicSharedBytes => shape.dynamic,
+        Special::TotalSharedBytes => shape.shared,
+        Special::Zero => 0,
+        Special::One => 1,
+    }
+}

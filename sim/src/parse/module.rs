@@ -1,0 +1,578 @@
+//! Statements and directives (PTX 4.3, 5, 11): tokens to a [`RawModule`].
+//!
+//! One token of lookahead, no recursion but for vector operands, whose depth is one. What carries no meaning for execution
+//! (`.loc`, `.pragma`, debug sections) is read and dropped by name; any other directive is an error.
+
+use super::ParseError;
+use super::lex::{Pos, Tok, lex};
+use super::raw::{RawArg, RawEntry, RawInst, RawModule, RawReg, RawStmt, RawVar, Space, Ty};
+
+/// No array is larger: the text of a module is hostile until proven otherwise.
+const MAX_ARRAY: u64 = 1 << 28;
+
+struct Parser<'a> {
+    toks: Vec<(Tok<'a>, Pos)>,
+    at: usize,
+    loc: (u32, u32),
+}
+
+type Result<T> = std::result::Result<T, ParseError>;
+
+/// Reads a whole module.
+pub(crate) fn parse_module(text: &str) -> Result<RawModule<'_>> {
+    let mut p = Parser { toks: lex(text)?, at: 0, loc: (0, 0) };
+    p.module()
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Tok<'a> {
+        self.toks[self.at].0
+    }
+
+    fn pos(&self) -> Pos {
+        self.toks[self.at].1
+    }
+
+    fn bump(&mut self) -> Tok<'a> {
+        let tok = self.peek();
+        if self.at + 1 < self.toks.len() {
+            self.at += 1;
+        }
+        tok
+    }
+
+    fn is(&self, c: u8) -> bool {
+        self.peek() == Tok::Punct(c)
+    }
+
+    fn eat(&mut self, c: u8) -> bool {
+        let found = self.is(c);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect(&mut self, c: u8) -> Result<()> {
+        if self.eat(c) { Ok(()) } else { Err(self.expected(&format!("`{}`", char::from(c)))) }
+    }
+
+    fn expected(&self, what: &str) -> ParseError {
+        self.pos().error(format!("expected {what}, found {}", self.peek().show()))
+    }
+
+    fn eat_dot(&mut self, word: &str) -> bool {
+        let found = self.peek() == Tok::Dot(word);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn name(&mut self, what: &str) -> Result<&'a str> {
+        match self.peek() {
+            Tok::Name(name) => {
+                self.bump();
+                Ok(name)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    fn int(&mut self) -> Result<u64> {
+        match self.peek() {
+            Tok::Int(v) => {
+                self.bump();
+                Ok(v)
+            }
+            _ => Err(self.expected("an integer")),
+        }
+    }
+
+    fn int32(&mut self) -> Result<u32> {
+        let pos = self.pos();
+        let v = self.int()?;
+        u32::try_from(v).map_err(|_| pos.error(format!("{v} does not fit 32 bits")))
+    }
+
+    fn signed(&mut self) -> Result<u64> {
+        if self.eat(b'-') { Ok(self.int()?.wrapping_neg()) } else { self.int() }
+    }
+
+    fn ty(&mut self) -> Result<Ty> {
+        if let Tok::Dot(word) = self.peek()
+            && let Some(ty) = Ty::from_word(word)
+        {
+            self.bump();
+            return Ok(ty);
+        }
+        Err(self.expected("a type"))
+    }
+
+    fn module(&mut self) -> Result<RawModule<'a>> {
+        let mut module = RawModule::default();
+        loop {
+            let pos = self.pos();
+            let word = match self.peek() {
+                Tok::End => break,
+                Tok::Dot(word) => word,
+                _ => return Err(self.expected("a directive")),
+            };
+            match word {
+                "version" => {
+                    self.bump();
+                    // The lexer reads `6.4` as a decimal float.
+                    let v = match self.bump() {
+                        Tok::F64(bits) => f64::from_bits(bits),
+                        other => return Err(pos.error(format!("expected a version, found {}", other.show()))),
+                    };
+                    let tenths = (v * 10.0).round();
+                    if !(10.0..=1000.0).contains(&tenths) {
+                        return Err(pos.error(format!("no such PTX version: {v}")));
+                    }
+                    module.version = ((tenths / 10.0) as u32, (tenths % 10.0) as u32);
+                }
+                "target" => {
+                    self.bump();
+                    module.target = self.name("a target")?;
+                    while self.eat(b',') {
+                        let pos = self.pos();
+                        let option = self.name("a target option")?;
+                        if !matches!(option, "debug" | "texmode_independent" | "texmode_unified") {
+                            return Err(pos.error(format!("unknown target option `{option}`")));
+                        }
+                    }
+                }
+                "address_size" => {
+                    self.bump();
+                    if self.int()? != 64 {
+                        return Err(pos.error("only 64-bit addresses are supported"));
+                    }
+                }
+                "file" => {
+                    self.bump();
+                    let n = self.int32()?;
+                    let Tok::Str(name) = self.bump() else { return Err(pos.error("expected a file name")) };
+                    while self.eat(b',') {
+                        self.int()?;
+                    }
+                    module.files.push((n, name));
+                }
+                "section" => self.section()?,
+                "loc" => self.line_info()?,
+                "pragma" => self.pragma()?,
+                "entry" | "visible" | "weak" | "extern" | "global" | "const" | "shared" => {
+                    let mut external = false;
+                    loop {
+                        if self.eat_dot("extern") {
+                            external = true;
+                        } else if !(self.eat_dot("visible") || self.eat_dot("weak")) {
+                            break;
+                        }
+                    }
+                    if self.eat_dot("entry") {
+                        let entry = self.entry()?;
+                        module.entries.push(entry);
+                    } else {
+                        let vars = self.variables(external)?;
+                        module.vars.extend(vars);
+                    }
+                }
+                "func" => return Err(pos.error("device functions (`.func`) are not supported yet")),
+                _ => return Err(pos.error(format!("unknown directive `.{word}`"))),
+            }
+        }
+        if module.version == (0, 0) || module.target.is_empty() {
+            return Err(Pos { line: 1, col: 1 }.error("the module lacks `.version` or `.target`"));
+        }
+        Ok(module)
+    }
+
+    /// `.section name { ... }`: debug data, no meaning for execution.
+    fn section(&mut self) -> Result<()> {
+        let open = self.pos();
+        self.bump();
+        self.bump();
+        self.expect(b'{')?;
+        loop {
+            match self.bump() {
+                Tok::Punct(b'}') => return Ok(()),
+                Tok::End => return Err(open.error("this section is never closed")),
+                _ => {}
+            }
+        }
+    }
+
+    /// `.loc file line col [, function_name label [+ n], inlined_at file line col]`.
+    fn line_info(&mut self) -> Result<()> {
+        self.bump();
+        let (file, line, _) = (self.int32()?, self.int32()?, self.int32()?);
+        while self.eat(b',') {
+            match self.name("`function_name` or `inlined_at`")? {
+                "function_name" => {
+                    self.name("a label")?;
+                    if self.eat(b'+') {
+                        self.int()?;
+                    }
+                }
+                _ => {
+                    self.int()?;
+                    self.int()?;
+                    self.int()?;
+                }
+            }
+        }
+        self.loc = (file, line);
+        Ok(())
+    }
+
+    fn pragma(&mut self) -> Result<()> {
+        self.bump();
+        loop {
+            match self.bump() {
+                Tok::Str(_) => {}
+                _ => return Err(self.expected("a string")),
+            }
+            if !self.eat(b',') {
+                return self.expect(b';');
+            }
+        }
+    }
+
+    fn entry(&mut self) -> Result<RawEntry<'a>> {
+        let name = self.name("a kernel name")?;
+        let mut entry = RawEntry { name, params: Vec::new(), max_threads: None, required_threads: None, body: vec![] };
+        if self.eat(b'(') && !self.eat(b')') {
+            loop {
+                if !self.eat_dot("param") {
+                    return Err(self.expected("`.param`"));
+                }
+                let var = self.parameter()?;
+                entry.params.push(var);
+                if !self.eat(b',') {
+                    self.expect(b')')?;
+                    break;
+                }
+            }
+        }
+        loop {
+            let pos = self.pos();
+            match self.peek() {
+                Tok::Dot("maxntid") => {
+                    self.bump();
+                    entry.max_threads = Some(self.triple()?);
+                }
+                Tok::Dot("reqntid") => {
+                    self.bump();
+                    entry.required_threads = Some(self.triple()?);
+                }
+                Tok::Dot("minnctapersm" | "maxnreg" | "maxnctapersm") => {
+                    self.bump();
+                    self.int()?;
+                }
+                Tok::Dot("pragma") => self.pragma()?,
+                Tok::Punct(b'{') => break,
+                _ => return Err(pos.error(format!("expected the body of `{name}`, found {}", self.peek().show()))),
+            }
+        }
+        self.bump();
+        entry.body = self.body()?;
+        Ok(entry)
+    }
+
+    fn triple(&mut self) -> Result<[u32; 3]> {
+        let mut out = [self.int32()?, 1, 1];
+        for slot in out.iter_mut().skip(1) {
+            if !self.eat(b',') {
+                break;
+            }
+            *slot = self.int32()?;
+        }
+        Ok(out)
+    }
+
+    /// `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[16]`.
+    fn parameter(&mut self) -> Result<RawVar<'a>> {
+        let mut align = None;
+        if self.eat_dot("align") {
+            align = Some(self.int()?);
+        }
+        let ty = self.ty()?;
+        if self.eat_dot("ptr") {
+            for space in ["global", "shared", "const", "local"] {
+                if self.eat_dot(space) {
+                    break;
+                }
+            }
+            if self.eat_dot("align") {
+                self.int()?;
+            }
+        }
+        self.declarator(Space::Param, ty, align, false)
+    }
+
+    fn declarator(&mut self, space: Space, ty: Ty, align: Option<u64>, external: bool) -> Result<RawVar<'a>> {
+        let pos = self.pos();
+        let name = self.name("a variable name")?;
+        let elem = u64::from(ty.bytes());
+        if elem == 0 {
+            return Err(pos.error("a predicate cannot be in memory"));
+        }
+        let mut bytes = Some(elem);
+        while self.eat(b'[') {
+            if self.eat(b']') {
+                bytes = None;
+                continue;
+            }
+            let n = self.int()?;
+            self.expect(b']')?;
+            bytes = bytes.and_then(|b| b.checked_mul(n)).filter(|b| *b <= MAX_ARRAY);
+            if bytes.is_none() {
+                return Err(pos.error(format!("`{name}` is too large")));
+            }
+        }
+        let align = align.unwrap_or(elem);
+        if !align.is_power_of_two() || align > 1 << 16 {
+            return Err(pos.error(format!("alignment {align} is not a power of two up to 65536")));
+        }
+        let mut init = Vec::new();
+        if self.eat(b'=') {
+            if external || !matches!(space, Space::Global | Space::Const) {
+                return Err(pos.error(format!("`{name}` cannot have an initial value")));
+            }
+            self.initialiser(ty, &mut init)?;
+            match bytes {
+                None => bytes = Some(init.len() as u64),
+                Some(b) if (init.len() as u64) > b => return Err(pos.error(format!("too many values for `{name}`"))),
+                Some(_) => {}
+            }
+        }
+        if bytes.is_none() && !(external && space == Space::Shared) {
+            return Err(pos.error(format!("the size of `{name}` is missing")));
+        }
+        if external && bytes.is_some() {
+            return Err(pos.error(format!("`{name}` is defined in another module: linking is not supported")));
+        }
+        Ok(RawVar { space, name, align, bytes, init, pos })
+    }
+
+    /// Values with any number of braces around them, in order.
+    fn initialiser(&mut self, ty: Ty, out: &mut Vec<u8>) -> Result<()> {
+        let mut depth = 0u32;
+        loop {
+            let pos = self.pos();
+            if self.eat(b'{') {
+                depth += 1;
+                continue;
+            }
+            if !self.eat(b'}') {
+                let negative = self.eat(b'-');
+                let bits = match self.bump() {
+                    Tok::Int(v) if negative => v.wrapping_neg(),
+                    Tok::Int(v) => v,
+                    Tok::F32(v) if ty.bytes() == 4 => u64::from(v),
+                    Tok::F64(v) if ty.bytes() == 8 => v,
+                    Tok::F64(v) if ty == Ty::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
+                    other => return Err(pos.error(format!("expected a constant, found {}", other.show()))),
+                };
+                out.extend_from_slice(&bits.to_le_bytes()[..(ty.bytes() as usize).min(8)]);
+            } else {
+                depth = depth.checked_sub(1).ok_or_else(|| pos.error("unmatched `}`"))?;
+            }
+            while depth > 0 && self.eat(b'}') {
+                depth -= 1;
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// `.shared .align 16 .b8 a[64], b[32];`.
+    fn variables(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
+        let pos = self.pos();
+        let space = match self.bump() {
+            Tok::Dot("shared") => Space::Shared,
+            Tok::Dot("global") => Space::Global,
+            Tok::Dot("const") => Space::Const,
+            Tok::Dot("local") => Space::Local,
+            other => return Err(pos.error(format!("expected a state space, found {}", other.show()))),
+        };
+        let align = if self.eat_dot("align") { Some(self.int()?) } else { None };
+        let ty = self.ty()?;
+        let mut out = Vec::new();
+        loop {
+            out.push(self.declarator(space, ty, align, external)?);
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.expect(b';')?;
+        Ok(out)
+    }
+
+    /// Statements up to the brace that closes the kernel.
+    fn body(&mut self) -> Result<Vec<RawStmt<'a>>> {
+        let mut out = Vec::new();
+        let mut depth = 0u32;
+        loop {
+            let pos = self.pos();
+            match self.peek() {
+                Tok::Punct(b'{') => {
+                    self.bump();
+                    depth += 1;
+                    out.push(RawStmt::Open);
+                }
+                Tok::Punct(b'}') => {
+                    self.bump();
+                    if depth == 0 {
+                        return Ok(out);
+                    }
+                    depth -= 1;
+                    out.push(RawStmt::Close);
+                }
+                Tok::Dot("reg") => self.registers(&mut out)?,
+                Tok::Dot("shared" | "local" | "global" | "const") => {
+                    out.extend(self.variables(false)?.into_iter().map(RawStmt::Var));
+                }
+                Tok::Dot("loc") => self.line_info()?,
+                Tok::Dot("pragma") => self.pragma()?,
+                Tok::Dot(word) => return Err(pos.error(format!("unknown directive `.{word}` in a body"))),
+                Tok::Name(name) if self.toks[self.at + 1].0 == Tok::Punct(b':') => {
+                    self.bump();
+                    self.bump();
+                    if self.eat_dot("branchtargets") {
+                        let targets = self.targets()?;
+                        out.push(RawStmt::Targets(name, targets, pos));
+                    } else {
+                        out.push(RawStmt::Label(name, pos));
+                    }
+                }
+                Tok::Name(_) | Tok::Punct(b'@') => {
+                    let inst = self.instruction()?;
+                    out.push(RawStmt::Inst(inst));
+                }
+                _ => return Err(self.expected("a statement")),
+            }
+        }
+    }
+
+    /// The labels of `.branchtargets`.
+    fn targets(&mut self) -> Result<Vec<(&'a str, Pos)>> {
+        let mut out = Vec::new();
+        loop {
+            let pos = self.pos();
+            out.push((self.name("a label")?, pos));
+            if !self.eat(b',') {
+                self.expect(b';')?;
+                return Ok(out);
+            }
+        }
+    }
+
+    fn registers(&mut self, out: &mut Vec<RawStmt<'a>>) -> Result<()> {
+        self.bump();
+        let ty = self.ty()?;
+        loop {
+            let pos = self.pos();
+            let name = self.name("a register name")?;
+            let mut count = None;
+            if self.eat(b'<') {
+                count = Some(self.int32()?);
+                self.expect(b'>')?;
+            }
+            out.push(RawStmt::Reg(RawReg { ty, name, count, pos }));
+            if !self.eat(b',') {
+                return self.expect(b';');
+            }
+        }
+    }
+
+    fn instruction(&mut self) -> Result<RawInst<'a>> {
+        let pos = self.pos();
+        let mut guard = None;
+        if self.eat(b'@') {
+            let negate = self.eat(b'!');
+            let at = self.pos();
+            guard = Some((self.name("a predicate")?, negate, at));
+        }
+        let op = self.name("an opcode")?;
+        let mut words = Vec::new();
+        while let Tok::Dot(word) = self.peek() {
+            self.bump();
+            words.push(word);
+        }
+        let mut args = Vec::new();
+        if !self.eat(b';') {
+            loop {
+                args.push(self.operand()?);
+                if !self.eat(b',') {
+                    self.expect(b';')?;
+                    break;
+                }
+            }
+        }
+        Ok(RawInst { guard, op, words, args, pos, loc: self.loc })
+    }
+
+    fn operand(&mut self) -> Result<RawArg<'a>> {
+        let pos = self.pos();
+        if self.eat(b'{') {
+            let mut items = Vec::new();
+            loop {
+                items.push(self.simple()?);
+                if !self.eat(b',') {
+                    self.expect(b'}')?;
+                    return Ok(RawArg::Vector(items, pos));
+                }
+            }
+        }
+        if self.eat(b'[') {
+            let base = match self.peek() {
+                Tok::Name(name) => {
+                    self.bump();
+                    Some(name)
+                }
+                _ => None,
+            };
+            let offset = if base.is_some() && !self.eat(b'+') && !self.is(b'-') { 0 } else { self.signed()? as i64 };
+            self.expect(b']')?;
+            return Ok(RawArg::Memory(base, offset, pos));
+        }
+        let first = self.simple()?;
+        if self.eat(b'|') {
+            let second = self.simple()?;
+            return Ok(RawArg::Pair(Box::new(first), Box::new(second), pos));
+        }
+        Ok(first)
+    }
+
+    fn simple(&mut self) -> Result<RawArg<'a>> {
+        let pos = self.pos();
+        match self.bump() {
+            Tok::Punct(b'!') => Ok(RawArg::Not(self.name("a predicate")?, pos)),
+            Tok::Punct(b'-') => match self.bump() {
+                Tok::Int(v) => Ok(RawArg::Int(v.wrapping_neg(), pos)),
+                Tok::F64(v) => Ok(RawArg::F64(v ^ (1 << 63), pos)),
+                other => Err(pos.error(format!("expected a number, found {}", other.show()))),
+            },
+            Tok::Int(v) => Ok(RawArg::Int(v, pos)),
+            Tok::F32(v) => Ok(RawArg::F32(v, pos)),
+            Tok::F64(v) => Ok(RawArg::F64(v, pos)),
+            Tok::Name("_") => Ok(RawArg::Sink(pos)),
+            Tok::Name(name) => match self.peek() {
+                Tok::Dot(field) => {
+                    self.bump();
+                    Ok(RawArg::Dotted(name, field, pos))
+                }
+                Tok::Punct(b'+') => {
+                    self.bump();
+                    Ok(RawArg::Sum(name, self.signed()? as i64, pos))
+                }
+                _ => Ok(RawArg::Name(name, pos)),
+            },
+            other => Err(pos.error(format!("expected an operand, found {}", other.show()))),
+        }
+    }
+}

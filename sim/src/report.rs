@@ -1,0 +1,114 @@
+//! What the simulator says when a program is wrong: one error, with both sides where there are two.
+
+use std::fmt;
+
+/// The kind of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReportKind {
+    /// The launch does not fit the kernel: block, shared memory, parameters.
+    Launch,
+    /// An access outside every allocation, array or window.
+    OutOfBounds,
+    /// An address that is no multiple of the access size.
+    Misaligned,
+    /// A load of shared, local or global memory that nobody wrote.
+    Uninitialised,
+    /// A value that depends on an undefined register reaches memory, an address or a branch.
+    Undefined,
+    /// Two accesses to one word that nothing orders, one of them a write.
+    Race,
+    /// Part of a warp reaches an instruction that needs all of it.
+    Divergence,
+    /// Nobody can continue.
+    Deadlock,
+    /// The instruction budget is spent.
+    Fuel,
+    /// `trap`.
+    Trap,
+    /// An instruction used against its rules (barrier number, membermask, byte counts).
+    Invalid,
+}
+
+/// Where an instruction stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Line in the PTX text, from 1.
+    pub ptx_line: u32,
+    /// Opcode with its modifiers.
+    pub instruction: String,
+    /// File and line of `.loc`.
+    pub source: Option<(String, u32)>,
+    /// Index of the thread in its block (x, y, z).
+    pub thread: [u32; 3],
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.thread;
+        write!(f, "`{}` at PTX line {}", self.instruction, self.ptx_line)?;
+        if let Some((file, line)) = &self.source {
+            write!(f, " ({file}:{line})")?;
+        }
+        write!(f, " by thread ({x}, {y}, {z})")
+    }
+}
+
+/// An error of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What kind of error.
+    pub kind: ReportKind,
+    /// What happened, in words.
+    pub message: String,
+    /// The instruction at fault, if it is one.
+    pub place: Option<Place>,
+    /// The other side of a race.
+    pub other: Option<Place>,
+    /// Block (x, y, z).
+    pub block: [u32; 3],
+    /// Address: an offset in shared or local memory, else a generic address.
+    pub address: Option<u64>,
+}
+
+impl Report {
+    /// An error that belongs to no instruction.
+    pub(crate) fn launch(message: impl Into<String>) -> Box<Report> {
+        Box::new(Report {
+            kind: ReportKind::Launch,
+            message: message.into(),
+            place: None,
+            other: None,
+            block: [0; 3],
+            address: None,
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ReportKind::Launch => "launch",
+            ReportKind::OutOfBounds => "out of bounds",
+            ReportKind::Misaligned => "misaligned",
+            ReportKind::Uninitialised => "uninitialised",
+            ReportKind::Undefined => "undefined value",
+            ReportKind::Race => "race",
+            ReportKind::Divergence => "divergence",
+            ReportKind::Deadlock => "deadlock",
+            ReportKind::Fuel => "out of fuel",
+            ReportKind::Trap => "trap",
+            ReportKind::Invalid => "invalid",
+        };
+        write!(f, "{kind}: {}", self.message)?;
+        if let Some(place) = &self.place {
+            let [x, y, z] = self.block;
+            write!(f, "\n  {place} of block ({x}, {y}, {z})")?;
+        }
+        if let Some(other) = &self.other {
+            write!(f, "\n  against {other}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Report {}

@@ -102,6 +102,11 @@ impl Lower<'_> {
             let pred = operands.preds[i][g];
             let (expr, access, elem) = &mut operands.windows[i];
             let (expr, elem) = (*expr, *elem);
+            if access.groups.get(g).is_none_or(|own| own != group) {
+                return Err(
+                    self.unsupported(expr, "operands that are contiguous along different dimensions, this wide")
+                );
+            }
             let regs = self.load_group(expr, access, elem, group, pred)?;
             operands.loaded.push((expr, regs));
         }
@@ -164,7 +169,7 @@ impl Lower<'_> {
                 .collect());
         }
         match self.k.exprs[e].clone() {
-            ExprData::Int(x) => Ok(vec![self.literal(x as f64, class); group.len()]),
+            ExprData::Int(_) => self.eval_index(e, group, class),
             ExprData::Float(bits) => Ok(vec![self.literal(f64::from_bits(bits), class); group.len()]),
             ExprData::Ref(v) => self.eval_ref(e, v, operands, group, class),
             ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
@@ -271,10 +276,14 @@ impl Lower<'_> {
 
     fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         let x = self.index(e)?;
-        if let Some(c) = x.as_const() {
-            return Ok(vec![self.literal(c as f64, class); group.len()]);
+        let narrow = super::index::fits32(x.lo, x.hi);
+        if class == Class::B32 && !narrow {
+            return Err(self.unsupported(e, "an index beyond 31 bits beside 32-bit elements"));
         }
-        let r = self.in32(x);
+        if let Some(c) = x.as_const() {
+            return Ok(vec![self.int_literal(c, class); group.len()]);
+        }
+        let r = if narrow { self.in32(x) } else { self.in64(x) };
         let r = self.convert(r, class);
         Ok(vec![r; group.len()])
     }
@@ -295,6 +304,17 @@ impl Lower<'_> {
                 let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), Operand::Imm(c as i64)]);
                 super::index::Int::r32(x, 0, i128::from(mask))
             }
+        }
+    }
+
+    /// An integer, exactly where the class can hold it.
+    fn int_literal(&mut self, x: i64, class: Class) -> Reg {
+        match class {
+            Class::B32 | Class::B64 => {
+                let mov = if class == Class::B32 { P::MovB32 } else { P::MovB64 };
+                self.emit.pure(class, mov, vec![Operand::Imm(x)])
+            }
+            _ => self.literal(x as f64, class),
         }
     }
 
@@ -406,10 +426,14 @@ impl Lower<'_> {
                 }
             }
             Domain::Compare => {
+                if self.kind_of(args[0])? == Kind::Index && self.kind_of(args[1])? == Kind::Index {
+                    let (a, b) = (self.index(args[0])?, self.index(args[1])?);
+                    return Ok(vec![self.int_compare(op, a, b); group.len()]);
+                }
                 let mut class = self.class_of_expr(args[0])?;
                 let other = self.class_of_expr(args[1])?;
                 if self.kind_of(args[0])? == Kind::Index {
-                    class = if self.kind_of(args[1])? == Kind::Index { Class::B32 } else { other };
+                    class = other;
                 }
                 let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
                 for i in 0..group.len() {

@@ -9,7 +9,7 @@
 use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg, Special};
 use crate::module::{Function, Item};
 use crate::ops::Op;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use std::collections::BTreeMap;
 
 /// An operand of a pure instruction, comparable.
@@ -66,6 +66,43 @@ impl Emit {
         let defs = &self.defs;
         self.known.retain(|_, reg| defs[*reg].depth < closed);
         self.frames.pop().map_or_else(Vec::new, |f| f.items)
+    }
+
+    /// Registers that are read and written nowhere, such as those of a tile that only a loop without iterations fills,
+    /// start as zero.
+    pub(super) fn define_unwritten(&mut self) {
+        let (mut written, mut read) = (EntitySet::new(), EntitySet::new());
+        for item in self.frames.iter().flat_map(|f| &f.items) {
+            let Item::Inst(inst) = item else { continue };
+            let n_dsts = inst.op.signature().dsts.len();
+            for (i, operand) in inst.operands.iter().enumerate() {
+                let set = if i < n_dsts { &mut written } else { &mut read };
+                match operand {
+                    Operand::Reg(r) | Operand::NotPred(r) => {
+                        set.insert(*r);
+                    }
+                    Operand::Vec(regs) => regs.iter().for_each(|&r| {
+                        set.insert(r);
+                    }),
+                    _ => {}
+                }
+            }
+        }
+        let mut zeros = Vec::new();
+        for r in read.keys().filter(|&r| !written.contains(r)) {
+            let (op, zero) = match self.func.regs[r] {
+                Class::B16 => (Op::MovB16, Operand::Imm(0)),
+                Class::B32 => (Op::MovB32, Operand::Imm(0)),
+                Class::B64 => (Op::MovB64, Operand::Imm(0)),
+                Class::F32 => (Op::MovF32, Operand::F32(0.0)),
+                Class::F64 => (Op::MovF64, Operand::F64(0.0)),
+                Class::Pred => continue,
+            };
+            zeros.push(Item::Inst(Inst { op, guard: None, operands: vec![r.into(), zero] }));
+        }
+        if let Some(first) = self.frames.first_mut() {
+            first.items.splice(0..0, zeros);
+        }
     }
 
     /// Ends the function.

@@ -9,7 +9,7 @@
 //! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
 
 use super::Lower;
-use super::index::{Int, Repr};
+use super::index::{Int, Repr, fits32};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -104,7 +104,7 @@ impl Lower<'_> {
             let cols: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i) >> shift & mask).collect();
             let thread = self.linear_map(tid, &cols);
             let start = self.window_start(view, d)?;
-            let first = self.sum(start, thread);
+            let first = self.sum(view, start, thread)?;
             let stride = self.stride(tensor, d)?;
             let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
             let mut limit = self.index(extent)?;
@@ -134,8 +134,15 @@ impl Lower<'_> {
         Ok(GlobalWindow { pointer, dims, bytes, chain: Vec::new() })
     }
 
-    fn sum(&mut self, a: Int, b: Int) -> Int {
-        self.int_op(Op::Add, a, b).expect("coordinates are bounded by the extents' limit")
+    fn sum(&mut self, view: &ResolvedView, a: Int, b: Int) -> Result<Int, Reported> {
+        match self.int_op(Op::Add, a, b) {
+            Some(sum) => Ok(sum),
+            None => {
+                let e = view.dims.iter().flat_map(starts).next().copied();
+                let span = e.map_or(self.k.name_span, |e| self.k.expr_spans[e]);
+                Err(self.unsupported_at(span, "this window may start too far out"))
+            }
+        }
     }
 
     fn window_start(&mut self, view: &ResolvedView, d: usize) -> Result<Int, Reported> {
@@ -196,7 +203,7 @@ impl Lower<'_> {
         for (w, &d) in kept.iter().enumerate() {
             let start = self.window_start(view, d)?;
             let thread = dims[w].thread.map_or(Int::constant(0), |r| Int::r32(r, 0, i128::from(dims[w].reach)));
-            first_dims.push((self.sum(start, thread), dims[w].stride));
+            first_dims.push((self.sum(view, start, thread)?, dims[w].stride));
         }
         let initial = self.pointer_of(view, &first_dims, bytes);
         self.ints[var] = saved;
@@ -358,7 +365,16 @@ impl Lower<'_> {
 
     /// The predicate under which the elements of each group (by their first register index) are inside the bounds;
     /// `None`: always.
-    pub(super) fn bounds(&mut self, w: &GlobalWindow, layout: &RegLayout, firsts: &[usize]) -> Vec<Option<Reg>> {
+    ///
+    /// # Errors
+    /// A coordinate may not fit 64 bits.
+    pub(super) fn bounds(
+        &mut self,
+        view: &ResolvedView,
+        w: &GlobalWindow,
+        layout: &RegLayout,
+        firsts: &[usize],
+    ) -> Result<Vec<Option<Reg>>, Reported> {
         let mut out = Vec::with_capacity(firsts.len());
         for &v in firsts {
             let index = layout.at(0, v as u64);
@@ -370,16 +386,16 @@ impl Lower<'_> {
                     Some(t) if dim.reach & c != 0 => {
                         let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), Operand::Imm(c as i64)]);
                         let x = Int::r32(x, 0, i128::from(dim.reach | c));
-                        self.sum(dim.start, x)
+                        self.sum(view, dim.start, x)?
                     }
-                    _ => self.sum(dim.first, Int::constant(c as i64)),
+                    _ => self.sum(view, dim.first, Int::constant(c as i64))?,
                 };
                 let inside = self.unsigned_less(coordinate, dim.limit);
                 all = self.emit.and(all, inside);
             }
             out.push(all);
         }
-        self.pack(out)
+        Ok(self.pack(out))
     }
 
     /// `0 <= a < b`; `None` if that always holds.
@@ -387,17 +403,14 @@ impl Lower<'_> {
         if a.lo >= 0 && a.hi < b.lo {
             return None;
         }
-        let a_reg = match a.repr {
-            Repr::R64(r) => return Some(self.wide_less(r, b)),
-            _ => self.in32(a),
-        };
-        let b = self.as32(b);
-        Some(self.emit.pure(Class::Pred, P::SetpLtU32, vec![a_reg.into(), b]))
-    }
-
-    fn wide_less(&mut self, a: Reg, b: Int) -> Reg {
-        let b = self.as64(b);
-        self.emit.pure(Class::Pred, P::SetpLtU64, vec![a.into(), b])
+        // As unsigned numbers a negative bound would be larger than everything.
+        let b = if b.lo < 0 { self.int_op(Op::Max, b, Int::constant(0)).unwrap_or(b) } else { b };
+        if fits32(a.lo, a.hi) && fits32(b.lo, b.hi) {
+            let (a, b) = (self.in32(a), self.as32(b));
+            return Some(self.emit.pure(Class::Pred, P::SetpLtU32, vec![a.into(), b]));
+        }
+        let (a, b) = (self.in64(a), self.as64(b));
+        Some(self.emit.pure(Class::Pred, P::SetpLtU64, vec![a.into(), b]))
     }
 
     /// Loop-invariant predicates become bits of one register, tested where they are used.

@@ -51,7 +51,7 @@ impl Int {
     }
 }
 
-fn fits32(lo: i128, hi: i128) -> bool {
+pub(super) fn fits32(lo: i128, hi: i128) -> bool {
     lo >= i128::from(i32::MIN) && hi <= i128::from(i32::MAX)
 }
 
@@ -172,6 +172,14 @@ impl Lower<'_> {
         match self.as32(a) {
             Operand::Reg(r) => r,
             other => self.emit.pure(Class::B32, P::MovB32, vec![other]),
+        }
+    }
+
+    /// In a 64-bit register.
+    pub(super) fn in64(&mut self, a: Int) -> Reg {
+        match self.as64(a) {
+            Operand::Reg(r) => r,
+            other => self.emit.pure(Class::B64, P::MovB64, vec![other]),
         }
     }
 

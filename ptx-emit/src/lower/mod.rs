@@ -110,6 +110,7 @@ pub fn lower(
     cx.grid()?;
     cx.block(kernel.body)?;
     cx.emit.push(P::Ret, Vec::new());
+    cx.emit.define_unwritten();
     cx.report.smem_bytes = cx.smem_bytes;
     cx.report.stages = cx.rings.iter().map(|r| r.slots as u32).max().unwrap_or(1);
     cx.report.estimated_registers = cx.estimate_registers();
@@ -243,7 +244,8 @@ impl Lower<'_> {
             .collect();
         let group = self.raster();
         for (i, &(v, extent)) in indices.iter().enumerate() {
-            let full = Int::r32(raw[i], 0, (extent.hi - 1).max(0));
+            // An axis has at most 2^31 - 1 blocks.
+            let full = Int::r32(raw[i], 0, (extent.hi - 1).clamp(0, i128::from(i32::MAX) - 1));
             self.ints[v] = Some(full);
         }
         if group > 1 && indices.len() >= 2 {

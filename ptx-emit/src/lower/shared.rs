@@ -233,26 +233,16 @@ impl Lower<'_> {
         // Window coordinates to byte offsets, as one linear map over the window's column-major index.
         let bytes = u64::from(elem.bytes());
         let total: u32 = window.iter().sum();
-        let to_bytes = |index: u64| offset_of(&smem, index, window, view.transposed) * bytes;
+        let kept = view.kept();
+        let to_bytes = |index: u64| offset_of(&smem, index, window, &kept) * bytes;
         let thread_cols: Vec<u64> = (0..layout.thread_bits()).map(|i| to_bytes(layout.thread_col(i))).collect();
         let value_cols: Vec<u64> = (0..layout.value_bits()).map(|i| to_bytes(layout.value_col(i))).collect();
         debug_assert!(total < 64);
         let mut base = 0u64;
         for (d, dim) in view.dims.iter().enumerate() {
-            let mut start = 0i64;
-            for &e in super::global::starts(dim) {
-                match self.index(e)?.as_const() {
-                    Some(x) => start += x,
-                    None => {
-                        return Err(self.unsupported(e, "a window of shared memory starts at a run-time index"));
-                    }
-                }
-            }
-            if let ViewDim::From { end: Some(end), .. } = dim {
-                return Err(self.unsupported(*end, "a window of shared memory has an end"));
-            }
+            let start = self.shared_start(view, dim, d, kept.iter().position(|&k| k == d).map(|w| window[w]))?;
             let mut coords = vec![0u64; view.dims.len()];
-            coords[d] = start as u64;
+            coords[d] = start;
             base ^= smem.offset(&coords) * bytes;
         }
         let tid = self.tid();
@@ -292,6 +282,45 @@ impl Lower<'_> {
             xored: Vec::new(),
             bits: window.to_vec(),
         })
+    }
+
+    /// Where a window starts along dimension `d`; `bits`: log2 of its extent, `None` if it drops the dimension.
+    fn shared_start(
+        &mut self,
+        view: &ResolvedView,
+        dim: &ViewDim,
+        d: usize,
+        bits: Option<u32>,
+    ) -> Result<u64, Reported> {
+        if let ViewDim::From { end: Some(end), .. } = dim {
+            return Err(self.unsupported(*end, "a window of shared memory has an end"));
+        }
+        let tile = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape));
+        let tile = tile.and_then(|shape| shape.get(d).copied()).unwrap_or(1);
+        let extent = 1u64 << bits.unwrap_or(0);
+        let mut start = 0i128;
+        for &e in super::global::starts(dim) {
+            match self.index(e)?.as_const() {
+                Some(x) => start += i128::from(x),
+                None => return Err(self.unsupported(e, "a window of shared memory starts at a run-time index")),
+            }
+            if start < 0 || start + i128::from(extent) > i128::from(tile) {
+                let name = &self.k.values[view.base].name;
+                let message = format!(
+                    "a window from {start} to {} leaves `{name}`, whose dimension {d} has extent {tile}",
+                    start + i128::from(extent)
+                );
+                let d = Diagnostic::error(codes::OUT_OF_BOUNDS, self.k.expr_spans[e], message);
+                return Err(self
+                    .sink
+                    .report(d.with_note("shared memory has no bounds checks: the window must lie inside")));
+            }
+            // The address is a linear map of the coordinate's bits, so start and window must not share one.
+            if start % i128::from(extent) != 0 {
+                return Err(self.unsupported(e, "a window of shared memory that starts at no multiple of its extent"));
+            }
+        }
+        Ok(u64::try_from(start).unwrap_or(0))
     }
 
     fn bug_no_place(&mut self, v: Value) -> Reported {
@@ -370,16 +399,13 @@ impl SharedWindow {
     }
 }
 
-/// The element offset of a column-major window index.
-fn offset_of(smem: &SmemLayout, index: u64, window: &[u32], transposed: bool) -> u64 {
-    let mut coords = Vec::with_capacity(window.len());
+/// The element offset of a column-major window index; `kept`: the buffer's dimension of each of the window's.
+fn offset_of(smem: &SmemLayout, index: u64, window: &[u32], kept: &[usize]) -> u64 {
+    let mut coords = vec![0; smem.dim_bits().len()];
     let mut rest = index;
-    for &bits in window {
-        coords.push(rest & ((1u64 << bits) - 1));
+    for (&bits, &d) in window.iter().zip(kept) {
+        coords[d] = rest & ((1u64 << bits) - 1);
         rest >>= bits;
-    }
-    if transposed {
-        coords.reverse();
     }
     smem.offset(&coords)
 }
@@ -389,8 +415,8 @@ pub(super) fn lane_bytes(
     smem: &SmemLayout,
     layout: &RegLayout,
     window: &[u32],
-    transposed: bool,
+    kept: &[usize],
     bytes: u64,
 ) -> Vec<u64> {
-    (0..5).map(|i| offset_of(smem, layout.thread_col(i), window, transposed) * bytes).collect()
+    (0..5).map(|i| offset_of(smem, layout.thread_col(i), window, kept) * bytes).collect()
 }

@@ -109,7 +109,6 @@ impl Lower<'_> {
             }
             // A name for a window: nothing to compute.
             Ok(Type::View(_)) => Ok(()),
-            Ok(Type::Tile(_)) if resolve_view(self.k, init).is_some() => Ok(()),
             Ok(Type::Tile(t)) => {
                 let Some(layout) = self.layout_of(init) else {
                     return Err(self.unsupported(init, "a tile that meets no register tile"));

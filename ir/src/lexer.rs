@@ -69,7 +69,6 @@ const WORDS: &[&str] = &[
     "threads",
     "check",
     "keep",
-    "matrix",
     "add",
     "layout",
     "slots",

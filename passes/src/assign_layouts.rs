@@ -19,14 +19,15 @@ use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{global_width, window_contiguous_dim};
-use crate::select_mma::{smem_contiguous, source_order};
+use crate::select_mma::{smem_window_dim, source_order};
 use crate::vectorize::memory_views;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::types::Order;
+use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -38,7 +39,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if cx.enabled {
         epilogue::relayout(k, cx);
     }
-    everything_has_a_layout(k, cx)
+    everything_has_a_layout(k, cx)?;
+    everything_fits(k, cx)
 }
 
 /// Log2 of the threads of the block.
@@ -234,15 +236,13 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         let shared = views.iter().find(|v| k.tensor_ty(v.base).is_none());
         let contiguous = match (global, shared) {
             (Some(g), _) => window_contiguous_dim(k, g),
-            (None, Some(v)) => smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }),
+            (None, Some(v)) => smem_window_dim(k, v),
             (None, None) => None,
         }
         .unwrap_or(bits.len().saturating_sub(1));
         // A run of neighbours in both memories is moved in one piece. If the memories are contiguous along different
         // dimensions a thread owns a block, moves it in pieces that are wide on either side, and transposes it in registers.
-        let across = shared
-            .and_then(|v| smem_contiguous(k, v.base).map(|d| if v.transposed { 1 - d } else { d }))
-            .filter(|&d| d != contiguous);
+        let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
         let layout = match across {
@@ -260,15 +260,45 @@ pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
     let mut found = false;
     crate::analysis::uses::for_each_ref(k, e, &mut |v| {
         found |= matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
-        if matches!(k.values[v].def, ValueDef::Let) && resolve_view_of_let(k, v).is_none() {
+        if matches!(k.values[v].def, ValueDef::Let) && !names_memory(k, v) {
             found |= matches!(tilec_ir::typing::let_init(k, v).map(|e| has_registers(k, e)), Some(true));
         }
     });
     found
 }
 
-fn resolve_view_of_let(k: &Kernel, v: Value) -> Option<ResolvedView> {
-    resolve_view(k, tilec_ir::typing::let_init(k, v)?)
+/// Whether a `let` is another name for a window of global memory; other tiles are values.
+fn names_memory(k: &Kernel, v: Value) -> bool {
+    let view = tilec_ir::typing::let_init(k, v).and_then(|init| resolve_view(k, init));
+    view.is_some_and(|view| k.tensor_ty(view.base).is_some())
+}
+
+/// Words of registers of one thread that a tile may take. Beyond 255 the assembler spills; a multiple of that is no kernel
+/// anyone wants, and takes the assembler minutes.
+const MAX_WORDS: u64 = 4 * REGISTERS_PER_THREAD as u64;
+
+/// Refuses tiles that no thread can hold.
+fn everything_fits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    for data in k.values.values() {
+        let ValueDef::Var(tile) = &data.def else { continue };
+        let (Some(layout), ElemRef::Known(elem)) = (&tile.reg_layout, tile.elem) else { continue };
+        let words = (u64::from(elem.bytes()) << layout.value_bits().min(40)).div_ceil(4);
+        if words > MAX_WORDS {
+            result = Err(cx.report(
+                Diagnostic::error(
+                    codes::TOO_MANY_REGISTERS,
+                    data.span,
+                    format!(
+                        "`{}` takes {words} registers of every thread, of which there are {REGISTERS_PER_THREAD}",
+                        data.name
+                    ),
+                )
+                .with_note("use a smaller tile, or more threads"),
+            ));
+        }
+    }
+    result
 }
 
 /// A tile the rules above could not place is refused here, with its name.

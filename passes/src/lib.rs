@@ -68,6 +68,11 @@ impl Cx<'_> {
         self.sink.push(Diagnostic::remark(self.pass, span, message).with_note(note));
     }
 
+    /// Reports what the verifier finds, where a decision of the pass may have made what the user wrote wrong.
+    pub fn verify(&mut self, kernel: &Kernel) -> Result<(), Reported> {
+        tilec_ir::verify::verify(kernel, self.sink)
+    }
+
     /// Refuses a legal program.
     pub fn report(&mut self, diagnostic: Diagnostic) -> Reported {
         self.sink.report(diagnostic)

@@ -20,6 +20,7 @@
 use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::assign_layouts::plain_var;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -27,17 +28,64 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{Elem, ElemRef, Order, Space, TileTy};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    no_roles(k, cx)?;
+    let scheduled = k.schedule.threads.is_some();
+    written_threads(k);
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
-        if mma.atom.is_none() {
-            select(k, cx, s, dst, src, mma)?;
+        match mma.atom {
+            None => select(k, cx, s, dst, src, mma)?,
+            Some(atom) => check_written(k, cx, dst, src, &mma, atom)?,
         }
     }
-    default_threads(k, cx)
+    default_threads(k, cx)?;
+    // Layouts in the text may be for another number of threads than the one chosen here.
+    if scheduled { Ok(()) } else { cx.verify(k) }
+}
+
+/// A product whose instruction is written: if layouts are still to be found, the warp tile must allow them.
+fn check_written(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    acc: Value,
+    src: Expr,
+    mma: &Mma,
+    atom: Atom,
+) -> Result<(), Reported> {
+    let laid_out = |v: Option<Value>| v.and_then(|v| k.tile_ty(v)).is_some_and(|t| t.reg_layout.is_some());
+    if [Some(acc), plain_var(k, mma.a), plain_var(k, mma.b)].into_iter().all(laid_out) {
+        return Ok(());
+    }
+    let span = k.expr_spans[src];
+    let (Some(shape), Some(depth)) = (acc_shape(k, acc), fixed_shape(k, mma.a).and_then(|s| s.get(1).copied())) else {
+        return Err(cx.report(
+            Diagnostic::error(codes::MMA_FORM, span, "the operands of this product have no fixed shape")
+                .with_note("a product with a named instruction takes register tiles of fixed shape"),
+        ));
+    };
+    let (wm, wn) = warp_tile(k, cx, shape, span)?;
+    let (rows, cols) = if mma.swap { (wn, wm) } else { (wm, wn) };
+    let (m, n, kk) = atom.row().log2_shape;
+    if rows < 1 << m || cols < 1 << n || depth < 1 << kk {
+        return Err(cx.report(
+            Diagnostic::error(
+                codes::NO_ATOM,
+                span,
+                format!("`{}` does not fit a {wm}x{wn} warp tile and a reduction of {depth}", atom.row().name),
+            )
+            .with_note(format!(
+                "a warp computes at least {}x{}x{} with it",
+                1u64 << m,
+                1u64 << n,
+                1u64 << kk
+            )),
+        ));
+    }
+    Ok(())
 }
 
 /// What the operand `e` is made of.
@@ -171,6 +219,12 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
         return Some(order.contiguous_dim(tile.shape.len()));
     }
     source_order(k, buffer).map(|o| o.contiguous_dim(tile.shape.len()))
+}
+
+/// The dimension of a window of a buffer along which its elements are contiguous.
+pub(crate) fn smem_window_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> {
+    let dim = smem_contiguous(k, view.base)?;
+    view.kept().iter().position(|&d| d == dim)
 }
 
 /// The order of the tensor a rank-2 buffer is filled from.
@@ -346,6 +400,43 @@ fn split_for(bm: u64, bn: u64, warps: u64) -> Option<(u64, u64)> {
         .filter(|rows| warps.is_multiple_of(*rows) && bm.is_multiple_of(*rows) && bn.is_multiple_of(warps / rows))
         .map(|rows| (bm / rows, bn / (warps / rows)))
         .min_by_key(|&(m, n)| m.abs_diff(n))
+}
+
+/// Products and layouts of roles have thread counts of their own, which nothing here knows yet.
+fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    for s in all_stmts(k, k.body) {
+        if let StmtData::Role { .. } = k.stmts[s] {
+            return Err(cx.report(
+                Diagnostic::error(
+                    codes::NOT_LOWERED,
+                    k.stmt_spans[s],
+                    format!("not compiled to PTX for {} yet: warp roles", cx.options.target.name()),
+                )
+                .with_note("write producer and consumer as one loop; the compiler overlaps them"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Without a scheduled thread count, that of the first layout in the text: it must be the same in all of them.
+fn written_threads(k: &mut Kernel) {
+    if k.schedule.threads.is_some() {
+        return;
+    }
+    let of_tiles = k.values.values().find_map(|data| match &data.def {
+        ValueDef::Var(t) if !t.shape.is_empty() => Some((t.reg_layout.as_ref()?.thread_bits(), data.span)),
+        _ => None,
+    });
+    let of_copies = || {
+        all_stmts(k, k.body).into_iter().find_map(|s| match &k.stmts[s] {
+            StmtData::Copy { attrs, .. } => Some((attrs.threads.as_ref()?.thread_bits(), k.stmt_spans[s])),
+            _ => None,
+        })
+    };
+    if let Some((bits, span)) = of_tiles.or_else(of_copies).filter(|(bits, _)| *bits < 31) {
+        k.schedule.threads = Some(k.int(1 << bits, span));
+    }
 }
 
 /// Kernels without products still need a thread count.

@@ -7,12 +7,15 @@
 
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+use tilec_ir::typing::resolve_view;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let bindings = bind(k, cx)?;
@@ -23,7 +26,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     fold_everything(k);
     check_requires(k, cx, &written)?;
     check_target(k, cx)?;
-    check_extents(k, cx)
+    check_extents(k, cx)?;
+    check_written(k, cx)?;
+    // Rules over extents and layouts hold or not only now that the parameters have values.
+    cx.verify(k)
 }
 
 /// The value of every compile-time parameter: from the command line, else its default.
@@ -231,6 +237,46 @@ fn check_requires(k: &mut Kernel, cx: &mut Cx<'_>, written: &[String]) -> Result
         }
     }
     k.requires = kept;
+    result
+}
+
+/// Refuses places that are read and that nothing is ever stored to: what they hold is undefined.
+fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let (mut written, mut read) = (EntitySet::new(), SecondaryMap::<Value, Option<Stmt>>::new());
+    for s in all_stmts(k, k.body) {
+        let mut reads = stmt_exprs(k, s);
+        match k.stmts[s] {
+            StmtData::Var { value, init: Some(_) } => _ = written.insert(value),
+            StmtData::Assign { dst, .. } => _ = written.insert(dst),
+            StmtData::Copy { src, dst, .. } => {
+                if let Some(view) = resolve_view(k, dst) {
+                    written.insert(view.base);
+                    reads = vec![src];
+                }
+            }
+            _ => {}
+        }
+        for e in reads {
+            for_each_ref(k, e, &mut |v| read[v] = read[v].or(Some(s)));
+        }
+    }
+    let mut result = Ok(());
+    for (v, data) in k.values.iter() {
+        let place = matches!(data.def, ValueDef::Var(_) | ValueDef::Smem(_));
+        let Some(reader) = read[v].filter(|_| place && !written.contains(v)) else { continue };
+        result = Err(cx.report(
+            Diagnostic::error(
+                codes::UNWRITTEN,
+                k.stmt_spans[reader],
+                format!("`{}` is read, and nothing is ever stored to it", data.name),
+            )
+            .with_place(data.span, format!("`{}` is declared here", data.name))
+            .with_note(match data.def {
+                ValueDef::Var(_) => "give it an initial value (`= 0.0`), or copy into it first",
+                _ => "copy into it first",
+            }),
+        ));
+    }
     result
 }
 

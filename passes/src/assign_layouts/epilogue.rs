@@ -11,14 +11,14 @@ use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, for_each_ref, path_to};
 use crate::analysis::width::{global_width, window_contiguous_dim};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
 
 /// Inserts re-layouts where they make stores wider.
 pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
-    let mut done: Vec<(Value, RegLayout, Value)> = Vec::new();
+    let mut done: Vec<Relaid> = Vec::new();
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
         // A width or a distribution in the text is the author's decision about this store.
@@ -26,26 +26,33 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
             continue;
         }
         let Some(wanted) = wanted_bits(k, src, dst) else { continue };
-        let mut vars = Vec::new();
+        let (mut vars, mut named) = (Vec::new(), false);
         for_each_ref(k, src, &mut |v| {
+            // A tile named by `let` keeps the layout it was computed in.
+            named |= let_init(k, v).is_some_and(|init| super::has_registers(k, init));
             if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) && !vars.contains(&v) {
                 vars.push(v);
             }
         });
         // One tile is re-laid-out; several would have to agree, which they do only if they already share a layout.
         let [var] = vars[..] else { continue };
+        if named {
+            continue;
+        }
         let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
         let Some(better) = exchange(&layout, &wanted) else { continue };
-        let reuse = done.iter().find(|(v, l, _)| *v == var && *l == better).map(|(_, _, out)| *out);
+        let place = place(k, s, var);
+        let reuse =
+            done.iter().find(|r| r.var == var && r.layout == better && unchanged_since(k, r, place)).map(|r| r.out);
         let out = match reuse {
             Some(out) => out,
             None => {
-                let out = insert(k, s, var, better.clone());
+                let (out, filled) = insert(k, s, place, var, better.clone());
                 cx.remark(
                     k.stmt_spans[s],
                     format!("`{}` is exchanged between lanes so that stores are wide", k.values[var].name),
                 );
-                done.push((var, better, out));
+                done.push(Relaid { var, layout: better, out, filled });
                 out
             }
         };
@@ -88,29 +95,73 @@ fn exchange(layout: &RegLayout, (count, run): &(usize, Vec<u64>)) -> Option<RegL
     changed.then(|| RegLayout::new(value, thread, layout.out_bits())).flatten()
 }
 
-/// Declares the re-laid-out tile and fills it right before the statement (before the branches around it).
-fn insert(k: &mut Kernel, at: Stmt, var: Value, layout: RegLayout) -> Value {
+/// A tile that was re-laid-out.
+struct Relaid {
+    var: Value,
+    layout: RegLayout,
+    out: Value,
+    /// The copy that fills it.
+    filled: Stmt,
+}
+
+/// A statement, by its place.
+type Place = (Block, usize);
+
+/// Where `var` is re-laid-out for the copy `at`: before the branches around the copy, as far out as `var` is declared and
+/// holds what the copy stores.
+fn place(k: &Kernel, at: Stmt, var: Value) -> Place {
+    let path = path_to(k, at).unwrap_or_default();
+    let mut steps = path.iter().rev().copied();
+    let Some(mut place) = steps.next() else { return (k.body, 0) };
+    for step in steps {
+        let (block, index) = step;
+        let branch = k.blocks[block][index];
+        if !matches!(k.stmts[branch], StmtData::If { .. }) || writes(k, branch, var) {
+            break;
+        }
+        place = step;
+    }
+    place
+}
+
+/// Whether a statement, or one inside it, declares or changes `var`.
+fn writes(k: &Kernel, s: Stmt, var: Value) -> bool {
+    let mut found = false;
+    let mut see = |k: &Kernel, s: Stmt| {
+        found |= match k.stmts[s] {
+            StmtData::Var { value, .. } => value == var,
+            StmtData::Assign { dst, .. } => dst == var,
+            StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == var),
+            _ => false,
+        };
+    };
+    see(k, s);
+    for block in k.sub_blocks(s) {
+        k.walk(block, &mut |k, _, s| see(k, s));
+    }
+    found
+}
+
+/// Whether a tile re-laid-out before still holds what `var` holds at `place`, and is declared there.
+fn unchanged_since(k: &Kernel, relaid: &Relaid, (block, index): Place) -> bool {
+    let stmts = &k.blocks[block];
+    let Some(from) = stmts.iter().position(|&s| s == relaid.filled) else { return false };
+    from < index && stmts[from..index].iter().all(|&s| !writes(k, s, relaid.var))
+}
+
+/// Declares the re-laid-out tile and fills it at `place`.
+fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout) -> (Value, Stmt) {
     let span = k.stmt_spans[at];
     let name = format!("{}_out", k.values[var].name);
-    let Some(mut tile) = k.tile_ty(var).cloned() else { return var };
+    let Some(mut tile) = k.tile_ty(var).cloned() else { return (var, at) };
     tile.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
     tile.reg_layout = Some(layout);
     let out = k.value(&name, span, ValueDef::Var(tile));
     let decl = k.stmt(StmtData::Var { value: out, init: None }, span);
     let (from, to) = (k.value_ref(var, span), k.value_ref(out, span));
     let copy = k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span);
-    let path = path_to(k, at).unwrap_or_default();
-    let in_branch =
-        |k: &Kernel, (b, i): (tilec_ir::entities::Block, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::If { .. });
-    let mut place = path.last().copied().unwrap_or((k.body, 0));
-    for &step in path.iter().rev().skip(1) {
-        if !in_branch(k, step) {
-            break;
-        }
-        place = step;
-    }
     k.blocks[place.0].splice(place.1..place.1, [decl, copy]);
-    out
+    (out, copy)
 }
 
 /// Replaces references to `from` in `e` by `to`, in place.

@@ -9,7 +9,7 @@ use super::log2_shape;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use crate::select_mma::smem_contiguous;
+use crate::select_mma::smem_window_dim;
 use tilec_ir::atoms::{AtomRow, Bit, Fragment, Place};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -20,6 +20,7 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Gives every product's operands their layouts.
 pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut met = false;
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
@@ -52,14 +53,14 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             (product.instr_b().0, product.operand(b_frag, false)),
         ];
         for (v, layout) in layouts {
-            if let Some(tile) = k.tile_ty_mut(v)
-                && tile.reg_layout.is_none()
-            {
-                tile.reg_layout = layout;
+            match k.tile_ty_mut(v) {
+                Some(tile) if tile.reg_layout.is_none() => tile.reg_layout = layout,
+                _ => met = true,
             }
         }
     }
-    Ok(())
+    // A layout written in the text, or that of another product, may not go with those found here.
+    if met { cx.verify(k) } else { Ok(()) }
 }
 
 fn type_list(row: &AtomRow) -> String {
@@ -241,7 +242,7 @@ fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
         let dim = if k.tensor_ty(view.base).is_some() {
             crate::analysis::width::window_contiguous_dim(k, &view)
         } else {
-            smem_contiguous(k, view.base).map(|d| if view.transposed { 1 - d } else { d })
+            smem_window_dim(k, &view)
         };
         if dim.is_some() {
             return dim;

@@ -12,6 +12,9 @@ use tilec_ir::typing::resolve_view;
 /// Slots when the schedule names none.
 const DEFAULT_STAGES: u64 = 2;
 
+/// Slices of the reduction that are laid out one after the other; the text stays readable and within its bounds.
+const MAX_SLICES: i64 = 128;
+
 /// A copy from global memory into a buffer.
 #[derive(Clone)]
 pub(super) struct Fill {
@@ -184,14 +187,18 @@ fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
         return Err("the slice loop has no literal bounds".into());
     };
     let span = k.stmt_spans[*only];
+    let slices = i128::from(end) - i128::from(start);
+    if step < 1 || slices > i128::from(MAX_SLICES) * i128::from(step) {
+        return Err(format!("it has more than {MAX_SLICES} slices"));
+    }
     let mut out = Vec::new();
     let mut at = start;
-    while at < end && step > 0 {
+    while at < end {
         let index = k.int(at, span);
         let mut map = Map(vec![(var, Subst::Expr(index))]);
         let stmts: Vec<Stmt> = k.blocks[body].clone().into_iter().map(|s| clone_stmt(k, s, &mut map)).collect();
         out.push(split(k, stmts)?);
-        at += step;
+        at = at.saturating_add(step);
     }
     Ok(out)
 }

@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::{plain_var, thread_bits};
-use crate::select_mma::smem_contiguous;
+use crate::select_mma::smem_window_dim;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};
@@ -124,7 +124,7 @@ fn mixed_operands(k: &Kernel) -> u64 {
                     continue;
                 }
                 let Some(view) = resolve_view(k, src) else { continue };
-                let dim = smem_contiguous(k, view.base).map(|d| if view.transposed { 1 - d } else { d });
+                let dim = smem_window_dim(k, &view);
                 if dim == Some(k_dim) && !found.contains(&view.base) {
                     found.push(view.base);
                 }

@@ -28,8 +28,6 @@ struct Cell {
     write_warp: u8,
     write_lane: u8,
     write_strong: bool,
-    /// By an asynchronous copy that its thread has not waited for: ordered before nothing.
-    write_copy: bool,
     read_warp: u8,
 }
 
@@ -43,7 +41,6 @@ const FRESH: Cell = Cell {
     write_warp: NOBODY,
     write_lane: 0,
     write_strong: false,
-    write_copy: false,
     read_warp: NOBODY,
 };
 
@@ -62,8 +59,6 @@ pub(crate) struct Conflict {
     pub(crate) pc: u32,
     /// Whether it wrote.
     pub(crate) wrote: bool,
-    /// Whether it is an asynchronous copy in flight.
-    pub(crate) copy: bool,
 }
 
 /// Who accesses.
@@ -76,8 +71,6 @@ pub(crate) struct Who {
     pub(crate) seq: u32,
     /// Atomic, volatile or ordered: never in a race with its like.
     pub(crate) strong: bool,
-    /// An asynchronous copy, on behalf of this thread.
-    pub(crate) copy: bool,
 }
 
 /// Clocks and shadow memory of a block.
@@ -195,23 +188,6 @@ impl Races {
         Ok(())
     }
 
-    /// A copy has landed, its thread having waited: from now on it is a write of that thread. Whoever touched the bytes
-    /// meanwhile has been reported.
-    pub(crate) fn land(&mut self, who: Who, at: usize, n: usize) {
-        let clock = self.knows(who.warp, who.warp);
-        let settle = |cell: &mut Cell| {
-            if cell.write_copy {
-                (cell.write_copy, cell.write_clock, cell.write_seq) = (false, clock, who.seq);
-            }
-        };
-        for word in at / 4..(at + n).div_ceil(4) {
-            settle(&mut self.words[word]);
-            if self.split[word] {
-                self.bytes[word * 4..word * 4 + 4].iter_mut().for_each(settle);
-            }
-        }
-    }
-
     fn divide(&mut self, word: usize) {
         if self.split[word] {
             return;
@@ -253,15 +229,13 @@ impl Races {
             return None;
         }
         let writer = usize::from(cell.write_warp);
-        let ordered = if cell.write_copy {
-            false
-        } else if writer == who.warp {
+        let ordered = if writer == who.warp {
             usize::from(cell.write_lane) == who.lane || cell.write_clock < self.knows(who.warp, who.warp)
         } else {
             cell.write_clock <= self.knows(who.warp, writer)
         };
         let lane = usize::from(cell.write_lane);
-        (!ordered).then_some(Conflict { warp: writer, lane, pc: cell.write_pc, wrote: true, copy: cell.write_copy })
+        (!ordered).then_some(Conflict { warp: writer, lane, pc: cell.write_pc, wrote: true })
     }
 
     fn read_cell(&mut self, cell: &mut Cell, who: Who) -> Result<(), Conflict> {
@@ -328,7 +302,6 @@ impl Races {
             write_warp: who.warp as u8,
             write_lane: who.lane as u8,
             write_strong: who.strong,
-            write_copy: who.copy,
             ..FRESH
         };
         Ok(())
@@ -345,7 +318,7 @@ impl Races {
             read.clock <= self.knows(who.warp, reader)
         };
         let lane = others.trailing_zeros() as usize & 31;
-        (!ordered).then_some(Conflict { warp: reader, lane, pc: read.pc, wrote: false, copy: false })
+        (!ordered).then_some(Conflict { warp: reader, lane, pc: read.pc, wrote: false })
     }
 }
 
@@ -354,7 +327,7 @@ mod tests {
     use super::*;
 
     fn who(warp: usize, lane: usize, pc: u32) -> Who {
-        Who { warp, lane, pc, seq: pc, strong: false, copy: false }
+        Who { warp, lane, pc, seq: pc, strong: false }
     }
 
     fn barrier(r: &mut Races) {
@@ -372,13 +345,10 @@ mod tests {
     fn a_barrier_orders_and_its_absence_does_not() {
         let mut r = Races::new(2, 64);
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
-        assert_eq!(r.read(who(1, 0, 11), 8, 4), Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true, copy: false }));
+        assert_eq!(r.read(who(1, 0, 11), 8, 4), Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true }));
         barrier(&mut r);
         r.read(who(1, 0, 11), 8, 4).expect("ordered by the barrier");
-        assert_eq!(
-            r.write(who(0, 3, 12), 8, 4, false),
-            Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false, copy: false })
-        );
+        assert_eq!(r.write(who(0, 3, 12), 8, 4, false), Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false }));
         barrier(&mut r);
         r.write(who(0, 3, 12), 8, 4, false).expect("ordered by the barrier");
     }

@@ -16,12 +16,14 @@
 //! | `oracle`      | the interpreter on a problem, compared with a reference or another program     |
 //! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
+//! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `device`      | launches on a GPU from the launch contract                                     |
 
 pub mod cases;
 #[cfg(feature = "cuda")]
 pub mod device;
 pub mod expect;
+pub mod fuzz;
 pub mod golden;
 pub mod kinds;
 pub mod number;

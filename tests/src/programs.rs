@@ -100,7 +100,7 @@ fn documents(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The fenced blocks of language `tile`, with the line of their first line.
-fn snippets(document: &str) -> Vec<(usize, String)> {
+pub(crate) fn snippets(document: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut open: Option<(usize, String)> = None;
     for (number, line) in document.lines().enumerate() {

@@ -140,12 +140,6 @@ impl Cta<'_> {
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
              barrier"
         );
-        let message = match conflict.copy {
-            true => {
-                format!("this {mine} touches shared address {address:#x}, the destination of a copy nobody waited for")
-            }
-            false => message,
-        };
         let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
         fail.other = Some(conflict);
         fail
@@ -216,7 +210,7 @@ impl Cta<'_> {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong };
                         data[lane] = cta.read_shared(who, at[lane], bytes)?;
                         if access.strong {
                             cta.races.synchronise(index, at[lane] as u32 / 4);
@@ -365,7 +359,7 @@ impl Cta<'_> {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong };
                         cta.write_shared(who, at[lane], bytes, data[lane])?;
                         if access.strong {
                             cta.races.synchronise(index, at[lane] as u32 / 4);
@@ -424,7 +418,7 @@ impl Cta<'_> {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true };
                         let was = cta.read_shared(who, at[lane], bytes)?;
                         old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
                         let new = combine(atom, old[lane], a[lane], b[lane]);

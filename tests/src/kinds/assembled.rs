@@ -44,24 +44,32 @@ pub(super) fn sass(file: &TestFile) -> Result<(), String> {
 /// # Errors
 /// The assembler refuses it, or the machine code has what no kernel of ours may have.
 pub fn lint(what: &str, ptx: &str, target: Target) -> Result<Option<Vec<SassStats>>, String> {
+    let Some(stats) = assemble(what, ptx, target)? else { return Ok(None) };
+    let problems: Vec<String> = stats.iter().flat_map(SassStats::problems).collect();
+    if problems.is_empty() { Ok(Some(stats)) } else { Err(problems.join("\n")) }
+}
+
+/// Assembles and disassembles `ptx`; `None`, said loudly, where this machine has no tools for the target.
+///
+/// # Errors
+/// The assembler refuses it.
+pub fn assemble(what: &str, ptx: &str, target: Target) -> Result<Option<Vec<SassStats>>, String> {
     let arch: assembler::Arch = target.name().parse().map_err(|e: AssemblerError| e.to_string())?;
     let both = assembler::assemble(ptx, arch, assembler::Options { line_info: true })
         .and_then(|a| assembler::disassemble(&a.cubin, arch).map(|d| (a, d)));
-    let stats = match both {
-        Ok((assembled, disassembly)) => SassStats::all(&assembled.entries, &disassembly.functions),
+    match both {
+        Ok((assembled, disassembly)) => Ok(Some(SassStats::all(&assembled.entries, &disassembly.functions))),
         Err(AssemblerError::NotFound(e)) => {
             golden::skip(&format!("{what}: machine code"), &format!("no {} for {}", e.tool, e.arch));
-            return Ok(None);
+            Ok(None)
         }
         Err(AssemblerError::Refused { messages, version }) => {
             let said = messages.iter().map(|m| {
                 let line = m.line.and_then(|l| ptx.lines().nth((l as usize).checked_sub(1)?)).unwrap_or("");
                 format!("{:?}: {line}: {}\n", m.line, m.text)
             });
-            return Err(format!("ptxas {version} refuses the PTX:\n{}", said.take(5).collect::<String>()));
+            Err(format!("ptxas {version} refuses the PTX:\n{}", said.take(5).collect::<String>()))
         }
-        Err(e) => return Err(e.to_string()),
-    };
-    let problems: Vec<String> = stats.iter().flat_map(SassStats::problems).collect();
-    if problems.is_empty() { Ok(Some(stats)) } else { Err(problems.join("\n")) }
+        Err(e) => Err(e.to_string()),
+    }
 }

@@ -1,0 +1,183 @@
+//! What must hold of every compilation.
+//!
+//! * It neither panics nor takes long, and what it writes is bounded.
+//! * A refusal has at least one error; every error has a place inside the source, a code of the table, and a note.
+//! * What compiles passes the legality check of PTX: that it does not is our error, not the user's.
+//! * A program that is `meant` to compile computes, after the last pass, what it computes as written; the last text
+//!   compiles to the same PTX.
+
+use crate::kinds::passes::feed_in_again;
+use crate::kinds::text::round_trip;
+use crate::oracle::{self, Problem};
+use crate::problem::{self, Random, Run};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+use tilec::{CompileOptions, Compiled, Diagnostics};
+use tilec_ir::codes;
+use tilec_ir::diag::Severity;
+
+/// How long an input may take to compile.
+const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 700 });
+/// Bytes of PTX.
+const OUTPUT: usize = 16 << 20;
+
+/// A program and what to do with it.
+#[derive(Clone)]
+pub(super) struct Input {
+    pub(super) text: String,
+    pub(super) options: CompileOptions,
+    /// The sizes to interpret it with.
+    pub(super) run: Run,
+    /// It was made to compile.
+    pub(super) meant: bool,
+}
+
+/// A failure: what kind, and the whole story.
+pub(super) struct Failure {
+    pub(super) class: String,
+    pub(super) message: String,
+}
+
+fn failure(class: impl Into<String>, message: impl Into<String>) -> Failure {
+    Failure { class: class.into(), message: message.into() }
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Panics that are caught here are not printed.
+pub(super) fn silence_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if QUIET.get() {
+                PANIC.replace(info.location().map_or_else(String::new, |l| format!("{}:{}", l.file(), l.line())));
+            } else {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// `f`, or its panic.
+fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
+    QUIET.set(true);
+    let result = catch_unwind(AssertUnwindSafe(f));
+    QUIET.set(false);
+    result.map_err(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default();
+        let mut class: String = text.lines().next().unwrap_or("").chars().filter(|c| !c.is_ascii_digit()).collect();
+        class.truncate(class.char_indices().nth(90).map_or(class.len(), |(i, _)| i));
+        failure(format!("panic at {}: {class}", PANIC.take()), text)
+    })
+}
+
+/// Checks an input; the word says how it ended.
+pub(super) fn check(input: &Input, random: &mut Random) -> Result<&'static str, Failure> {
+    let compile = || {
+        let begin = Instant::now();
+        let result = guarded(|| tilec::compile(&input.text, &input.options));
+        (begin.elapsed(), result)
+    };
+    let (mut took, result) = compile();
+    // Other processes take time too.
+    for _ in 0..2 {
+        if took > TIME {
+            took = took.min(compile().0);
+        }
+    }
+    let result = result?;
+    if took > TIME {
+        return Err(failure(format!("slow: {}", result.is_ok()), format!("compiling takes {took:?}")));
+    }
+    match result {
+        Ok(done) => accepted(input, &done, random),
+        Err(refusal) => {
+            refused(&input.text, &refusal)?;
+            if input.meant { Ok(refusal_code(&refusal)) } else { Ok("refused") }
+        }
+    }
+}
+
+fn refusal_code(refusal: &Diagnostics) -> &'static str {
+    refusal.list.iter().find(|d| d.severity == Severity::Error).map_or("refused", |d| d.code.0)
+}
+
+fn refused(text: &str, refusal: &Diagnostics) -> Result<(), Failure> {
+    let drawn = guarded(|| refusal.to_string())?;
+    if refusal.errors == 0 || drawn.len() > OUTPUT {
+        return Err(failure("refusal without an error", drawn));
+    }
+    for d in refusal.list.iter().filter(|d| d.severity == Severity::Error) {
+        let wrong = if text.get(d.span.start as usize..d.span.end as usize).is_none() || d.span.is_none() {
+            "no place"
+        } else if !codes::ALL.iter().any(|(code, ..)| *code == d.code) {
+            "no stable code"
+        } else if d.notes.is_empty() && std::env::var("TILEC_FUZZ_NOTES").is_ok() {
+            "no note"
+        } else if d.code == codes::ILLEGAL_PTX {
+            "illegal PTX"
+        } else {
+            continue;
+        };
+        let message: String = d.message.split('`').step_by(2).collect();
+        let message: String = message.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+        return Err(failure(format!("{wrong}: {}: {message}", d.code), drawn));
+    }
+    Ok(())
+}
+
+fn accepted(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'static str, Failure> {
+    if done.ptx.len() > OUTPUT {
+        return Err(failure("huge output", format!("{} bytes of PTX", done.ptx.len())));
+    }
+    let launch = guarded(|| (done.launch_json(), done.report().to_json(), done.diagnostics.len()))?;
+    if launch.0.len() > OUTPUT || launch.1.len() > OUTPUT {
+        return Err(failure("huge report", format!("{} and {} bytes", launch.0.len(), launch.1.len())));
+    }
+    let text = done.kernels.iter().map(|k| tilec_ir::print::print(&k.tile.kernel)).collect::<Vec<_>>().join("\n");
+    if input.meant || random.below(8) == 0 {
+        guarded(|| round_trip(&text, oracle::parse))?.map_err(|e| failure("the last text does not round-trip", e))?;
+        guarded(|| feed_in_again("barriers", &text, &done.ptx, &input.options))?.map_err(|e| {
+            let first: String = e.lines().take(4).filter(|l| !l.contains("---")).collect();
+            failure(format!("the last text is another program: {}", first.split('`').step_by(2).collect::<String>()), e)
+        })?;
+    }
+    if !input.meant {
+        return Ok("compiled");
+    }
+    let [kernel] = &done.kernels[..] else { return Err(failure("kernels", "expected one")) };
+    let problem =
+        guarded(|| Problem::new(&kernel.tile.specialized, &input.run, false))?.map_err(|e| failure("no problem", e))?;
+    let none = BTreeMap::new();
+    let before = guarded(|| problem.interpret(&kernel.tile.specialized, &none))?;
+    let after = guarded(|| problem.interpret(&kernel.tile.kernel, &none))?;
+    match (before, after) {
+        // What has no meaning may become anything.
+        (Err(e), _) if e.contains("[E0704]") || e.contains("[E0705]") => Ok("compiled, undefined"),
+        (Err(e), _) => Err(failure(format!("the source: {}", &e[..12.min(e.len())]), e)),
+        (Ok(_), Err(e)) => Err(failure(format!("the end: {}", &e[..12.min(e.len())]), format!("{e}\n{text}"))),
+        (Ok(before), Ok(after)) => match problem::same(&before, &after) {
+            Ok(()) => assembled(input, done, random),
+            Err(e) => Err(failure("another result", format!("{e}\n{text}"))),
+        },
+    }
+}
+
+/// A sample goes to the assembler, in a long run.
+fn assembled(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'static str, Failure> {
+    if super::long().is_none() || random.below(12) != 0 {
+        return Ok("compiled");
+    }
+    match crate::kinds::assembled::assemble("fuzz", &done.ptx, input.options.target) {
+        Ok(_) => Ok("assembled"),
+        Err(e) => Err(failure(format!("ptxas: {}", e.split(':').next_back().unwrap_or("")), e)),
+    }
+}

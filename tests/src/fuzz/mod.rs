@@ -1,0 +1,108 @@
+//! Fuzzing the compiler as a whole.
+//!
+//! Two sources of programs: [`mutate`] changes words of the programs of this repository, most of which are then wrong;
+//! [`generate`] writes plausible kernels, most of which are right. [`check`] says what must hold of a compilation.
+//!
+//! Every run tries the same inputs in the same order, as many as the time allows: [`SMOKE`] in the tests, else
+//! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`, from the seed `TILEC_FUZZ_SEED`. That mode also assembles a
+//! sample, and reports one input for every kind of failure, cut down as far as it fails in the same way.
+
+mod check;
+mod generate;
+mod mutate;
+mod shrink;
+mod words;
+
+use crate::problem::Random;
+use check::Input;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long each of the two tests takes.
+const SMOKE: Duration = Duration::from_millis(1200);
+/// No input takes this long; the process ends, naming the input.
+const HANG: Duration = Duration::from_secs(60);
+/// Different failures after which a long run stops.
+const ENOUGH: usize = 40;
+
+/// The tests of this module, by name.
+pub fn tests() -> Vec<crate::programs::Test> {
+    vec![
+        ("fuzz/mutated".to_owned(), Box::new(|| fuzz("mutated"))),
+        ("fuzz/generated".to_owned(), Box::new(|| fuzz("generated"))),
+    ]
+}
+
+/// Seconds of a long run, if one is asked for.
+fn long() -> Option<u64> {
+    std::env::var("TILEC_FUZZ_SECONDS").ok()?.parse().ok()
+}
+
+fn fuzz(kind: &str) -> Result<(), String> {
+    let seed = std::env::var("TILEC_FUZZ_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let time = long().map_or(SMOKE, Duration::from_secs);
+    let mut random = Random(seed);
+    let mutator = if kind == "mutated" { Some(mutate::Mutator::new(long().is_some())?) } else { None };
+    let current = Arc::new(Mutex::new((Instant::now(), String::new())));
+    watch(&current);
+    check::silence_panics();
+    let mut tried = BTreeMap::<&str, usize>::new();
+    let mut failures = BTreeMap::<String, (Input, String, usize)>::new();
+    let start = Instant::now();
+    while start.elapsed() < time && failures.len() < ENOUGH {
+        let input = match &mutator {
+            Some(mutator) => mutator.input(&mut random),
+            None => generate::input(&mut random),
+        };
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), input.text.clone());
+        match check::check(&input, &mut random) {
+            Ok(outcome) => *tried.entry(outcome).or_default() += 1,
+            Err(failure) => {
+                *tried.entry("failed").or_default() += 1;
+                let entry = failures.entry(failure.class).or_insert_with(|| (input, failure.message, 0));
+                entry.2 += 1;
+            }
+        }
+    }
+    *current.lock().unwrap_or_else(PoisonError::into_inner) =
+        (Instant::now() + Duration::from_secs(1 << 30), String::new());
+    if long().is_some() {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "fuzz/{kind}: {tried:?} in {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let mut text = format!("{} kinds of failure, {tried:?}\n", failures.len());
+    for (class, (input, message, times)) in failures {
+        let small = shrink::shrink(&input, &class);
+        let _ = writeln!(
+            text,
+            "==== {class} ({times} times)\n{message}\n---- target {} defines {:?} run {:?}\n{}",
+            small.options.target.name(),
+            small.options.defines,
+            small.run,
+            small.text
+        );
+    }
+    Err(text)
+}
+
+/// Ends the process when an input takes longer than [`HANG`]: a thread cannot be stopped.
+fn watch(current: &Arc<Mutex<(Instant, String)>>) {
+    let current = Arc::downgrade(current);
+    std::thread::spawn(move || {
+        while let Some(current) = current.upgrade() {
+            let (since, text) = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if Instant::now().saturating_duration_since(since) > HANG {
+                use std::io::Write as _;
+                let _ = writeln!(std::io::stderr(), "this input takes longer than {} s:\n{text}", HANG.as_secs());
+                std::process::exit(1);
+            }
+            drop(current);
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    });
+}

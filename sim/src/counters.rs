@@ -115,65 +115,61 @@ pub(crate) fn merge(into: &mut [Counts], from: &[Counts]) {
     }
 }
 
-/// Wavefronts and phases of a shared access: `addresses` of the lanes in `mask`, `bytes` (1 to 16) each.
+/// Wavefronts and phases of a shared access: `addresses` of the lanes in `mask`, `bytes` (1 to 16, a power of two) each.
+///
+/// An access is aligned to its size, so two of them share all their banks or none: banks are counted in columns of that size.
+#[inline]
 pub(crate) fn shared_wavefronts(addresses: &[u64; 32], mask: u32, bytes: u64) -> (u64, u64) {
-    let lanes = if bytes <= 4 {
-        32
-    } else if bytes == 8 {
-        16
-    } else {
-        8
-    };
-    let words = bytes.div_ceil(4);
-    let (mut wavefronts, mut phases) = (0, 0);
-    let mut start = 0;
-    while start < 32 {
-        let active = if lanes == 32 { mask } else { (mask >> start) & ((1 << lanes) - 1) };
-        if active != 0 {
-            phases += 1;
-            wavefronts += phase(&addresses[start..start + lanes], active, words);
-        }
-        start += lanes;
+    let log2 = bytes.max(4).trailing_zeros();
+    match log2 {
+        2 => phases::<32>(addresses, mask, log2),
+        3 => phases::<16>(addresses, mask, log2),
+        _ => phases::<8>(addresses, mask, log2),
     }
-    (wavefronts, phases)
 }
 
-/// The largest number of distinct words in one bank.
-fn phase(addresses: &[u64], active: u32, words: u64) -> u64 {
-    const FREE: u64 = u64::MAX;
-    let mut first = [FREE; 32];
-    let mut conflict = false;
-    let mut left = active;
-    while left != 0 {
-        let lane = left.trailing_zeros() as usize;
-        left &= left - 1;
-        let word = addresses[lane] / 4;
-        for w in word..word + words {
-            let bank = &mut first[(w % 32) as usize];
-            conflict |= *bank != FREE && *bank != w;
-            *bank = w;
+/// Phases of `LANES` lanes; there are as many columns as lanes to a phase.
+#[inline(always)]
+fn phases<const LANES: usize>(addresses: &[u64; 32], mask: u32, log2: u32) -> (u64, u64) {
+    let (mut wavefronts, mut count) = (0, 0);
+    for start in (0..32).step_by(LANES) {
+        let active = (mask >> start) & (u32::MAX >> (32 - LANES));
+        if active == 0 {
+            continue;
         }
-    }
-    if !conflict {
-        return 1;
-    }
-    let mut seen: [[u64; 32]; 32] = [[FREE; 32]; 32];
-    let mut depth = [0usize; 32];
-    let mut left = active;
-    while left != 0 {
-        let lane = left.trailing_zeros() as usize;
-        left &= left - 1;
-        let word = addresses[lane] / 4;
-        for w in word..word + words {
-            let bank = (w % 32) as usize;
-            // A phase names at most 32 words, so a bank never overflows.
-            if depth[bank] < 32 && !seen[bank][..depth[bank]].contains(&w) {
-                seen[bank][depth[bank]] = w;
-                depth[bank] += 1;
+        count += 1;
+        let mut first = [u32::MAX; LANES];
+        let mut conflict = false;
+        for lane in 0..LANES {
+            if active >> lane & 1 != 0 {
+                let unit = (addresses[start + lane] >> log2) as u32;
+                let column = &mut first[unit as usize % LANES];
+                conflict |= *column != u32::MAX && *column != unit;
+                *column = unit;
             }
         }
+        wavefronts += if conflict { depth::<LANES>(&addresses[start..start + LANES], active, log2) } else { 1 };
     }
-    depth.iter().copied().max().unwrap_or(1) as u64
+    (wavefronts, count)
+}
+
+/// The largest number of distinct units in one column.
+#[inline(never)]
+fn depth<const LANES: usize>(addresses: &[u64], active: u32, log2: u32) -> u64 {
+    let mut units = [0u32; LANES];
+    let mut n = 0;
+    for lane in 0..LANES {
+        let unit = (addresses[lane] >> log2) as u32;
+        if active >> lane & 1 != 0 && !units[..n].contains(&unit) {
+            units[n] = unit;
+            n += 1;
+        }
+    }
+    let mut height = [0u64; LANES];
+    for unit in &units[..n] {
+        height[*unit as usize % LANES] += 1;
+    }
+    height.iter().copied().max().unwrap_or(1)
 }
 
 /// Distinct 32-byte sectors named by the lanes; an access never crosses one, being aligned to its size.

@@ -257,6 +257,13 @@ pub(crate) enum Op {
         b: R,
         c: R,
     },
+    /// As `WWW`, with the upper half of the result cleared.
+    Low {
+        f: fn(&mut L32, &L32, &L32),
+        d: R,
+        a: R,
+        b: R,
+    },
     Mov32 {
         d: R,
         a: R,
@@ -334,6 +341,12 @@ pub(crate) enum Op {
         a: R,
         b: R,
         from_wide: bool,
+    },
+    /// Insert `a[0]` into `a[1]` at bit `at[0]`, `at[1]` bits of it.
+    Bfi64 {
+        d: R,
+        a: [R; 2],
+        at: [R; 2],
     },
     /// Two halves to a word.
     Pack16 {

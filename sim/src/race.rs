@@ -28,7 +28,11 @@ struct Cell {
     write_warp: u8,
     write_lane: u8,
     write_strong: bool,
+    /// By an asynchronous copy that its thread has not waited for: ordered before nothing.
+    write_copy: bool,
     read_warp: u8,
+    /// Of a word: look at its bytes instead.
+    split: bool,
 }
 
 const FRESH: Cell = Cell {
@@ -41,7 +45,9 @@ const FRESH: Cell = Cell {
     write_warp: NOBODY,
     write_lane: 0,
     write_strong: false,
+    write_copy: false,
     read_warp: NOBODY,
+    split: false,
 };
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +65,8 @@ pub(crate) struct Conflict {
     pub(crate) pc: u32,
     /// Whether it wrote.
     pub(crate) wrote: bool,
+    /// Whether it is an asynchronous copy in flight.
+    pub(crate) copy: bool,
 }
 
 /// Who accesses.
@@ -71,6 +79,14 @@ pub(crate) struct Who {
     pub(crate) seq: u32,
     /// Atomic, volatile or ordered: never in a race with its like.
     pub(crate) strong: bool,
+    /// An asynchronous copy, on behalf of this thread.
+    pub(crate) copy: bool,
+}
+
+/// See [`Races::limits`].
+pub(crate) struct Limits {
+    before: [u32; 32],
+    now: u32,
 }
 
 /// Clocks and shadow memory of a block.
@@ -82,7 +98,6 @@ pub(crate) struct Races {
     words: Vec<Cell>,
     /// Four cells for each word, once one was accessed in parts.
     bytes: Vec<Cell>,
-    split: Vec<bool>,
     /// Readers of cells with more than one reading warp, `agents` to a set.
     many: Vec<Read>,
     free: Vec<u32>,
@@ -102,7 +117,6 @@ impl Races {
             clocks,
             words: vec![FRESH; n],
             bytes: Vec::new(),
-            split: vec![false; n],
             many: Vec::new(),
             free: Vec::new(),
             published: BTreeMap::new(),
@@ -145,10 +159,86 @@ impl Races {
         self.tick(warp);
     }
 
+    /// What `warp` may rely on: up to which clock of each warp other lanes' accesses are ordered before it.
+    pub(crate) fn limits(&self, warp: usize) -> Limits {
+        let mut before = [0; 32];
+        let row = &self.clocks[warp * self.agents..(warp + 1) * self.agents];
+        before[..row.len()].copy_from_slice(row);
+        let now = before[warp];
+        before[warp] = now - 1;
+        Limits { before, now }
+    }
+
+    /// The common case of [`Races::read`] of whole words: whether it was that and is done.
+    #[inline(always)]
+    pub(crate) fn read_words(&mut self, limits: &Limits, who: Who, at: usize, words: usize) -> bool {
+        let mine = who.warp as u8;
+        let bit = 1 << who.lane;
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
+        for cell in cells {
+            let writer = cell.write_warp;
+            let after_write = writer == NOBODY
+                || cell.write_clock <= limits.before[usize::from(writer & 31)]
+                || (writer == mine && usize::from(cell.write_lane) == who.lane);
+            if !after_write || cell.write_copy || cell.split {
+                return false;
+            }
+            if cell.read_warp == mine && cell.read_clock == limits.now {
+                cell.read_lanes |= bit;
+                cell.read_pc = who.pc;
+            } else if cell.read_warp == NOBODY
+                || (cell.read_warp < 32 && cell.read_clock <= limits.before[usize::from(cell.read_warp)])
+            {
+                (cell.read_warp, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, limits.now, who.pc, bit);
+            } else if cell.read_warp == MANY {
+                let Some(read) = self.many.get_mut(cell.read_clock as usize * self.agents + who.warp) else {
+                    return false;
+                };
+                read.lanes = if read.clock == limits.now { read.lanes | bit } else { bit };
+                (read.clock, read.pc) = (limits.now, who.pc);
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The common case of [`Races::write`] of whole words. It may have recorded some of them when it was not: the write
+    /// is then checked again, by the same thread in the same instruction.
+    #[inline(always)]
+    pub(crate) fn write_words(&mut self, limits: &Limits, who: Who, at: usize, words: usize) -> bool {
+        let mine = who.warp as u8;
+        let bit = 1 << who.lane;
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
+        for cell in cells {
+            let writer = cell.write_warp;
+            let after_write = writer == NOBODY
+                || cell.write_clock <= limits.before[usize::from(writer & 31)]
+                || (writer == mine && usize::from(cell.write_lane) == who.lane);
+            let after_read = cell.read_warp == NOBODY
+                || (cell.read_warp < 32 && cell.read_clock <= limits.before[usize::from(cell.read_warp)])
+                || (cell.read_warp == mine && cell.read_lanes == bit);
+            if !after_write || !after_read || cell.write_copy || cell.split {
+                return false;
+            }
+            *cell = Cell {
+                write_clock: limits.now,
+                write_pc: who.pc,
+                write_seq: who.seq,
+                write_warp: mine,
+                write_lane: who.lane as u8,
+                write_strong: who.strong,
+                write_copy: who.copy,
+                ..FRESH
+            };
+        }
+        true
+    }
+
     /// A read of `n` bytes at `at`, within one word.
     pub(crate) fn read(&mut self, who: Who, at: usize, n: usize) -> Result<(), Conflict> {
         let word = at / 4;
-        if n == 4 && !self.split[word] {
+        if n == 4 && !self.words[word].split {
             let mut cell = self.words[word];
             let result = self.read_cell(&mut cell, who);
             self.words[word] = cell;
@@ -167,7 +257,7 @@ impl Races {
     /// A write; `same` says that the bytes do not change by it.
     pub(crate) fn write(&mut self, who: Who, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
         let word = at / 4;
-        if n == 4 && !self.split[word] {
+        if n == 4 && !self.words[word].split {
             let mut cell = self.words[word];
             let result = self.write_cell(&mut cell, who, same);
             self.words[word] = cell;
@@ -183,13 +273,29 @@ impl Races {
         if n == 4 {
             // Written as a whole: the four bytes have one history again.
             self.words[word] = self.bytes[at];
-            self.split[word] = false;
         }
         Ok(())
     }
 
+    /// A copy has landed, its thread having waited: from now on it is a write of that thread. Whoever touched the bytes
+    /// meanwhile has been reported.
+    pub(crate) fn land(&mut self, who: Who, at: usize, n: usize) {
+        let clock = self.knows(who.warp, who.warp);
+        let settle = |cell: &mut Cell| {
+            if cell.write_copy {
+                (cell.write_copy, cell.write_clock, cell.write_seq) = (false, clock, who.seq);
+            }
+        };
+        for word in at / 4..(at + n).div_ceil(4) {
+            settle(&mut self.words[word]);
+            if self.words[word].split {
+                self.bytes[word * 4..word * 4 + 4].iter_mut().for_each(settle);
+            }
+        }
+    }
+
     fn divide(&mut self, word: usize) {
-        if self.split[word] {
+        if self.words[word].split {
             return;
         }
         if self.bytes.is_empty() {
@@ -209,7 +315,7 @@ impl Races {
         if cell.read_warp == MANY {
             self.free.push(cell.read_clock);
         }
-        self.split[word] = true;
+        self.words[word].split = true;
     }
 
     fn take_set(&mut self) -> u32 {
@@ -229,13 +335,15 @@ impl Races {
             return None;
         }
         let writer = usize::from(cell.write_warp);
-        let ordered = if writer == who.warp {
+        let ordered = if cell.write_copy {
+            false
+        } else if writer == who.warp {
             usize::from(cell.write_lane) == who.lane || cell.write_clock < self.knows(who.warp, who.warp)
         } else {
             cell.write_clock <= self.knows(who.warp, writer)
         };
         let lane = usize::from(cell.write_lane);
-        (!ordered).then_some(Conflict { warp: writer, lane, pc: cell.write_pc, wrote: true })
+        (!ordered).then_some(Conflict { warp: writer, lane, pc: cell.write_pc, wrote: true, copy: cell.write_copy })
     }
 
     fn read_cell(&mut self, cell: &mut Cell, who: Who) -> Result<(), Conflict> {
@@ -302,6 +410,7 @@ impl Races {
             write_warp: who.warp as u8,
             write_lane: who.lane as u8,
             write_strong: who.strong,
+            write_copy: who.copy,
             ..FRESH
         };
         Ok(())
@@ -318,7 +427,7 @@ impl Races {
             read.clock <= self.knows(who.warp, reader)
         };
         let lane = others.trailing_zeros() as usize & 31;
-        (!ordered).then_some(Conflict { warp: reader, lane, pc: read.pc, wrote: false })
+        (!ordered).then_some(Conflict { warp: reader, lane, pc: read.pc, wrote: false, copy: false })
     }
 }
 
@@ -327,7 +436,7 @@ mod tests {
     use super::*;
 
     fn who(warp: usize, lane: usize, pc: u32) -> Who {
-        Who { warp, lane, pc, seq: pc, strong: false }
+        Who { warp, lane, pc, seq: pc, strong: false, copy: false }
     }
 
     fn barrier(r: &mut Races) {
@@ -345,10 +454,13 @@ mod tests {
     fn a_barrier_orders_and_its_absence_does_not() {
         let mut r = Races::new(2, 64);
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
-        assert_eq!(r.read(who(1, 0, 11), 8, 4), Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true }));
+        assert_eq!(r.read(who(1, 0, 11), 8, 4), Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true, copy: false }));
         barrier(&mut r);
         r.read(who(1, 0, 11), 8, 4).expect("ordered by the barrier");
-        assert_eq!(r.write(who(0, 3, 12), 8, 4, false), Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false }));
+        assert_eq!(
+            r.write(who(0, 3, 12), 8, 4, false),
+            Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false, copy: false })
+        );
         barrier(&mut r);
         r.write(who(0, 3, 12), 8, 4, false).expect("ordered by the barrier");
     }
@@ -394,7 +506,7 @@ mod tests {
         assert!(r.write(who(0, 0, 5), 0, 4, false).is_err());
         barrier(&mut r);
         r.write(who(0, 0, 5), 0, 4, false).expect("ordered by the barrier");
-        assert!(!r.split[0]);
+        assert!(!r.words[0].split);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Emitted GEMM kernels: exact on integers at ragged sizes, no report; without any one barrier, a report.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use tilec_sim::{Counters, Device, Launch, Options, Order, Program, Report, ReportKind};
 
 /// An f16 that holds a small integer.

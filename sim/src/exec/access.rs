@@ -140,6 +140,12 @@ impl Cta<'_> {
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
              barrier"
         );
+        let message = match conflict.copy {
+            true => {
+                format!("this {mine} touches shared address {address:#x}, the destination of a copy nobody waited for")
+            }
+            false => message,
+        };
         let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
         fail.other = Some(conflict);
         fail
@@ -195,10 +201,73 @@ impl Cta<'_> {
         counts.bytes += bytes * u64::from(mask.count_ones());
     }
 
+    /// The common load: whole words of shared memory to 32-bit slots.
+    fn load_words(&mut self, warp: &mut Warp, access: &Access, mask: u32, pc: usize) -> Step {
+        let n = usize::from(access.n);
+        let at = addresses(warp, access.addr, mask)?;
+        let bytes = 4 * u64::from(access.n);
+        let seq = self.next_seq();
+        let limits = self.races.limits(warp.index);
+        self.count_shared(pc, mask, &at, bytes);
+        let mut out = [[0u32; 32]; 4];
+        for_lanes!(lane in mask => {
+            let who = Who { warp: warp.index, lane, pc: pc as u32, seq, strong: false, copy: false };
+            let here = at[lane] as usize;
+            let aligned = at[lane] & (bytes - 1) == 0 && at[lane] < self.shared.bytes;
+            let fast = match self.shared.words(here, n) {
+                Some(words) if aligned && self.races.read_words(&limits, who, here, n) => {
+                    for (out, word) in out.iter_mut().zip(words) {
+                        out[lane] = *word;
+                    }
+                    true
+                }
+                _ => false,
+            };
+            if !fast {
+                let words = self.read_shared(who, at[lane], bytes)?;
+                for (out, word) in out.iter_mut().zip(words) {
+                    out[lane] = word;
+                }
+            }
+        });
+        for (r, v) in access.regs.iter().zip(&out).take(n) {
+            warp.put32(*r, mask, v, u32::MAX);
+        }
+        Ok(())
+    }
+
+    /// The common store: whole words of defined 32-bit slots to shared memory.
+    fn store_words(&mut self, warp: &Warp, access: &Access, mask: u32, pc: usize) -> Step {
+        let n = usize::from(access.n);
+        let at = addresses(warp, access.addr, mask)?;
+        let bytes = 4 * u64::from(access.n);
+        let seq = self.next_seq();
+        let limits = self.races.limits(warp.index);
+        self.count_shared(pc, mask, &at, bytes);
+        for_lanes!(lane in mask => {
+            let who = Who { warp: warp.index, lane, pc: pc as u32, seq, strong: false, copy: false };
+            let here = at[lane] as usize;
+            let inside = at[lane] < self.shared.bytes && bytes <= self.shared.bytes - at[lane];
+            let mut data = [0u32; 4];
+            for (word, r) in data.iter_mut().zip(&access.regs).take(n) {
+                *word = warp.w[*r as usize].v[lane];
+            }
+            if inside && at[lane] & (bytes - 1) == 0 && self.races.write_words(&limits, who, here, n) {
+                self.shared.put_words(here, &data[..n]);
+            } else {
+                self.write_shared(who, at[lane], bytes, data)?;
+            }
+        });
+        Ok(())
+    }
+
     /// `ld`.
     pub(crate) fn load(&mut self, warp: &mut Warp, access: &Access, mask: u32, pc: usize) -> Step {
         if mask == 0 {
             return Ok(());
+        }
+        if access.area == Area::In(Space::Shared) && access.size == 4 && !access.wide && !access.strong {
+            return self.load_words(warp, access, mask, pc);
         }
         let mut at = addresses(warp, access.addr, mask)?;
         let bytes = u64::from(access.size) * u64::from(access.n);
@@ -210,7 +279,7 @@ impl Cta<'_> {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         data[lane] = cta.read_shared(who, at[lane], bytes)?;
                         if access.strong {
                             cta.races.synchronise(index, at[lane] as u32 / 4);
@@ -322,6 +391,12 @@ impl Cta<'_> {
         if mask == 0 {
             return Ok(());
         }
+        if access.area == Area::In(Space::Shared) && access.size == 4 && !access.wide && !access.strong {
+            let n = usize::from(access.n);
+            if access.regs.iter().take(n).all(|r| warp.w[*r as usize].ok & mask == mask) {
+                return self.store_words(warp, access, mask, pc);
+            }
+        }
         let mut at = addresses(warp, access.addr, mask)?;
         let size = usize::from(access.size);
         let bytes = u64::from(access.size) * u64::from(access.n);
@@ -359,7 +434,7 @@ impl Cta<'_> {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         cta.write_shared(who, at[lane], bytes, data[lane])?;
                         if access.strong {
                             cta.races.synchronise(index, at[lane] as u32 / 4);
@@ -418,7 +493,7 @@ impl Cta<'_> {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
                         let was = cta.read_shared(who, at[lane], bytes)?;
                         old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
                         let new = combine(atom, old[lane], a[lane], b[lane]);

@@ -113,7 +113,7 @@ impl Cta<'_> {
             let mut rows = [[0u16; 8]; 8];
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = 8 * j + i;
-                let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false };
+                let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: false };
                 let words = self.read_shared(who, at[lane], 16)?;
                 *row = std::array::from_fn(|k| (words[k / 2] >> (16 * (k % 2))) as u16);
             }

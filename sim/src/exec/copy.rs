@@ -1,8 +1,8 @@
 //! `cp.async`: issue, groups, landing.
 //!
-//! While a copy is in flight its destination is undefined, so that a program that reads too early is caught by what it reads.
-//! Reads of the source happen at issue. A copy that has landed counts as a write by the thread that waited for it, at the
-//! moment it waited: other threads need a barrier after that, as on the device.
+//! Reads of the source happen at issue. A copy in flight is a write ordered before nothing; one that has landed counts as a
+//! write by the thread that waited for it, at the moment it waited: other threads need a barrier after that, as on the
+//! device. In the late mode the destination is moreover undefined until then, an independent way to catch an early reader.
 
 use super::access::{addresses, for_lanes};
 use super::asynchronous::{Copy, Landing};
@@ -52,8 +52,8 @@ impl Cta<'_> {
                     bytes[i as usize / 4] |= byte << (i % 4 * 8);
                 }
             }
-            // The write is checked where it is issued too: whoever still reads the old contents races with the copy.
-            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false };
+            // From here until the wait nobody may touch the destination, and whoever still reads the old contents races too.
+            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: true };
             self.write_shared(who, dst[lane], size, bytes)?;
             if self.landing == Landing::Late {
                 self.shared.poison(dst[lane] as usize, size as usize);
@@ -66,34 +66,39 @@ impl Cta<'_> {
     }
 
     /// Waits in every lane of `m` until at most `n` of its newest groups are in flight; `None` for all copies.
-    pub(crate) fn copy_wait(&mut self, w: &mut Warp, n: Option<u32>, m: u32) -> Step {
+    pub(crate) fn copy_wait(&mut self, w: &mut Warp, n: Option<u32>, m: u32) {
         let seq = self.next_seq();
         let mut flying = std::mem::take(&mut w.copies.flying);
-        let mut result = Ok(());
         flying.retain(|copy| {
             let lane = usize::from(copy.lane);
             let done = match n {
                 None => true,
                 Some(n) => copy.group < w.copies.groups[lane].saturating_sub(n),
             };
-            if m >> lane & 1 == 0 || !done || result.is_err() {
+            if m >> lane & 1 == 0 || !done {
                 return true;
             }
-            let who = Who { warp: w.index, lane, pc: copy.pc, seq, strong: false };
-            result = self.write_shared(who, copy.dst, u64::from(copy.size), copy.bytes);
+            let who = Who { warp: w.index, lane, pc: copy.pc, seq, strong: false, copy: false };
+            self.races.land(who, copy.dst as usize, usize::from(copy.size));
+            self.settle(copy);
             false
         });
         w.copies.flying = flying;
-        result
     }
 
     /// Lands what nobody waited for, at the end of the kernel.
-    pub(crate) fn land_all(&mut self, w: &mut Warp) -> Result<(), (usize, Box<Fail>)> {
+    pub(crate) fn land_all(&mut self, w: &mut Warp) {
         for copy in std::mem::take(&mut w.copies.flying) {
+            self.settle(&copy);
+        }
+    }
+
+    /// The bytes of a late copy appear.
+    fn settle(&mut self, copy: &Copy) {
+        if self.landing == Landing::Late {
             for i in 0..usize::from(copy.size).div_ceil(4) {
                 self.shared.put(copy.dst as usize + i * 4, 4, copy.bytes[i]);
             }
         }
-        Ok(())
     }
 }

@@ -381,7 +381,7 @@ impl<'a> Cta<'a> {
                 }
                 if warps.iter().all(|w| w.frags.is_empty()) {
                     for warp in &mut warps {
-                        self.land_all(warp).map_err(|(pc, fail)| self.report(warp.index, pc, u32::MAX, *fail))?;
+                        self.land_all(warp);
                     }
                     return Ok(());
                 }

@@ -26,6 +26,22 @@ impl Scratch {
         Some(if n == 4 { v } else { v & ((1 << (n * 8)) - 1) })
     }
 
+    /// `n` whole words at `at`, if they exist and are defined.
+    #[inline(always)]
+    pub(crate) fn words(&self, at: usize, n: usize) -> Option<&[u32]> {
+        let range = at / 4..at / 4 + n;
+        let defined = self.init.get(range.clone())?.iter().all(|i| *i == 0xF);
+        if defined { self.words.get(range) } else { None }
+    }
+
+    /// Writes whole words, which exist.
+    #[inline(always)]
+    pub(crate) fn put_words(&mut self, at: usize, data: &[u32]) {
+        let range = at / 4..at / 4 + data.len();
+        self.words[range.clone()].copy_from_slice(data);
+        self.init[range].fill(0xF);
+    }
+
     /// Writes the low `n` bytes of `value`; whether memory held defined, equal bytes already.
     #[inline(always)]
     pub(crate) fn put(&mut self, at: usize, n: usize, value: u32) -> bool {

@@ -248,6 +248,22 @@ impl Cta<'_> {
                     w.putp(carry, m, flags, ok);
                 }
             }
+            Op::Bfi64 { d, a, at } => {
+                let ([a, b], [pos, len]) = (a.map(|r| w.l[r as usize]), at.map(|r| w.w[r as usize]));
+                let v = std::array::from_fn(|i| {
+                    let (pos, len) = (pos.v[i] & 0xFF, len.v[i] & 0xFF);
+                    let ones = if len > 63 { u64::MAX } else { (1 << len) - 1 };
+                    let mask = u64::checked_shl(ones, pos).unwrap_or(0);
+                    (b.v[i] & !mask) | (a.v[i].checked_shl(pos).unwrap_or(0) & mask)
+                });
+                w.put64(d, m, &v, a.ok & b.ok & pos.ok & len.ok);
+            }
+            Op::Low { f, d, a, b } => {
+                let (a, b) = (w.w[a as usize], w.w[b as usize]);
+                let mut out = [0; 32];
+                f(&mut out, &a.v, &b.v);
+                w.put32(d, m, &out.map(|x| x & 0xFFFF), a.ok & b.ok);
+            }
             Op::SetWord { f, d, a, b, yes } => {
                 let (a, b) = (w.w[a as usize], w.w[b as usize]);
                 let p = f(&a.v, &b.v);
@@ -281,7 +297,7 @@ impl Cta<'_> {
             Op::CpCommit => {
                 for_lanes!(lane in m => { w.copies.groups[lane] = w.copies.groups[lane].saturating_add(1); });
             }
-            Op::CpWait(n) => self.copy_wait(w, n, m)?,
+            Op::CpWait(n) => self.copy_wait(w, n, m),
             Op::Fence => self.fenced[w.index] = true,
             Op::Clock { d, wide } => {
                 let now = self.fuel.wrapping_neg();

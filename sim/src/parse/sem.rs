@@ -455,7 +455,14 @@ pub(crate) fn bfe(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> 
 }
 
 /// Bit field insert: `a` into `b` at `c` for `d` bits.
-pub(crate) fn bfi(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn bfi(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    if m.ty()?.bytes() == 8 {
+        return Ok(Op::Bfi64 {
+            d: slot(args, 0),
+            a: [slot(args, 1), slot(args, 2)],
+            at: [slot(args, 3), slot(args, 4)],
+        });
+    }
     let f: fn(&mut L32, [&L32; 4]) = |out, [a, b, c, d]| {
         for i in 0..32 {
             let (pos, len) = (c[i] & 0xFF, d[i] & 0xFF);

@@ -13,6 +13,7 @@ use super::raw::Ty;
 use super::sem::{Result, lanes, lll, set_l, set_w, slot, test, www};
 use super::table::Mods;
 use crate::exec::convert::{self, Map};
+use crate::numerics::approx::{self, Function};
 use crate::numerics::convert::{Clamp, Float};
 use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
@@ -149,6 +150,11 @@ pub(crate) fn f32_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
             if m.has("ftz") { lanes!(x => $path(true, x)) } else { lanes!(x => $path(false, x)) }
         };
     }
+    macro_rules! approximate {
+        ($which:expr) => {
+            if m.has("ftz") { lanes!(x => $which.apply(true, x)) } else { lanes!(x => $which.apply(false, x)) }
+        };
+    }
     let f: fn(&mut L32, &L32) = match (cx.opcode(), m.has("ftz")) {
         ("abs", _) => both!(single::abs),
         ("neg", _) => both!(single::neg),
@@ -156,14 +162,14 @@ pub(crate) fn f32_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
         ("rcp", false) if exact => lanes!(x => single::rcp(RN, x)),
         ("sqrt", true) if exact => lanes!(x => single::sqrt(RN_FTZ, x)),
         ("sqrt", false) if exact => lanes!(x => single::sqrt(RN, x)),
-        ("rcp", _) => both!(approx::rcp),
-        ("sqrt", _) => both!(approx::sqrt),
-        ("rsqrt", _) => both!(approx::rsqrt),
-        ("sin", _) => both!(approx::sin),
-        ("cos", _) => both!(approx::cos),
-        ("lg2", _) => both!(approx::lg2),
-        ("ex2", _) => both!(approx::ex2),
-        _ => lanes!(x => approx::tanh(x)),
+        ("rcp", _) => approximate!(Function::Rcp),
+        ("sqrt", _) => approximate!(Function::Sqrt),
+        ("rsqrt", _) => approximate!(Function::Rsqrt),
+        ("sin", _) => approximate!(Function::Sin),
+        ("cos", _) => approximate!(Function::Cos),
+        ("lg2", _) => approximate!(Function::Lg2),
+        ("ex2", _) => approximate!(Function::Ex2),
+        _ => approximate!(Function::Tanh),
     };
     Ok(Op::WW { f, d: slot(args, 0), a: slot(args, 1) })
 }
@@ -188,11 +194,13 @@ pub(crate) fn f64_3(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op
 }
 
 /// One f64 source.
-pub(crate) fn f64_1(cx: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn f64_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let f: fn(&mut L64, &L64) = match cx.opcode() {
         "abs" => lanes!(x => double::abs(x)),
         "neg" => lanes!(x => double::neg(x)),
         "sqrt" => lanes!(x => double::sqrt(Round::Nearest, x)),
+        "rcp" if m.has("approx") => lanes!(x => approx::reciprocal_f64(false, x)),
+        "rsqrt" => lanes!(x => approx::reciprocal_f64(true, x)),
         _ => lanes!(x => double::rcp(Round::Nearest, x)),
     };
     Ok(Op::LL { f, d: slot(args, 0), a: slot(args, 1) })
@@ -341,6 +349,82 @@ pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(set_w(f, m, args))
 }
 
+/// A comparison by number in the order of the manual's names.
+fn compare<const REL: u8>(x: f32, y: f32) -> bool {
+    match REL {
+        0 => x == y,
+        1 => x < y || x > y,
+        2 => x < y,
+        3 => x <= y,
+        4 => x > y,
+        5 => x >= y,
+        6 => !(x < y || x > y),
+        7 => x != y,
+        8 => !(x >= y),
+        9 => !(x > y),
+        10 => !(x <= y),
+        11 => !(x < y),
+        12 => !x.is_nan() && !y.is_nan(),
+        _ => x.is_nan() || y.is_nan(),
+    }
+}
+
+/// `set` of halves: 1.0 or all ones in each half in which the comparison holds; `.ftz` changes no comparison of f16 but with
+/// zero, where both sides count as zero.
+fn set_halves<const REL: u8, const B: bool, const F: bool, const ONES: bool>(d: &mut L32, a: &L32, b: &L32) {
+    let view = |x: u16| half_of::<B>().widen(if F { half_of::<B>().flush(x) } else { x });
+    let yes = if ONES {
+        0xFFFF
+    } else if B {
+        0x3F80
+    } else {
+        0x3C00
+    };
+    for i in 0..32 {
+        d[i] = packed2(a[i], b[i], |x, y| if compare::<REL>(view(x), view(y)) { yes } else { 0 });
+    }
+}
+
+/// `set` on f16 and bf16, alone or packed.
+pub(crate) fn set_half(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let ty = m.ty()?;
+    let bf16 = matches!(ty, Ty::BF16 | Ty::BF16x2);
+    let ones = matches!(m.first_type(), Some(Ty::U16 | Ty::S16 | Ty::U32));
+    macro_rules! relation {
+        ($n:literal) => {
+            match (bf16, m.has("ftz"), ones) {
+                (false, false, false) => set_halves::<$n, false, false, false>,
+                (false, false, true) => set_halves::<$n, false, false, true>,
+                (false, true, false) => set_halves::<$n, false, true, false>,
+                (false, true, true) => set_halves::<$n, false, true, true>,
+                (true, _, false) => set_halves::<$n, true, false, false>,
+                (true, _, true) => set_halves::<$n, true, false, true>,
+            }
+        };
+    }
+    let f: fn(&mut L32, &L32, &L32) = match m.words.first().copied().unwrap_or("") {
+        "eq" => relation!(0),
+        "ne" => relation!(1),
+        "lt" => relation!(2),
+        "le" => relation!(3),
+        "gt" => relation!(4),
+        "ge" => relation!(5),
+        "equ" => relation!(6),
+        "neu" => relation!(7),
+        "ltu" => relation!(8),
+        "leu" => relation!(9),
+        "gtu" => relation!(10),
+        "geu" => relation!(11),
+        "num" => relation!(12),
+        _ => relation!(13),
+    };
+    if matches!(ty, Ty::F16 | Ty::BF16) {
+        // The upper half of a slot of 16 bits is zero on both sides, and must stay so.
+        return Ok(Op::Low { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) });
+    }
+    Ok(www(f, args))
+}
+
 fn view_flushed(x: u32) -> f32 {
     f32::from_bits(single::flush(x))
 }
@@ -439,47 +523,22 @@ pub(crate) fn cvt_pack(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
     Ok(Op::Map { map: Map::Narrow2 { to, round, clamp }, d, wide: false, a, b, from_wide: false })
 }
 
-/// Stand-ins, correctly rounded or nearly so, until `numerics` has the device's own approximations.
-mod approx {
-    use crate::numerics::single::flush;
-
-    fn with(ftz: bool, a: u32, f: impl Fn(f64) -> f64) -> u32 {
-        let x = if ftz { flush(a) } else { a };
-        let v = f(f64::from(f32::from_bits(x))) as f32;
-        if v.is_nan() {
-            0x7FFF_FFFF
-        } else if ftz {
-            flush(v.to_bits())
-        } else {
-            v.to_bits()
-        }
+/// `ex2` and `tanh` of halves.
+pub(crate) fn half_approx(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    macro_rules! both {
+        ($one:path, $two:path) => {
+            match m.ty()? {
+                Ty::F16 => lanes!(x => u32::from($one(Half::F16, x as u16))),
+                Ty::F16x2 => lanes!(x => $two(Half::F16, x)),
+                Ty::BF16 => lanes!(x => u32::from($one(Half::Bf16, x as u16))),
+                _ => lanes!(x => $two(Half::Bf16, x)),
+            }
+        };
     }
-    pub(super) fn div(ftz: bool, a: u32, b: u32) -> u32 {
-        let y = f64::from(f32::from_bits(if ftz { flush(b) } else { b }));
-        with(ftz, a, |x| x / y)
-    }
-    pub(super) fn rcp(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, |x| 1.0 / x)
-    }
-    pub(super) fn sqrt(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, f64::sqrt)
-    }
-    pub(super) fn rsqrt(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, |x| 1.0 / x.sqrt())
-    }
-    pub(super) fn sin(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, f64::sin)
-    }
-    pub(super) fn cos(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, f64::cos)
-    }
-    pub(super) fn lg2(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, f64::log2)
-    }
-    pub(super) fn ex2(ftz: bool, a: u32) -> u32 {
-        with(ftz, a, f64::exp2)
-    }
-    pub(super) fn tanh(a: u32) -> u32 {
-        with(false, a, f64::tanh)
-    }
+    let f: fn(&mut L32, &L32) = if cx.opcode() == "ex2" {
+        both!(approx::ex2_half, approx::ex2_half2)
+    } else {
+        both!(approx::tanh_half, approx::tanh_half2)
+    };
+    Ok(Op::WW { f, d: slot(args, 0), a: slot(args, 1) })
 }

@@ -141,6 +141,7 @@ pub(crate) const ROWS: &[Row] = table! {
     "bfe" "u32|s32", "d s s:b32 s:b32" => sem::bfe;
     "bfe" "u64|s64", "d s s:b32 s:b32" => sem::bfe;
     "bfi" "b32", "d s s s:b32 s:b32" => sem::bfi;
+    "bfi" "b64", "d s s s:b32 s:b32" => sem::bfi;
     "szext" "wrap|clamp u32|s32", "d s s:b32" => sem::int2;
     "bmsk" "wrap|clamp b32", "d s s" => sem::int2;
     // 9.7.2 extended precision
@@ -180,6 +181,8 @@ pub(crate) const ROWS: &[Row] = table! {
     "neg" "f64", "d s" => sem_float::f64_1;
     "sqrt" "rn f64", "d s" => sem_float::f64_1;
     "rcp" "rn f64", "d s" => sem_float::f64_1;
+    "rcp" "approx ftz f64", "d s" => sem_float::f64_1;
+    "rsqrt" "approx ftz? f64", "d s" => sem_float::f64_1;
     // 9.7.4 half precision
     "add" "rn? ftz? sat? f16|f16x2", "d s s" => sem_float::half2;
     "sub" "rn? ftz? sat? f16|f16x2", "d s s" => sem_float::half2;
@@ -198,6 +201,9 @@ pub(crate) const ROWS: &[Row] = table! {
     "max" "NaN? bf16|bf16x2", "d s s" => sem_float::half2;
     "neg" "bf16|bf16x2", "d s" => sem_float::half1;
     "abs" "bf16|bf16x2", "d s" => sem_float::half1;
+    "ex2" "approx f16|f16x2", "d s" => sem_float::half_approx;
+    "ex2" "approx ftz bf16|bf16x2", "d s" => sem_float::half_approx;
+    "tanh" "approx f16|f16x2|bf16|bf16x2", "d s" => sem_float::half_approx;
     // 9.7.5 comparison and selection
     "setp" "eq|ne|lt|le|gt|ge|lo|ls|hi|hs b16|b32|b64|u16|u32|u64|s16|s32|s64", "pq s s" => sem::setp;
     "setp" "eq|ne|lt|le|gt|ge|lo|ls|hi|hs and|or|xor b16|b32|b64|u16|u32|u64|s16|s32|s64", "pq s s q" => sem::setp;
@@ -206,6 +212,11 @@ pub(crate) const ROWS: &[Row] = table! {
         => sem_float::setp;
     "set" "eq|ne|lt|le|gt|ge|lo|ls|hi|hs u32|s32|f32 b32|u32|s32", "d:U s s" => sem::set;
     "set" "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan ftz? u32|s32|f32 f32", "d:U s s" => sem::set;
+    "set" "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan ftz? f16|u16|s16 f16", "d:U s s" => sem_float::set_half;
+    "set" "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan ftz? f16x2 f16x2", "d s s" => sem_float::set_half;
+    "set" "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan bf16|u16|s16 bf16", "d:b16 s s" => sem_float::set_half;
+    "set" "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan bf16x2 bf16x2", "d s s" => sem_float::set_half;
+    "set" "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan ftz? u32 f16x2|bf16x2", "d:U s s" => sem_float::set_half;
     "selp" "b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64", "d s s q" => sem::selp;
     // 9.7.8 logic and shifts
     "and" "pred", "p q q" => sem::pred2;

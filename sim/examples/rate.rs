@@ -1,0 +1,72 @@
+//! How fast the simulator executes: `cargo run --release -p tilec-sim --example rate`.
+//!
+//! Arithmetic alone, arithmetic with every fourth instruction on shared memory, and a stored matrix product; all checks on.
+
+use std::time::Instant;
+
+use tilec_sim::{Device, Launch, Options, Program};
+
+/// A loop of `body`, which may use `%r0` to `%r15`, `%f0` to `%f7` and `%a`, the thread's own word of shared memory.
+fn looped(body: &str, turns: u32) -> String {
+    format!(
+        ".version 6.4\n.target sm_70\n.address_size 64\n.entry k()\n{{\n.reg .pred %p;\n.reg .b32 %r<16>, %a, %b, %i;\n\
+         .reg .f32 %f<8>;\n.shared .align 16 .b8 sm[16384];\nmov.u32 %r0, %tid.x;\nshl.b32 %a, %r0, 4;\nmov.u32 %r1, sm;\n\
+         add.u32 %a, %a, %r1;\nshl.b32 %b, %r0, 2; add.u32 %b, %b, %r1; add.u32 %b, %b, 8192;\nmov.b32 %r2, 0; mov.b32 %r3, 0; mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f3F000000;\n\
+         st.shared.v4.b32 [%a], {{%r0, %r1, %r2, %r3}};\nst.shared.u32 [%b], %r0; mov.u32 %i, 0;\nL:\n{body}\nadd.u32 %i, %i, 1;\n\
+         setp.lt.u32 %p, %i, {turns};\n@%p bra L;\nret;\n}}\n"
+    )
+}
+
+#[expect(clippy::print_stdout, reason = "an example for the command line")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let alu = "add.u32 %r2, %r2, %r0; xor.b32 %r3, %r2, %i; mul.lo.u32 %r4, %r3, %r2; and.b32 %r5, %r4, 255;\n";
+    let float =
+        "fma.rn.f32 %f0, %f0, %f1, %f1; add.f32 %f2, %f0, %f1; mul.f32 %f3, %f2, %f1; fma.rn.f32 %f0, %f3, %f1, %f2;\n";
+    let words = "ld.shared.u32 %r6, [%b]; add.u32 %r6, %r6, %r0; xor.b32 %r7, %r6, %i; st.shared.u32 [%b], %r7;\n\
+                 add.u32 %r2, %r2, %r0; xor.b32 %r3, %r2, %i; mul.lo.u32 %r4, %r3, %r2; and.b32 %r5, %r4, 255;\n";
+    let wide = "ld.shared.v4.b32 {%r6, %r7, %r8, %r9}, [%a]; add.u32 %r6, %r6, %r7; xor.b32 %r7, %r6, %r8; add.u32 %r8, %r8, %r9;\n";
+    for (name, body) in
+        [("integer", alu), ("float", float), ("25% ld/st.shared.b32", words), ("25% ld.shared.v4", wide)]
+    {
+        let program = Program::parse(&looped(&body.repeat(8), 4000))?;
+        let launch =
+            Launch { entry: "k".into(), grid: [1, 1, 1], block: [256, 1, 1], dynamic_smem: 0, params: Vec::new() };
+        let start = Instant::now();
+        let counters = Device::new().run(&program, &launch, &Options::default())?;
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{name:24} {:8.1} M warp instructions/s", counters.instructions as f64 / seconds / 1e6);
+    }
+    product(256)
+}
+
+/// An f16 product with f32 accumulators of the stored kernel, n x n x n.
+#[expect(clippy::print_stdout, reason = "an example for the command line")]
+fn product(n: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let program = Program::parse(include_str!("../tests/data/gemm_rr_f32.ptx"))?;
+    let mut device = Device::new();
+    let elements = u64::from(n) * u64::from(n);
+    let mut params = Vec::new();
+    for bytes in [2, 2, 4] {
+        let at = device.alloc(elements * bytes)?;
+        // 0x3C00 is one.
+        device.upload(at, &[0x00, 0x3C].repeat((elements * bytes / 2) as usize))?;
+        params.push(at.to_le_bytes().to_vec());
+    }
+    params.extend([1f32, 0.0].map(|v| v.to_le_bytes().to_vec()));
+    params.extend([n; 3].map(|v| v.to_le_bytes().to_vec()));
+    params.extend([i64::from(n); 3].map(|v| v.to_le_bytes().to_vec()));
+    let tiles = n.div_ceil(64);
+    let launch = Launch {
+        entry: "gemm".into(),
+        grid: [tiles * 8, tiles.div_ceil(8), 1],
+        block: [128, 1, 1],
+        dynamic_smem: 0,
+        params,
+    };
+    let start = Instant::now();
+    let counters = device.run(&program, &launch, &Options::default())?;
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = counters.instructions as f64 / seconds / 1e6;
+    println!("f16 product, {n}x{n}x{n}: {seconds:.3} s, {} mma, {rate:.1} M warp instructions/s", counters.mma);
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Text that nobody meant to write: the parser and the executor must say so, not panic, hang or fill the memory.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use arbitrary::Unstructured;
+use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
+
+const SEEDS: [&str; 3] = [include_str!("data/gemm_rr_f32.ptx"), include_str!("data/gemm_cc_f16_unaligned.ptx"), SMALL];
+
+const SMALL: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.global .b32 g[4] = {1, 2, -3, 4};\n\
+    .extern .shared .align 16 .b8 dyn[];\n.visible .entry k(.param .u64 p, .param .align 8 .b8 s[24])\n.maxntid 64\n{\n\
+    .reg .pred %p<4>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<5>;\n.shared .b32 x[64];\nmov.u32 %r0, %tid.x;\n\
+    mov.u32 %r1, x;\nshl.b32 %r2, %r0, 2;\nadd.u32 %r1, %r1, %r2;\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\n\
+    ld.shared.u32 %r3, [%r1];\nsetp.lt.u32 %p0, %r3, 5;\n@%p0 bra L;\nshfl.sync.bfly.b32 %r4|%p1, %r3, 1, 31, -1;\nL:\n\
+    ld.param.u64 %rd0, [p];\ncvta.to.global.u64 %rd0, %rd0;\nld.global.u32 %r5, [g+4];\n{ .reg .b32 t; mov.b32 t, %r5; }\n\
+    atom.global.add.u32 %r6, [%rd0], 1;\ncp.async.ca.shared.global [dyn], [%rd0], 4;\ncp.async.wait_all;\nret;\n}\n";
+
+/// Pieces that make mutants of valid text reach further than random bytes do.
+const PIECES: [&str; 24] = [
+    "%r0",
+    "%p1",
+    "4294967295",
+    "-1",
+    "0x7fffffffffffffff",
+    "bar.sync 1;",
+    "@!%p0",
+    "{",
+    "}",
+    "[%rd0+8]",
+    "ret;",
+    ".b32",
+    ".v4",
+    "bra L;",
+    "bar.warp.sync 3;",
+    "exit;",
+    "trap;",
+    "ld.shared.u32 %r0, [%r1+100000];",
+    ".reg .b64 q<4294967295>;",
+    "\u{fe}",
+    "0f",
+    "st.local.u8 [4], 1;",
+    "/*",
+    "vote.sync.all.pred %p0, %p1, 15;",
+];
+
+fn mutate(u: &mut Unstructured<'_>) -> arbitrary::Result<String> {
+    let mut text = (*u.choose(&SEEDS)?).to_owned();
+    // Most of the long kernels is repetition.
+    let edits = u.int_in_range(1..=6)?;
+    for _ in 0..edits {
+        let lines = text.lines().count().max(1);
+        let line = u.choose_index(lines)?;
+        let start: usize = text.lines().take(line).map(|l| l.len() + 1).sum();
+        let start = start.min(text.len());
+        let end = text[start..].find('\n').map_or(text.len(), |n| start + n);
+        let mut at = start + u.choose_index((end - start).max(1))?;
+        while !text.is_char_boundary(at.min(text.len())) {
+            at += 1;
+        }
+        let at = at.min(text.len());
+        match u.int_in_range(0..=4)? {
+            0 => text.replace_range(start..end, ""),
+            1 => text.insert_str(at, u.choose(&PIECES)?),
+            2 => text.insert(at, char::from(u.int_in_range(32u8..=126)?)),
+            3 if at < end => {
+                text.remove(at);
+            }
+            _ => {
+                let line = text[start..end].to_owned() + "\n";
+                text.insert_str(start, &line);
+            }
+        }
+    }
+    Ok(text)
+}
+
+#[test]
+fn mutants_of_programs_do_no_harm() {
+    arbtest::arbtest(|u| {
+        let text = mutate(u)?;
+        let Ok(program) = Program::parse(&text) else { return Ok(()) };
+        let mut device = Device::new();
+        let memory = device.alloc(4096).unwrap();
+        device.upload(memory, &[0; 4096]).unwrap();
+        let entry = program.entries().next().unwrap_or("k").to_owned();
+        let sizes = program.params(&entry).unwrap_or_default();
+        let fill = |bytes: &u64| match bytes {
+            8 => memory.to_le_bytes().to_vec(),
+            n => vec![8; *n as usize],
+        };
+        let params = sizes.iter().map(fill).collect();
+        let launch = Launch { entry, grid: [2, 1, 1], block: [64, 1, 1], dynamic_smem: 64, params };
+        let landing = if u.arbitrary()? { Landing::Late } else { Landing::Early };
+        let order = if u.arbitrary()? { Order::Reverse } else { Order::Seeded };
+        let options = Options { fuel: 5_000, seed: u.arbitrary()?, landing, order, ..Options::default() };
+        if let Err(report) = device.run(&program, &launch, &options) {
+            assert!(!report.to_string().is_empty());
+        }
+        Ok(())
+    })
+    .budget_ms(1_000);
+}
+
+#[test]
+fn bytes_do_no_harm() {
+    arbtest::arbtest(|u| {
+        let bytes: Vec<u8> = u.arbitrary()?;
+        let _ = Program::parse(&String::from_utf8_lossy(&bytes));
+        Ok(())
+    })
+    .budget_ms(300);
+}

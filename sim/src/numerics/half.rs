@@ -114,31 +114,33 @@ fn widen_f16(a: u16) -> f32 {
 fn narrow_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    let sign = ((bits >> 16) & 0x8000) as u16;
     let odd = (magnitude >> 13) & 1;
-    let normal = (magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13) as u16;
-    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits()) as u16;
+    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
+    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let finite = if magnitude < 113 << 23 { subnormal } else { normal };
     // 65520 is halfway between the largest number and the power of two that overflows.
     let large = if magnitude >= 0x477f_f000 { 0x7c00 } else { finite };
-    if magnitude > 0x7f80_0000 { NAN_HALF } else { large | sign }
+    let number = large | ((bits >> 16) & 0x8000);
+    (if magnitude > 0x7f80_0000 { u32::from(NAN_HALF) } else { number }) as u16
 }
 
 #[inline(always)]
 fn narrow_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
-    if x.is_nan() {
-        return NAN_HALF;
-    }
-    ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
+    let number = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    (if bits & 0x7fff_ffff > 0x7f80_0000 { u32::from(NAN_HALF) } else { number }) as u16
 }
 
 /// f64 to f32 rounded to odd: safe for one more rounding to at most 22 bits.
 #[inline(always)]
 pub(crate) fn f32_to_odd(x: f64) -> f32 {
-    let toward_zero = single::narrow(Round::Zero, x);
-    let inexact = f64::from(toward_zero) != x && !x.is_nan();
-    f32::from_bits(toward_zero.to_bits() | u32::from(inexact))
+    let near = x as f32;
+    let back = f64::from(near);
+    // One step back if rounding went away from zero; then odd if anything is lost. An f32 infinity of a finite number steps
+    // back to the largest f32, which is odd and overflows every narrower format.
+    let away = u32::from(back.abs() > x.abs());
+    let inexact = u32::from(back < x) | u32::from(back > x);
+    f32::from_bits(near.to_bits().wrapping_sub(away) | inexact)
 }
 
 /// `add.f16`, `add.bf16`.
@@ -192,12 +194,10 @@ fn sum_to_odd(p: f32, c: f32) -> f32 {
     let c_part = s - p;
     let error = (p - (s - c_part)) + (c - c_part);
     let bits = s.to_bits();
-    let outward = (error > 0.0) == (s > 0.0);
-    let inexact = error.abs() > 0.0;
-    if inexact && bits & 1 == 0 {
-        return f32::from_bits(if outward { bits + 1 } else { bits - 1 });
-    }
-    s
+    // One step away from zero or toward it, if inexact and even.
+    let step = if (error > 0.0) == (s > 0.0) { 1 } else { u32::MAX };
+    let inexact = u32::from(error.abs() > 0.0);
+    f32::from_bits(bits.wrapping_add(step & (inexact & !bits & 1).wrapping_neg()))
 }
 
 /// `.relu` of a result: negative numbers and -0 become +0, a NaN the canonical one.

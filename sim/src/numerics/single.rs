@@ -50,13 +50,10 @@ pub(crate) fn sum_to_odd(p: f64, c: f64) -> f64 {
     let c_part = s - p;
     let error = (p - (s - c_part)) + (c - c_part);
     let bits = s.to_bits();
-    // An infinite or NaN sum has a NaN error, which fails the comparison.
-    let outward = (error > 0.0) == (s > 0.0);
-    let inexact = error.abs() > 0.0;
-    if inexact && bits & 1 == 0 {
-        return f64::from_bits(if outward { bits + 1 } else { bits - 1 });
-    }
-    s
+    // One step away from zero or toward it, if inexact and even. The error of an infinite or NaN sum is NaN: no step.
+    let step = if (error > 0.0) == (s > 0.0) { 1 } else { u64::MAX };
+    let inexact = u64::from(error.abs() > 0.0);
+    f64::from_bits(bits.wrapping_add(step & (inexact & !bits & 1).wrapping_neg()))
 }
 
 /// One rounding from f64 to f32 in any direction.

@@ -7,8 +7,6 @@
 //! 24 bits that is not a multiple of `u` is at least `2^-24 u` short of the next one. The sum of 17 terms below `2^27 u` stays
 //! exact. All loops run over arrays of eight, which compilers turn into vector instructions.
 //!
-//! 8-bit floats are widened to f16; [`Elem::E4m3`] then means that subnormals count with e4m3's smallest exponent.
-//!
 //! That needs every number finite and of moderate size: `Bounds` and `in_range` check it, and `multiply` takes the exact path for a whole step where it does not hold. Tests compare both on every kind of value.
 
 use super::dot::{Operand, dot_accumulate};
@@ -20,17 +18,212 @@ use crate::numerics::half::Half;
 const ZERO: i16 = -10_000;
 /// No alignment exponent that matters is below this: `in_range` and `Bounds` see to it.
 const FLOOR: i16 = -100;
+
+/// An element type as tiles see it. The bits of 8-bit floats are those of the same number in f16.
+pub(super) trait Source {
+    /// How an element is decoded exactly.
+    const ELEM: Elem;
+    /// Elements in a register.
+    const PER: usize;
+    /// Position of the exponent field.
+    const FIELD_SHIFT: u32;
+    /// The exponent field of infinities and NaN.
+    const SPECIAL: u32;
+    /// What the exponent field is more than the exponent.
+    const BIAS: i16;
+    /// The smallest exponent, where it is not that of the field 1.
+    const SMALLEST: i16 = i16::MIN;
+
+    /// The bits of element `e` of a register.
+    fn bits(register: u32, e: usize) -> u32;
+    /// The number, if it is one.
+    fn value(bits: u32) -> f32;
+}
+
+/// `.f16`, and 8-bit floats widened to it by an instruction.
+pub(super) struct F16;
+/// `.bf16`
+pub(super) struct Bf16;
+/// `.tf32`
+pub(super) struct Tf32;
+/// `.e4m3` multiplied as such.
+pub(super) struct E4m3;
+/// `.e5m2` multiplied as such.
+pub(super) struct E5m2;
+/// `.e4m3` widened to f16 by an instruction: its subnormals are normal numbers.
+pub(super) struct WideE4m3;
+
+impl Source for F16 {
+    const ELEM: Elem = Elem::F16;
+    const PER: usize = 2;
+    const FIELD_SHIFT: u32 = 10;
+    const SPECIAL: u32 = 31;
+    const BIAS: i16 = 15;
+
+    #[inline(always)]
+    fn bits(register: u32, e: usize) -> u32 {
+        (register >> (16 * e)) & 0xffff
+    }
+
+    #[inline(always)]
+    fn value(bits: u32) -> f32 {
+        Half::F16.widen(bits as u16)
+    }
+}
+
+impl Source for Bf16 {
+    const ELEM: Elem = Elem::Bf16;
+    const PER: usize = 2;
+    const FIELD_SHIFT: u32 = 7;
+    const SPECIAL: u32 = 255;
+    const BIAS: i16 = 127;
+
+    #[inline(always)]
+    fn bits(register: u32, e: usize) -> u32 {
+        F16::bits(register, e)
+    }
+
+    #[inline(always)]
+    fn value(bits: u32) -> f32 {
+        f32::from_bits(bits << 16)
+    }
+}
+
+impl Source for Tf32 {
+    const ELEM: Elem = Elem::Tf32;
+    const PER: usize = 1;
+    const FIELD_SHIFT: u32 = 23;
+    const SPECIAL: u32 = 255;
+    const BIAS: i16 = 127;
+
+    #[inline(always)]
+    fn bits(register: u32, _: usize) -> u32 {
+        register & !0x1fff
+    }
+
+    #[inline(always)]
+    fn value(bits: u32) -> f32 {
+        f32::from_bits(bits)
+    }
+}
+
+/// `.s8`; only its bits are of use.
+pub(super) struct Signed;
+/// `.u8`; only its bits are of use.
+pub(super) struct Unsigned;
+
+/// An integer, sign- or zero-extended.
+macro_rules! integer_source {
+    ($name:ident, $elem:expr, $ty:ty) => {
+        impl Source for $name {
+            const ELEM: Elem = $elem;
+            const PER: usize = 4;
+            const FIELD_SHIFT: u32 = 0;
+            const SPECIAL: u32 = 0;
+            const BIAS: i16 = 0;
+
+            #[inline(always)]
+            fn bits(register: u32, e: usize) -> u32 {
+                (register >> (8 * e)) as $ty as u32
+            }
+
+            #[inline(always)]
+            fn value(bits: u32) -> f32 {
+                bits as i32 as f32
+            }
+        }
+    };
+}
+
+integer_source!(Signed, Elem::S8, i8);
+integer_source!(Unsigned, Elem::U8, u8);
+
+/// An 8-bit source whose bits come from a table.
+macro_rules! fp8_source {
+    ($name:ident, $elem:expr, $table:expr, $smallest:expr) => {
+        impl Source for $name {
+            const ELEM: Elem = $elem;
+            const PER: usize = 4;
+            const FIELD_SHIFT: u32 = F16::FIELD_SHIFT;
+            const SPECIAL: u32 = F16::SPECIAL;
+            const BIAS: i16 = F16::BIAS;
+            const SMALLEST: i16 = $smallest;
+
+            #[inline(always)]
+            fn bits(register: u32, e: usize) -> u32 {
+                u32::from($table[usize::from((register >> (8 * e)) as u8)])
+            }
+
+            #[inline(always)]
+            fn value(bits: u32) -> f32 {
+                F16::value(bits)
+            }
+        }
+    };
+}
+
+fp8_source!(E4m3, Elem::E4m3, WIDE_E4M3, E4M3_SMALLEST as i16);
+fp8_source!(WideE4m3, Elem::F16, WIDE_E4M3, i16::MIN);
+fp8_source!(E5m2, Elem::E5m2, WIDE_E5M2, i16::MIN);
+
 /// Exponent of the smallest normal e4m3, and of its subnormals.
 const E4M3_SMALLEST: i32 = -6;
+
+/// Every e4m3 in f16.
+static WIDE_E4M3: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut bits = 0;
+    while bits < 256 {
+        let (sign, field, fraction) = ((bits as u16 & 0x80) << 8, (bits as u16 >> 3) & 15, bits as u16 & 7);
+        table[bits] = sign
+            | match (field, fraction) {
+                (15, 7) => 0x7fff,
+                (0, 0) => 0,
+                (0, 1) => 0x1800,
+                (0, 2 | 3) => 0x1c00 | (fraction & 1) << 9,
+                (0, _) => 0x2000 | (fraction & 3) << 8,
+                _ => (field + 8) << 10 | fraction << 7,
+            };
+        bits += 1;
+    }
+    table
+};
+
+/// Every e5m2 in f16.
+static WIDE_E5M2: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut bits = 0;
+    while bits < 256 {
+        table[bits] = (bits as u16) << 8;
+        bits += 1;
+    }
+    table
+};
 
 /// Bounds of what a tile holds.
 #[derive(Clone, Copy)]
 struct Bounds {
     finite: bool,
+    /// Whether every element is an integer of magnitude below 2^22.
+    integral: bool,
     /// Smallest exponent of a non-zero element.
     low: i16,
     /// Largest exponent.
     high: i16,
+}
+
+impl Bounds {
+    /// Whether every product of these operands is exact in f32 and far from the ends of its range.
+    fn product_is_exact(self, other: Bounds) -> bool {
+        self.finite && other.finite && self.low + other.low >= -60 && self.high + other.high <= 90
+    }
+}
+
+/// Whether a number is an integer of magnitude below 2^22.
+#[inline(always)]
+fn is_integer(x: f32) -> bool {
+    const MAGIC: f32 = 12_582_912.0;
+    (x + MAGIC) - MAGIC == x
 }
 
 /// A: `M` rows of `K` elements, decoded.
@@ -54,75 +247,43 @@ pub(super) struct Right<const K: usize> {
 /// C or D: `M` rows of eight f32; an f16 accumulator is widened.
 pub(super) type Sums<const M: usize> = [[f32; 8]; M];
 
-/// Values and exponents of a run of elements. 8-bit floats are widened to f16 before.
+/// Values and exponents of elements.
 #[inline(always)]
-fn decode<const N: usize>(ty: Elem, raw: &[u32; N], value: &mut [f32; N], exponent: &mut [i16; N]) -> Bounds {
-    // The exponent field above the sign-free magnitude, its width, and what the smallest normal number has.
-    let (field_shift, special, bias) = match ty {
-        Elem::F16 | Elem::E4m3 | Elem::E5m2 => (10, 31, 15),
-        Elem::Bf16 => (7, 255, 127),
-        Elem::Tf32 => (23, 255, 127),
-        Elem::S8 | Elem::U8 => (0, 1, 0),
-    };
-    let smallest = if ty == Elem::E4m3 { E4M3_SMALLEST as i16 } else { i16::MIN };
-    let (mut infinite, mut low, mut high) = (0, i16::MAX, i16::MIN);
-    for i in 0..N {
-        let bits = raw[i];
-        value[i] = match ty {
-            Elem::F16 | Elem::E4m3 | Elem::E5m2 => Half::F16.widen(bits as u16),
-            Elem::Bf16 => f32::from_bits(bits << 16),
-            Elem::Tf32 => f32::from_bits(bits),
-            Elem::S8 | Elem::U8 => 0.0,
-        };
-        let field = ((bits >> field_shift) & special) as i16;
-        let e = (field.max(1) - bias).max(smallest);
-        infinite |= u32::from(field == special as i16);
-        let zero = value[i] == 0.0;
-        low = low.min(if zero { i16::MAX } else { e });
+fn decode<S: Source>(raw: &[u32], value: &mut [f32], exponent: &mut [i16]) -> Bounds {
+    let (mut special, mut fraction, mut low, mut high) = (0, 0, 1000i16, -1000i16);
+    let sign = (S::SPECIAL + 1) << S::FIELD_SHIFT;
+    for ((&bits, value), exponent) in raw.iter().zip(value).zip(exponent) {
+        let number = S::value(bits);
+        *value = number;
+        let field = ((bits >> S::FIELD_SHIFT) & S::SPECIAL) as i16;
+        let e = (field.max(1) - S::BIAS).max(S::SMALLEST);
+        special |= u32::from(field == S::SPECIAL as i16);
+        fraction |= u32::from(!is_integer(number));
+        let zero = bits & !sign == 0;
+        low = low.min(if zero { 1000 } else { e });
         high = high.max(e);
-        exponent[i] = if zero { ZERO } else { e };
+        *exponent = if zero { ZERO } else { e };
     }
-    Bounds { finite: infinite == 0, low, high }
-}
-
-impl Bounds {
-    fn join(self, other: Bounds) -> Bounds {
-        Bounds { finite: self.finite & other.finite, low: self.low.min(other.low), high: self.high.max(other.high) }
-    }
-
-    const NOTHING: Bounds = Bounds { finite: true, low: i16::MAX, high: i16::MIN };
-
-    /// Whether every product of these operands is exact in f32 and far from the ends of its range.
-    fn product_is_exact(self, other: Bounds) -> bool {
-        let low = i32::from(self.low) + i32::from(other.low);
-        let high = i32::from(self.high) + i32::from(other.high);
-        self.finite && other.finite && low >= -60 && high <= 90
-    }
+    Bounds { finite: special == 0, integral: fraction == 0, low, high }
 }
 
 impl<const M: usize, const K: usize> Left<M, K> {
-    /// Decodes elements; 8-bit floats come as their f16 bits, tf32 with the low 13 bits clear.
+    /// Decodes bits that [`Source::bits`] gave.
     #[inline(always)]
-    pub(super) fn load(ty: Elem, raw: [[u32; K]; M]) -> Self {
+    pub(super) fn load<S: Source>(raw: [[u32; K]; M]) -> Self {
         let (mut value, mut exponent) = ([[0.0; K]; M], [[0; K]; M]);
-        let mut bounds = Bounds::NOTHING;
-        for m in 0..M {
-            bounds = bounds.join(decode(ty, &raw[m], &mut value[m], &mut exponent[m]));
-        }
-        Left { ty, raw, value, exponent, bounds }
+        let bounds = decode::<S>(raw.as_flattened(), value.as_flattened_mut(), exponent.as_flattened_mut());
+        Left { ty: S::ELEM, raw, value, exponent, bounds }
     }
 }
 
 impl<const K: usize> Right<K> {
-    /// As [`Left::load`].
+    /// Decodes bits that [`Source::bits`] gave.
     #[inline(always)]
-    pub(super) fn load(ty: Elem, raw: [[u32; 8]; K]) -> Self {
+    pub(super) fn load<S: Source>(raw: [[u32; 8]; K]) -> Self {
         let (mut value, mut exponent) = ([[0.0; 8]; K], [[0; 8]; K]);
-        let mut bounds = Bounds::NOTHING;
-        for k in 0..K {
-            bounds = bounds.join(decode(ty, &raw[k], &mut value[k], &mut exponent[k]));
-        }
-        Right { ty, raw, value, exponent, bounds }
+        let bounds = decode::<S>(raw.as_flattened(), value.as_flattened_mut(), exponent.as_flattened_mut());
+        Right { ty: S::ELEM, raw, value, exponent, bounds }
     }
 }
 
@@ -147,37 +308,102 @@ pub(super) fn multiply<const M: usize, const K: usize>(
     c: &mut Sums<M>,
     model: &Model,
 ) {
+    if integers_are_exact(a, b, c, model) {
+        return integer_product(a, b, ks, c);
+    }
     let exact = a.bounds.product_is_exact(b.bounds);
     for first in ks.clone().step_by(model.products) {
         let group = first..(first + model.products).min(ks.end);
         if exact && in_range(c) {
-            fast_step(a, b, group, c, model);
+            // The lengths that occur are constants to the compiler, which then unrolls over k and vectorizes over columns.
+            match group.len() {
+                4 => fast_step::<M, K, 4>(a, b, first, c, model),
+                8 => fast_step::<M, K, 8>(a, b, first, c, model),
+                16 => fast_step::<M, K, 16>(a, b, first, c, model),
+                _ => exact_step(a, b, group, c, model),
+            }
         } else {
             exact_step(a, b, group, c, model);
         }
     }
 }
 
+/// Whether all numbers are integers so small that nothing is cut off or rounded anywhere.
 #[inline(always)]
-fn fast_step<const M: usize, const K: usize>(
+fn integers_are_exact<const M: usize, const K: usize>(
     a: &Left<M, K>,
     b: &Right<K>,
-    group: std::ops::Range<usize>,
+    c: &Sums<M>,
+    model: &Model,
+) -> bool {
+    if !(a.bounds.finite && b.bounds.finite && a.bounds.integral && b.bounds.integral) {
+        return false;
+    }
+    let bits = match model.output {
+        Output::F32 => model.fraction_bits.min(23),
+        Output::F32Short => model.fraction_bits.min(13),
+        Output::F16 => model.fraction_bits.min(10),
+    };
+    // Every sum is at most K·2^(high + high + 2) and the largest accumulator.
+    let products = i32::from(a.bounds.high) + i32::from(b.bounds.high) + 2 + K.ilog2() as i32;
+    let limit = f32::from_bits(((127 + bits - 1) as u32) << 23);
+    let mut large = 0;
+    for &x in c.as_flattened() {
+        large |= u32::from(x.abs() > limit) | u32::from(!is_integer(x));
+    }
+    products < bits && large == 0
+}
+
+#[inline(always)]
+fn integer_product<const M: usize, const K: usize>(
+    a: &Left<M, K>,
+    b: &Right<K>,
+    ks: std::ops::Range<usize>,
+    c: &mut Sums<M>,
+) {
+    for m in 0..M {
+        // A sum that is zero is +0.
+        let mut sum = c[m].map(|x| x + 0.0);
+        for k in ks.clone() {
+            let x = a.value[m][k];
+            for n in 0..8 {
+                sum[n] += x * b.value[k][n];
+            }
+        }
+        c[m] = sum;
+    }
+}
+
+#[inline(always)]
+fn fast_step<const M: usize, const K: usize, const STEP: usize>(
+    a: &Left<M, K>,
+    b: &Right<K>,
+    first: usize,
     c: &mut Sums<M>,
     model: &Model,
 ) {
     let floor = model.min_exponent.max(i32::from(FLOOR)) as i16;
     let fraction_bits = model.fraction_bits as i16;
+    let (Some(columns), Some(column_exponents)) =
+        (b.value[first..].first_chunk::<STEP>(), b.exponent[first..].first_chunk::<STEP>())
+    else {
+        return;
+    };
     for m in 0..M {
+        let (Some(row), Some(row_exponents)) =
+            (a.value[m][first..].first_chunk::<STEP>(), a.exponent[m][first..].first_chunk::<STEP>())
+        else {
+            return;
+        };
         let mut largest = [floor; 8];
         for n in 0..8 {
             // The field of a zero is 0, which stands for an exponent below the floor.
             let field = ((c[m][n].to_bits() >> 23) & 0xff) as i16;
             largest[n] = largest[n].max(field - 127);
         }
-        for k in group.clone() {
+        for k in 0..STEP {
             for n in 0..8 {
-                largest[n] = largest[n].max(a.exponent[m][k] + b.exponent[k][n]);
+                largest[n] = largest[n].max(row_exponents[k] + column_exponents[k][n]);
             }
         }
         let (mut magic, mut half, mut sum) = ([0f64; 8], [0u64; 8], [0f64; 8]);
@@ -187,10 +413,9 @@ fn fast_step<const M: usize, const K: usize>(
             half[n] = HALF.wrapping_add(unit << 52);
             sum[n] = magic[n] + toward_zero(c[m][n], half[n]);
         }
-        for k in group.clone() {
-            let x = a.value[m][k];
+        for k in 0..STEP {
             for n in 0..8 {
-                sum[n] += toward_zero(x * b.value[k][n], half[n]);
+                sum[n] += toward_zero(row[k] * columns[k][n], half[n]);
             }
         }
         for n in 0..8 {
@@ -253,17 +478,34 @@ fn exact_step<const M: usize, const K: usize>(
     }
 }
 
-/// An element of a tile. 8-bit floats were widened to f16, where e4m3 subnormals are normal numbers; they get their exponent
-/// back. (e5m2 has the exponents of f16.)
+/// An element of a tile. 8-bit floats are there in f16, where e4m3 subnormals are normal numbers; they get their exponent back.
 fn operand(ty: Elem, bits: u32) -> Operand {
     match ty {
         Elem::E4m3 | Elem::E5m2 => match Operand::decode(Elem::F16, bits) {
             Operand::Finite { significand, exponent } if ty == Elem::E4m3 && exponent < E4M3_SMALLEST => {
                 let shift = E4M3_SMALLEST - exponent;
-                Operand::Finite { significand: significand >> shift, exponent: E4M3_SMALLEST }
+                // A zero may be far below; its significand does not care.
+                Operand::Finite { significand: significand >> shift.min(10), exponent: E4M3_SMALLEST }
             }
             other => other,
         },
         Elem::F16 | Elem::Bf16 | Elem::Tf32 | Elem::S8 | Elem::U8 => Operand::decode(ty, bits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::convert::Fp8;
+
+    #[test]
+    fn tables_widen() {
+        for bits in 0..=255u8 {
+            let nan = bits & 0x7f == 0x7f;
+            assert!(nan || WIDE_E4M3[usize::from(bits)] == Fp8::E4m3.widen(bits), "{bits:#x}");
+            assert_eq!(Half::F16.is_nan(WIDE_E4M3[usize::from(bits)]), nan);
+            let wide = WIDE_E5M2[usize::from(bits)];
+            assert!(wide == Fp8::E5m2.widen(bits) || Half::F16.is_nan(wide) && Half::F16.is_nan(Fp8::E5m2.widen(bits)));
+        }
     }
 }

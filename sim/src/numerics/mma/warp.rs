@@ -6,8 +6,7 @@
 use super::form::{Acc, Elem, Form, Layout, Shape};
 use super::layout;
 use super::model::{Generation, Model, Plan};
-use super::tile::{Left, Right, Sums, multiply};
-use crate::numerics::convert::Fp8;
+use super::tile::{Bf16, E4m3, E5m2, F16, Left, Right, Signed, Source, Sums, Tf32, Unsigned, WideE4m3, multiply};
 use crate::numerics::half::{self, Half};
 use crate::numerics::{Mode, Round, double, single};
 
@@ -71,46 +70,61 @@ pub fn mma(
     Ok(())
 }
 
-/// The bits that a tile holds of an element.
+/// The elements of A of m16n8kK and m8n8kK; `place` permutes k.
 #[inline(always)]
-fn element(ty: Elem, register: u32, e: usize) -> u32 {
+fn gather_a<S: Source, const M: usize, const K: usize>(
+    a: &[Register],
+    place: impl Fn(usize) -> usize,
+) -> [[u32; K]; M] {
+    let mut left = [[0; K]; M];
+    for (r, register) in a.iter().enumerate().take(M * K / S::PER / 32) {
+        for (lane, &bits) in register.iter().enumerate() {
+            for e in 0..S::PER {
+                let (m, k) = if M == 8 { layout::m8n8_a(S::PER, lane, e) } else { layout::m16n8_a(S::PER, lane, r, e) };
+                left[m % M][place(k) % K] = S::bits(bits, e);
+            }
+        }
+    }
+    left
+}
+
+/// The elements of B, likewise.
+#[inline(always)]
+fn gather_b<S: Source, const K: usize>(b: &[Register], place: impl Fn(usize) -> usize) -> [[u32; 8]; K] {
+    let mut right = [[0; 8]; K];
+    for (r, register) in b.iter().enumerate().take(8 * K / S::PER / 32) {
+        for (lane, &bits) in register.iter().enumerate() {
+            for e in 0..S::PER {
+                let (k, n) = layout::n8_b(S::PER, lane, r, e);
+                right[place(k) % K][n % 8] = S::bits(bits, e);
+            }
+        }
+    }
+    right
+}
+
+/// A as the tensor core takes it, decoded.
+#[inline(always)]
+fn left<const K: usize>(ty: Elem, a: &[Register]) -> Left<16, K> {
     match ty {
-        Elem::F16 | Elem::Bf16 => (register >> (16 * e)) & 0xffff,
-        Elem::Tf32 => register & !0x1fff,
-        Elem::E4m3 => u32::from(Fp8::E4m3.widen((register >> (8 * e)) as u8)),
-        Elem::E5m2 => u32::from(Fp8::E5m2.widen((register >> (8 * e)) as u8)),
-        Elem::S8 => (register >> (8 * e)) as i8 as u32,
-        Elem::U8 => (register >> (8 * e)) as u8 as u32,
+        Elem::F16 | Elem::S8 | Elem::U8 => Left::load::<F16>(gather_a::<F16, 16, K>(a, |k| k)),
+        Elem::Bf16 => Left::load::<Bf16>(gather_a::<Bf16, 16, K>(a, |k| k)),
+        Elem::Tf32 => Left::load::<Tf32>(gather_a::<Tf32, 16, K>(a, |k| k)),
+        Elem::E4m3 => Left::load::<E4m3>(gather_a::<E4m3, 16, K>(a, |k| k)),
+        Elem::E5m2 => Left::load::<E5m2>(gather_a::<E5m2, 16, K>(a, |k| k)),
     }
 }
 
-/// The tiles of A and B of m16n8kK and m8n8kK; `place` permutes k.
+/// B, likewise.
 #[inline(always)]
-fn gather<const M: usize, const K: usize>(
-    form: &Form,
-    a: &[Register],
-    b: &[Register],
-    place: impl Fn(usize) -> usize,
-) -> ([[u32; K]; M], [[u32; 8]; K]) {
-    let per = form.a.per_register();
-    let (mut left, mut right) = ([[0; K]; M], [[0; 8]; K]);
-    for (r, register) in a.iter().enumerate() {
-        for (lane, &bits) in register.iter().enumerate() {
-            for e in 0..per {
-                let (m, k) = if M == 8 { layout::m8n8_a(per, lane, e) } else { layout::m16n8_a(per, lane, r, e) };
-                left[m % M][place(k) % K] = element(form.a, bits, e);
-            }
-        }
+fn right<const K: usize>(ty: Elem, b: &[Register]) -> Right<K> {
+    match ty {
+        Elem::F16 | Elem::S8 | Elem::U8 => Right::load::<F16>(gather_b::<F16, K>(b, |k| k)),
+        Elem::Bf16 => Right::load::<Bf16>(gather_b::<Bf16, K>(b, |k| k)),
+        Elem::Tf32 => Right::load::<Tf32>(gather_b::<Tf32, K>(b, |k| k)),
+        Elem::E4m3 => Right::load::<E4m3>(gather_b::<E4m3, K>(b, |k| k)),
+        Elem::E5m2 => Right::load::<E5m2>(gather_b::<E5m2, K>(b, |k| k)),
     }
-    for (r, register) in b.iter().enumerate() {
-        for (lane, &bits) in register.iter().enumerate() {
-            for e in 0..per {
-                let (k, n) = layout::n8_b(per, lane, r, e);
-                right[place(k) % K][n % 8] = element(form.b, bits, e);
-            }
-        }
-    }
-    (left, right)
 }
 
 /// C of m16n8kK as f32.
@@ -159,9 +173,8 @@ fn fused<const K: usize>(
     c: &[Register],
     d: &mut [Register],
 ) {
-    let (left, right) = gather::<16, K>(form, a, b, |k| k);
     let mut sums = gather_c(form.c, c);
-    multiply(&Left::load(form.a, left), &Right::load(form.b, right), 0..K, &mut sums, model);
+    multiply(&left::<K>(form.a, a), &right::<K>(form.b, b), 0..K, &mut sums, model);
     scatter_d(form.d, &sums, d);
 }
 
@@ -174,9 +187,16 @@ fn widened<const K: usize>(
     d: &mut [Register],
 ) {
     let place = |k: usize| ((k >> 2) << 1 | (k & 1)) + (k & 2) / 2 * (K / 2);
-    let (left, right) = gather::<16, K>(form, a, b, place);
+    let left = match form.a {
+        Elem::E4m3 => Left::load::<F16>(gather_a::<WideE4m3, 16, K>(a, place)),
+        _ => Left::load::<F16>(gather_a::<E5m2, 16, K>(a, place)),
+    };
+    let right = match form.b {
+        Elem::E4m3 => Right::load::<F16>(gather_b::<WideE4m3, K>(b, place)),
+        _ => Right::load::<F16>(gather_b::<E5m2, K>(b, place)),
+    };
     let mut sums = [[0.0; 8]; 16];
-    multiply(&Left::load(Elem::F16, left), &Right::load(Elem::F16, right), 0..K, &mut sums, model);
+    multiply(&left, &right, 0..K, &mut sums, model);
     scatter_d(form.d, &sums, d);
     for (d, c) in d.as_flattened_mut().iter_mut().zip(c.as_flattened()) {
         *d = match form.d {
@@ -195,9 +215,9 @@ fn quad_pairs(form: &Form, plan: Plan, a: &[Register], b: &[Register], c: &[Regi
         for lane in lanes() {
             for e in 0..4 {
                 let (m, k) = layout::m8n8k4_a(form.a_layout, lane, e);
-                left[m % 8][k % 4] = element(Elem::F16, a[e >> 1][lane], e & 1);
+                left[m % 8][k % 4] = F16::bits(a[e >> 1][lane], e & 1);
                 let (k, n) = layout::m8n8k4_b(form.b_layout, lane, e);
-                right[k % 4][n % 8] = element(Elem::F16, b[e >> 1][lane], e & 1);
+                right[k % 4][n % 8] = F16::bits(b[e >> 1][lane], e & 1);
             }
             for e in 0..8 {
                 if form.c == Acc::F16 {
@@ -211,7 +231,7 @@ fn quad_pairs(form: &Form, plan: Plan, a: &[Register], b: &[Register], c: &[Regi
         }
         match plan {
             Plan::Fused(model) | Plan::WidenedFp8(model) => {
-                multiply(&Left::load(Elem::F16, left), &Right::load(Elem::F16, right), 0..4, &mut sums, &model);
+                multiply(&Left::load::<F16>(left), &Right::load::<F16>(right), 0..4, &mut sums, &model);
             }
             Plan::Scalar | Plan::Integer => scalar(form.d, &left, &right, &mut sums),
         }
@@ -269,13 +289,20 @@ fn integers<const M: usize, const K: usize>(
     c: &[Register],
     d: &mut [Register],
 ) {
-    let (left, right) = gather::<M, K>(form, a, b, |k| k);
+    let left = match form.a {
+        Elem::U8 => gather_a::<Unsigned, M, K>(a, |k| k),
+        _ => gather_a::<Signed, M, K>(a, |k| k),
+    };
+    let right = match form.b {
+        Elem::U8 => gather_b::<Unsigned, K>(b, |k| k),
+        _ => gather_b::<Signed, K>(b, |k| k),
+    };
     let mut products = [[0i32; 8]; M];
     for (row, sums) in left.iter().zip(&mut products) {
         for (&x, column) in row.iter().zip(&right) {
             for (sum, &y) in sums.iter_mut().zip(column) {
                 // At most 32 · 255 · 255: far from overflow.
-                *sum += x as i32 * y as i32;
+                *sum += i32::from(x as i16) * i32::from(y as i16);
             }
         }
     }

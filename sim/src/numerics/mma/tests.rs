@@ -293,7 +293,7 @@ fn warps_agree_with_the_exact_step() {
                 let c: Vec<Register> = (0..registers.c)
                     .map(|_| {
                         std::array::from_fn(|_| {
-                            let mut x = || accumulator(&mut rng, if i % 2 == 0 { 1.0 } else { 1e-3 });
+                            let mut x = || accumulator(&mut rng, [1.0, 1e-3, 1e-5][i % 3]);
                             match form.c {
                                 Acc::F16 => u32::from(Half::F16.narrow(x())) | u32::from(Half::F16.narrow(x())) << 16,
                                 Acc::F32 | Acc::S32 => x().to_bits(),
@@ -383,6 +383,15 @@ fn generations_cut_off_where_published() {
     ] {
         assert_eq!(dot_accumulate(&a, &b, bits(1.0), &model(device, shape, Acc::F32)), bits(want), "{device:?}");
     }
+    // 1 + two products of 2^-24: lost by 23 fraction bits only.
+    let (a, b) = ([tiny(-12); 2], [tiny(-12); 2]);
+    for (device, shape, want) in [
+        (Generation::Volta, Shape::M8N8K4, 1.0),
+        (Generation::Turing, Shape::M16N8K8, 1.0 + 2f64.powi(-23)),
+        (Generation::Ampere, Shape::M16N8K16, 1.0 + 2f64.powi(-23)),
+    ] {
+        assert_eq!(dot_accumulate(&a, &b, bits(1.0), &model(device, shape, Acc::F32)), bits(want), "{device:?}");
+    }
     // The exponent of 1.5 · 1.5 counts as 0, so that nothing of 2^-23 is lost on Volta.
     let half = Operand::Finite { significand: 3 << 9, exponent: 0 };
     let volta = model(Generation::Volta, Shape::M8N8K4, Acc::F32);
@@ -400,6 +409,58 @@ fn generations_cut_off_where_published() {
     assert_eq!(dot_accumulate(&[one, Operand::Infinite(true)], &[one, one], 0x7f80_0000, &hopper), NAN_F32);
     assert_eq!(dot_accumulate(&[Operand::Infinite(true)], &[Operand::decode(Elem::F16, 0)], 0, &hopper), NAN_F32);
     assert_eq!(dot_accumulate(&[Operand::Infinite(true)], &[one], 0, &hopper16), 0xfc00);
+}
+
+/// The published parameters, form by form.
+#[test]
+fn models_are_the_published_ones() {
+    use Generation::{Ada, Ampere, Hopper, Turing, Volta};
+    use Output::{F16, F32, F32Short};
+    use Shape::{M8N8K4, M16N8K4, M16N8K8, M16N8K16, M16N8K32};
+    let rows = [
+        (Volta, M8N8K4, Elem::F16, 4, 23, -1024, F32),
+        (Volta, M8N8K4, Elem::F16, 4, 23, -1024, F16),
+        (Turing, M8N8K4, Elem::F16, 4, 24, -132, F32),
+        (Turing, M16N8K8, Elem::F16, 8, 24, -132, F32),
+        (Ampere, M16N8K8, Elem::F16, 8, 24, -132, F32),
+        (Ampere, M16N8K16, Elem::F16, 8, 24, -132, F32),
+        (Ampere, M16N8K16, Elem::F16, 8, 24, -20, F16),
+        (Ampere, M16N8K16, Elem::Bf16, 8, 24, -132, F32),
+        (Ampere, M16N8K4, Elem::Tf32, 4, 24, -132, F32),
+        (Ampere, M16N8K8, Elem::Tf32, 4, 24, -132, F32),
+        (Ada, M16N8K16, Elem::F16, 8, 24, -132, F32),
+        (Ada, M16N8K32, Elem::E4m3, 16, 13, -132, F32Short),
+        (Ada, M16N8K16, Elem::E5m2, 16, 13, -132, F16),
+        (Hopper, M16N8K8, Elem::F16, 8, 25, -133, F32),
+        (Hopper, M16N8K16, Elem::F16, 16, 25, -133, F32),
+        (Hopper, M16N8K16, Elem::F16, 16, 25, -21, F16),
+        (Hopper, M16N8K16, Elem::Bf16, 16, 25, -133, F32),
+        (Hopper, M16N8K8, Elem::Tf32, 8, 25, -133, F32),
+    ];
+    for (device, shape, elem, products, fraction_bits, min_exponent, output) in rows {
+        let acc = if output == F16 { Acc::F16 } else { Acc::F32 };
+        let model = Model { products, fraction_bits, min_exponent, output };
+        assert_eq!(device.plan(&row_col(shape, elem, acc)), Some(Plan::Fused(model)), "{device:?} {shape:?} {elem:?}");
+    }
+    let fp8 = row_col(M16N8K32, Elem::E4m3, Acc::F32);
+    let model = Model { products: 16, fraction_bits: 25, min_exponent: -133, output: F32 };
+    assert_eq!(Hopper.plan(&fp8), Some(Plan::WidenedFp8(model)));
+    assert_eq!(Ampere.plan(&fp8), None);
+    let volta = m8n8k4(Layout::Row, Layout::Col, Acc::F32, Acc::F32);
+    assert_eq!(Ampere.plan(&volta), Some(Plan::Scalar));
+    let int8 = |shape| row_col(shape, Elem::S8, Acc::S32);
+    assert_eq!(Turing.plan(&int8(Shape::M8N8K16)), Some(Plan::Integer));
+    assert_eq!(Turing.plan(&int8(Shape::M16N8K32)), None);
+}
+
+/// A sum that is exactly zero is +0 by the model, whatever the signs of the zeros.
+#[test]
+fn zero_sums_are_positive() {
+    let form = m8n8k4(Layout::Row, Layout::Col, Acc::F32, Acc::F32);
+    let mut d = [[1; 32]; 8];
+    mma(&form, Generation::Volta, &[[0x8000_8000; 32]; 2], &[[0; 32]; 2], &[[1 << 31; 32]; 8], &mut d)
+        .expect("a legal form");
+    assert_eq!(d, [[0; 32]; 8]);
 }
 
 /// Small integers give the exact product everywhere, the scalar routine and the integer forms included.

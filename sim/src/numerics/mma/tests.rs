@@ -83,12 +83,26 @@ fn formula(ty: (Elem, Elem), a: &[u32], b: &[u32], c: f32, model: &Model) -> f32
 enum Kind {
     Any,
     NearOne,
-    Integers,
+    /// Integers with exponents up to this.
+    Integers(u32),
     Sparse,
     Subnormal,
+    /// Nothing but subnormals.
+    Tiny,
 }
 
-const KINDS: [Kind; 5] = [Kind::Any, Kind::NearOne, Kind::Integers, Kind::Sparse, Kind::Subnormal];
+const KINDS: [Kind; 10] = [
+    Kind::Any,
+    Kind::NearOne,
+    Kind::Integers(1),
+    Kind::Sparse,
+    Kind::Integers(4),
+    Kind::Subnormal,
+    Kind::Integers(8),
+    Kind::Tiny,
+    Kind::Integers(9),
+    Kind::Integers(11),
+];
 
 /// An element of a type and kind.
 fn element(rng: &mut Rng, ty: Elem, kind: Kind) -> u32 {
@@ -104,14 +118,18 @@ fn element(rng: &mut Rng, ty: Elem, kind: Kind) -> u32 {
     let bias = (1u32 << (exponent_bits - 1)) - 1;
     let sign = (x as u32 & 1) << (exponent_bits + fraction_bits);
     let fraction = (x >> 8) as u32 & ((1 << fraction_bits) - 1);
-    let top_fraction = fraction & !((1 << (fraction_bits - 2)) - 1);
     let field = match kind {
         Kind::Any => (x >> 1) as u32 & ((1 << exponent_bits) - 1),
         Kind::NearOne => bias - (x >> 1) as u32 % 4,
-        Kind::Integers => return sign | (bias + 1) << fraction_bits | top_fraction,
+        Kind::Integers(most) => {
+            let e = ((x >> 40) as u32 % (most + 1)).min(bias - 1);
+            let kept = fraction & !((1u32 << fraction_bits.max(e) >> e) - 1);
+            return if x & 0x38 == 0 { sign } else { sign | (bias + e) << fraction_bits | kept };
+        }
         Kind::Sparse if x & 6 != 0 => return sign,
         Kind::Sparse => bias + (x >> 3) as u32 % 5 - 2,
         Kind::Subnormal => (x >> 1) as u32 & 1,
+        Kind::Tiny => 0,
     };
     sign | field << fraction_bits | fraction
 }
@@ -293,7 +311,12 @@ fn warps_agree_with_the_exact_step() {
                 let c: Vec<Register> = (0..registers.c)
                     .map(|_| {
                         std::array::from_fn(|_| {
-                            let mut x = || accumulator(&mut rng, [1.0, 1e-3, 1e-5][i % 3]);
+                            let near = [1.0, 1e-3, 1e-5][i % 3];
+                            let whole = matches!(kind, Kind::Integers(_)) && i % 3 == 0;
+                            let mut x = || {
+                                let c = accumulator(&mut rng, near);
+                                if whole { (c * 64.0).trunc().clamp(-2e6, 2e6) } else { c }
+                            };
                             match form.c {
                                 Acc::F16 => u32::from(Half::F16.narrow(x())) | u32::from(Half::F16.narrow(x())) << 16,
                                 Acc::F32 | Acc::S32 => x().to_bits(),

@@ -89,9 +89,11 @@ enum Kind {
     Subnormal,
     /// Nothing but subnormals.
     Tiny,
+    /// Products of which f32 has no exact form.
+    Small,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Any,
     Kind::NearOne,
     Kind::Integers(1),
@@ -102,6 +104,7 @@ const KINDS: [Kind; 10] = [
     Kind::Tiny,
     Kind::Integers(9),
     Kind::Integers(11),
+    Kind::Small,
 ];
 
 /// An element of a type and kind.
@@ -130,16 +133,17 @@ fn element(rng: &mut Rng, ty: Elem, kind: Kind) -> u32 {
         Kind::Sparse => bias + (x >> 3) as u32 % 5 - 2,
         Kind::Subnormal => (x >> 1) as u32 & 1,
         Kind::Tiny => 0,
+        Kind::Small => bias.saturating_sub(60 + (x >> 1) as u32 % 8),
     };
     sign | field << fraction_bits | fraction
 }
 
-/// An accumulator: zero, something near the products or their negation, or anything.
-fn accumulator(rng: &mut Rng, near: f64) -> f32 {
+/// An accumulator: zero, something near the products or their negation, or, if `wild`, anything.
+fn accumulator(rng: &mut Rng, near: f64, wild: bool) -> f32 {
     let x = rng.next();
     match x % 5 {
         0 => 0.0,
-        1 => f32::from_bits((x >> 32) as u32),
+        1 if wild => f32::from_bits((x >> 32) as u32),
         2 => -(near as f32),
         3 => -(near as f32) * (1.0 + ((x >> 8) % 64) as f32 * f32::EPSILON),
         _ => (((x >> 8) % 4096) as f32 - 2048.0) / 1024.0 * near as f32,
@@ -205,7 +209,7 @@ fn steps_follow_the_published_formula() {
                         (a[j + 1], b[j + 1]) = (b[j] ^ sign, a[j]);
                     }
                 }
-                let c = accumulator(&mut rng, number(form.a, a[0]) * number(form.b, b[0]));
+                let c = accumulator(&mut rng, number(form.a, a[0]) * number(form.b, b[0]), true);
                 let half = model.output == Output::F16;
                 let bits = if half { u32::from(Half::F16.narrow(c)) } else { c.to_bits() };
                 let c = if half { Half::F16.widen(bits as u16) } else { c };
@@ -297,7 +301,9 @@ fn warps_agree_with_the_exact_step() {
     for form in forms() {
         for device in GENERATIONS {
             let Some(plan @ (Plan::Fused(_) | Plan::WidenedFp8(_))) = device.plan(&form) else { continue };
-            for i in 0..KINDS.len() * 3 {
+            for i in 0..KINDS.len() * 6 {
+                // One wild accumulator sends the whole warp down the exact path: let there be none in most.
+                let wild = i % 7 == 0;
                 let kind = KINDS[i % KINDS.len()];
                 let registers = form.registers();
                 let per = form.a.per_register();
@@ -311,10 +317,10 @@ fn warps_agree_with_the_exact_step() {
                 let c: Vec<Register> = (0..registers.c)
                     .map(|_| {
                         std::array::from_fn(|_| {
-                            let near = [1.0, 1e-3, 1e-5][i % 3];
+                            let near = if matches!(kind, Kind::Small) { 0.0 } else { [1.0, 1e-3, 1e-5][i % 3] };
                             let whole = matches!(kind, Kind::Integers(_)) && i % 3 == 0;
                             let mut x = || {
-                                let c = accumulator(&mut rng, near);
+                                let c = accumulator(&mut rng, near, wild);
                                 if whole { (c * 64.0).trunc().clamp(-2e6, 2e6) } else { c }
                             };
                             match form.c {
@@ -484,6 +490,29 @@ fn zero_sums_are_positive() {
     mma(&form, Generation::Volta, &[[0x8000_8000; 32]; 2], &[[0; 32]; 2], &[[1 << 31; 32]; 8], &mut d)
         .expect("a legal form");
     assert_eq!(d, [[0; 32]; 8]);
+}
+
+/// Terms that miss a unit by their very last bit are cut off whole, in the fast path too.
+#[test]
+fn almost_a_unit_is_cut_off() {
+    let form = m8n8k4(Layout::Row, Layout::Col, Acc::F32, Acc::F32);
+    // k 0: 1 · 1. k 1: 1025 · 1023 · 2^-20 · 2^-23, or zero.
+    let (one, x, y) = (0x3c00, 0x0c01, 0x0ffe);
+    let mut d = [[0; 32]; 8];
+    let mut run = |x: u32, y: u32, c: f32| {
+        let (a, b) = ([[one | x << 16; 32], [0; 32]], [[one | y << 16; 32], [0; 32]]);
+        mma(&form, Generation::Volta, &a, &b, &[[c.to_bits(); 32]; 8], &mut d).expect("a legal form");
+        f32::from_bits(d[3][9])
+    };
+    let product = f64::from(Half::F16.widen(x as u16)) * f64::from(Half::F16.widen(y as u16));
+    assert_eq!(product, (1.0 - 2f64.powi(-20)) * 2f64.powi(-23));
+    let unit = 2f32.powi(-23);
+    assert_eq!(run(x, y, 0.0), 1.0);
+    assert_eq!(run(x | 0x8000, y, 0.0), 1.0);
+    assert_eq!(run(0, 0, unit.next_down()), 1.0);
+    assert_eq!(run(0, 0, -unit.next_down()), 1.0);
+    assert_eq!(run(0, 0, unit), 1.0 + unit);
+    assert_eq!(run(0, 0, -unit), 1.0 - unit);
 }
 
 /// Small integers give the exact product everywhere, the scalar routine and the integer forms included.

@@ -79,11 +79,10 @@ fn run(ptx: &str, case: Case, options: &Options) -> Result<(f32, Counters), Box<
 }
 
 /// The stored kernels with their orders, accumulator, and the multiple that extents must be of.
-const KERNELS: [(&str, &str, bool, bool, bool, usize); 5] = [
+const KERNELS: [(&str, &str, bool, bool, bool, usize); 4] = [
     ("rr_f32", include_str!("data/gemm_rr_f32.ptx"), false, false, false, 8),
     ("rr_f32_plain", include_str!("data/gemm_rr_f32_plain.ptx"), false, false, false, 8),
     ("cc_f16_unaligned", include_str!("data/gemm_cc_f16_unaligned.ptx"), true, true, true, 1),
-    ("rc_f32_unaligned", include_str!("data/gemm_rc_f32_unaligned.ptx"), false, true, false, 1),
     ("cr_f16_single", include_str!("data/gemm_cr_f16_single.ptx"), true, false, true, 2),
 ];
 

@@ -1,6 +1,6 @@
 //! Conversions and other operations too rare to deserve a function over whole slots: one description, applied lane by lane.
 
-use crate::numerics::convert::{self, Clamp, Float, Int};
+use crate::numerics::convert::{self, Clamp, Float, Fp8, Int};
 use crate::numerics::half::Half;
 use crate::numerics::{Mode, Round};
 use crate::parse::raw::Ty;
@@ -46,6 +46,19 @@ pub(crate) enum Map {
         round: Round,
         clamp: Clamp,
     },
+    /// Two f32 to a pair of 8-bit floats.
+    Fp8FromF32 {
+        to: Fp8,
+        relu: bool,
+    },
+    Fp8FromHalf {
+        to: Fp8,
+        relu: bool,
+    },
+    HalfFromFp8 {
+        from: Fp8,
+        relu: bool,
+    },
     Tf32 {
         round: Round,
         clamp: Clamp,
@@ -66,6 +79,9 @@ impl Map {
             Map::Integral { ty, mode } => convert::float_to_integral(ty, mode, a),
             Map::Narrow { to, round, clamp } => u64::from(convert::f32_to_half(to, round, clamp, a as u32)),
             Map::Narrow2 { to, round, clamp } => u64::from(convert::f32_to_half2(to, round, clamp, a as u32, b as u32)),
+            Map::Fp8FromF32 { to, relu } => u64::from(convert::f32_to_fp8x2(to, relu, a as u32, b as u32)),
+            Map::Fp8FromHalf { to, relu } => u64::from(convert::half2_to_fp8x2(to, Half::F16, relu, a as u32)),
+            Map::HalfFromFp8 { from, relu } => u64::from(convert::fp8x2_to_half2(from, relu, a as u16)),
             Map::Tf32 { round, clamp } => u64::from(convert::f32_to_tf32(round, clamp, a as u32)),
         }
     }

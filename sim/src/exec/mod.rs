@@ -36,6 +36,9 @@ const MAX_THREADS: u64 = 1024;
 /// Shared memory of a block, static and dynamic: the most any device lends (227 KiB).
 const MAX_SHARED: u64 = 227 << 10;
 
+/// Registers and local memory of a block, in bytes of the host.
+const MAX_STATE: u64 = 256 << 20;
+
 /// In which order blocks run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
@@ -256,6 +259,11 @@ fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Box<Report>> 
     let shared = entry.shared_bytes + u64::from(launch.dynamic_smem);
     if shared > MAX_SHARED {
         return Err(Report::launch(format!("{shared} bytes of shared memory are more than any device has")));
+    }
+    let registers = entry.n32 as u64 * 132 + entry.n64 as u64 * 260;
+    let state = (registers * threads.div_ceil(32)).saturating_add(entry.local_bytes.saturating_mul(threads));
+    if state > MAX_STATE {
+        return Err(Report::launch(format!("the threads of a block would need {state} bytes of registers and stack")));
     }
     if launch.params.len() != entry.params.len() {
         let (want, got) = (entry.params.len(), launch.params.len());

@@ -54,6 +54,7 @@ impl Ty {
             "bf16" => Ty::BF16,
             "bf16x2" => Ty::BF16x2,
             "tf32" => Ty::TF32,
+            "e4m3" | "e5m2" => Ty::B8,
             "e4m3x2" => Ty::E4M3x2,
             "e5m2x2" => Ty::E5M2x2,
             "f32" => Ty::F32,

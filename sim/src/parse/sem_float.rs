@@ -14,7 +14,7 @@ use super::sem::{Result, lanes, lll, set_l, set_w, slot, test, www};
 use super::table::Mods;
 use crate::exec::convert::{self, Map};
 use crate::numerics::approx::{self, Function};
-use crate::numerics::convert::{Clamp, Float};
+use crate::numerics::convert::{Clamp, Float, Fp8};
 use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, double, packed1, packed2, packed3, single};
@@ -516,11 +516,34 @@ pub(crate) fn cvt_float(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
 
 /// Two f32 to a packed pair; the first operand goes to the upper half.
 pub(crate) fn cvt_pack(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    if let Some(to) = fp8(m.first_type()) {
+        let map = Map::Fp8FromF32 { to, relu: m.has("relu") };
+        let (d, a, b) = (slot(args, 0), slot(args, 1), slot(args, 2));
+        return Ok(Op::Map { map, d, wide: false, a, b, from_wide: false });
+    }
     let to = if m.has("bf16x2") { Half::Bf16 } else { Half::F16 };
     let clamp = Clamp { relu: m.has("relu"), satfinite: false };
     let round = if m.has("rz") { Round::Zero } else { Round::Nearest };
     let (d, a, b) = (slot(args, 0), slot(args, 1), slot(args, 2));
     Ok(Op::Map { map: Map::Narrow2 { to, round, clamp }, d, wide: false, a, b, from_wide: false })
+}
+
+fn fp8(ty: Option<Ty>) -> Option<Fp8> {
+    match ty {
+        Some(Ty::E4M3x2) => Some(Fp8::E4m3),
+        Some(Ty::E5M2x2) => Some(Fp8::E5m2),
+        _ => None,
+    }
+}
+
+/// Between packed f16 and packed 8-bit floats.
+pub(crate) fn cvt_fp8(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let relu = m.has("relu");
+    match (fp8(m.first_type()), fp8(m.last_type())) {
+        (Some(to), _) => map(Map::Fp8FromHalf { to, relu }, m, args),
+        (_, Some(from)) => map(Map::HalfFromFp8 { from, relu }, m, args),
+        _ => m.error("no such conversion"),
+    }
 }
 
 /// `ex2` and `tanh` of halves.

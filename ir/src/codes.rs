@@ -82,6 +82,12 @@ codes! {
         "The buffers and channel slots of a block exceed what a block of the target may have. Use smaller tiles or fewer stages.";
     TOO_MANY_REGISTERS "E0415" "a register tile that no thread can hold"
         "A register tile is spread over the threads of the block, and a thread has 255 registers. Tiles of more than four times that are refused. Use smaller tiles or more threads.";
+    BAD_DIVISOR "E0416" "a divisor that is not positive"
+        "Index arithmetic divides by positive numbers only. After binding the compile-time parameters a literal divisor is zero or negative.";
+    REGISTER_LIMIT "E0417" "a register tile that a thread cannot hold"
+        "A thread has 255 registers of 32 bits. A register tile is distributed over the threads of the block; this one leaves each of them more than that. Use a smaller tile or more threads.";
+    SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
+        "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"
         "The program is valid and the interpreter runs it, but lowering has no code for the construct yet. Compiled today: copies between global memory, shared memory and registers; elementwise expressions on tiles that share a layout, scalars and windows of global memory; products of f16 (m8n8k4 on sm_70 and sm_75) and scalar products of f16, bf16, f32 and f64; run-time loops with a literal step over indices below 2^31, unrolled loops with literal bounds, branches on conditions that are the same in all threads; channels, barriers. Not yet: warp roles, asynchronous products other than as ordinary ones, reductions, transposed register tiles, windows of register tiles, atomic copies, 8-bit element types.";
     INDEX_OVERFLOW "E0502" "an index may overflow"

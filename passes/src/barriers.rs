@@ -1,5 +1,7 @@
 //! `barriers`: place the barriers that shared memory needs, and prove that they suffice.
 //!
+//! A block that loads what it has stored to global memory needs a barrier too: threads store and load different elements.
+//!
 //! Buffers and channel slots are shared memory that all threads of a block write and read; a `barrier` (`bar.sync`) between
 //! two accesses that conflict is what orders them. [`place`] decides where they go; [`prove()`] then runs the
 //! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
@@ -39,15 +41,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         );
         return Ok(());
     }
-    if !shared {
-        return Ok(());
-    }
     let placement = place::place(k);
     for placed in &placement.barriers {
         explain(k, cx, placed);
     }
     if placement.cautious {
         cx.remark(k.name_span, "the kernel is too intricate to place few barriers: there is one before every access");
+    }
+    if !shared && placement.barriers.is_empty() {
+        return Ok(());
     }
     place::insert(k, &placement.barriers);
     let inner = innermost(k, k.body);

@@ -73,6 +73,11 @@ impl Cx<'_> {
         tilec_ir::verify::verify(kernel, self.sink)
     }
 
+    /// Warns.
+    pub fn warn(&mut self, diagnostic: Diagnostic) {
+        self.sink.push(diagnostic);
+    }
+
     /// Refuses a legal program.
     pub fn report(&mut self, diagnostic: Diagnostic) -> Reported {
         self.sink.report(diagnostic)
@@ -162,13 +167,22 @@ pub fn run(
         let enabled = pass.required || !options.disabled.contains(pass.name);
         let mut cx = Cx { options, enabled, pass: pass.name, sink };
         (pass.run)(kernel, &mut cx)?;
-        if options.verify_each {
+        if pass.name == SPECIALIZED {
+            // Extents and schedule values are known only now: what does not fit together is the user's to mend.
+            tilec_ir::verify::verify(kernel, sink)?;
+        }
+        if options.verify_each || pass.name == LAST {
             verify_after(pass.name, kernel);
         }
         after(pass.name, kernel);
     }
     sink.check()
 }
+
+/// The pass after which a kernel has no compile-time parameters.
+const SPECIALIZED: &str = "specialize";
+/// The last pass: its output is verified always, for it becomes machine code.
+const LAST: &str = "barriers";
 
 /// A pass that turns a valid program into an invalid one is our bug, not the user's.
 fn verify_after(pass: &str, kernel: &Kernel) {

@@ -94,6 +94,9 @@ impl Residue {
         if fetches.is_empty() {
             return Ok(None);
         }
+        if let Some(why) = order_matters(k, body, &fetches) {
+            return Err(why);
+        }
         let mut residue = Residue { at, var, extent, ahead: start / step, step, fetches, prologue: Vec::new() };
         residue.find_prologue(k)?;
         Ok(Some(residue))
@@ -101,6 +104,11 @@ impl Residue {
 
     /// Every fetch of the loop must have its counterparts for the tiles before the loop.
     fn find_prologue(&mut self, k: &Kernel) -> Result<(), String> {
+        if self.ahead > 0
+            && let Some(v) = self.fetches.iter().find_map(|&(s, _)| used_elsewhere(k, s))
+        {
+            return Err(format!("`{}` is not only put into a channel", k.values[v].name));
+        }
         let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return Ok(()) };
         for tile in 0..self.ahead {
             for &(fetch, dim) in &self.fetches {
@@ -131,8 +139,9 @@ impl Residue {
         let r = k.value(&name, span, ValueDef::Let);
         let decl = k.stmt(StmtData::Let { value: r, init }, span);
 
-        let first = self.prologue.first().map(|p| p.0);
-        let mut place = first.and_then(|s| k.blocks[block].iter().position(|&x| x == s)).unwrap_or(index);
+        // `r` is needed by the earliest of the copies in front of the loop.
+        let position = |s: Stmt| k.blocks[block].iter().position(|&x| x == s);
+        let mut place = self.prologue.iter().filter_map(|p| position(p.0)).min().unwrap_or(index);
         for &(s, dim, tile) in &self.prologue {
             self.shift_prologue(k, s, dim, tile, r);
         }
@@ -188,6 +197,54 @@ impl Residue {
             *slot = range;
         }
     }
+}
+
+/// Why cutting the reduction into tiles at other places would change what the loop computes; `None` if it would not: the
+/// body only fetches tiles, moves them, and accumulates products of them, and a sum of products does not depend on where it
+/// is cut.
+fn order_matters(k: &Kernel, body: tilec_ir::entities::Block, fetches: &[(Stmt, usize)]) -> Option<String> {
+    for s in all_stmts(k, body) {
+        if fetches.iter().any(|&(f, _)| f == s) {
+            continue;
+        }
+        match k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                let (Some(from), Some(to)) = (resolve_view(k, src), resolve_view(k, dst)) else {
+                    return Some("its body computes with what it fetches".into());
+                };
+                if k.tensor_ty(from.base).is_some() || k.tensor_ty(to.base).is_some() {
+                    return Some(format!("its body also reads or writes `{}`", k.values[to.base].name));
+                }
+            }
+            StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)) => {}
+            StmtData::For { unroll: true, .. } | StmtData::Channel { .. } | StmtData::Barrier => {}
+            _ => return Some("its body is more than a sum of products".into()),
+        }
+    }
+    None
+}
+
+/// The register tile that a fetch fills, if something else than a channel slot gets what it holds.
+fn used_elsewhere(k: &Kernel, fetch: Stmt) -> Option<Value> {
+    let StmtData::Copy { dst, .. } = k.stmts[fetch] else { return None };
+    let filled = resolve_view(k, dst)?.base;
+    for s in all_stmts(k, k.body) {
+        match k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                let reads = mentions(k, src, filled);
+                let into_slot = resolve_view(k, dst).is_some_and(|v| v.slot.is_some());
+                if reads && !into_slot {
+                    return Some(filled);
+                }
+            }
+            _ => {
+                if crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, filled)) {
+                    return Some(filled);
+                }
+            }
+        }
+    }
+    None
 }
 
 /// The dimension of the tensor whose window starts at `var` and whose extent is `extent`; the only use of `var`.

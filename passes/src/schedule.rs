@@ -8,7 +8,7 @@
 //! use: see [`occupancy`].
 //!
 //! A list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
-//! uses, or writes the tensor it reads.
+//! uses, or writes the tensor it reads, nor a barrier or channel operation.
 //!
 //! Needs: nothing. Switched off: nothing moves.
 
@@ -85,6 +85,13 @@ impl Load {
             all.extend(all_stmts(k, block));
         }
         all.iter().any(|&s| {
+            // What other threads have done by then may be what the load is to see.
+            if matches!(
+                k.stmts[s],
+                StmtData::Barrier | StmtData::Channel { .. } | StmtData::Await { .. } | StmtData::Role { .. }
+            ) {
+                return true;
+            }
             let declares = match &k.stmts[s] {
                 StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value } => Some(*value),
                 StmtData::Assign { dst, .. } => Some(*dst),

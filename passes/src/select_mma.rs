@@ -67,7 +67,8 @@ fn check_written(
                 .with_note("a product with a named instruction takes register tiles of fixed shape"),
         ));
     };
-    let (wm, wn) = warp_tile(k, cx, shape, span)?;
+    let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
+    let (wm, wn) = warp_tile(k, cx, shape, acc_bytes, span)?;
     let (rows, cols) = if mma.swap { (wn, wm) } else { (wm, wn) };
     let (m, n, kk) = atom.row().log2_shape;
     if rows < 1 << m || cols < 1 << n || depth < 1 << kk {
@@ -118,7 +119,7 @@ fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: 
                 .with_note("copy at least one operand into a shared-memory or register tile of fixed shape first"),
         ));
     };
-    let (wm, wn) = warp_tile(k, cx, shape, span)?;
+    let (wm, wn) = warp_tile(k, cx, shape, acc_elem.bytes(), span)?;
     let atom = choose_atom(cx, span, a.elem, acc_elem, (wm, wn, k_extent))?;
     let swap = cx.enabled && stored_column_major(k, acc);
     let row = atom.row();
@@ -296,16 +297,17 @@ fn choose_atom(
     }
     if fits(&Atom::FMA) {
         if cx.enabled {
-            cx.remark_note(
-                span,
-                format!(
-                    "scalar multiply-add: no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile",
-                    target.name(),
-                    input.name(),
-                    acc.name()
-                ),
-                "m8n8k4 (sm_70, sm_75) takes f16 inputs, f16 or f32 accumulation, warp tiles from 16x16x4",
+            let message = format!(
+                "no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: scalar multiply-add",
+                target.name(),
+                input.name(),
+                acc.name()
             );
+            if input.bits() <= 16 {
+                cx.warn(Diagnostic::warning(codes::SCALAR_PRODUCT, span, message).with_note(available(target)));
+            } else {
+                cx.remark(span, message);
+            }
         }
         return Ok(Atom::FMA);
     }
@@ -320,12 +322,31 @@ fn choose_atom(
                 target.name()
             ),
         )
-        .with_note("supported: f16 with f16 or f32 accumulation, f32 with f32, f64 with f64; warp tiles from 4x8"),
+        .with_note(available(target)),
     ))
 }
 
+/// The products of a target, from the atom table.
+fn available(target: tilec_ir::target::Target) -> String {
+    let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
+    let list: Vec<String> = rows
+        .map(|r| {
+            let (m, n, k) = r.log2_shape;
+            let types: Vec<String> = r.types.iter().map(|t| format!("{}→{}", t.input.name(), t.acc.name())).collect();
+            format!("{} ({}; warp tiles from {}x{}x{})", r.name, types.join(", "), 1 << m, 1 << n, 1 << k)
+        })
+        .collect();
+    format!("{} has {}", target.name(), list.join("; "))
+}
+
 /// The warp tile: as scheduled, else 64x64 or what the thread count allows; sets the thread count.
-fn warp_tile(k: &mut Kernel, cx: &mut Cx<'_>, (bm, bn): (u64, u64), span: Span) -> Result<(u64, u64), Reported> {
+fn warp_tile(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    (bm, bn): (u64, u64),
+    acc_bytes: u32,
+    span: Span,
+) -> Result<(u64, u64), Reported> {
     let as_u64 = |k: &Kernel, e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
     let threads = k.schedule.threads.and_then(|e| as_u64(k, e));
     let (wm, wn) = match k.schedule.warp_tile {
@@ -351,13 +372,13 @@ fn warp_tile(k: &mut Kernel, cx: &mut Cx<'_>, (bm, bn): (u64, u64), span: Span) 
             None => (bm.min(64), bn.min(64)),
         },
     };
-    let acc_registers = wm * wn / u64::from(WARP);
-    if acc_registers > u64::from(REGISTERS_PER_THREAD) * 2 {
+    let acc_registers = wm * wn / u64::from(WARP) * u64::from(acc_bytes) / 4;
+    if acc_registers > u64::from(REGISTERS_PER_THREAD) {
         return Err(cx.report(
             Diagnostic::error(
                 codes::WARP_TILE,
                 span,
-                format!("a {wm}x{wn} warp tile needs {acc_registers} accumulator elements per thread"),
+                format!("a {wm}x{wn} warp tile needs {acc_registers} accumulator registers per thread"),
             )
             .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
         ));

@@ -25,7 +25,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     k.const_params.clear();
     fold_everything(k);
     check_requires(k, cx, &written)?;
+    check_divisors(k, cx)?;
     check_target(k, cx)?;
+    check_limits(k, cx)?;
     check_extents(k, cx)?;
     check_written(k, cx)?;
     // Rules over extents and layouts hold or not only now that the parameters have values.
@@ -315,6 +317,56 @@ fn constant_truth(k: &Kernel, e: Expr) -> Option<bool> {
             })
         }
     }
+}
+
+/// Divisors are positive: `x % 0` means nothing, and no precondition may promise it.
+fn check_divisors(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    let mut stack = roots(k);
+    while let Some(e) = stack.pop() {
+        stack.extend(k.children(e));
+        let ExprData::Op { op: op @ (Op::Div | Op::Rem | Op::CeilDiv), args } = &k.exprs[e] else { continue };
+        let integers = matches!(tilec_ir::typing::type_of(k, e), Ok(tilec_ir::typing::Type::Index));
+        let Some(divisor) = k.as_int(args[1]).filter(|&d| integers && d <= 0) else { continue };
+        result = Err(cx.report(
+            Diagnostic::error(
+                codes::BAD_DIVISOR,
+                k.expr_spans[e],
+                format!("`{}` divides by {divisor}", tilec_ir::print::print_expr(k, e)),
+            )
+            .with_label(format!("the divisor of `{}` must be at least 1", op.token()))
+            .with_note(
+                "a compile-time parameter used as a divisor has an impossible value; set it with `-D NAME=VALUE`",
+            ),
+        ));
+    }
+    result
+}
+
+/// Columns that rasterisation may group.
+const MAX_RASTER: i64 = 1024;
+/// Largest literal stride, in elements, as for run-time strides.
+const MAX_STRIDE: i64 = 1 << 40;
+
+fn check_limits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    if let Some(e) = k.schedule.raster
+        && let Some(g) = k.as_int(e).filter(|g| !(1..=MAX_RASTER).contains(g))
+    {
+        let d = Diagnostic::error(codes::BAD_DEFINE, k.expr_spans[e], format!("`raster {g}`"));
+        result = Err(cx.report(d.with_note(format!("rasterisation groups 1 to {MAX_RASTER} columns"))));
+    }
+    for data in k.values.values() {
+        let ValueDef::Tensor(t) = &data.def else { continue };
+        let Strides::Explicit(list) = &t.strides else { continue };
+        for &e in list {
+            if let Some(s) = k.as_int(e).filter(|s| !(0..=MAX_STRIDE).contains(s)) {
+                let d = Diagnostic::error(codes::BAD_DEFINE, k.expr_spans[e], format!("a stride of {s} elements"));
+                result = Err(cx.report(d.with_note("strides are from 0 to 2^40 elements")));
+            }
+        }
+    }
+    result
 }
 
 fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {

@@ -40,8 +40,8 @@ impl Facts {
 
     /// The largest power of two known to divide a value.
     pub fn divisor_of_value(&self, k: &Kernel, v: Value) -> u64 {
-        if let Some(&(_, d)) = self.requires.iter().filter(|(w, _)| *w == v).max_by_key(|(_, d)| *d) {
-            return pow2_part(d);
+        if let Some(d) = self.requires.iter().filter(|(w, _)| *w == v).map(|&(_, d)| pow2_part(d)).max() {
+            return d;
         }
         match &k.values[v].def {
             ValueDef::Loop => match self.loops.iter().find(|(w, ..)| *w == v) {

@@ -221,6 +221,9 @@ impl State {
         for a in accesses(k, s) {
             self.pending(a).hazards(a.value, a.write, &mut out);
         }
+        // Of global memory only loads of what the block has stored need a barrier: a thread stores where it has loaded.
+        let global = |v: Value| matches!(k.values[v].def, ValueDef::Tensor(_));
+        out.retain(|h| !global(h.value) || matches!(h.kind, Kind::ReadAfterWrite));
         if let StmtData::Channel { op, channels } = &k.stmts[s] {
             for &value in channels {
                 let Some(ring) = self.rings.get(&value) else { continue };
@@ -348,6 +351,14 @@ fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec
         ValueDef::Channel { .. } => {
             let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
             out.push(Access { value, slot: Some(slot), write });
+        }
+        // What other threads stored to global memory is visible after a barrier, as in shared memory.
+        ValueDef::Tensor(_) => out.push(Access { value, slot: None, write }),
+        ValueDef::Let => {
+            let view = tilec_ir::typing::let_init(k, value).and_then(|e| tilec_ir::typing::resolve_view(k, e));
+            if let Some(view) = view.filter(|v| v.base != value) {
+                push(k, view.base, view.slot, write, out);
+            }
         }
         _ => {}
     }

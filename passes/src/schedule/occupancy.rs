@@ -83,6 +83,13 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             sum += (bits * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
         }
     }
+    // Copies between two memories pass through registers of their own.
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { continue };
+        let (Some(layout), Some(view)) = (&attrs.threads, resolve_view(k, *src)) else { continue };
+        let bytes = u64::from(elem_of(k, view.base).map_or(4, |e| e.bytes()));
+        sum += ((1u64 << layout.value_bits().min(32)) * bytes).div_ceil(4);
+    }
     sum
 }
 

@@ -176,14 +176,18 @@ impl Lower<'_> {
             let mut coefficient = 0i64;
             for &e in starts(dim) {
                 match self.coefficient(e, var) {
-                    Some(c) => coefficient += c,
+                    Some(c) => match coefficient.checked_add(c) {
+                        Some(sum) => coefficient = sum,
+                        None => return self.plain_pointer(view, kept, dims, bytes),
+                    },
                     None => return self.plain_pointer(view, kept, dims, bytes),
                 }
             }
             if coefficient != 0 {
                 moves = true;
                 let stride = self.stride(view.base, d)?;
-                let scaled = self.int_op(Op::Mul, stride, Int::constant(coefficient * bytes));
+                let scaled =
+                    coefficient.checked_mul(bytes).and_then(|c| self.int_op(Op::Mul, stride, Int::constant(c)));
                 let Some(sum) = scaled.and_then(|s| self.int_op(Op::Add, per_unit, s)) else {
                     return self.plain_pointer(view, kept, dims, bytes);
                 };

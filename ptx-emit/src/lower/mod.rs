@@ -34,7 +34,7 @@ use shared::{Placed, Ring};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
@@ -296,11 +296,23 @@ impl Lower<'_> {
             .k
             .values
             .keys()
-            .filter(|&v| !self.k.values[v].name.ends_with("_out"))
+            .filter(|&v| !self.takes_over(v))
             .filter_map(|v| self.tiles[v].as_ref())
             .map(words)
             .sum();
         (tiles + 32).min(255)
+    }
+}
+
+impl Lower<'_> {
+    /// Whether a register tile only takes over the elements of another.
+    fn takes_over(&self, v: Value) -> bool {
+        self.k.stmts.values().any(|s| match s {
+            StmtData::Copy { src, dst, .. } => {
+                matches!(self.k.exprs[*dst], ExprData::Ref(d) if d == v) && self.tile_of(*src).is_some()
+            }
+            _ => false,
+        })
     }
 }
 

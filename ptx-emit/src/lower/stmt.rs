@@ -6,10 +6,12 @@ use super::index::{Int, Repr};
 use crate::inst::{Class, Guard, Inst, Operand};
 use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::diag::Reported;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, StmtData};
 use tilec_ir::ops::Op;
+use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::typing::{Type, resolve_view, type_of};
 
 /// Trips that an unrolled loop may have in PTX.
@@ -76,6 +78,15 @@ impl Lower<'_> {
         let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
         let layout = ty.reg_layout.expect("assign-layouts gives every register tile a layout");
         let Some(elem) = self.elem(value) else { return Err(self.unsupported_at(span, "this element type")) };
+        let words = (1u64 << layout.value_bits().min(40)) * u64::from(elem.bytes()) / 4;
+        if words > u64::from(REGISTERS_PER_THREAD) {
+            let name = &self.k.values[value].name;
+            let message = format!("`{name}` takes {words} registers of each thread, which has {REGISTERS_PER_THREAD}");
+            return Err(self.sink.report(
+                Diagnostic::error(codes::REGISTER_LIMIT, span, message)
+                    .with_note("use a smaller tile, or more threads: `schedule { threads 256 }`"),
+            ));
+        }
         let Some(tile) = self.new_tile(elem, layout, bits, true) else {
             return Err(self.unsupported_at(span, "register tiles of this element type"));
         };

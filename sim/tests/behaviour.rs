@@ -337,3 +337,47 @@ fn what_is_not_ptx_is_refused_at_its_place() {
         assert_eq!(error.line, 19, "{body}: {error}");
     }
 }
+
+/// Element (row, column) of an 8x8 matrix of halves is `8 row + column`, stored by rows of 16 bytes.
+const MATRIX: &str = "mov.u32 %r1, sm; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2; shl.b32 %r3, %t, 1; add.u32 %r4, %r3, 1;\n\
+    shl.b32 %r4, %r4, 16; or.b32 %r3, %r3, %r4; st.shared.u32 [%r1], %r3; bar.sync 0;\n\
+    and.b32 %r5, %t, 7; shl.b32 %r5, %r5, 4; mov.u32 %r6, sm; add.u32 %r5, %r5, %r6;";
+
+#[test]
+fn matrices_are_spread_over_the_warp() {
+    let out = good(&format!("{MATRIX} ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r0}}, [%r5]; {STORE}"), 32);
+    assert!((0..32u32).all(|l| out[l as usize] == (2 * l) | (2 * l + 1) << 16), "{out:x?}");
+    let transposed = |l: u32| (l % 4 * 16 + l / 4) | (l % 4 * 16 + 8 + l / 4) << 16;
+    let out = good(&format!("{MATRIX} ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {{%r0}}, [%r5]; {STORE}"), 32);
+    assert!((0..32u32).all(|l| out[l as usize] == transposed(l)), "{out:x?}");
+    let out = good(
+        &format!(
+            "{MATRIX} ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r7}}, [%r5];\n\
+             movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r7; {STORE}"
+        ),
+        32,
+    );
+    assert!((0..32u32).all(|l| out[l as usize] == transposed(l)), "{out:x?}");
+    let late = MATRIX.replace("bar.sync 0;", "");
+    bad(&format!("{late} ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r0}}, [%r5];"), 32, ReportKind::Race);
+}
+
+#[test]
+fn products_use_the_fragments_of_the_manual() {
+    // A is 1 at (3, 2) only, B(k, n) = k + 10 n: row 3 of the product is row 2 of B.
+    let half = "cvt.rn.f16.u32 %h0, %r3; cvt.rn.f16.u32 %h1, %r4;";
+    let body = format!(
+        "mov.b32 %r1, 0; mov.b32 %r2, 0; setp.eq.u32 %p0, %t, 13; selp.b32 %r1, 0x3C00, 0, %p0;\n\
+         shr.u32 %r6, %t, 2; and.b32 %r7, %t, 3; shl.b32 %r3, %r7, 1; mad.lo.u32 %r3, %r6, 10, %r3; add.u32 %r4, %r3, 1;\n\
+         {half} mov.b32 %r5, {{%h0, %h1}}; mov.f32 %f0, 0f00000000;\n\
+         mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, {{%r5}}, {{%f0, %f0, %f0, %f0}};\n\
+         add.f32 %f1, %f1, %f3; add.f32 %f1, %f1, %f4; shl.b32 %r8, %r7, 0; cvt.rzi.u32.f32 %r0, %f1;\n\
+         cvt.rzi.u32.f32 %r9, %f2; shl.b32 %r9, %r9, 16; or.b32 %r0, %r0, %r9; {STORE}"
+    );
+    let out = good(&body, 32);
+    for lane in 0..32u32 {
+        let column = 2 * (lane % 4);
+        let want = if lane / 4 == 3 { (2 + 10 * column) | (12 + 10 * column) << 16 } else { 0 };
+        assert_eq!(out[lane as usize], want, "lane {lane}");
+    }
+}

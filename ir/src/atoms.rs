@@ -114,6 +114,44 @@ static M8N8K4: AtomRow = AtomRow {
     tensor_core: true,
 };
 
+/// Accumulator of the m16n8 family: a thread owns pairs of neighbouring columns, in two rows eight apart.
+const M16N8_C: Fragment = Fragment { name: "", value: &[N(0), M(3)], lane: [N(1), N(2), M(0), M(1), M(2)] };
+
+/// Turing: one 16x8x8 product (PTX ISA 9.7.14.5.7).
+static M16N8K8: AtomRow = AtomRow {
+    name: "m16n8k8",
+    log2_shape: (4, 3, 3),
+    k: 8,
+    types: &[
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C },
+    ],
+    a: &[Fragment { name: "row", value: &[K(0), M(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[K(0)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
+    interleave: &[],
+    first: Target::Sm75,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
+/// Ampere: one 16x8x16 product (PTX ISA 9.7.14.5.8).
+static M16N8K16: AtomRow = AtomRow {
+    name: "m16n8k16",
+    log2_shape: (4, 3, 4),
+    k: 16,
+    types: &[
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C },
+        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C },
+    ],
+    a: &[Fragment { name: "row", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[K(0), K(3)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
+    interleave: &[],
+    first: Target::Sm80,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
 /// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes.
 static FMA: AtomRow = AtomRow {
     name: "fma",
@@ -136,7 +174,8 @@ static FMA: AtomRow = AtomRow {
 
 const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), M(0), M(1)] };
 
-static TABLE: &[&AtomRow] = &[&M8N8K4, &FMA];
+/// Best first.
+static TABLE: &[&AtomRow] = &[&M16N8K16, &M16N8K8, &M8N8K4, &FMA];
 
 /// An atom: an index into the table.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -144,9 +183,13 @@ pub struct Atom(u8);
 
 impl Atom {
     /// The scalar multiply-add that every target has.
-    pub const FMA: Atom = Atom(1);
+    pub const FMA: Atom = Atom(3);
+    /// Ampere's tensor-core product.
+    pub const M16N8K16: Atom = Atom(0);
+    /// Turing's tensor-core product.
+    pub const M16N8K8: Atom = Atom(1);
     /// Volta's tensor-core product.
-    pub const M8N8K4: Atom = Atom(0);
+    pub const M8N8K4: Atom = Atom(2);
 
     /// Every atom, best first.
     pub fn all() -> impl Iterator<Item = Atom> {

@@ -283,6 +283,8 @@ pub struct CopyAttrs {
     pub check: Option<Vec<u32>>,
     /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
     pub keep: bool,
+    /// Read shared memory as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`): `matrix`.
+    pub matrix: bool,
     /// Combine with what is there, atomically: `add`.
     pub reduce: Option<Op>,
 }

@@ -69,6 +69,7 @@ const WORDS: &[&str] = &[
     "threads",
     "check",
     "keep",
+    "matrix",
     "add",
     "layout",
     "slots",

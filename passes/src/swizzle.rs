@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::log2_shape;
-use crate::vectorize::{copy_layout, copy_shape, memory_views};
+use crate::vectorize::{copy_layout, copy_shape, matrix_rows, memory_views};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
@@ -98,6 +98,9 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
                 continue;
             };
             let window = log2_shape(&shape);
+            // Matrices: the lanes name rows of 16 bytes.
+            let rows = if attrs.matrix { matrix_rows(k, &view, &layout, &window) } else { None };
+            let layout = rows.map_or(layout, |m| m.rows);
             let kept = view.kept();
             let lane_cols = (0..5).map(|i| reindex(layout.thread_col(i), &window, dim_bits, &kept)).collect();
             let vec = attrs.vec.unwrap_or(1);
@@ -105,7 +108,8 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
                 lane_cols,
                 access_bytes: vec * elem.bytes(),
                 elem_bytes: elem.bytes(),
-                weight: (1u64 << layout.value_bits().min(20)) / u64::from(vec.max(1)),
+                weight: ((1u64 << layout.value_bits().min(20)) / if attrs.matrix { 1 } else { u64::from(vec.max(1)) })
+                    .max(1),
             });
         }
     }

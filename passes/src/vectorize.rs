@@ -19,7 +19,9 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::matrix::{MatrixLoad, matrix_load};
 use tilec_ir::print::print_expr;
+use tilec_ir::target::Target;
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -62,14 +64,54 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 1
             }
         };
-        if cx.enabled && attrs.vec.is_none() {
+        let narrow = !(cx.enabled && as_matrices(k, cx, &facts, src, dst, &layout, &shape));
+        if cx.enabled && attrs.vec.is_none() && narrow {
             say(k, cx, &what, &views, vec, &provable, span);
         }
+        let matrix = attrs.matrix
+            || (cx.enabled && attrs.vec.is_none() && as_matrices(k, cx, &facts, src, dst, &layout, &shape));
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-            attrs.vec = Some(vec);
+            attrs.vec = Some(if matrix { MATRIX_ROW } else { vec });
+            attrs.matrix = matrix;
         }
     }
     result
+}
+
+/// Elements of a row of the 8x8 matrices that `ldmatrix` reads.
+const MATRIX_ROW: u32 = 8;
+
+/// Whether a copy from shared memory into a fragment can read whole 8x8 matrices: sm_75, 16-bit elements, rows of 16 bytes.
+fn as_matrices(
+    k: &Kernel,
+    cx: &Cx<'_>,
+    facts: &Facts,
+    src: Expr,
+    dst: Expr,
+    layout: &RegLayout,
+    shape: &[u64],
+) -> bool {
+    let (Some(view), Some(var)) = (resolve_view(k, src), crate::assign_layouts::plain_var(k, dst)) else {
+        return false;
+    };
+    let (from, to) = (elem_of(k, view.base), elem_of(k, var));
+    if !cx.options.target.at_least(Target::Sm75) || from != to || from.is_none_or(|e| e.bits() != 16) {
+        return false;
+    }
+    let bits = log2_shape(shape);
+    let Some(dim) = smem_window_dim(k, &view) else { return false };
+    matrix_rows(k, &view, layout, &bits).is_some()
+        && shared_width(k, facts, &view, 2, shape, Some(dim)).elems >= MATRIX_ROW
+}
+
+/// The rows that the lanes name when a window is read as matrices.
+pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, bits: &[u32]) -> Option<MatrixLoad> {
+    let dim = smem_window_dim(k, view)?;
+    let base: u32 = bits.get(..dim)?.iter().sum();
+    if *bits.get(dim)? < 3 {
+        return None;
+    }
+    matrix_load(layout, [1 << base, 2 << base, 4 << base])
 }
 
 fn say(

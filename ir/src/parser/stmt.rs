@@ -269,12 +269,12 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [threads L] [check (dims)] [keep] [add]`.
+    /// `[vec n] [threads L] [check (dims)] [keep] [matrix] [add]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
-            && (matches!(word, "vec" | "threads" | "check" | "keep") || combine(word).is_some())
+            && (matches!(word, "vec" | "threads" | "check" | "keep" | "matrix") || combine(word).is_some())
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);
@@ -283,6 +283,7 @@ impl Parser<'_, '_> {
                 "threads" => attrs.threads = Some(self.reg_layout()?),
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
+                "matrix" => attrs.matrix = true,
                 _ => attrs.reduce = combine(word),
             }
         }

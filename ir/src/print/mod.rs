@@ -244,6 +244,9 @@ impl Printer<'_> {
             self.list(dims, |p, d| p.put(&d.to_string()));
             self.put(")");
         }
+        if attrs.matrix {
+            self.put(" matrix");
+        }
         if attrs.keep {
             self.put(" keep");
         }

@@ -12,6 +12,7 @@ use crate::report::{CopyReport, SharedReport};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
+use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
@@ -350,6 +351,9 @@ impl Lower<'_> {
         if class_of(elem).is_none() {
             return Err(self.unsupported(src, "elements of this type in registers"));
         }
+        if attrs.matrix {
+            return self.load_matrices(s, src, from, tile, attrs);
+        }
         let mut access = self.access(src, from, &tile.layout, &tile.dim_bits, attrs)?;
         self.report_copy(s, src, from, &access, elem, attrs, false);
         if elem == tile.elem {
@@ -393,6 +397,56 @@ impl Lower<'_> {
             }
         }
         self.set_raw(tile, &values);
+        Ok(())
+    }
+
+    /// `ldmatrix`: the lanes name rows of 16 bytes, each register of the fragment is a share of an 8x8 matrix.
+    fn load_matrices(
+        &mut self,
+        s: Stmt,
+        src: Expr,
+        from: &ResolvedView,
+        tile: &Tile,
+        attrs: &CopyAttrs,
+    ) -> Result<(), Reported> {
+        let load = self.contiguous(from).and_then(|dim| {
+            let base: u32 = tile.dim_bits.get(..dim)?.iter().sum();
+            matrix_load(&tile.layout, [1 << base, 2 << base, 4 << base])
+        });
+        let Some(load) = load.filter(|_| tile.packed && from.space(self.k) == Space::Smem) else {
+            return Err(self.unsupported(src, "`matrix` on a fragment that `ldmatrix` does not load"));
+        };
+        let op = match (load.matrix_bits.len(), load.trans) {
+            (0, false) => P::LdmatrixX1,
+            (0, true) => P::LdmatrixX1Trans,
+            (1, false) => P::LdmatrixX2,
+            (1, true) => P::LdmatrixX2Trans,
+            (_, false) => P::LdmatrixX4,
+            (_, true) => P::LdmatrixX4Trans,
+        };
+        let Some(elem) = self.elem(from.base).filter(|&e| e == tile.elem) else {
+            return Err(self.unsupported(src, "a converting load of matrices"));
+        };
+        let window = self.shared_window(from, &load.rows, &tile.dim_bits, elem)?;
+        let groups = (0..1usize << load.outer_bits.len()).map(|o| vec![o]).collect();
+        let mut access = Access {
+            window: Window::Shared(window),
+            space: Space::Smem,
+            layout: load.rows.clone(),
+            groups,
+            preds: Vec::new(),
+            dim_bits: tile.dim_bits.clone(),
+        };
+        self.report_copy(s, src, from, &access, elem, attrs, false);
+        let spread =
+            |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((x >> i & 1) << b));
+        for outer in 0..1usize << load.outer_bits.len() {
+            let address = self.address(&mut access, outer);
+            let regs: Vec<Reg> = (0..1usize << load.matrix_bits.len())
+                .map(|j| tile.regs[(spread(outer, &load.outer_bits) | spread(j, &load.matrix_bits)) / 2])
+                .collect();
+            self.emit.push(op, vec![Operand::Vec(regs), address]);
+        }
         Ok(())
     }
 

@@ -51,6 +51,8 @@ impl Lower<'_> {
             self.scalar_product(src, &a, &b, &c)?
         } else if atom == Atom::M8N8K4 {
             self.m8n8k4(src, &a, &b, &c, mma.swap)?
+        } else if atom == Atom::M16N8K16 || atom == Atom::M16N8K8 {
+            self.m16n8(src, atom, &a, &b, &c, mma.swap)?
         } else {
             return Err(self.unsupported(src, "this product instruction"));
         };
@@ -61,6 +63,21 @@ impl Lower<'_> {
             in_loop: !self.loops.is_empty(),
         });
         Ok(())
+    }
+
+    /// `mma.sync.m16n8k8` and `m16n8k16` (PTX ISA 9.7.14.5.7 and .8): A by rows, B by columns.
+    fn m16n8(&mut self, src: Expr, atom: Atom, a: &Tile, b: &Tile, c: &Tile, swap: bool) -> Result<u32, Reported> {
+        let op = match (atom == Atom::M16N8K16, a.elem, c.elem) {
+            (true, Elem::F16, Elem::F32) => P::MmaM16n8k16F32,
+            (true, Elem::F16, Elem::F16) => P::MmaM16n8k16F16,
+            (true, Elem::BF16, Elem::F32) => P::MmaM16n8k16Bf16F32,
+            (false, Elem::F16, Elem::F32) => P::MmaM16n8k8F32,
+            (false, Elem::F16, Elem::F16) => P::MmaM16n8k8F16,
+            _ => return Err(self.unsupported(src, "these element types")),
+        };
+        let row = atom.row();
+        let (a_bits, b_bits) = (row.a[0].value.len() as u32, row.b[0].value.len() as u32);
+        self.issue(src, op, (a, b, c), swap, (a_bits, b_bits, 2))
     }
 
     /// `mma.sync.m8n8k4` (PTX ISA 9.7.14.5.1). The instruction's rows are the tile's, or its columns if swapped.
@@ -79,10 +96,25 @@ impl Lower<'_> {
             (false, true, Elem::F16) => P::MmaM8n8k4ColColF16,
             _ => return Err(self.unsupported(src, "this accumulator type")),
         };
-        let (la, lb) = (lookup(ia.0, ia.1, 2), lookup(ib.0, ib.1, 2));
+        self.issue(src, op, (a, b, c), swap, (2, 2, 3))
+    }
+
+    /// Issues an instruction for every repetition: slices of the reduction outermost, then columns, then rows in
+    /// alternating direction. `bits`: value bits that one instruction takes of A, B and the accumulator.
+    fn issue(
+        &mut self,
+        src: Expr,
+        op: P,
+        (a, b, c): (&Tile, &Tile, &Tile),
+        swap: bool,
+        bits: (u32, u32, u32),
+    ) -> Result<u32, Reported> {
+        // (tile, outer dimension) of the instruction's operands.
+        let (ia, ib) = if swap { ((b, 1), (a, 0)) } else { ((a, 0), (b, 1)) };
+        let (la, lb) = (lookup(ia.0, ia.1, bits.0), lookup(ib.0, ib.1, bits.1));
         // Accumulator indices by the instruction's (row, column).
         let lc: BTreeMap<(u64, u64), usize> =
-            lookup(c, 0, 3).into_iter().map(|((m, n), v)| (if swap { (n, m) } else { (m, n) }, v)).collect();
+            lookup(c, 0, bits.2).into_iter().map(|((m, n), v)| (if swap { (n, m) } else { (m, n) }, v)).collect();
         let mut rows: Vec<u64> = lc.keys().map(|k| k.0).collect();
         let mut cols: Vec<u64> = lc.keys().map(|k| k.1).collect();
         let mut slices: Vec<u64> = la.keys().map(|k| k.1).collect();
@@ -98,10 +130,16 @@ impl Lower<'_> {
                     let (Some(&va), Some(&vb), Some(&vc)) = (la.get(&(m, k)), lb.get(&(n, k)), lc.get(&(m, n))) else {
                         return Err(self.unsupported(src, "fragments that do not fit each other"));
                     };
-                    let pair = |t: &Tile, v: usize| Operand::Vec(t.regs[v / 2..v / 2 + 2].to_vec());
-                    let accumulator = if c.packed { &c.regs[vc / 2..vc / 2 + 4] } else { &c.regs[vc..vc + 8] };
+                    // Inputs are 16-bit pairs; the accumulator is pairs too if it is 16 bits wide.
+                    let operand = |t: &Tile, v: usize, bits: u32| {
+                        let count = (1usize << bits) / 2;
+                        Operand::Vec(t.regs[v / 2..v / 2 + count].to_vec())
+                    };
+                    let owned = 1usize << bits.2;
+                    let accumulator =
+                        if c.packed { &c.regs[vc / 2..(vc + owned) / 2] } else { &c.regs[vc..vc + owned] };
                     let d = Operand::Vec(accumulator.to_vec());
-                    self.emit.push(op, vec![d.clone(), pair(ia.0, va), pair(ib.0, vb), d]);
+                    self.emit.push(op, vec![d.clone(), operand(ia.0, va, bits.0), operand(ib.0, vb, bits.1), d]);
                     count += 1;
                 }
             }

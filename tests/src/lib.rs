@@ -14,6 +14,7 @@
 //! | `problem`     | sizes, strides, scalars and integer data of one run                            |
 //! | `reference`   | plain loops that say what a GEMM, copy or transposition is                     |
 //! | `oracle`      | the interpreter on a problem, compared with a reference or another program     |
+//! | `simulated`   | the compiled PTX on a simulated device, launched from the launch contract      |
 //! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
@@ -32,6 +33,7 @@ pub mod oracle;
 pub mod problem;
 pub mod programs;
 pub mod reference;
+pub mod simulated;
 pub mod test_file;
 
 use std::path::PathBuf;

@@ -7,8 +7,12 @@
 pub enum Format {
     /// IEEE 754 binary16.
     F16,
+    /// The upper half of a binary32.
+    BF16,
     /// IEEE 754 binary32.
     F32,
+    /// IEEE 754 binary64.
+    F64,
 }
 
 impl Format {
@@ -16,7 +20,9 @@ impl Format {
     pub fn from_name(name: &str) -> Option<Format> {
         match name {
             "f16" => Some(Format::F16),
+            "bf16" => Some(Format::BF16),
             "f32" => Some(Format::F32),
+            "f64" => Some(Format::F64),
             _ => None,
         }
     }
@@ -25,15 +31,18 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Format::F16 => "f16",
+            Format::BF16 => "bf16",
             Format::F32 => "f32",
+            Format::F64 => "f64",
         }
     }
 
     /// Bytes of an element.
     pub fn bytes(self) -> usize {
         match self {
-            Format::F16 => 2,
+            Format::F16 | Format::BF16 => 2,
             Format::F32 => 4,
+            Format::F64 => 8,
         }
     }
 
@@ -41,7 +50,9 @@ impl Format {
     pub fn precision(self) -> u32 {
         match self {
             Format::F16 => 11,
+            Format::BF16 => 8,
             Format::F32 => 24,
+            Format::F64 => 53,
         }
     }
 
@@ -56,6 +67,8 @@ impl Format {
             // Truncation does not matter: callers ask `holds` or pass small numbers.
             Format::F32 => (x as f32).to_le_bytes().to_vec(),
             Format::F16 => f16_bits(x).to_le_bytes().to_vec(),
+            Format::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
+            Format::F64 => x.to_le_bytes().to_vec(),
         }
     }
 
@@ -64,6 +77,8 @@ impl Format {
         match (self, bytes) {
             (Format::F32, &[a, b, c, d, ..]) => f64::from(f32::from_le_bytes([a, b, c, d])),
             (Format::F16, &[a, b, ..]) => f16_value(u16::from_le_bytes([a, b])),
+            (Format::BF16, &[a, b, ..]) => f64::from(f32::from_le_bytes([0, 0, a, b])),
+            (Format::F64, &[a, b, c, d, e, f, g, h, ..]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
             _ => f64::NAN,
         }
     }

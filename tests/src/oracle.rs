@@ -2,6 +2,7 @@
 
 use crate::problem::{self, Random, Run, Tensor};
 use crate::reference::Reference;
+use crate::simulated::Executable;
 use std::collections::BTreeMap;
 use tilec::{CompileOptions, Keep};
 use tilec_ir::diag::{Diagnostic, Sink};
@@ -164,7 +165,12 @@ pub struct Variants {
     specialized: Kernel,
     /// Everything else, with a name each.
     others: Vec<(String, Kernel)>,
+    /// What the compiler made of it, with a name each.
+    compiled: Vec<(String, Executable)>,
 }
+
+/// Multiply-adds, or elements moved, up to which a run is also simulated.
+const SIMULATED: i64 = 400_000;
 
 impl Variants {
     /// `text` after every pass; with `all`, also at the end of the pipeline with each pass and with all of them off.
@@ -188,6 +194,15 @@ impl Variants {
         }
         others.push(("at the end".to_owned(), full.kernel));
         let options = CompileOptions { keep: Keep::default(), ..options };
+        let mut compiled = Vec::new();
+        let mut compile = |label: &str, options: &CompileOptions| -> Result<(), String> {
+            let label = format!("the PTX {label}");
+            let done = tilec::compile(text, options).map_err(|e| format!("{label}: {e}"))?;
+            let executable = Executable::new(name, &done).map_err(|e| format!("{label}: {e}"))?;
+            compiled.extend(executable.map(|e| (label, e)));
+            Ok(())
+        };
+        compile("at the end", &options)?;
         if all {
             for pass in crate::options::optional_passes() {
                 let mut options = options.clone();
@@ -199,17 +214,25 @@ impl Variants {
             crate::options::disable_all(&mut options);
             let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
             others.push(("without any optional pass".to_owned(), done.kernel));
+            compile("without any optional pass", &options)?;
         }
         let source = (parse_one(text)?, consts(&options.defines)?);
-        Ok(Variants { source, specialized: full.specialized, others })
+        Ok(Variants { source, specialized: full.specialized, others, compiled })
     }
 
-    /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one.
+    /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one. So must
+    /// the compiled program on the simulator, where the run is small.
     ///
     /// # Errors
     /// Who differs, and where.
     pub fn agree(&self, run: &Run, reference: Option<Reference>) -> Result<(), String> {
-        let problem = Problem::new(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
+        let mut problem = Problem::new(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
+        if let (Some((_, first)), Some(last)) = (self.compiled.first(), problem.tensors.last_mut())
+            && first.only_writes(&last.name)
+        {
+            last.poison();
+        }
+        let problem = problem;
         let (kernel, consts) = &self.source;
         let meant = problem.interpret(kernel, consts).map_err(|e| format!("the source: {e}"))?;
         if let Some(reference) = reference {
@@ -220,6 +243,12 @@ impl Variants {
         for (name, kernel) in &self.others {
             let done = problem.interpret(kernel, &BTreeMap::new()).and_then(|done| problem::same(&meant, &done));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
+        }
+        let work: i64 =
+            self.specialized.sizes.iter().filter_map(|&v| run.integer(&self.specialized.values[v].name).ok()).product();
+        for (name, executable) in self.compiled.iter().filter(|_| work <= SIMULATED) {
+            let done = executable.check(run, &problem.tensors, &meant);
+            wrong.extend(done.err().map(|e| format!("{name}, on the simulator: {e}")));
         }
         // One wrong pass makes all after it wrong: the first says most.
         let more = wrong.len().saturating_sub(3);

@@ -1,0 +1,216 @@
+//! A compiled program on the simulator: the PTX text and the launch contract, and nothing else of the compiler.
+//!
+//! Every tensor lies in an allocation of its own, at an odd multiple of the alignment that the contract asks for. What a kernel
+//! must not read has never been written, which the simulator reports: the guards around every tensor, and the gaps between the
+//! rows of a tensor that is only read. Guards and gaps of a tensor that is written hold a pattern and are compared afterwards
+//! byte by byte; its elements start as the problem has them (NaN where they are not read).
+
+use crate::golden;
+use crate::number::Format;
+use crate::problem::{self, GAP, Run, Tensor};
+use tilec::contract::ParamKind;
+use tilec::{Compiled, Contract, expr};
+use tilec_ir::types::Elem;
+use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
+
+/// Bytes on either side of a tensor.
+const GUARD: usize = 256;
+/// What guards and gaps of written tensors are full of.
+const PATTERN: u8 = 0xa5;
+/// Instructions that compiled programs may contain and the simulator does not know yet: part of its message, and the reason.
+/// A program that needs one is skipped with a line that says so.
+const GAPS: &[(&str, &str)] = &[];
+
+/// A program ready to run.
+pub struct Executable {
+    program: Program,
+    contract: Contract,
+}
+
+/// A tensor in memory of the device.
+struct Placed<'a> {
+    meant: &'a Tensor,
+    format: Format,
+    /// Address of the allocation.
+    address: u64,
+    /// The allocation as it was before the launch; bytes nobody wrote read as zero.
+    before: Vec<u8>,
+    /// Where element 0 is in it.
+    base: usize,
+}
+
+impl Executable {
+    /// Parses what the compiler wrote; the contract goes through its JSON. `None`: the simulator has a known gap.
+    ///
+    /// # Errors
+    /// The simulator does not understand the PTX, or there is not one kernel.
+    pub fn new(name: &str, compiled: &Compiled) -> Result<Option<Executable>, String> {
+        let contracts = Contract::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
+        let [contract]: [Contract; 1] = contracts.try_into().map_err(|_| "not one kernel".to_owned())?;
+        match Program::parse(&compiled.ptx) {
+            Ok(program) => Ok(Some(Executable { program, contract })),
+            Err(e) => {
+                let message = e.to_string();
+                let Some((_, why)) = GAPS.iter().find(|(part, _)| message.contains(part)) else {
+                    return Err(format!("the simulator: {message}"));
+                };
+                golden::skip(&format!("{name} on the simulator"), why);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Launches on `before` and demands `after`.
+    ///
+    /// # Errors
+    /// A precondition does not hold, the simulator reports something, or memory is not exactly `after`.
+    pub fn check(&self, run: &Run, before: &[Tensor], after: &[Tensor]) -> Result<(), String> {
+        // Copies land at once or as late as they may; either way nothing may depend on the order of warps and blocks.
+        for (landing, order, seed) in
+            [(Landing::Early, Order::Forward, run.seed), (Landing::Late, Order::Reverse, !run.seed)]
+        {
+            if landing == Landing::Early || self.copies_asynchronously() {
+                let options = Options { landing, order, seed, fuel: 1 << 26, ..Options::default() };
+                self.launch(run, before, after, &options)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copies_asynchronously(&self) -> bool {
+        !matches!(self.contract.target.as_str(), "sm_70" | "sm_72" | "sm_75")
+    }
+
+    fn launch(&self, run: &Run, before: &[Tensor], after: &[Tensor], options: &Options) -> Result<(), String> {
+        let contract = &self.contract;
+        let packed = |name: &str| match &contract.param(name)?.kind {
+            ParamKind::Stride { packed: Some(text), .. } => {
+                expr::integer(text, &|n| run.integer(n).ok().map(i128::from)).ok()
+            }
+            _ => None,
+        };
+        let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
+        let integer = |text: &str| -> Result<i64, String> {
+            let value = expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}"))?;
+            i64::try_from(value).map_err(|e| format!("`{text}`: {e}"))
+        };
+        for text in &contract.requires {
+            if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
+                return Err(format!("the precondition `{text}` does not hold"));
+            }
+        }
+        let mut device = Device::new();
+        let (mut params, mut tensors) = (Vec::new(), Vec::new());
+        for param in &contract.params {
+            let name = param.name.as_str();
+            params.push(match &param.kind {
+                ParamKind::Tensor { elem, align, access, shape, strides } => {
+                    let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
+                    let list = |l: &[String]| l.iter().map(|text| integer(text)).collect::<Result<Vec<_>, _>>();
+                    if (list(shape)?, list(strides)?) != (tensor.shape.clone(), tensor.strides.clone()) {
+                        return Err(format!("the contract has another shape or other strides of `{name}`"));
+                    }
+                    let placed = Placed::new(&mut device, tensor, *elem, *align, access.writes())?;
+                    let address = placed.address + placed.base as u64;
+                    tensors.push(placed);
+                    address.to_le_bytes().to_vec()
+                }
+                ParamKind::Size { .. } => {
+                    u32::try_from(integer(name)?).map_err(|e| format!("`{name}`: {e}"))?.to_le_bytes().to_vec()
+                }
+                ParamKind::Stride { .. } => integer(name)?.to_le_bytes().to_vec(),
+                ParamKind::Scalar { elem, default } => {
+                    let value = run.value(name).or(*default).ok_or_else(|| format!("no value for `{name}`"))?;
+                    match elem {
+                        Elem::I32 => (value as i32).to_le_bytes().to_vec(),
+                        Elem::U32 => (value as u32).to_le_bytes().to_vec(),
+                        _ => format_of(name, *elem)?.encode(value),
+                    }
+                }
+            });
+        }
+        let mut grid = [0; 3];
+        for (extent, text) in grid.iter_mut().zip(&contract.grid) {
+            *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
+        }
+        let entry = contract.entry.clone();
+        let launch = Launch { entry, grid, block: contract.block, dynamic_smem: contract.dynamic_smem_bytes, params };
+        device.run(&self.program, &launch, options).map_err(|report| report.to_string())?;
+        for placed in &tensors {
+            let expected = after.iter().find(|t| t.name == placed.meant.name);
+            placed.compare(&device, expected.ok_or("a tensor went missing")?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel only writes the tensor, so that its elements can start as NaN.
+    pub fn only_writes(&self, tensor: &str) -> bool {
+        let kind = self.contract.param(tensor).map(|p| &p.kind);
+        matches!(kind, Some(ParamKind::Tensor { access, .. }) if !access.reads())
+    }
+}
+
+fn format_of(name: &str, elem: Elem) -> Result<Format, String> {
+    Format::from_name(elem.name()).ok_or_else(|| format!("`{name}` is {}, which the tests cannot encode", elem.name()))
+}
+
+impl<'a> Placed<'a> {
+    fn new(
+        device: &mut Device,
+        tensor: &'a Tensor,
+        elem: Elem,
+        align: u32,
+        written: bool,
+    ) -> Result<Placed<'a>, String> {
+        let format = format_of(&tensor.name, elem)?;
+        let size = format.bytes();
+        // An odd multiple of the alignment, so that no larger one holds by chance.
+        let base = GUARD + if align < 256 { align as usize } else { 0 };
+        let mut bytes = vec![PATTERN; base + tensor.data.len() * size + GUARD];
+        let address = device.alloc(bytes.len() as u64).map_err(|e| e.to_string())?;
+        let upload = |device: &mut Device, at: usize, data: &[u8]| {
+            device.upload(address + at as u64, data).map_err(|e| e.to_string())
+        };
+        if written {
+            for a in tensor.addresses() {
+                let at = base + a * size;
+                bytes[at..at + size].copy_from_slice(&format.encode(tensor.data[a]));
+            }
+            upload(device, 0, &bytes)?;
+        } else {
+            bytes.fill(0);
+            for a in tensor.addresses() {
+                let at = base + a * size;
+                bytes[at..at + size].copy_from_slice(&format.encode(tensor.data[a]));
+                upload(device, at, &bytes[at..at + size])?;
+            }
+        }
+        Ok(Placed { meant: tensor, format, address, before: bytes, base })
+    }
+
+    fn compare(&self, device: &Device, expected: &Tensor) -> Result<(), String> {
+        let bytes = device.download(self.address, self.before.len()).map_err(|e| e.to_string())?;
+        let size = self.format.bytes();
+        let mut inside = vec![false; bytes.len()];
+        let mut actual = Tensor { data: vec![GAP; expected.data.len()], ..expected.clone() };
+        for a in self.meant.addresses() {
+            let at = self.base + a * size;
+            inside[at..at + size].fill(true);
+            if !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
+                return Err(format!("the case is not exact: `{}` would hold {}", expected.name, expected.data[a]));
+            }
+            actual.data[a] = self.format.decode(&bytes[at..]);
+        }
+        problem::same(std::slice::from_ref(expected), &[actual])?;
+        match (0..bytes.len()).find(|&b| !inside[b] && bytes[b] != self.before[b]) {
+            None => Ok(()),
+            Some(b) => {
+                let offset = b as i64 - self.base as i64;
+                Err(format!(
+                    "`{}`: memory that is no element was written, {offset} bytes after the first",
+                    expected.name
+                ))
+            }
+        }
+    }
+}

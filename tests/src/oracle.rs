@@ -173,11 +173,12 @@ pub struct Variants {
 const SIMULATED: i64 = 400_000;
 
 impl Variants {
-    /// `text` after every pass; with `all`, also at the end of the pipeline with each pass and with all of them off.
+    /// `text` after every pass; with `all`, also at the end of the pipeline with each pass and with all of them off. With
+    /// `ptx`, also compiled, to be simulated.
     ///
     /// # Errors
     /// It does not compile in one of these ways, or the text after a pass does not parse.
-    pub fn new(name: &str, text: &str, options: &CompileOptions, all: bool) -> Result<Variants, String> {
+    pub fn new(name: &str, text: &str, options: &CompileOptions, all: bool, ptx: bool) -> Result<Variants, String> {
         let optimize = |options: &CompileOptions| {
             let done = tilec::optimize(text, options).map_err(|e| e.to_string())?;
             let kernels: Result<[_; 1], _> = done.kernels.try_into();
@@ -196,6 +197,9 @@ impl Variants {
         let options = CompileOptions { keep: Keep::default(), ..options };
         let mut compiled = Vec::new();
         let mut compile = |label: &str, options: &CompileOptions| -> Result<(), String> {
+            if !ptx {
+                return Ok(());
+            }
             let label = format!("the PTX {label}");
             let done = tilec::compile(text, options).map_err(|e| format!("{label}: {e}"))?;
             let executable = Executable::new(name, &done).map_err(|e| format!("{label}: {e}"))?;

@@ -57,7 +57,7 @@ fn example(name: &str, text: &str) -> Result<(), String> {
     text::round_trip(text, oracle::parse)?;
     let options =
         CompileOptions { source_name: name.to_owned(), target: Target::Sm70, verify_each: true, ..Default::default() };
-    let variants = Variants::new(name, text, &options, true)?;
+    let variants = Variants::new(name, text, &options, true, true)?;
     let stem = name.trim_start_matches("examples/");
     let reference = REFERENCES.iter().find(|(start, _)| stem.starts_with(start)).map(|&(_, r)| r);
     let mut runs = 0;

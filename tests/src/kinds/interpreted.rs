@@ -9,7 +9,7 @@ use crate::test_file::TestFile;
 use crate::{golden, options};
 
 pub(super) fn run(file: &TestFile) -> Result<(), String> {
-    file.allow_keys(&["source", "run", "reference", "matrix"])?;
+    file.allow_keys(&["source", "run", "reference", "matrix", "unlowered"])?;
     let (options, rest) = options::of(file)?;
     no_more(&rest, &[])?;
     let reference = file.value("reference").map(Reference::from_name).transpose()?;
@@ -18,8 +18,12 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
         return Err("`interp` needs at least one `//@ run:` line".to_owned());
     }
     let (name, text) = file.program()?;
+    let unlowered = file.value("unlowered");
+    if let Some(why) = unlowered {
+        golden::skip(&format!("{} on the simulator", file.name), why);
+    }
     options::for_each(file, &options, |options| {
-        let variants = Variants::new(&name, &text, options, true)?;
+        let variants = Variants::new(&name, &text, options, true, unlowered.is_none())?;
         let wrong: Vec<String> = file
             .values("run")
             .zip(&runs)

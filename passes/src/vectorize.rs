@@ -29,6 +29,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
+        // Written: the width is that of a matrix row.
+        if attrs.matrix {
+            continue;
+        }
         let views = [memory_views(k, src), memory_views(k, dst)].concat();
         if views.is_empty() {
             continue;
@@ -68,8 +72,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if cx.enabled && attrs.vec.is_none() && narrow {
             say(k, cx, &what, &views, vec, &provable, span);
         }
-        let matrix = attrs.matrix
-            || (cx.enabled && attrs.vec.is_none() && as_matrices(k, cx, &facts, src, dst, &layout, &shape));
+        let matrix = cx.enabled && attrs.vec.is_none() && as_matrices(k, cx, &facts, src, dst, &layout, &shape);
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
             attrs.vec = Some(if matrix { MATRIX_ROW } else { vec });
             attrs.matrix = matrix;

@@ -21,6 +21,7 @@
 //! | `device`      | launches on a GPU from the launch contract                                     |
 
 pub mod cases;
+mod conflicts;
 #[cfg(feature = "cuda")]
 pub mod device;
 pub mod expect;

@@ -1,9 +1,9 @@
 //! Fuzzing the compiler as a whole.
 //!
-//! Two sources of programs: [`mutate`] changes words of the programs of this repository, most of which are then wrong;
-//! [`generate`] writes plausible kernels, most of which are right. [`check`] says what must hold of a compilation.
+//! Two sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong;
+//! `generate` writes plausible kernels, most of which are right. `check` says what must hold of a compilation.
 //!
-//! Every run tries the same inputs in the same order, as many as the time allows: [`SMOKE`] in the tests, else
+//! Every run tries the same inputs in the same order, as many as the time allows: `SMOKE` in the tests, else
 //! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`, from the seed `TILEC_FUZZ_SEED`. That mode also assembles a
 //! sample, and reports one input for every kind of failure, cut down as far as it fails in the same way.
 

@@ -16,6 +16,7 @@ mod memory;
 pub mod numerics;
 mod parse;
 mod program;
+mod progress;
 mod race;
 mod report;
 
@@ -26,4 +27,5 @@ pub use memory::Device;
 pub use numerics::mma::Generation;
 pub use parse::ParseError;
 pub use program::Program;
+pub use progress::Progress;
 pub use report::{Place, Report, ReportKind};

@@ -501,6 +501,8 @@ pub(crate) struct Entry {
     pub(crate) required_threads: Option<[u32; 3]>,
     /// Bytes of static shared memory.
     pub(crate) shared_bytes: u64,
+    /// Its variables; dynamic ones, whose size the launch gives, have none here.
+    pub(crate) shared_vars: Vec<(String, Placed)>,
     /// Bytes of local memory of a thread.
     pub(crate) local_bytes: u64,
     pub(crate) code: Vec<Inst>,
@@ -554,6 +556,15 @@ impl Program {
     /// Sizes in bytes of the parameters of a kernel.
     pub fn params(&self, entry: &str) -> Option<Vec<u64>> {
         self.entry(entry).map(|e| e.params.iter().map(|p| p.bytes).collect())
+    }
+
+    /// The variable that holds byte `offset` of a kernel's shared memory, and the byte in it: static variables where they
+    /// lie, a dynamic one (`.extern .shared`) from its start on.
+    pub fn shared_variable(&self, entry: &str, offset: u64) -> Option<(&str, u64)> {
+        let mut vars = self.entry(entry)?.shared_vars.iter();
+        let holds = |v: &Placed| offset >= v.offset && (v.bytes == 0 || offset - v.offset < v.bytes);
+        let (name, var) = vars.find(|(_, v)| holds(v))?;
+        Some((name, offset - var.offset))
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {

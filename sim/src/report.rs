@@ -23,6 +23,8 @@ pub enum ReportKind {
     Deadlock,
     /// The instruction budget is spent.
     Fuel,
+    /// Ended from outside, through [`Progress::cancel`](crate::Progress::cancel).
+    Cancelled,
     /// `trap`.
     Trap,
     /// An instruction used against its rules (barrier number, membermask, byte counts).
@@ -96,6 +98,7 @@ impl fmt::Display for Report {
             ReportKind::Divergence => "divergence",
             ReportKind::Deadlock => "deadlock",
             ReportKind::Fuel => "out of fuel",
+            ReportKind::Cancelled => "cancelled",
             ReportKind::Trap => "trap",
             ReportKind::Invalid => "invalid",
         };

@@ -16,13 +16,14 @@ mod step;
 mod sync;
 mod warp;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use crate::counters::{Counters, Counts, merge};
 use crate::memory::Device;
 use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
+use crate::progress::Progress;
 use crate::race::{Conflict, Races};
 use crate::report::{Place, Report, ReportKind};
 use asynchronous::Landing;
@@ -66,11 +67,21 @@ pub struct Options {
     pub generation: Option<Generation>,
     /// When asynchronous copies land.
     pub landing: Landing,
+    /// For a thread that watches the launch or ends it.
+    pub progress: Option<Arc<Progress>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 0, order: Order::Forward, threads: 1, fuel: 1 << 32, generation: None, landing: Landing::Early }
+        Options {
+            seed: 0,
+            order: Order::Forward,
+            threads: 1,
+            fuel: 1 << 32,
+            generation: None,
+            landing: Landing::Early,
+            progress: None,
+        }
     }
 }
 
@@ -135,6 +146,7 @@ pub(crate) struct Cta<'a> {
     pub(crate) fuel: u64,
     pub(crate) generation: Generation,
     pub(crate) landing: Landing,
+    progress: Option<&'a Progress>,
     seq: u32,
 }
 
@@ -201,6 +213,9 @@ impl Device {
                     first_error.fetch_min(i, Relaxed);
                     error = Some((i, report));
                     break;
+                }
+                if let Some(progress) = &options.progress {
+                    progress.block_done();
                 }
             }
             (counts, error)
@@ -331,7 +346,7 @@ impl<'a> Cta<'a> {
         params: &'a [u8],
         lock: &'a Mutex<()>,
         launch: &Launch,
-        options: &Options,
+        options: &'a Options,
         generation: Generation,
         index: [u32; 3],
         counts: &'a mut [Counts],
@@ -362,6 +377,7 @@ impl<'a> Cta<'a> {
             fuel: options.fuel,
             generation,
             landing: options.landing,
+            progress: options.progress.as_deref(),
             seq: 0,
         }
     }
@@ -396,6 +412,9 @@ impl<'a> Cta<'a> {
                 return Err(self.stuck(&warps));
             }
             let pick = ready[rng.below(ready.len())];
+            if self.progress.is_some_and(Progress::is_cancelled) {
+                return Err(self.cancelled(&warps[pick]));
+            }
             self.turn(&mut warps, pick)?;
         }
     }
@@ -420,6 +439,11 @@ impl<'a> Cta<'a> {
                 return Ok(());
             }
         }
+    }
+
+    fn cancelled(&self, warp: &Warp) -> Box<Report> {
+        let (pc, mask) = warp.frags.first().map_or((0, 1), |f| (f.pc as usize, f.mask));
+        self.report(warp.index, pc, mask, *Fail::new(ReportKind::Cancelled, "the launch was ended before it was done"))
     }
 
     /// A report of a failure in `warp` at `pc`.

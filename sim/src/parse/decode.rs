@@ -141,6 +141,7 @@ fn decode_entry<'a>(
         max_threads: from.max_threads,
         required_threads: from.required_threads,
         shared_bytes: shared,
+        shared_vars: Vec::new(),
         local_bytes: 0,
         code: Vec::new(),
         names: Vec::new(),
@@ -183,6 +184,10 @@ fn decode_entry<'a>(
         cx.define(var, dynamic)?;
     }
     cx.body(from, shared, vars)?;
+    cx.entry.shared_vars.extend(raw.vars.iter().filter(|v| v.space == Space::Shared).filter_map(|v| {
+        let offset = v.bytes.map_or(Some(dynamic), |_| module.get(v.name).map(|s| s.at))?;
+        Some((v.name.to_owned(), Placed { offset, bytes: v.bytes.unwrap_or(0) }))
+    }));
     if cx.entry.code.len() > MAX_INSTS {
         return Err(Pos { line: 1, col: 1 }.error("the kernel has too many instructions"));
     }
@@ -263,6 +268,8 @@ impl<'a> Cx<'a, '_> {
                     Space::Shared => {
                         let offset = place(&mut shared_at, var, MAX_SHARED)?;
                         self.define(var, offset)?;
+                        let placed = Placed { offset, bytes: var.bytes.unwrap_or(0) };
+                        self.entry.shared_vars.push((var.name.to_owned(), placed));
                     }
                     Space::Local => {
                         let offset = place(&mut local_at, var, MAX_LOCAL)?;

@@ -62,7 +62,7 @@ pub struct Counters {
     pub rows: Vec<Row>,
     /// Warp instructions executed.
     pub instructions: u64,
-    /// Executions of `mma`.
+    /// Executions of `mma` and `wmma.mma`.
     pub mma: u64,
     /// Executions of `bar` and `barrier`.
     pub barriers: u64,
@@ -74,7 +74,7 @@ impl Counters {
         for (inst, counts) in entry.code.iter().zip(counts) {
             let instruction = entry.names[inst.name as usize].clone();
             out.instructions += counts.executed;
-            if instruction.starts_with("mma.") {
+            if instruction.starts_with("mma.") || instruction.starts_with("wmma.mma.") {
                 out.mma += counts.executed;
             }
             if instruction.starts_with("bar.") || instruction.starts_with("barrier.") {

@@ -6,6 +6,7 @@
 
 use crate::exec::convert::Map;
 use crate::exec::mma::Mma;
+use crate::exec::wmma;
 use crate::parse::raw::Space;
 
 /// A register slot of one of the three files; which one follows from the instruction.
@@ -427,6 +428,8 @@ pub(crate) enum Op {
     },
     Fence,
     Mma(Box<Mma>),
+    WmmaMove(Box<wmma::Move>),
+    WmmaMma(Box<wmma::Product>),
     LdMatrix {
         addr: Addr,
         area: Area,

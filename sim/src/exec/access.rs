@@ -70,7 +70,7 @@ fn outside(lane: usize, address: u64, bytes: u64, what: &str) -> Box<Fail> {
 
 impl Cta<'_> {
     /// Splits the lanes by the memory they access, and calls `f` for each part.
-    fn by_space(
+    pub(crate) fn by_space(
         &mut self,
         area: Area,
         mask: u32,
@@ -289,7 +289,8 @@ impl Cta<'_> {
                 Space::Global | Space::Const => {
                     cta.count_global(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        data[lane] = cta.read_global(lane, at[lane], bytes)?;
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
+                        data[lane] = cta.read_global(who, at[lane], bytes)?;
                     });
                 }
                 Space::Param => {
@@ -338,7 +339,8 @@ impl Cta<'_> {
         Ok(())
     }
 
-    pub(crate) fn read_global(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+    pub(crate) fn read_global(&self, who: Who, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+        let lane = who.lane;
         let alloc = self.global(lane, address, bytes)?;
         let start = (address - alloc.base) as usize;
         let mut out = [0; 4];
@@ -352,6 +354,19 @@ impl Cta<'_> {
             *word = alloc.word(at) >> (at % 4 * 8);
         }
         Ok(out)
+    }
+
+    /// Writes up to 16 bytes of global memory.
+    pub(crate) fn write_global(&self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+        let alloc = self.global(who.lane, address, bytes)?;
+        if alloc.constant {
+            return Err(outside(who.lane, address, bytes, "writable memory: this is a constant"));
+        }
+        let start = (address - alloc.base) as usize;
+        for i in 0..(bytes as usize).div_ceil(4) {
+            alloc.put(start + i * 4, bytes.min(4) as usize, data[i]);
+        }
+        Ok(())
     }
 
     fn read_param(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
@@ -444,14 +459,8 @@ impl Cta<'_> {
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        let alloc = cta.global(lane, at[lane], bytes)?;
-                        if alloc.constant {
-                            return Err(outside(lane, at[lane], bytes, "writable memory: this is a constant"));
-                        }
-                        let start = (at[lane] - alloc.base) as usize;
-                        for i in 0..(bytes as usize).div_ceil(4) {
-                            alloc.put(start + i * 4, bytes.min(4) as usize, data[lane][i]);
-                        }
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
+                        cta.write_global(who, at[lane], bytes, data[lane])?;
                     });
                 }
                 Space::Local => {
@@ -508,7 +517,8 @@ impl Cta<'_> {
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
-                        cta.read_global(lane, at[lane], bytes)?;
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
+                        cta.read_global(who, at[lane], bytes)?;
                         let alloc = cta.global(lane, at[lane], bytes)?;
                         let start = (at[lane] - alloc.base) as usize;
                         if bytes == 8 {

@@ -44,11 +44,12 @@ impl Cta<'_> {
                 }
             }
             let mut bytes = [0u32; 4];
+            let reader = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: false };
             if n == size {
-                bytes = self.read_global(lane, src[lane], size)?;
+                bytes = self.read_global(reader, src[lane], size)?;
             } else {
                 for i in 0..n {
-                    let byte = self.read_global(lane, src[lane] + i, 1)?[0] & 0xFF;
+                    let byte = self.read_global(reader, src[lane] + i, 1)?[0] & 0xFF;
                     bytes[i as usize / 4] |= byte << (i % 4 * 8);
                 }
             }

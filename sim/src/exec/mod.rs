@@ -15,6 +15,7 @@ mod scratch;
 mod step;
 mod sync;
 mod warp;
+pub(crate) mod wmma;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

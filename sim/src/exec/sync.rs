@@ -55,7 +55,9 @@ impl Cta<'_> {
         let (need, aligned) = match *op {
             Op::Bar(ref bar) if bar.aligned => (w.live, true),
             Op::Bar(_) => (m, false),
-            Op::Mma(_) | Op::LdMatrix { .. } | Op::MovMatrix { .. } => (u32::MAX, true),
+            Op::Mma(_) | Op::WmmaMove(_) | Op::WmmaMma(_) | Op::LdMatrix { .. } | Op::MovMatrix { .. } => {
+                (u32::MAX, true)
+            }
             Op::Shfl { mask, .. }
             | Op::Vote { mask, .. }
             | Op::MatchAny { mask, .. }
@@ -76,6 +78,8 @@ impl Cta<'_> {
             Op::Bar(ref bar) => return self.barrier(w, at, bar, m),
             Op::BarWarp { .. } => self.races.tick(w.index),
             Op::Mma(ref mma) => mma.run(w, self.generation)?,
+            Op::WmmaMma(ref product) => product.run(w, self.generation)?,
+            Op::WmmaMove(ref mv) => self.wmma_move(w, mv, pc)?,
             _ => self.collective(w, op, m, pc)?,
         }
         Ok(Next::Advance)

@@ -7,7 +7,7 @@ use super::ParseError;
 use super::decode::{Arg, Cx};
 use super::raw::{Space, Ty};
 use super::table::Mods;
-use crate::exec::mma;
+use crate::exec::{mma, wmma};
 use crate::program::{
     Access, Addr, Area, Atom, AtomOp, Bar, BoolOp, CpAsync, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, SHARED_WINDOW,
     SINK, Shfl, TRUE, Vote,
@@ -970,4 +970,31 @@ pub(crate) fn ldmatrix(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
 /// `movmatrix`.
 pub(crate) fn movmatrix(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     Ok(Op::MovMatrix { d: slot(args, 0), a: slot(args, 1) })
+}
+
+fn wmma_move(m: &Mods<'_>, memory: &[Arg], regs: &[Arg], stride: Option<R>) -> Result<Op> {
+    let regs = many(regs, 0).0.to_vec();
+    match wmma::Move::from_words(m.words, addr(memory, 0), area(m), regs, stride) {
+        Some(mv) => Ok(Op::WmmaMove(Box::new(mv))),
+        None => m.error("this tile is not supported"),
+    }
+}
+
+/// `wmma.load`.
+pub(crate) fn wmma_load(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    wmma_move(m, &args[1..], args, optional(args, 2))
+}
+
+/// `wmma.store`.
+pub(crate) fn wmma_store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    wmma_move(m, args, &args[1..], optional(args, 2))
+}
+
+/// `wmma.mma`.
+pub(crate) fn wmma_mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let regs = std::array::from_fn(|i| many(args, i).0.to_vec());
+    match wmma::Product::from_words(m.words, regs) {
+        Some(product) => Ok(Op::WmmaMma(Box::new(product))),
+        None => m.error("this product is not supported"),
+    }
 }

@@ -4,7 +4,22 @@
 use arbitrary::Unstructured;
 use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
 
-const SEEDS: [&str; 3] = [include_str!("data/gemm_rr_f32.ptx"), include_str!("data/gemm_cc_f16_unaligned.ptx"), SMALL];
+const SEEDS: [&str; 4] =
+    [include_str!("data/gemm_rr_f32.ptx"), include_str!("data/gemm_cc_f16_unaligned.ptx"), SMALL, CALLS];
+
+const CALLS: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.func (.param .b32 r) f(.param .b32 x)\n{\n\
+    .reg .pred %p;\n.reg .b32 %a<3>;\n.shared .b32 s;\nld.param.b32 %a0, [x];\nsetp.lt.u32 %p, %a0, 3;\n@%p bra L;\n\
+    st.param.b32 [r], 7;\nret;\nL:\nst.param.b32 [r+0], %a0;\n}\n.func g(.reg .b32 y)\n{\n.reg .b32 %a<3>;\n\
+    call.uni (%a0), f, (y);\ncall (%a1), f, (%a0);\n}\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p;\n.reg .b32 %r<60>;\n\
+    .reg .b64 %rd<4>;\nmov.u32 %r0, %tid.x;\ncall g, (%r0);\n\
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0;\ncall (b), f, (a);\nld.param.b32 %r1, [b]; }\n\
+    ld.param.u64 %rd0, [p];\n\
+    wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {%r2, %r3}, [%rd0], 16;\n\
+    wmma.load.b.sync.aligned.col.m16n16k16.global.s8 {%r4, %r5}, [%rd0+256];\n\
+    wmma.load.c.sync.aligned.row.m16n16k16.s32 {%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}, [%rd0], 16;\n\
+    wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}, {%r2, %r3},\n\
+    {%r4, %r5}, {%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17};\n\
+    wmma.store.d.sync.aligned.col.m16n16k16.global.s32 [%rd0], {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}, 32;\nret;\n}\n";
 
 const SMALL: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.global .b32 g[4] = {1, 2, -3, 4};\n\
     .extern .shared .align 16 .b8 dyn[];\n.visible .entry k(.param .u64 p, .param .align 8 .b8 s[24])\n.maxntid 64\n{\n\
@@ -15,7 +30,7 @@ const SMALL: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.global .b32
     atom.global.add.u32 %r6, [%rd0], 1;\ncp.async.ca.shared.global [dyn], [%rd0], 4;\ncp.async.wait_all;\nret;\n}\n";
 
 /// Pieces that make mutants of valid text reach further than random bytes do.
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 26] = [
     "%r0",
     "%p1",
     "4294967295",
@@ -40,6 +55,8 @@ const PIECES: [&str; 24] = [
     "st.local.u8 [4], 1;",
     "/*",
     "vote.sync.all.pred %p0, %p1, 15;",
+    "call g, (%r0);",
+    ".func h { call h; }",
 ];
 
 fn mutate(u: &mut Unstructured<'_>) -> arbitrary::Result<String> {
@@ -98,6 +115,14 @@ fn mutants_of_programs_do_no_harm() {
         Ok(())
     })
     .budget_ms(1_000);
+}
+
+#[test]
+fn seeds_run() {
+    for text in [SMALL, CALLS] {
+        let program = Program::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(program.entries().count(), 1);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use super::ParseError;
 
 /// Where a token starts; both count from one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Pos {
     /// Line.
     pub(crate) line: u32,

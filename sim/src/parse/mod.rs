@@ -8,6 +8,7 @@ pub(crate) mod module;
 pub(crate) mod raw;
 pub(crate) mod sem;
 pub(crate) mod sem_float;
+mod statement;
 pub(crate) mod table;
 
 use crate::program::Program;

@@ -1,22 +1,23 @@
-//! Statements and directives (PTX 4.3, 5, 11): tokens to a [`RawModule`].
+//! Modules and their directives (PTX 4.3, 5, 11): tokens to a [`RawModule`]. Bodies are in [`super::statement`].
 //!
-//! One token of lookahead, no recursion but for vector operands, whose depth is one. What carries no meaning for execution
+//! One token of lookahead, no recursion. What carries no meaning for execution
 //! (`.loc`, `.pragma`, debug sections) is read and dropped by name; any other directive is an error.
 
 use super::ParseError;
 use super::lex::{Pos, Tok, lex};
-use super::raw::{RawArg, RawEntry, RawInst, RawModule, RawReg, RawStmt, RawVar, Space, Ty};
+use super::raw::{RawEntry, RawFormal, RawFunc, RawModule, RawReg, RawVar, Space, Ty};
 
 /// No array is larger: the text of a module is hostile until proven otherwise.
 const MAX_ARRAY: u64 = 1 << 28;
 
-struct Parser<'a> {
-    toks: Vec<(Tok<'a>, Pos)>,
-    at: usize,
-    loc: (u32, u32),
+pub(super) struct Parser<'a> {
+    pub(super) toks: Vec<(Tok<'a>, Pos)>,
+    pub(super) at: usize,
+    /// The last `.loc`.
+    pub(super) loc: (u32, u32),
 }
 
-type Result<T> = std::result::Result<T, ParseError>;
+pub(super) type Result<T> = std::result::Result<T, ParseError>;
 
 /// Reads a whole module.
 pub(crate) fn parse_module(text: &str) -> Result<RawModule<'_>> {
@@ -25,15 +26,15 @@ pub(crate) fn parse_module(text: &str) -> Result<RawModule<'_>> {
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Tok<'a> {
+    pub(super) fn peek(&self) -> Tok<'a> {
         self.toks[self.at].0
     }
 
-    fn pos(&self) -> Pos {
+    pub(super) fn pos(&self) -> Pos {
         self.toks[self.at].1
     }
 
-    fn bump(&mut self) -> Tok<'a> {
+    pub(super) fn bump(&mut self) -> Tok<'a> {
         let tok = self.peek();
         if self.at + 1 < self.toks.len() {
             self.at += 1;
@@ -41,11 +42,11 @@ impl<'a> Parser<'a> {
         tok
     }
 
-    fn is(&self, c: u8) -> bool {
+    pub(super) fn is(&self, c: u8) -> bool {
         self.peek() == Tok::Punct(c)
     }
 
-    fn eat(&mut self, c: u8) -> bool {
+    pub(super) fn eat(&mut self, c: u8) -> bool {
         let found = self.is(c);
         if found {
             self.bump();
@@ -53,15 +54,15 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn expect(&mut self, c: u8) -> Result<()> {
+    pub(super) fn expect(&mut self, c: u8) -> Result<()> {
         if self.eat(c) { Ok(()) } else { Err(self.expected(&format!("`{}`", char::from(c)))) }
     }
 
-    fn expected(&self, what: &str) -> ParseError {
+    pub(super) fn expected(&self, what: &str) -> ParseError {
         self.pos().error(format!("expected {what}, found {}", self.peek().show()))
     }
 
-    fn eat_dot(&mut self, word: &str) -> bool {
+    pub(super) fn eat_dot(&mut self, word: &str) -> bool {
         let found = self.peek() == Tok::Dot(word);
         if found {
             self.bump();
@@ -69,7 +70,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn name(&mut self, what: &str) -> Result<&'a str> {
+    pub(super) fn name(&mut self, what: &str) -> Result<&'a str> {
         match self.peek() {
             Tok::Name(name) => {
                 self.bump();
@@ -89,17 +90,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn int32(&mut self) -> Result<u32> {
+    pub(super) fn int32(&mut self) -> Result<u32> {
         let pos = self.pos();
         let v = self.int()?;
         u32::try_from(v).map_err(|_| pos.error(format!("{v} does not fit 32 bits")))
     }
 
-    fn signed(&mut self) -> Result<u64> {
+    pub(super) fn signed(&mut self) -> Result<u64> {
         if self.eat(b'-') { Ok(self.int()?.wrapping_neg()) } else { self.int() }
     }
 
-    fn ty(&mut self) -> Result<Ty> {
+    pub(super) fn ty(&mut self) -> Result<Ty> {
         if let Tok::Dot(word) = self.peek()
             && let Some(ty) = Ty::from_word(word)
         {
@@ -161,7 +162,7 @@ impl<'a> Parser<'a> {
                 "section" => self.section()?,
                 "loc" => self.line_info()?,
                 "pragma" => self.pragma()?,
-                "entry" | "visible" | "weak" | "extern" | "global" | "const" | "shared" => {
+                "entry" | "func" | "visible" | "weak" | "extern" | "global" | "const" | "shared" => {
                     let mut external = false;
                     loop {
                         if self.eat_dot("extern") {
@@ -173,12 +174,14 @@ impl<'a> Parser<'a> {
                     if self.eat_dot("entry") {
                         let entry = self.entry()?;
                         module.entries.push(entry);
+                    } else if self.eat_dot("func") {
+                        let func = self.func()?;
+                        module.funcs.push(func);
                     } else {
                         let vars = self.variables(external)?;
                         module.vars.extend(vars);
                     }
                 }
-                "func" => return Err(pos.error("device functions (`.func`) are not supported yet")),
                 _ => return Err(pos.error(format!("unknown directive `.{word}`"))),
             }
         }
@@ -204,7 +207,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `.loc file line col [, function_name label [+ n], inlined_at file line col]`.
-    fn line_info(&mut self) -> Result<()> {
+    pub(super) fn line_info(&mut self) -> Result<()> {
         self.bump();
         let (file, line, _) = (self.int32()?, self.int32()?, self.int32()?);
         while self.eat(b',') {
@@ -226,7 +229,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn pragma(&mut self) -> Result<()> {
+    pub(super) fn pragma(&mut self) -> Result<()> {
         self.bump();
         loop {
             match self.bump() {
@@ -278,6 +281,59 @@ impl<'a> Parser<'a> {
         self.bump();
         entry.body = self.body()?;
         Ok(entry)
+    }
+
+    /// `.func (results) name (params) directives { body }`, or `;` instead of a body.
+    fn func(&mut self) -> Result<RawFunc<'a>> {
+        let results = if self.is(b'(') { self.formals()? } else { Vec::new() };
+        let pos = self.pos();
+        let name = self.name("a function name")?;
+        let params = if self.is(b'(') { self.formals()? } else { Vec::new() };
+        let mut noreturn = false;
+        loop {
+            match self.peek() {
+                Tok::Dot("noreturn") => {
+                    self.bump();
+                    noreturn = true;
+                }
+                Tok::Dot("pragma") => self.pragma()?,
+                Tok::Punct(b';') => {
+                    self.bump();
+                    return Ok(RawFunc { name, results, params, noreturn, body: None, pos });
+                }
+                Tok::Punct(b'{') => {
+                    self.bump();
+                    let body = Some(self.body()?);
+                    return Ok(RawFunc { name, results, params, noreturn, body, pos });
+                }
+                _ => return Err(self.expected(&format!("the body of `{name}` or `;`"))),
+            }
+        }
+    }
+
+    /// `(.param .b32 a, .reg .b32 b)`.
+    fn formals(&mut self) -> Result<Vec<RawFormal<'a>>> {
+        self.expect(b'(')?;
+        let mut out = Vec::new();
+        if self.eat(b')') {
+            return Ok(out);
+        }
+        loop {
+            if self.eat_dot("param") {
+                out.push(RawFormal::Var(self.parameter()?));
+            } else if self.eat_dot("reg") {
+                let ty = self.ty()?;
+                let pos = self.pos();
+                let name = self.name("a register name")?;
+                out.push(RawFormal::Reg(RawReg { ty, name, count: None, pos }));
+            } else {
+                return Err(self.expected("`.param` or `.reg`"));
+            }
+            if !self.eat(b',') {
+                self.expect(b')')?;
+                return Ok(out);
+            }
+        }
     }
 
     fn triple(&mut self) -> Result<[u32; 3]> {
@@ -390,13 +446,14 @@ impl<'a> Parser<'a> {
     }
 
     /// `.shared .align 16 .b8 a[64], b[32];`.
-    fn variables(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
+    pub(super) fn variables(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
         let pos = self.pos();
         let space = match self.bump() {
             Tok::Dot("shared") => Space::Shared,
             Tok::Dot("global") => Space::Global,
             Tok::Dot("const") => Space::Const,
             Tok::Dot("local") => Space::Local,
+            Tok::Dot("param") => Space::Param,
             other => return Err(pos.error(format!("expected a state space, found {}", other.show()))),
         };
         let align = if self.eat_dot("align") { Some(self.int()?) } else { None };
@@ -410,169 +467,5 @@ impl<'a> Parser<'a> {
         }
         self.expect(b';')?;
         Ok(out)
-    }
-
-    /// Statements up to the brace that closes the kernel.
-    fn body(&mut self) -> Result<Vec<RawStmt<'a>>> {
-        let mut out = Vec::new();
-        let mut depth = 0u32;
-        loop {
-            let pos = self.pos();
-            match self.peek() {
-                Tok::Punct(b'{') => {
-                    self.bump();
-                    depth += 1;
-                    out.push(RawStmt::Open);
-                }
-                Tok::Punct(b'}') => {
-                    self.bump();
-                    if depth == 0 {
-                        return Ok(out);
-                    }
-                    depth -= 1;
-                    out.push(RawStmt::Close);
-                }
-                Tok::Dot("reg") => self.registers(&mut out)?,
-                Tok::Dot("shared" | "local" | "global" | "const") => {
-                    out.extend(self.variables(false)?.into_iter().map(RawStmt::Var));
-                }
-                Tok::Dot("loc") => self.line_info()?,
-                Tok::Dot("pragma") => self.pragma()?,
-                Tok::Dot(word) => return Err(pos.error(format!("unknown directive `.{word}` in a body"))),
-                Tok::Name(name) if self.toks[self.at + 1].0 == Tok::Punct(b':') => {
-                    self.bump();
-                    self.bump();
-                    if self.eat_dot("branchtargets") {
-                        let targets = self.targets()?;
-                        out.push(RawStmt::Targets(name, targets, pos));
-                    } else {
-                        out.push(RawStmt::Label(name, pos));
-                    }
-                }
-                Tok::Name(_) | Tok::Punct(b'@') => {
-                    let inst = self.instruction()?;
-                    out.push(RawStmt::Inst(inst));
-                }
-                _ => return Err(self.expected("a statement")),
-            }
-        }
-    }
-
-    /// The labels of `.branchtargets`.
-    fn targets(&mut self) -> Result<Vec<(&'a str, Pos)>> {
-        let mut out = Vec::new();
-        loop {
-            let pos = self.pos();
-            out.push((self.name("a label")?, pos));
-            if !self.eat(b',') {
-                self.expect(b';')?;
-                return Ok(out);
-            }
-        }
-    }
-
-    fn registers(&mut self, out: &mut Vec<RawStmt<'a>>) -> Result<()> {
-        self.bump();
-        let ty = self.ty()?;
-        loop {
-            let pos = self.pos();
-            let name = self.name("a register name")?;
-            let mut count = None;
-            if self.eat(b'<') {
-                count = Some(self.int32()?);
-                self.expect(b'>')?;
-            }
-            out.push(RawStmt::Reg(RawReg { ty, name, count, pos }));
-            if !self.eat(b',') {
-                return self.expect(b';');
-            }
-        }
-    }
-
-    fn instruction(&mut self) -> Result<RawInst<'a>> {
-        let pos = self.pos();
-        let mut guard = None;
-        if self.eat(b'@') {
-            let negate = self.eat(b'!');
-            let at = self.pos();
-            guard = Some((self.name("a predicate")?, negate, at));
-        }
-        let op = self.name("an opcode")?;
-        let mut words = Vec::new();
-        while let Tok::Dot(word) = self.peek() {
-            self.bump();
-            words.push(word);
-        }
-        let mut args = Vec::new();
-        if !self.eat(b';') {
-            loop {
-                args.push(self.operand()?);
-                if !self.eat(b',') {
-                    self.expect(b';')?;
-                    break;
-                }
-            }
-        }
-        Ok(RawInst { guard, op, words, args, pos, loc: self.loc })
-    }
-
-    fn operand(&mut self) -> Result<RawArg<'a>> {
-        let pos = self.pos();
-        if self.eat(b'{') {
-            let mut items = Vec::new();
-            loop {
-                items.push(self.simple()?);
-                if !self.eat(b',') {
-                    self.expect(b'}')?;
-                    return Ok(RawArg::Vector(items, pos));
-                }
-            }
-        }
-        if self.eat(b'[') {
-            let base = match self.peek() {
-                Tok::Name(name) => {
-                    self.bump();
-                    Some(name)
-                }
-                _ => None,
-            };
-            let offset = if base.is_some() && !self.eat(b'+') && !self.is(b'-') { 0 } else { self.signed()? as i64 };
-            self.expect(b']')?;
-            return Ok(RawArg::Memory(base, offset, pos));
-        }
-        let first = self.simple()?;
-        if self.eat(b'|') {
-            let second = self.simple()?;
-            return Ok(RawArg::Pair(Box::new(first), Box::new(second), pos));
-        }
-        Ok(first)
-    }
-
-    fn simple(&mut self) -> Result<RawArg<'a>> {
-        let pos = self.pos();
-        match self.bump() {
-            Tok::Punct(b'!') => Ok(RawArg::Not(self.name("a predicate")?, pos)),
-            Tok::Punct(b'-') => match self.bump() {
-                Tok::Int(v) => Ok(RawArg::Int(v.wrapping_neg(), pos)),
-                Tok::F64(v) => Ok(RawArg::F64(v ^ (1 << 63), pos)),
-                other => Err(pos.error(format!("expected a number, found {}", other.show()))),
-            },
-            Tok::Int(v) => Ok(RawArg::Int(v, pos)),
-            Tok::F32(v) => Ok(RawArg::F32(v, pos)),
-            Tok::F64(v) => Ok(RawArg::F64(v, pos)),
-            Tok::Name("_") => Ok(RawArg::Sink(pos)),
-            Tok::Name(name) => match self.peek() {
-                Tok::Dot(field) => {
-                    self.bump();
-                    Ok(RawArg::Dotted(name, field, pos))
-                }
-                Tok::Punct(b'+') => {
-                    self.bump();
-                    Ok(RawArg::Sum(name, self.signed()? as i64, pos))
-                }
-                _ => Ok(RawArg::Name(name, pos)),
-            },
-            other => Err(pos.error(format!("expected an operand, found {}", other.show()))),
-        }
     }
 }

@@ -135,6 +135,8 @@ pub(crate) enum RawArg<'a> {
     Pair(Box<RawArg<'a>>, Box<RawArg<'a>>, Pos),
     /// `{a, b}`.
     Vector(Vec<RawArg<'a>>, Pos),
+    /// `(a, b)`: the operands or results of a call.
+    List(Vec<RawArg<'a>>, Pos),
     /// `[base + offset]`; without base, an absolute address.
     Memory(Option<&'a str>, i64, Pos),
 }
@@ -153,6 +155,7 @@ impl RawArg<'_> {
             | RawArg::Sum(_, _, p)
             | RawArg::Pair(_, _, p)
             | RawArg::Vector(_, p)
+            | RawArg::List(_, p)
             | RawArg::Memory(_, _, p) => *p,
         }
     }
@@ -169,6 +172,18 @@ pub(crate) struct RawInst<'a> {
     pub(crate) pos: Pos,
     /// `.loc`: file, line.
     pub(crate) loc: (u32, u32),
+}
+
+impl RawInst<'_> {
+    /// Opcode with modifiers.
+    pub(crate) fn name(&self) -> String {
+        let mut name = self.op.to_owned();
+        for word in &self.words {
+            name.push('.');
+            name.push_str(word);
+        }
+        name
+    }
 }
 
 /// A register declaration: `name` alone, or `name0 .. name(count-1)`.
@@ -216,6 +231,27 @@ pub(crate) struct RawEntry<'a> {
     pub(crate) body: Vec<RawStmt<'a>>,
 }
 
+/// A parameter or result of a function.
+#[derive(Clone, Debug)]
+pub(crate) enum RawFormal<'a> {
+    /// `.param`
+    Var(RawVar<'a>),
+    /// `.reg`
+    Reg(RawReg<'a>),
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(crate) struct RawFunc<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) results: Vec<RawFormal<'a>>,
+    pub(crate) params: Vec<RawFormal<'a>>,
+    pub(crate) noreturn: bool,
+    /// `None`: declared only.
+    pub(crate) body: Option<Vec<RawStmt<'a>>>,
+    pub(crate) pos: Pos,
+}
+
 /// A module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawModule<'a> {
@@ -224,4 +260,5 @@ pub(crate) struct RawModule<'a> {
     pub(crate) files: Vec<(u32, &'a str)>,
     pub(crate) vars: Vec<RawVar<'a>>,
     pub(crate) entries: Vec<RawEntry<'a>>,
+    pub(crate) funcs: Vec<RawFunc<'a>>,
 }

@@ -671,11 +671,16 @@ fn area(m: &Mods<'_>) -> Area {
     space.map_or(Area::Generic, Area::In)
 }
 
-fn access(m: &Mods<'_>, memory: &[Arg], regs: &[Arg]) -> Result<Access> {
+fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]) -> Result<Access> {
     let ty = m.ty()?;
     let (slots, wide) = many(regs, 0);
+    // Parameters of calls are in the stack of the thread; only a kernel's own have a space to themselves.
+    let area = match area(m) {
+        Area::In(Space::Param) if cx.stack_param() => Area::In(Space::Local),
+        area => area,
+    };
     Ok(Access {
-        area: area(m),
+        area,
         addr: addr(memory, 0),
         size: ty.bytes() as u8,
         n: slots.len() as u8,
@@ -687,13 +692,13 @@ fn access(m: &Mods<'_>, memory: &[Arg], regs: &[Arg]) -> Result<Access> {
 }
 
 /// `ld`.
-pub(crate) fn load(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    access(m, &args[1..], args).map(Op::Ld)
+pub(crate) fn load(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    access(cx, m, &args[1..], args).map(Op::Ld)
 }
 
 /// `st`.
-pub(crate) fn store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    access(m, args, &args[1..]).map(Op::St)
+pub(crate) fn store(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    access(cx, m, args, &args[1..]).map(Op::St)
 }
 
 fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {

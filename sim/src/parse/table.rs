@@ -247,6 +247,7 @@ pub(crate) const ROWS: &[Row] = table! {
     "st" "volatile? global|local|shared|shared::cta? wb|cg|cs|wt? \
         L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? v2|v4? \
         b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;
+    "st" "param v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;
     "st" "weak|relaxed|release cta|cluster|gpu|sys? global|local|shared|shared::cta? \
         L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? v2|v4? \
         b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;

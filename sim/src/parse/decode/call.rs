@@ -1,0 +1,265 @@
+//! Calls (PTX 7.1, 9.7.12.5): the body of the function stands where it is called.
+//!
+//! Arguments and results in `.param` space share the memory of the caller's variable, which is in the stack of the thread;
+//! register parameters are moves. `ret` is a branch to the end of the body. A function that calls itself, and a call
+//! through a pointer, are refused by name.
+
+use std::collections::HashMap;
+
+use super::{Cx, Result};
+use crate::parse::lex::Pos;
+use crate::parse::raw::{RawArg, RawFormal, RawFunc, RawInst, RawStmt, Space, Ty};
+use crate::program::{Access, Addr, Area, Base, Op, R, SINK, TRUE};
+
+use super::names::{Reg, Scope, Var};
+
+/// Calls may nest this deep.
+const MAX_DEPTH: usize = 48;
+
+/// Finds the name of the function among the operands of a call.
+fn callee<'a>(raw: &RawInst<'a>) -> Result<(&'a str, Pos)> {
+    let mut names = raw.args.iter().filter_map(|a| match a {
+        RawArg::Name(name, pos) => Some((*name, *pos)),
+        _ => None,
+    });
+    match (names.next(), names.next()) {
+        (Some(found), None) => Ok(found),
+        (Some((name, pos)), Some(_)) => Err(pos.error(format!("`{name}`: calls through a pointer are not supported"))),
+        (None, _) => Err(raw.pos.error("`call` needs the name of a function")),
+    }
+}
+
+/// The functions that a body calls, directly or not, callers first; an error if one calls itself.
+pub(super) fn reachable<'m, 'a>(
+    body: &[RawStmt<'a>],
+    funcs: &HashMap<&'a str, &'m RawFunc<'a>>,
+) -> Result<Vec<&'m RawFunc<'a>>> {
+    let calls = |body: &[RawStmt<'a>]| -> Result<Vec<(&'a str, Pos)>> {
+        let calls = body.iter().filter_map(|s| match s {
+            RawStmt::Inst(inst) if inst.op == "call" => Some(callee(inst)),
+            _ => None,
+        });
+        calls.collect()
+    };
+    let mut found: Vec<&'m RawFunc<'a>> = Vec::new();
+    // Depth first; a function stands on the path while its own calls are looked at.
+    let mut path: Vec<&str> = Vec::new();
+    let mut todo: Vec<Option<(&str, Pos)>> = calls(body)?.into_iter().rev().map(Some).collect();
+    while let Some(next) = todo.pop() {
+        let Some((name, pos)) = next else {
+            path.pop();
+            continue;
+        };
+        if path.contains(&name) {
+            return Err(pos.error(format!("`{name}` calls itself: recursion is not supported")));
+        }
+        let Some(func) = funcs.get(name) else { return Err(pos.error(format!("unknown function `{name}`"))) };
+        if path.len() >= MAX_DEPTH {
+            return Err(pos.error(format!("calls nest deeper than {MAX_DEPTH}")));
+        }
+        if found.iter().any(|f| f.name == name) {
+            // Seen on another path: its own calls contain no caller of it, or that would have been found then.
+            continue;
+        }
+        found.push(func);
+        path.push(name);
+        todo.push(None);
+        if let Some(body) = &func.body {
+            todo.extend(calls(body)?.into_iter().rev().map(Some));
+        }
+    }
+    Ok(found)
+}
+
+/// Copies after the body: to the operand, from the formal result.
+type Results<'r, 'a> = Vec<(&'r RawArg<'a>, Formal)>;
+
+/// Where a parameter of a function is.
+#[derive(Clone, Copy)]
+enum Formal {
+    Stack { at: u64, bytes: u64 },
+    Slot(Ty, R),
+}
+
+impl<'a> Cx<'a, '_> {
+    /// Emits a call.
+    pub(super) fn call(&mut self, raw: &RawInst<'a>) -> Result<()> {
+        if !matches!(raw.words.as_slice(), [] | ["uni"]) {
+            return Err(raw.pos.error("`call` takes no modifier but `.uni`"));
+        }
+        let (name, pos) = callee(raw)?;
+        let func = *self.funcs.get(name).ok_or_else(|| pos.error(format!("unknown function `{name}`")))?;
+        let list = |arg: Option<&'_ RawArg<'a>>| match arg {
+            Some(RawArg::List(items, _)) => items.clone(),
+            _ => Vec::new(),
+        };
+        let at = raw.args.iter().position(|a| matches!(a, RawArg::Name(..))).unwrap_or(0);
+        let (results, arguments) = (list(raw.args[..at].first()), list(raw.args.get(at + 1)));
+        if at > 1
+            || raw.args.len() > at + 2
+            || results.len() != func.results.len()
+            || arguments.len() != func.params.len()
+        {
+            let (want, got) = (func.params.len(), arguments.len());
+            let (back, given) = (func.results.len(), results.len());
+            let message =
+                format!("`{name}` takes {want} arguments and gives {back} results, here are {got} and {given}");
+            return Err(raw.pos.error(message));
+        }
+        let guard = self.guard(raw)?;
+        let Some(body) = &func.body else {
+            if func.noreturn {
+                return self.emit(Op::Trap, guard, raw.name(), raw.pos.line, raw.loc);
+            }
+            return Err(pos.error(format!("`{name}` has no body here: linking is not supported")));
+        };
+        if self.returns.len() >= MAX_DEPTH {
+            return Err(pos.error(format!("calls nest deeper than {MAX_DEPTH}")));
+        }
+        let end = self.new_label();
+        if raw.guard.is_some() {
+            let skip = Op::Bra { target: end, uni: raw.words.contains(&"uni") };
+            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.pos.line, raw.loc)?;
+        } else {
+            self.emit(Op::Nop, guard, raw.name(), raw.pos.line, raw.loc)?;
+        }
+        // Operands mean what they mean to the caller; formals are defined in a scope of the function's own.
+        let mut inside = Scope::default();
+        for (formal, actual) in func.params.iter().zip(&arguments) {
+            let to = self.formal(formal, actual, &mut inside)?;
+            self.pass(raw, to, actual)?;
+        }
+        let mut back: Results<'_, 'a> = Vec::new();
+        for (formal, actual) in func.results.iter().zip(&results) {
+            let from = self.formal(formal, actual, &mut inside)?;
+            back.push((actual, from));
+        }
+        let outside = std::mem::replace(&mut self.scopes, vec![inside]);
+        let ret = self.new_label();
+        self.returns.push(ret);
+        self.body(body)?;
+        self.land(ret);
+        self.returns.pop();
+        self.scopes = outside;
+        for (actual, from) in back {
+            self.give(raw, from, actual)?;
+        }
+        self.land(end);
+        Ok(())
+    }
+
+    /// The variable of the caller that an operand of a call names, if it is one.
+    fn actual_var(&self, actual: &RawArg<'a>) -> Option<Var> {
+        match actual {
+            RawArg::Name(name, _) if self.find(name).is_none() => self.var(name).filter(|v| v.stack.is_some()),
+            _ => None,
+        }
+    }
+
+    /// Defines a formal parameter.
+    fn formal(&mut self, formal: &RawFormal<'a>, actual: &RawArg<'a>, inside: &mut Scope<'a>) -> Result<Formal> {
+        let twice = |name: &str, pos: Pos| pos.error(format!("`{name}` is defined twice"));
+        match formal {
+            RawFormal::Var(var) => {
+                let bytes = var.bytes.unwrap_or(0);
+                let at = match self.actual_var(actual) {
+                    Some(shared) => shared.at,
+                    None => self.stack(var)?,
+                };
+                if let Some(declared) = self.actual_var(actual).and_then(|v| v.stack)
+                    && declared != bytes
+                {
+                    let message = format!("this argument has {declared} bytes, the parameter `{}` {bytes}", var.name);
+                    return Err(actual.pos().error(message));
+                }
+                match inside.vars.insert(var.name, Var { at, stack: Some(bytes) }) {
+                    None => Ok(Formal::Stack { at, bytes }),
+                    Some(_) => Err(twice(var.name, var.pos)),
+                }
+            }
+            RawFormal::Reg(reg) => {
+                self.decls += 1;
+                let declared = Reg { ty: reg.ty, count: None, id: self.decls };
+                let slot = self.slot(declared, 0, reg.pos)?;
+                match inside.regs.insert(reg.name, declared) {
+                    None => Ok(Formal::Slot(reg.ty, slot)),
+                    Some(_) => Err(twice(reg.name, reg.pos)),
+                }
+            }
+        }
+    }
+
+    /// The argument moves to the parameter, unless they share memory.
+    fn pass(&mut self, raw: &RawInst<'a>, to: Formal, actual: &RawArg<'a>) -> Result<()> {
+        match (to, self.actual_var(actual)) {
+            (Formal::Stack { .. }, Some(_)) => Ok(()),
+            (Formal::Stack { at, bytes }, None) => {
+                let ty = word(bytes, actual.pos())?;
+                let slot = self.source(ty, actual)?;
+                self.emit_call(raw, Op::St(stack_access(at, bytes, slot)))
+            }
+            (Formal::Slot(ty, slot), Some(var)) => {
+                self.emit_call(raw, Op::Ld(stack_access(var.at, u64::from(ty.bytes()), slot)))
+            }
+            (Formal::Slot(ty, d), None) => {
+                let a = self.source(ty, actual)?;
+                self.emit_call(raw, moved(ty, d, a))
+            }
+        }
+    }
+
+    /// The result moves to its operand, unless they share memory.
+    fn give(&mut self, raw: &RawInst<'a>, from: Formal, actual: &RawArg<'a>) -> Result<()> {
+        match (from, self.actual_var(actual)) {
+            (Formal::Stack { .. }, Some(_)) => Ok(()),
+            (Formal::Stack { at, bytes }, None) => {
+                let ty = word(bytes, actual.pos())?;
+                let slot = self.dest(ty, actual)?;
+                self.emit_call(raw, Op::Ld(stack_access(at, bytes, slot)))
+            }
+            (Formal::Slot(ty, slot), Some(var)) => {
+                self.emit_call(raw, Op::St(stack_access(var.at, u64::from(ty.bytes()), slot)))
+            }
+            (Formal::Slot(ty, a), None) => {
+                let d = self.dest(ty, actual)?;
+                self.emit_call(raw, moved(ty, d, a))
+            }
+        }
+    }
+
+    fn emit_call(&mut self, raw: &RawInst<'a>, op: Op) -> Result<()> {
+        self.emit(op, (TRUE, 0), raw.name(), raw.pos.line, raw.loc)
+    }
+}
+
+/// The untyped word of a size.
+fn word(bytes: u64, pos: Pos) -> Result<Ty> {
+    match bytes {
+        1 => Ok(Ty::B8),
+        2 => Ok(Ty::B16),
+        4 => Ok(Ty::B32),
+        8 => Ok(Ty::B64),
+        _ => Err(pos.error("an array is passed as a variable in `.param`")),
+    }
+}
+
+fn moved(ty: Ty, d: R, a: R) -> Op {
+    match ty {
+        Ty::Pred => Op::Pred { f: |x, _| x, d, a, b: a },
+        _ if ty.bytes() == 8 => Op::Mov64 { d, a },
+        _ => Op::Mov32 { d, a },
+    }
+}
+
+fn stack_access(at: u64, bytes: u64, slot: R) -> Access {
+    Access {
+        area: Area::In(Space::Local),
+        addr: Addr { base: Base::None, offset: at as i64 },
+        size: bytes as u8,
+        n: 1,
+        signed: false,
+        wide: bytes == 8,
+        regs: [slot, SINK, SINK, SINK],
+        strong: false,
+    }
+}

@@ -1,0 +1,413 @@
+//! Names, labels and calls: a [`RawModule`] to a [`Program`].
+//!
+//! A register gets its slot when it is first mentioned, so declarations cost nothing. Each instruction is looked up in
+//! the table; a row whose modifiers match and whose operands resolve says what the instruction does. A called function
+//! stands where it is called, with registers, stack and labels of its own (see [`call`]), so that a kernel is one piece of
+//! code.
+
+mod call;
+mod names;
+mod operand;
+
+use std::collections::HashMap;
+
+use super::ParseError;
+use super::lex::Pos;
+use super::raw::{RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawVar, Space};
+use super::table::{self, Mods};
+use crate::program::{Entry, Inst, ModuleVar, Op, Placed, Program, R, TRUE};
+use names::{Reg, Scope, Var};
+pub(crate) use operand::Arg;
+
+type Result<T> = std::result::Result<T, ParseError>;
+
+/// Upper limits of one module, so that hostile text cannot ask for much memory.
+const MAX_INSTS: usize = 1 << 18;
+const MAX_SHARED: u64 = 1 << 20;
+const MAX_LOCAL: u64 = 1 << 20;
+const MAX_PARAM: u64 = 1 << 15;
+const MAX_GLOBAL: u64 = 1 << 30;
+
+/// State while one kernel is decoded.
+pub(crate) struct Cx<'a, 'm> {
+    module: &'m HashMap<&'a str, Var>,
+    funcs: &'m HashMap<&'a str, &'m RawFunc<'a>>,
+    /// Variables of bodies that exist once, whoever runs the body: where they are, by the place of their declaration.
+    statics: HashMap<Pos, u64>,
+    /// Names of dynamic shared memory.
+    dynamic: HashMap<&'a str, u64>,
+    scopes: Vec<Scope<'a>>,
+    next_scope: u32,
+    /// Labels of a scope, as indices into `label_at`.
+    labels: HashMap<(u32, &'a str), u32>,
+    /// Instructions that labels stand at.
+    label_at: Vec<u32>,
+    targets: HashMap<(u32, &'a str), Vec<u32>>,
+    slots: HashMap<(u32, u32), R>,
+    decls: u32,
+    c32: HashMap<u32, R>,
+    c64: HashMap<u64, R>,
+    entry: Entry,
+    names: HashMap<String, u32>,
+    carry: Option<R>,
+    opcode: &'a str,
+    /// Whether the last address names a parameter of a call, which is in the stack of its thread.
+    stack_param: bool,
+    /// What `ret` branches to, in a function.
+    returns: Vec<u32>,
+}
+
+fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
+    let bytes = var.bytes.unwrap_or(0);
+    let start = at.checked_next_multiple_of(var.align);
+    let end = start.and_then(|s| s.checked_add(bytes)).filter(|e| *e <= limit);
+    match (start, end) {
+        (Some(start), Some(end)) => {
+            *at = end;
+            Ok(start)
+        }
+        _ => Err(var.pos.error(format!("`{}` does not fit: the limit of its space is {limit} bytes", var.name))),
+    }
+}
+
+/// The variables declared in a body.
+fn variables<'b, 'a>(body: &'b [RawStmt<'a>]) -> impl Iterator<Item = &'b RawVar<'a>> {
+    body.iter().filter_map(|s| match s {
+        RawStmt::Var(var) => Some(var),
+        _ => None,
+    })
+}
+
+/// Decodes a module.
+pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
+    let mut program = Program {
+        version: raw.version,
+        target: raw.target.to_owned(),
+        files: raw.files.iter().map(|(n, s)| (*n, (*s).to_owned())).collect(),
+        vars: Vec::new(),
+        entries: Vec::new(),
+    };
+    let mut symbols = HashMap::new();
+    let mut shared = 0;
+    let mut total = 0u64;
+    let mut global = |var: &RawVar<'_>| {
+        let bytes = var.bytes.unwrap_or(0);
+        total = total.saturating_add(bytes);
+        if total > MAX_GLOBAL {
+            return Err(var.pos.error("the variables of the module are too large"));
+        }
+        let address = crate::memory::module_address(program.vars.len());
+        let constant = var.space == Space::Const;
+        program.vars.push(ModuleVar { address, bytes, init: var.init.clone(), constant });
+        Ok(address)
+    };
+    for var in &raw.vars {
+        let at = match var.space {
+            Space::Shared if var.bytes.is_none() => continue,
+            Space::Shared => place(&mut shared, var, MAX_SHARED)?,
+            _ => global(var)?,
+        };
+        if symbols.insert(var.name, Var { at, stack: None }).is_some() {
+            return Err(var.pos.error(format!("`{}` is defined twice", var.name)));
+        }
+    }
+    let mut statics = HashMap::new();
+    let bodies = raw.entries.iter().map(|e| &e.body).chain(raw.funcs.iter().filter_map(|f| f.body.as_ref()));
+    for var in bodies.flat_map(|b| variables(b)).filter(|v| matches!(v.space, Space::Global | Space::Const)) {
+        statics.insert(var.pos, global(var)?);
+    }
+    let mut funcs: HashMap<&str, &RawFunc<'_>> = HashMap::new();
+    for func in &raw.funcs {
+        match funcs.get(func.name) {
+            Some(known) if known.body.is_some() && func.body.is_some() => {
+                return Err(func.pos.error(format!("`{}` is defined twice", func.name)));
+            }
+            Some(known) if known.body.is_some() => {}
+            _ => {
+                funcs.insert(func.name, func);
+            }
+        }
+    }
+    for entry in &raw.entries {
+        let decoded = decode_entry(raw, entry, &symbols, &funcs, shared, &statics)?;
+        program.entries.push(decoded);
+    }
+    Ok(program)
+}
+
+fn decode_entry<'a>(
+    raw: &RawModule<'a>,
+    from: &RawEntry<'a>,
+    module: &HashMap<&'a str, Var>,
+    funcs: &HashMap<&'a str, &RawFunc<'a>>,
+    shared: u64,
+    statics: &HashMap<Pos, u64>,
+) -> Result<Entry> {
+    let entry = Entry {
+        name: from.name.to_owned(),
+        params: Vec::new(),
+        param_bytes: 0,
+        max_threads: from.max_threads,
+        required_threads: from.required_threads,
+        shared_bytes: shared,
+        shared_vars: Vec::new(),
+        local_bytes: 0,
+        code: Vec::new(),
+        names: Vec::new(),
+        n32: 1,
+        n64: 1,
+        npred: 2,
+        const32: Vec::new(),
+        const64: Vec::new(),
+        specials: Vec::new(),
+    };
+    let mut cx = Cx {
+        module,
+        funcs,
+        statics: statics.clone(),
+        dynamic: HashMap::new(),
+        scopes: vec![Scope::default()],
+        next_scope: 0,
+        labels: HashMap::new(),
+        label_at: Vec::new(),
+        targets: HashMap::new(),
+        slots: HashMap::new(),
+        decls: 0,
+        c32: HashMap::new(),
+        c64: HashMap::new(),
+        entry,
+        names: HashMap::new(),
+        carry: None,
+        opcode: "",
+        stack_param: false,
+        returns: Vec::new(),
+    };
+    let mut at = 0;
+    for param in &from.params {
+        let offset = place(&mut at, param, MAX_PARAM)?;
+        cx.entry.params.push(Placed { offset, bytes: param.bytes.unwrap_or(0) });
+        cx.define(param, Var { at: offset, stack: None })?;
+    }
+    cx.entry.param_bytes = at;
+    let called = call::reachable(&from.body, funcs)?;
+    let mut at = shared;
+    for body in std::iter::once(&from.body).chain(called.iter().filter_map(|f| f.body.as_ref())) {
+        for var in variables(body).filter(|v| v.space == Space::Shared) {
+            let offset = place(&mut at, var, MAX_SHARED)?;
+            cx.statics.insert(var.pos, offset);
+            let placed = Placed { offset, bytes: var.bytes.unwrap_or(0) };
+            cx.entry.shared_vars.push((var.name.to_owned(), placed));
+        }
+    }
+    // Dynamic shared memory follows the static part, at the largest alignment any of its names asks for (PTX 5.4.3).
+    let dynamic = || raw.vars.iter().filter(|v| v.space == Space::Shared && v.bytes.is_none());
+    for var in dynamic() {
+        at = at.next_multiple_of(var.align);
+    }
+    cx.entry.shared_bytes = at;
+    cx.entry.shared_vars.extend(raw.vars.iter().filter(|v| v.space == Space::Shared).filter_map(|v| {
+        let offset = v.bytes.map_or(Some(at), |_| module.get(v.name).map(|s| s.at))?;
+        Some((v.name.to_owned(), Placed { offset, bytes: v.bytes.unwrap_or(0) }))
+    }));
+    cx.dynamic = dynamic().map(|var| (var.name, at)).collect();
+    cx.body(&from.body)?;
+    // Falling off the end of a kernel is a return.
+    let (line, loc) = cx.entry.code.last().map_or((0, (0, 0)), |i| (i.line, i.loc));
+    cx.emit(Op::Exit, (TRUE, 0), "ret".to_owned(), line, loc)?;
+    for inst in &mut cx.entry.code {
+        match &mut inst.op {
+            Op::Bra { target, .. } => *target = cx.label_at[*target as usize],
+            Op::BraIndexed { targets, .. } => {
+                targets.iter_mut().for_each(|t| *t = cx.label_at[*t as usize]);
+            }
+            _ => {}
+        }
+    }
+    Ok(cx.entry)
+}
+
+impl<'a> Cx<'a, '_> {
+    fn define(&mut self, var: &RawVar<'a>, at: Var) -> Result<()> {
+        match self.scope().vars.insert(var.name, at) {
+            None => Ok(()),
+            Some(_) => Err(var.pos.error(format!("`{}` is defined twice", var.name))),
+        }
+    }
+
+    fn scope(&mut self) -> &mut Scope<'a> {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::default());
+        }
+        self.scopes.last_mut().expect("there is one")
+    }
+
+    /// Room in the stack of a thread.
+    fn stack(&mut self, var: &RawVar<'a>) -> Result<u64> {
+        place(&mut self.entry.local_bytes, var, MAX_LOCAL)
+    }
+
+    fn new_label(&mut self) -> u32 {
+        self.label_at.push(0);
+        u32::try_from(self.label_at.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    fn land(&mut self, label: u32) {
+        self.label_at[label as usize] = u32::try_from(self.entry.code.len()).unwrap_or(u32::MAX);
+    }
+
+    /// Gives the labels of a body to its scopes; the number of the first scope.
+    fn collect(&mut self, body: &[RawStmt<'a>]) -> Result<u32> {
+        let base = self.next_scope;
+        let mut stack = vec![base];
+        self.next_scope += 1;
+        for stmt in body {
+            match stmt {
+                RawStmt::Open => {
+                    stack.push(self.next_scope);
+                    self.next_scope += 1;
+                }
+                RawStmt::Close => {
+                    stack.pop();
+                }
+                RawStmt::Label(name, pos) => {
+                    let scope = stack.last().copied().unwrap_or(base);
+                    let label = self.new_label();
+                    if self.labels.insert((scope, name), label).is_some() {
+                        return Err(pos.error(format!("label `{name}` is defined twice")));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(base)
+    }
+
+    /// The statements of a body, in the scope that is open.
+    fn body(&mut self, body: &[RawStmt<'a>]) -> Result<()> {
+        let base = self.collect(body)?;
+        let mut next = base;
+        self.scope().id = base;
+        for stmt in body {
+            match stmt {
+                RawStmt::Open => {
+                    next += 1;
+                    self.scopes.push(Scope { id: next, ..Scope::default() });
+                }
+                RawStmt::Close => {
+                    self.scopes.pop();
+                }
+                RawStmt::Label(name, pos) => {
+                    let id = self.scope().id;
+                    match self.labels.get(&(id, name)) {
+                        Some(&label) => self.land(label),
+                        None => return Err(pos.error(format!("unknown label `{name}`"))),
+                    }
+                }
+                RawStmt::Targets(name, targets, pos) => {
+                    let found: Result<Vec<u32>> = targets.iter().map(|(l, p)| self.label(l, *p)).collect();
+                    let id = self.scope().id;
+                    if self.targets.insert((id, name), found?).is_some() {
+                        return Err(pos.error(format!("label `{name}` is defined twice")));
+                    }
+                }
+                RawStmt::Reg(reg) => {
+                    self.decls += 1;
+                    let id = self.decls;
+                    let declared = Reg { ty: reg.ty, count: reg.count, id };
+                    if self.scope().regs.insert(reg.name, declared).is_some() {
+                        return Err(reg.pos.error(format!("register `{}` is declared twice", reg.name)));
+                    }
+                }
+                RawStmt::Var(var) => {
+                    let at = match var.space {
+                        Space::Local => Var { at: self.stack(var)?, stack: None },
+                        Space::Param => Var { at: self.stack(var)?, stack: Some(var.bytes.unwrap_or(0)) },
+                        _ => match self.statics.get(&var.pos) {
+                            Some(&at) => Var { at, stack: None },
+                            None => return Err(var.pos.error(format!("`{}` has no place", var.name))),
+                        },
+                    };
+                    self.define(var, at)?;
+                }
+                RawStmt::Inst(inst) if inst.op == "call" => self.call(inst)?,
+                RawStmt::Inst(inst) => self.inst(inst)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, name: String) -> u32 {
+        if let Some(&n) = self.names.get(&name) {
+            return n;
+        }
+        let n = u32::try_from(self.entry.names.len()).unwrap_or(u32::MAX);
+        self.names.insert(name.clone(), n);
+        self.entry.names.push(name);
+        n
+    }
+
+    fn emit(&mut self, op: Op, (guard, flip): (R, u32), name: String, line: u32, loc: (u32, u32)) -> Result<()> {
+        if self.entry.code.len() >= MAX_INSTS {
+            return Err(Pos { line, col: 1 }.error("the kernel has too many instructions"));
+        }
+        let name = self.name(name);
+        self.entry.code.push(Inst { op, guard, flip, line, loc, name });
+        Ok(())
+    }
+
+    fn guard(&mut self, raw: &RawInst<'a>) -> Result<(R, u32)> {
+        Ok(match raw.guard {
+            None => (TRUE, 0),
+            Some((name, negate, pos)) => (self.pred(name, pos)?, if negate { u32::MAX } else { 0 }),
+        })
+    }
+
+    fn inst(&mut self, raw: &RawInst<'a>) -> Result<()> {
+        let guard = self.guard(raw)?;
+        let mut op = self.op(raw)?;
+        if let (Op::Exit, "ret", Some(&target)) = (&op, raw.op, self.returns.last()) {
+            op = Op::Bra { target, uni: raw.words.contains(&"uni") };
+        }
+        self.emit(op, guard, raw.name(), raw.pos.line, raw.loc)
+    }
+
+    fn op(&mut self, raw: &RawInst<'a>) -> Result<Op> {
+        self.opcode = raw.op;
+        let mut known = false;
+        let mut furthest = 0;
+        let mut failure = None;
+        for row in table::rows(raw.op) {
+            known = true;
+            match table::matches(row.mods, &raw.words) {
+                Err(n) => furthest = furthest.max(n),
+                Ok(()) => {
+                    let mods = Mods { words: &raw.words, pos: raw.pos };
+                    self.stack_param = false;
+                    match self.args(row.args, &mods, raw).and_then(|args| (row.sem)(self, &mods, &args)) {
+                        Ok(op) => return Ok(op),
+                        Err(e) => failure = Some(failure.unwrap_or(e)),
+                    }
+                }
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let shown = raw.words.iter().map(|w| format!(".{w}")).collect::<String>();
+        Err(raw.pos.error(match raw.words.get(furthest) {
+            _ if !known => format!("unknown instruction `{}{shown}`", raw.op),
+            Some(word) => format!("`.{word}` does not fit here: no such form of `{}{shown}`", raw.op),
+            None => format!("`{}{shown}` lacks a modifier", raw.op),
+        }))
+    }
+
+    /// The opcode being decoded.
+    pub(crate) fn opcode(&self) -> &'a str {
+        self.opcode
+    }
+
+    /// Whether the address of the instruction being decoded names a parameter of a call.
+    pub(crate) fn stack_param(&self) -> bool {
+        self.stack_param
+    }
+}

@@ -1,0 +1,175 @@
+//! Scopes, and the slots that registers, constants and special registers get when they are first mentioned.
+
+use std::collections::HashMap;
+
+use super::{Cx, Result};
+use crate::parse::lex::Pos;
+use crate::parse::raw::Ty;
+use crate::program::{R, Special};
+
+/// Registers of the two files and predicates that one kernel may use.
+const MAX_SLOTS: usize = 1 << 16;
+
+/// A declaration of registers.
+#[derive(Clone, Copy)]
+pub(super) struct Reg {
+    pub(super) ty: Ty,
+    pub(super) count: Option<u32>,
+    pub(super) id: u32,
+}
+
+/// A variable: its offset in its space, or its address.
+#[derive(Clone, Copy)]
+pub(super) struct Var {
+    pub(super) at: u64,
+    /// Its size, if it is a parameter of a call: these are in the stack of a thread.
+    pub(super) stack: Option<u64>,
+}
+
+/// Names between braces.
+#[derive(Default)]
+pub(super) struct Scope<'a> {
+    pub(super) id: u32,
+    pub(super) regs: HashMap<&'a str, Reg>,
+    pub(super) vars: HashMap<&'a str, Var>,
+}
+
+impl<'a> Cx<'a, '_> {
+    /// The register a name stands for, with its number in a range.
+    pub(super) fn find(&self, name: &str) -> Option<(Reg, u32)> {
+        for scope in self.scopes.iter().rev() {
+            if let Some(&reg) = scope.regs.get(name)
+                && reg.count.is_none()
+            {
+                return Some((reg, 0));
+            }
+            let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+            for split in name.len() - digits..name.len() {
+                let (prefix, number) = name.split_at(split);
+                if let Some(&reg) = scope.regs.get(prefix)
+                    && let (Some(count), Ok(n)) = (reg.count, number.parse::<u32>())
+                    && n < count
+                    && (number.len() == 1 || !number.starts_with('0'))
+                {
+                    return Some((reg, n));
+                }
+            }
+        }
+        None
+    }
+
+    pub(super) fn slot(&mut self, reg: Reg, index: u32, pos: Pos) -> Result<R> {
+        if let Some(&slot) = self.slots.get(&(reg.id, index)) {
+            return Ok(slot);
+        }
+        let file = match reg.ty.bytes() {
+            0 => &mut self.entry.npred,
+            8 => &mut self.entry.n64,
+            16 => return Err(pos.error("128-bit registers are not supported")),
+            _ => &mut self.entry.n32,
+        };
+        let slot = fresh(file, pos)?;
+        self.slots.insert((reg.id, index), slot);
+        Ok(slot)
+    }
+
+    pub(super) fn pred(&mut self, name: &str, pos: Pos) -> Result<R> {
+        match self.find(name) {
+            Some((reg, index)) if reg.ty == Ty::Pred => self.slot(reg, index, pos),
+            Some((reg, _)) => Err(pos.error(format!("`{name}` is {:?}, expected a predicate", reg.ty))),
+            None => Err(pos.error(format!("unknown register `{name}`"))),
+        }
+    }
+
+    pub(super) fn register(&mut self, ty: Ty, name: &str, pos: Pos) -> Result<Option<R>> {
+        let Some((reg, index)) = self.find(name) else { return Ok(None) };
+        if reg.ty.bytes() != ty.bytes() && !(ty.bytes() == 1 && reg.ty.bytes() <= 4) || !ty.agrees(reg.ty) {
+            return Err(pos.error(format!("`{name}` is {:?}, the instruction works on {ty:?}", reg.ty)));
+        }
+        self.slot(reg, index, pos).map(Some)
+    }
+
+    pub(super) fn special(&mut self, special: Special, wide: bool, pos: Pos) -> Result<R> {
+        if wide {
+            return Err(pos.error("a special register has 32 bits"));
+        }
+        if let Some(&(slot, _)) = self.entry.specials.iter().find(|(_, s)| *s == special) {
+            return Ok(slot);
+        }
+        let slot = fresh(&mut self.entry.n32, pos)?;
+        self.entry.specials.push((slot, special));
+        Ok(slot)
+    }
+
+    /// A slot that holds `value` in every lane.
+    pub(crate) fn constant(&mut self, wide: bool, value: u64, pos: Pos) -> Result<R> {
+        if wide {
+            if let Some(&slot) = self.c64.get(&value) {
+                return Ok(slot);
+            }
+            let slot = fresh(&mut self.entry.n64, pos)?;
+            self.c64.insert(value, slot);
+            self.entry.const64.push((slot, value));
+            return Ok(slot);
+        }
+        let value = value as u32;
+        if let Some(&slot) = self.c32.get(&value) {
+            return Ok(slot);
+        }
+        let slot = fresh(&mut self.entry.n32, pos)?;
+        self.c32.insert(value, slot);
+        self.entry.const32.push((slot, value));
+        Ok(slot)
+    }
+
+    /// The predicate that holds the carry of `add.cc` and kin.
+    pub(crate) fn carry(&mut self, pos: Pos) -> Result<R> {
+        match self.carry {
+            Some(slot) => Ok(slot),
+            None => {
+                let slot = fresh(&mut self.entry.npred, pos)?;
+                self.carry = Some(slot);
+                Ok(slot)
+            }
+        }
+    }
+
+    pub(super) fn var(&self, name: &str) -> Option<Var> {
+        let local = self.scopes.iter().rev().find_map(|s| s.vars.get(name));
+        let dynamic = || self.dynamic.get(name).map(|at| Var { at: *at, stack: None });
+        local.copied().or_else(dynamic).or_else(|| self.module.get(name).copied())
+    }
+
+    pub(super) fn label(&self, name: &str, pos: Pos) -> Result<u32> {
+        let found = self.scopes.iter().rev().find_map(|s| self.labels.get(&(s.id, name)));
+        found.copied().ok_or_else(|| pos.error(format!("unknown label `{name}`")))
+    }
+}
+
+/// The next free slot of a file.
+fn fresh(file: &mut usize, pos: Pos) -> Result<R> {
+    if *file >= MAX_SLOTS {
+        return Err(pos.error("the kernel uses too many registers"));
+    }
+    *file += 1;
+    Ok(u32::try_from(*file - 1).expect("the limit is far below 32 bits"))
+}
+
+/// The special register that a name without a field stands for.
+pub(super) fn special(name: &str) -> Option<Special> {
+    Some(match name {
+        "%laneid" => Special::LaneId,
+        "%warpid" => Special::WarpId,
+        "%nwarpid" => Special::NWarpId,
+        "%lanemask_eq" => Special::LaneMaskEq,
+        "%lanemask_lt" => Special::LaneMaskLt,
+        "%lanemask_le" => Special::LaneMaskLe,
+        "%lanemask_gt" => Special::LaneMaskGt,
+        "%lanemask_ge" => Special::LaneMaskGe,
+        "%dynamic_smem_size" => Special::DynamicSharedBytes,
+        "%total_smem_size" => Special::TotalSharedBytes,
+        "%smid" | "%gridid" | "%cluster_ctarank" => Special::Zero,
+        "%nsmid" | "%cluster_nctarank" => Special::One,
+        _ => return None,
+    })
+}

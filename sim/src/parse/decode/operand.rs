@@ -1,0 +1,263 @@
+//! Operands: names, literals and brackets as written to slots, addresses and labels.
+
+use super::names::special;
+use super::{Cx, Result};
+use crate::parse::lex::Pos;
+use crate::parse::raw::{RawArg, RawInst, Ty};
+use crate::parse::table::{self, Mods};
+use crate::program::{Addr, Base, R, SINK, Special, TRUE};
+
+/// A resolved operand.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Arg {
+    /// A slot of the 32 or 64-bit file; which one follows from the type in the table.
+    Slot(R),
+    /// A predicate and whether it is negated.
+    Pred(R, bool),
+    /// Destination and predicate of `d|p`, setp's `p|q`.
+    Two(R, R),
+    /// Slots of a vector, and whether they are of the 64-bit file.
+    Many(Vec<R>, bool),
+    Addr(Addr),
+    Int(u64),
+    Labels(Vec<u32>),
+    /// An optional operand that is not there.
+    Absent,
+}
+
+impl<'a> Cx<'a, '_> {
+    /// Resolves operands by the row's pattern; see [`table::Row::args`].
+    pub(super) fn args(&mut self, pattern: &str, mods: &Mods<'_>, raw: &RawInst<'a>) -> Result<Vec<Arg>> {
+        let mut out = Vec::new();
+        let mut given = raw.args.iter();
+        for want in pattern.split_ascii_whitespace() {
+            let (want, optional) = want.strip_suffix('?').map_or((want, false), |w| (w, true));
+            match given.next() {
+                None if optional => out.push(Arg::Absent),
+                None => return Err(raw.pos.error(format!("`{}` lacks an operand", raw.op))),
+                Some(arg) => out.push(self.arg(want, mods, arg)?),
+            }
+        }
+        match given.next() {
+            None => Ok(out),
+            Some(extra) => Err(extra.pos().error(format!("`{}` takes fewer operands", raw.op))),
+        }
+    }
+
+    fn arg(&mut self, want: &str, mods: &Mods<'_>, arg: &RawArg<'a>) -> Result<Arg> {
+        let (kind, ty) = match want.split_once(':') {
+            Some((kind, "U")) => (kind, mods.first_type()),
+            Some((kind, "W")) => (kind, mods.wide_type()),
+            Some((kind, name)) => (kind, Ty::from_word(name)),
+            None => (want, mods.last_type()),
+        };
+        let typed = || ty.ok_or_else(|| arg.pos().error("this instruction lacks a type"));
+        match (kind, arg) {
+            ("d", _) => self.dest(typed()?, arg).map(Arg::Slot),
+            ("s", _) => self.source(typed()?, arg).map(Arg::Slot),
+            ("p", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
+            ("p" | "pq", RawArg::Sink(_)) => Ok(Arg::Pred(SINK, false)),
+            ("q", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
+            ("q", RawArg::Not(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, true)),
+            ("q", RawArg::Int(v, _)) => Ok(Arg::Pred(TRUE, *v == 0)),
+            ("pq", RawArg::Pair(a, b, _)) => Ok(Arg::Two(self.pred_dest(a)?, self.pred_dest(b)?)),
+            ("pq", RawArg::Name(name, pos)) => Ok(Arg::Two(self.pred(name, *pos)?, SINK)),
+            ("dp", RawArg::Pair(a, b, _)) => Ok(Arg::Two(self.dest(typed()?, a)?, self.pred_dest(b)?)),
+            ("dp", _) => Ok(Arg::Two(self.dest(typed()?, arg)?, SINK)),
+            ("m", RawArg::Memory(base, offset, pos)) => self.address(*base, *offset, *pos).map(Arg::Addr),
+            ("dv" | "sv", _) => self.vector(typed()?, mods.vector(), kind == "dv", arg),
+            ("l", RawArg::Name(name, pos)) => Ok(Arg::Labels(vec![self.label(name, *pos)?])),
+            ("t", RawArg::Name(name, pos)) => {
+                match self.scopes.iter().rev().find_map(|s| self.targets.get(&(s.id, name))) {
+                    Some(targets) => Ok(Arg::Labels(targets.clone())),
+                    None => Err(pos.error(format!("unknown list of branch targets `{name}`"))),
+                }
+            }
+            ("i", RawArg::Int(v, _)) => Ok(Arg::Int(*v)),
+            ("xd", RawArg::Name(..) | RawArg::Sink(_)) if typed()? != Ty::Pred => {
+                self.dest(typed()?, arg).map(Arg::Slot)
+            }
+            ("xd", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
+            ("x", _) | ("xd", RawArg::Vector(..)) => self.mov_arg(typed()?, arg),
+            _ => {
+                if let Some(n) = kind.strip_prefix("d*").or_else(|| kind.strip_prefix("s*")) {
+                    let n: usize = n.parse().map_err(|_| arg.pos().error("unreadable table row"))?;
+                    return self.fixed(typed()?, n, kind.starts_with('d'), arg);
+                }
+                Err(arg.pos().error(format!("this operand must be {}", table::describe(kind))))
+            }
+        }
+    }
+
+    fn fixed(&mut self, ty: Ty, n: usize, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
+        let items = match arg {
+            RawArg::Vector(items, _) if items.len() == n => items.as_slice(),
+            _ if n == 1 => std::slice::from_ref(arg),
+            _ => return Err(arg.pos().error(format!("expected a vector of {n} registers"))),
+        };
+        let slots: Result<Vec<R>> =
+            items.iter().map(|a| if dest { self.dest(ty, a) } else { self.source(ty, a) }).collect();
+        Ok(Arg::Many(slots?, ty.bytes() == 8))
+    }
+
+    /// Registers of a load or store, which may be wider than the type (PTX 9.4.1).
+    fn vector(&mut self, ty: Ty, n: usize, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
+        let items = match arg {
+            RawArg::Vector(items, _) if items.len() == n => items.as_slice(),
+            RawArg::Vector(..) => return Err(arg.pos().error(format!("expected {n} registers"))),
+            _ if n == 1 => std::slice::from_ref(arg),
+            _ => return Err(arg.pos().error(format!("expected a vector of {n} registers"))),
+        };
+        let mut wide = None;
+        let mut slots = Vec::new();
+        for item in items {
+            let (reg, pos) = match item {
+                RawArg::Name(name, pos) => (self.find(name), *pos),
+                other => (None, other.pos()),
+            };
+            let is_wide = match reg {
+                Some((reg, _)) if reg.ty.bytes() >= ty.bytes() => reg.ty.bytes() == 8,
+                Some((reg, _)) => {
+                    return Err(pos.error(format!("a {:?} register is too small for {ty:?}", reg.ty)));
+                }
+                None => ty.bytes() == 8,
+            };
+            if *wide.get_or_insert(is_wide) != is_wide {
+                return Err(pos.error("the registers of a vector differ in size"));
+            }
+            slots.push(match (reg, item) {
+                (Some((reg, index)), _) => self.slot(reg, index, pos)?,
+                (None, RawArg::Sink(_)) if dest => SINK,
+                (None, _) if !dest => self.source(ty, item)?,
+                _ => return Err(pos.error("expected a register")),
+            });
+        }
+        Ok(Arg::Many(slots, wide == Some(true)))
+    }
+
+    pub(super) fn pred_dest(&mut self, arg: &RawArg<'a>) -> Result<R> {
+        match arg {
+            RawArg::Sink(_) => Ok(SINK),
+            RawArg::Name(name, pos) => self.pred(name, *pos),
+            other => Err(other.pos().error("expected a predicate")),
+        }
+    }
+
+    pub(super) fn dest(&mut self, ty: Ty, arg: &RawArg<'a>) -> Result<R> {
+        match arg {
+            RawArg::Sink(_) => Ok(SINK),
+            RawArg::Name(name, pos) => {
+                self.register(ty, name, *pos)?.ok_or_else(|| pos.error(format!("unknown register `{name}`")))
+            }
+            other => Err(other.pos().error("the destination must be a register")),
+        }
+    }
+
+    /// A source: register, special register, immediate or the address of a variable.
+    pub(crate) fn source(&mut self, ty: Ty, arg: &RawArg<'a>) -> Result<R> {
+        let wide = ty.bytes() == 8;
+        match arg {
+            RawArg::Name(name, pos) => {
+                if let Some(slot) = self.register(ty, name, *pos)? {
+                    return Ok(slot);
+                }
+                if let Some(special) = special(name) {
+                    return self.special(special, wide, *pos);
+                }
+                match self.var(name) {
+                    Some(var) if ty.bytes() >= 4 => self.constant(wide, var.at, *pos),
+                    Some(_) => Err(pos.error("an address needs 32 or 64 bits")),
+                    None if *name == "WARP_SZ" => self.constant(wide, 32, *pos),
+                    None => Err(pos.error(format!("unknown name `{name}`"))),
+                }
+            }
+            RawArg::Sum(name, offset, pos) => match self.var(name) {
+                Some(var) if ty.bytes() >= 4 => self.constant(wide, var.at.wrapping_add_signed(*offset), *pos),
+                _ => Err(pos.error(format!("`{name}` is no variable"))),
+            },
+            RawArg::Dotted(name, field, pos) => {
+                let axis = match *field {
+                    "x" => 0,
+                    "y" => 1,
+                    "z" => 2,
+                    _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
+                };
+                let special = match *name {
+                    "%tid" => Special::Tid(axis),
+                    "%ntid" => Special::NTid(axis),
+                    "%ctaid" => Special::CtaId(axis),
+                    "%nctaid" => Special::NCtaId(axis),
+                    "%clusterid" => Special::CtaId(axis),
+                    _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
+                };
+                self.special(special, wide, *pos)
+            }
+            RawArg::Int(v, pos) => {
+                let bits = ty.bytes() * 8;
+                if matches!(ty, Ty::F32 | Ty::F64 | Ty::F16 | Ty::F16x2) {
+                    return Err(pos.error("an integer where a float is needed"));
+                }
+                let extended = if bits >= 64 { *v } else { ((*v << (64 - bits)) as i64 >> (64 - bits)) as u64 };
+                let cut = if bits >= 64 { *v } else { *v & ((1 << bits) - 1) };
+                if *v != cut && *v != extended {
+                    return Err(pos.error(format!("{:#x} does not fit {bits} bits", *v)));
+                }
+                self.constant(wide, cut, *pos)
+            }
+            RawArg::F32(v, pos) if ty == Ty::F32 || ty == Ty::B32 => self.constant(false, u64::from(*v), *pos),
+            RawArg::F64(v, pos) if ty == Ty::F64 || ty == Ty::B64 => self.constant(true, *v, *pos),
+            RawArg::F64(v, pos) if ty == Ty::F32 => {
+                self.constant(false, u64::from((f64::from_bits(*v) as f32).to_bits()), *pos)
+            }
+            other => Err(other.pos().error(format!("this cannot be a source of type {ty:?}"))),
+        }
+    }
+
+    fn address(&mut self, base: Option<&'a str>, offset: i64, pos: Pos) -> Result<Addr> {
+        let Some(name) = base else { return Ok(Addr { base: Base::None, offset }) };
+        if let Some((reg, index)) = self.find(name) {
+            let slot = self.slot(reg, index, pos)?;
+            let base = match reg.ty.bytes() {
+                4 => Base::R32(slot),
+                8 => Base::R64(slot),
+                _ => return Err(pos.error(format!("`{name}` is {:?}, no address", reg.ty))),
+            };
+            return Ok(Addr { base, offset });
+        }
+        match self.var(name) {
+            Some(var) => {
+                self.stack_param |= var.stack.is_some();
+                Ok(Addr { base: Base::None, offset: offset.wrapping_add_unsigned(var.at) })
+            }
+            None => Err(pos.error(format!("unknown name `{name}`"))),
+        }
+    }
+
+    /// `mov` takes vectors on either side, as well as plain operands and predicates.
+    fn mov_arg(&mut self, ty: Ty, arg: &RawArg<'a>) -> Result<Arg> {
+        match arg {
+            RawArg::Vector(items, pos) => {
+                let part = ty.bytes() / u32::try_from(items.len()).unwrap_or(u32::MAX).max(1);
+                let piece = match part {
+                    1 => Ty::B8,
+                    2 => Ty::B16,
+                    4 => Ty::B32,
+                    _ => return Err(pos.error("no register has the size of these parts")),
+                };
+                let mut slots = Vec::new();
+                for item in items {
+                    slots.push(match item {
+                        RawArg::Sink(_) => SINK,
+                        item => self.source(piece, item)?,
+                    });
+                }
+                Ok(Arg::Many(slots, false))
+            }
+            RawArg::Name(name, pos) if ty == Ty::Pred => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
+            RawArg::Int(v, _) if ty == Ty::Pred => Ok(Arg::Pred(TRUE, *v == 0)),
+            RawArg::Name("%clock" | "%clock_hi", _) => Ok(Arg::Int(32)),
+            RawArg::Name("%clock64" | "%globaltimer", _) => Ok(Arg::Int(64)),
+            _ => self.source(ty, arg).map(Arg::Slot),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The statements of a body (PTX 4.3, 9.1): declarations, labels, instructions and their operands as written.
+//!
+//! No recursion but for vectors and lists of operands, whose depth is one.
+
+use super::lex::Pos;
+use super::lex::Tok;
+use super::module::{Parser, Result};
+use super::raw::{RawArg, RawInst, RawReg, RawStmt};
+
+impl<'a> Parser<'a> {
+    /// Statements up to the brace that closes the kernel.
+    pub(super) fn body(&mut self) -> Result<Vec<RawStmt<'a>>> {
+        let mut out = Vec::new();
+        let mut depth = 0u32;
+        loop {
+            let pos = self.pos();
+            match self.peek() {
+                Tok::Punct(b'{') => {
+                    self.bump();
+                    depth += 1;
+                    out.push(RawStmt::Open);
+                }
+                Tok::Punct(b'}') => {
+                    self.bump();
+                    if depth == 0 {
+                        return Ok(out);
+                    }
+                    depth -= 1;
+                    out.push(RawStmt::Close);
+                }
+                Tok::Dot("reg") => self.registers(&mut out)?,
+                Tok::Dot("shared" | "local" | "global" | "const" | "param") => {
+                    out.extend(self.variables(false)?.into_iter().map(RawStmt::Var));
+                }
+                Tok::Dot("loc") => self.line_info()?,
+                Tok::Dot("pragma") => self.pragma()?,
+                Tok::Dot(word) => return Err(pos.error(format!("unknown directive `.{word}` in a body"))),
+                Tok::Name(name) if self.toks[self.at + 1].0 == Tok::Punct(b':') => {
+                    self.bump();
+                    self.bump();
+                    if self.eat_dot("branchtargets") {
+                        let targets = self.targets()?;
+                        out.push(RawStmt::Targets(name, targets, pos));
+                    } else {
+                        out.push(RawStmt::Label(name, pos));
+                    }
+                }
+                Tok::Name(_) | Tok::Punct(b'@') => {
+                    let inst = self.instruction()?;
+                    out.push(RawStmt::Inst(inst));
+                }
+                _ => return Err(self.expected("a statement")),
+            }
+        }
+    }
+
+    /// The labels of `.branchtargets`.
+    fn targets(&mut self) -> Result<Vec<(&'a str, Pos)>> {
+        let mut out = Vec::new();
+        loop {
+            let pos = self.pos();
+            out.push((self.name("a label")?, pos));
+            if !self.eat(b',') {
+                self.expect(b';')?;
+                return Ok(out);
+            }
+        }
+    }
+
+    fn registers(&mut self, out: &mut Vec<RawStmt<'a>>) -> Result<()> {
+        self.bump();
+        let ty = self.ty()?;
+        loop {
+            let pos = self.pos();
+            let name = self.name("a register name")?;
+            let mut count = None;
+            if self.eat(b'<') {
+                count = Some(self.int32()?);
+                self.expect(b'>')?;
+            }
+            out.push(RawStmt::Reg(RawReg { ty, name, count, pos }));
+            if !self.eat(b',') {
+                return self.expect(b';');
+            }
+        }
+    }
+
+    fn instruction(&mut self) -> Result<RawInst<'a>> {
+        let pos = self.pos();
+        let mut guard = None;
+        if self.eat(b'@') {
+            let negate = self.eat(b'!');
+            let at = self.pos();
+            guard = Some((self.name("a predicate")?, negate, at));
+        }
+        let op = self.name("an opcode")?;
+        let mut words = Vec::new();
+        while let Tok::Dot(word) = self.peek() {
+            self.bump();
+            words.push(word);
+        }
+        let mut args = Vec::new();
+        if !self.eat(b';') {
+            loop {
+                args.push(self.operand()?);
+                if !self.eat(b',') {
+                    self.expect(b';')?;
+                    break;
+                }
+            }
+        }
+        Ok(RawInst { guard, op, words, args, pos, loc: self.loc })
+    }
+
+    fn operand(&mut self) -> Result<RawArg<'a>> {
+        let pos = self.pos();
+        if self.eat(b'{') {
+            let mut items = Vec::new();
+            loop {
+                items.push(self.simple()?);
+                if !self.eat(b',') {
+                    self.expect(b'}')?;
+                    return Ok(RawArg::Vector(items, pos));
+                }
+            }
+        }
+        if self.eat(b'(') {
+            let mut items = Vec::new();
+            while !self.eat(b')') {
+                if !items.is_empty() {
+                    self.expect(b',')?;
+                }
+                items.push(self.simple()?);
+            }
+            return Ok(RawArg::List(items, pos));
+        }
+        if self.eat(b'[') {
+            let base = match self.peek() {
+                Tok::Name(name) => {
+                    self.bump();
+                    Some(name)
+                }
+                _ => None,
+            };
+            let offset = if base.is_some() && !self.eat(b'+') && !self.is(b'-') { 0 } else { self.signed()? as i64 };
+            self.expect(b']')?;
+            return Ok(RawArg::Memory(base, offset, pos));
+        }
+        let first = self.simple()?;
+        if self.eat(b'|') {
+            let second = self.simple()?;
+            return Ok(RawArg::Pair(Box::new(first), Box::new(second), pos));
+        }
+        Ok(first)
+    }
+
+    fn simple(&mut self) -> Result<RawArg<'a>> {
+        let pos = self.pos();
+        match self.bump() {
+            Tok::Punct(b'!') => Ok(RawArg::Not(self.name("a predicate")?, pos)),
+            Tok::Punct(b'-') => match self.bump() {
+                Tok::Int(v) => Ok(RawArg::Int(v.wrapping_neg(), pos)),
+                Tok::F64(v) => Ok(RawArg::F64(v ^ (1 << 63), pos)),
+                other => Err(pos.error(format!("expected a number, found {}", other.show()))),
+            },
+            Tok::Int(v) => Ok(RawArg::Int(v, pos)),
+            Tok::F32(v) => Ok(RawArg::F32(v, pos)),
+            Tok::F64(v) => Ok(RawArg::F64(v, pos)),
+            Tok::Name("_") => Ok(RawArg::Sink(pos)),
+            Tok::Name(name) => match self.peek() {
+                Tok::Dot(field) => {
+                    self.bump();
+                    Ok(RawArg::Dotted(name, field, pos))
+                }
+                Tok::Punct(b'+') => {
+                    self.bump();
+                    Ok(RawArg::Sum(name, self.signed()? as i64, pos))
+                }
+                _ => Ok(RawArg::Name(name, pos)),
+            },
+            other => Err(pos.error(format!("expected an operand, found {}", other.show()))),
+        }
+    }
+}

@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 /// What else there is to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Compiles, runs on a GPU, and compares with the interpreter
+    /// Compiles, runs on a GPU or the simulator, and compares with the interpreter
     Run(Run),
     /// Lists the targets and their limits
     Targets,
@@ -79,13 +79,13 @@ pub(crate) struct Run {
     /// Which kernel of the file
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// Where to run; auto takes a GPU
+    /// Where to run; auto takes a GPU if there is one, else the simulator
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: Device,
     /// Compares the result with the interpreter's: exactly for whole numbers, else within a proved bound
     #[arg(long)]
     pub(crate) check: bool,
-    /// Seed of the inputs
+    /// Seed of the inputs, and of the simulator's scheduler
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// What inputs hold: small whole numbers (default with --check) or normally distributed ones
@@ -97,15 +97,78 @@ pub(crate) struct Run {
     /// Ends the kernel after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) sim: Sim,
 }
 
 /// Where to run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Device {
-    /// Whatever there is
+    /// A GPU if there is one, else the simulator
     Auto,
     /// The first CUDA device
     Cuda,
+    /// The simulator: the PTX executed on the CPU, every access checked
+    Sim,
+}
+
+/// How the simulator executes; any of these makes `--device auto` take it.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Simulator")]
+pub(crate) struct Sim {
+    /// Instructions that each block may execute, counted by warp [default: 268435456]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) fuel: Option<u64>,
+    /// Order of the blocks [default: forward]
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) sim_order: Option<SimOrder>,
+    /// When asynchronous copies land: as early or as late as the rules allow, or both with equal results demanded
+    /// [default: both]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) sim_landing: Option<SimLanding>,
+    /// Host threads that share the blocks [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) sim_threads: Option<u16>,
+    /// Whose matrix arithmetic to imitate [default: that of the target's generation]
+    #[arg(long, value_name = "GENERATION")]
+    pub(crate) imitate: Option<Imitate>,
+}
+
+/// Order of the blocks.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SimOrder {
+    /// By increasing index
+    Forward,
+    /// By decreasing index
+    Reverse,
+    /// Shuffled by --seed
+    Seeded,
+}
+
+/// When asynchronous copies land.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SimLanding {
+    /// When they are issued
+    Early,
+    /// When they are waited for
+    Late,
+    /// One run of each, if there are any
+    Both,
+}
+
+/// A generation of GPUs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Imitate {
+    /// sm_70
+    Volta,
+    /// sm_75
+    Turing,
+    /// sm_80 to sm_87
+    Ampere,
+    /// sm_89
+    Ada,
+    /// sm_90
+    Hopper,
 }
 
 /// What inputs hold.

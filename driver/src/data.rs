@@ -139,6 +139,31 @@ pub fn poisoned(plan: &TensorPlan) -> Vec<u8> {
     vec![POISON; usize::try_from(plan.bytes()).expect("the size was checked") + GUARD_BYTES]
 }
 
+/// The memory of a tensor whose elements are `packed`: raw bytes in row-major order of the index, without gaps. `None`: those
+/// are not as many bytes as the elements have.
+pub fn unpacked(plan: &TensorPlan, packed: &[u8]) -> Option<Vec<u8>> {
+    let size = width(plan.elem);
+    if u64::try_from(packed.len()).ok()? != plan.count().checked_mul(u64::from(plan.elem.bytes()))? {
+        return None;
+    }
+    let mut bytes = poisoned(plan);
+    let mut chunks = packed.chunks_exact(size);
+    plan.for_each(|_, offset| {
+        if let Some(chunk) = chunks.next() {
+            bytes[offset * size..][..size].copy_from_slice(chunk);
+        }
+    });
+    Some(bytes)
+}
+
+/// The elements of a tensor in memory, in the form that [`unpacked`] takes.
+pub fn packed(plan: &TensorPlan, bytes: &[u8]) -> Vec<u8> {
+    let size = width(plan.elem);
+    let mut out = Vec::new();
+    plan.for_each(|_, offset| out.extend_from_slice(&bytes[offset * size..][..size]));
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +193,15 @@ mod tests {
                 assert_eq!(get(elem, &bytes, 1), -2.0, "{}", elem.name());
             }
         }
+    }
+
+    #[test]
+    fn files_are_row_major_whatever_the_strides() {
+        let by_columns = TensorPlan { shape: vec![2, 3], strides: vec![1, 4], span: 10, ..plan(Elem::U8) };
+        let bytes = unpacked(&by_columns, &[1, 2, 3, 4, 5, 6]).expect("six elements");
+        assert_eq!(bytes[..10], [1, 4, POISON, POISON, 2, 5, POISON, POISON, 3, 6]);
+        assert_eq!(packed(&by_columns, &bytes), [1, 2, 3, 4, 5, 6]);
+        assert!(unpacked(&by_columns, &[0; 5]).is_none() && unpacked(&by_columns, &[0; 7]).is_none());
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub mod output;
 pub mod render;
 pub mod report_json;
 pub mod run;
+pub mod simulate;
 mod stages;
 
 pub use bind::{Args, Number};

@@ -56,6 +56,8 @@ pub struct KernelReport {
     pub stages: u32,
     /// Shared memory of a block, bytes.
     pub smem_bytes: u64,
+    /// What lies where in it.
+    pub tiles: Vec<Tile>,
     /// Registers per thread that the kernel is estimated to need.
     pub estimated_registers: u32,
     /// Block-wide barriers in the text of the kernel.
@@ -73,6 +75,21 @@ pub struct KernelReport {
     /// What the assembler made of it; absent where none was asked or found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assembler: Option<Assembler>,
+}
+
+/// Where a buffer or a channel lies in shared memory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Tile {
+    /// Buffer or channel.
+    pub name: String,
+    /// Its first byte, in its first slot.
+    pub offset: u64,
+    /// Bytes of one slot.
+    pub bytes: u64,
+    /// Slots; 1 for a buffer.
+    pub slots: u64,
+    /// Bytes from one slot to the next.
+    pub stride: u64,
 }
 
 /// A copy.
@@ -189,6 +206,17 @@ impl KernelReport {
             entry: entry.to_owned(),
             stages: report.stages,
             smem_bytes: report.smem_bytes,
+            tiles: report
+                .tiles
+                .iter()
+                .map(|t| Tile {
+                    name: t.name.clone(),
+                    offset: t.offset,
+                    bytes: t.bytes,
+                    slots: t.slots,
+                    stride: t.stride,
+                })
+                .collect(),
             estimated_registers: report.estimated_registers,
             barriers: report.barriers,
             barriers_in_loop: report.barriers_in_loop,

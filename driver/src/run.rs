@@ -1,29 +1,46 @@
 //! Running a kernel on a device and comparing its result with the interpreter's.
 //!
-//! The launch is made from the contract, the PTX and the values of the parameters alone, in a process of its own
-//! ([`child`]). The reference is the tile interpreter on the program as it was written, compile-time parameters bound.
+//! The launch is made from the contract, the PTX and the values of the parameters alone: on a GPU in a process of its own
+//! ([`child`]), or on the [simulator](crate::simulate) in this one. The reference is the tile interpreter on the program as
+//! it was written, compile-time parameters bound.
 
 pub mod check;
 pub mod child;
 #[cfg(feature = "cuda")]
 mod device;
 mod facts;
+mod outcome;
+mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::bind::{Args, BindError, Bound, MAX_TENSOR_BYTES, Number, TensorPlan, bind};
+use crate::bind::{Args, BindError, Bound, MAX_TENSOR_BYTES, TensorPlan, bind};
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
-use crate::contract::ParamKind;
+use crate::contract::Contract;
 use crate::data::{self, Data};
-use check::{Accuracy, Expected, Verdict, compare};
+use crate::render::SourceFile;
+use crate::simulate::{self, SimOptions, simulate};
+use check::Accuracy;
 use child::{ChildError, Job, Launched, Outcome, Refused};
 use facts::Facts;
-use std::fmt;
+pub use outcome::{Ran, RunReport};
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
-use tilec_ir::interp;
+
+/// Where to run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum On {
+    /// The first CUDA device; the simulator if there is none.
+    #[default]
+    Auto,
+    /// The first CUDA device.
+    Cuda,
+    /// The simulator.
+    Simulator,
+}
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -42,6 +59,12 @@ pub struct RunOptions {
     pub repeat: u32,
     /// Wall clock of the device's work.
     pub timeout: Duration,
+    /// Where to run.
+    pub on: On,
+    /// How to simulate.
+    pub sim: SimOptions,
+    /// Elements of tensors that are not to be made up: raw bytes in row-major order of the index, without gaps.
+    pub inputs: BTreeMap<String, Vec<u8>>,
 }
 
 impl Default for RunOptions {
@@ -54,166 +77,189 @@ impl Default for RunOptions {
             normal: None,
             repeat: 10,
             timeout: Duration::from_secs(120),
+            on: On::Auto,
+            sim: SimOptions::default(),
+            inputs: BTreeMap::new(),
         }
     }
 }
 
-/// What came out of a run. `Display` is what the command prints.
+/// A kernel that somebody else may have made: PTX and how to launch it.
 #[derive(Clone, Debug)]
-pub struct RunReport {
-    /// Entry name.
-    pub entry: String,
-    /// Target of the PTX.
-    pub target: &'static str,
-    /// The device and its times.
-    pub launched: Launched,
-    /// The value of every size, stride and scalar, in parameter order.
-    pub values: Vec<(String, Number)>,
-    /// Floating-point operations of the products; 0 for programs without.
-    pub flops: f64,
-    /// Bytes of the tensors read and written, each once.
-    pub bytes: f64,
-    /// The comparison of every tensor that was compared.
-    pub verdicts: Vec<(String, Verdict)>,
-    /// What else the reader should know.
-    pub notes: Vec<String>,
+pub struct Foreign {
+    /// The PTX, under the name that messages call it by.
+    pub ptx: SourceFile,
+    /// How to launch it.
+    pub contract: Contract,
 }
 
-impl RunReport {
-    /// Whether all that was compared is right.
-    pub fn ok(&self) -> bool {
-        self.verdicts.iter().all(|(_, v)| v.ok())
-    }
-
-    /// Median of the times, milliseconds.
-    pub fn median_ms(&self) -> Option<f64> {
-        let mut times = self.launched.times_ms.clone();
-        times.sort_by(f32::total_cmp);
-        times.get(times.len() / 2).map(|t| f64::from(*t))
-    }
-}
-
-impl fmt::Display for RunReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Launched { device, cc, .. } = &self.launched;
-        writeln!(f, "{} for {} on {device} (sm_{cc})", self.entry, self.target)?;
-        let values: Vec<String> = self.values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        writeln!(f, "  {}", values.join(", "))?;
-        if let Some(ms) = self.median_ms() {
-            let seconds = (ms / 1e3).max(f64::MIN_POSITIVE);
-            let rate = if self.flops > 0.0 {
-                format!("{:.3} TFLOP/s", self.flops / seconds / 1e12)
-            } else {
-                format!("{:.1} GB/s", self.bytes / seconds / 1e9)
-            };
-            let n = self.launched.times_ms.len();
-            writeln!(f, "  time {ms:.4} ms (median of {n}), {rate}")?;
-        }
-        for (name, v) in &self.verdicts {
-            let verdict = if v.ok() { "ok" } else { "FAILED" };
-            let Verdict { elements, wrong, largest_error, largest_bound, .. } = v;
-            match (*wrong, *largest_bound > 0.0) {
-                (0, false) => writeln!(f, "  {name}: {elements} elements, all exact: {verdict}")?,
-                (0, true) => writeln!(
-                    f,
-                    "  {name}: {elements} elements, largest error {largest_error:.3e}, bound {largest_bound:.3e}: {verdict}"
-                )?,
-                (_, false) => writeln!(
-                    f,
-                    "  {name}: {wrong} of {elements} elements differ, largest error {largest_error:.3e}: {verdict}"
-                )?,
-                (_, true) => writeln!(
-                    f,
-                    "  {name}: {wrong} of {elements} elements differ too much, largest error {largest_error:.3e}, bound \
-                     {largest_bound:.3e}: {verdict}"
-                )?,
-            }
-            for line in &v.shown {
-                writeln!(f, "    {line}")?;
-            }
-            if v.stray_bytes > 0 {
-                writeln!(f, "    {} bytes outside the elements of `{name}` were written", v.stray_bytes)?;
-            }
-        }
-        self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))
-    }
+/// What is run, as far as it is known.
+struct Subject<'a> {
+    contract: &'a Contract,
+    ptx: &'a str,
+    target: &'a str,
+    /// What diagnostics point into.
+    source: &'a SourceFile,
+    /// Absent for foreign PTX.
+    kernel: Option<&'a CompiledKernel>,
 }
 
 /// Runs a kernel of `program`. `launcher` is the command that does [`child::serve`].
 ///
 /// # Errors
-/// Arguments that do not fit, unmet preconditions, no device, a launch that fails or does not end, no reference result.
-/// A result that is wrong is no error: see [`RunReport::ok`].
+/// Arguments that do not fit, unmet preconditions, no device, a launch that fails or does not end, no reference result,
+/// whatever the simulator reports. A result that is wrong is no error: see [`RunReport::ok`].
 pub fn run(program: &Compiled, options: &RunOptions, launcher: &mut Command) -> Result<RunReport, Diagnostics> {
     run_with(program, options, |job, tensors| child::launch(launcher, job, tensors, options.timeout))
 }
 
-/// [`run`] with the launch as a function.
+/// Runs PTX from its launch contract. There is no reference: [`RunOptions::check`] is ignored.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_foreign(foreign: &Foreign, options: &RunOptions, launcher: &mut Command) -> Result<RunReport, Diagnostics> {
+    let subject = Subject {
+        contract: &foreign.contract,
+        ptx: foreign.ptx.text(),
+        target: &foreign.contract.target,
+        source: &foreign.ptx,
+        kernel: None,
+    };
+    execute(&subject, options, |job, tensors| child::launch(launcher, job, tensors, options.timeout))
+}
+
+/// What a launch in the child gives.
+type FromChild = Result<(Outcome, Vec<Vec<u8>>), ChildError>;
+
+/// [`run`] with the launch on a GPU as a function.
 fn run_with(
     program: &Compiled,
     options: &RunOptions,
-    launch: impl FnOnce(Job, Vec<Vec<u8>>) -> Result<(Outcome, Vec<Vec<u8>>), ChildError>,
+    launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
 ) -> Result<RunReport, Diagnostics> {
-    let fail = |list: Vec<Diagnostic>| Diagnostics { source: program.source.clone(), errors: list.len(), list };
-    let kernel = select(program, options.kernel.as_deref()).map_err(|d| fail(vec![*d]))?;
-    let bound =
-        bind(&kernel.contract, &options.args).map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
+    let kernel = select(program, options.kernel.as_deref()).map_err(|d| Diagnostics {
+        source: program.source.clone(),
+        errors: 1,
+        list: vec![*d],
+    })?;
+    let subject = Subject {
+        contract: &kernel.contract,
+        ptx: &program.ptx,
+        target: program.target.name(),
+        source: &program.source,
+        kernel: Some(kernel),
+    };
+    execute(&subject, options, launch)
+}
+
+fn execute(
+    subject: &Subject<'_>,
+    options: &RunOptions,
+    launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
+) -> Result<RunReport, Diagnostics> {
+    let fail = |list: Vec<Diagnostic>| Diagnostics { source: subject.source.clone(), errors: list.len(), list };
+    let contract = subject.contract;
+    let bound = bind(contract, &options.args).map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
     if bytes > MAX_TENSOR_BYTES {
         let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");
         return Err(fail(vec![Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message)]));
     }
-    let facts = Facts::of(&kernel.tile.specialized);
-    let normal = options.normal.unwrap_or(!options.check);
-    let inputs = if normal { Data::Normal } else { Data::Int { limit: if facts.f16_accumulators { 2 } else { 4 } } };
-    let before: Vec<Vec<u8>> = bound
-        .tensors
-        .iter()
-        .map(|t| if t.access.reads() { data::filled(t, options.seed, inputs) } else { data::poisoned(t) })
-        .collect();
+    let facts = subject.kernel.map(|k| Facts::of(&k.tile.specialized)).unwrap_or_default();
+    let before = contents(&bound, &facts, options).map_err(|d| fail(vec![*d]))?;
     let job = Job {
-        contract: kernel.contract.clone(),
+        contract: contract.clone(),
         args: bound.values.clone(),
-        ptx: program.ptx.clone(),
+        ptx: subject.ptx.to_owned(),
         repeat: options.repeat,
         tensors: before.iter().map(Vec::len).collect(),
     };
-    let (launched, after) = match launch(job, before.clone()) {
-        Ok((Outcome { result: Ok(launched), .. }, after)) => (launched, after),
-        Ok((Outcome { result: Err(refused), .. }, _)) => return Err(fail(vec![refusal(&refused)])),
-        Err(e) => {
-            let code = match e {
-                ChildError::Timeout(_) => codes::LAUNCH_TIMEOUT,
-                ChildError::Start(_) | ChildError::Died { .. } => codes::LAUNCH_FAILED,
-            };
-            return Err(fail(vec![Diagnostic::error(code, Span::default(), e.to_string())]));
-        }
-    };
+    let (ran, after) = launch_on(subject, job, &before, options, launch).map_err(|d| fail(vec![*d]))?;
     let mut report = RunReport {
-        entry: kernel.contract.entry.clone(),
-        target: program.target.name(),
-        values: kernel
-            .contract
-            .params
-            .iter()
-            .filter_map(|p| Some((p.name.clone(), *bound.values.get(&p.name)?)))
-            .collect(),
-        flops: facts.flops(&bound, &kernel.contract),
+        entry: contract.entry.clone(),
+        target: subject.target.to_owned(),
+        values: contract.params.iter().filter_map(|p| Some((p.name.clone(), *bound.values.get(&p.name)?))).collect(),
+        flops: facts.flops(&bound, contract),
         bytes: bound.tensors.iter().map(traffic).sum(),
         verdicts: Vec::new(),
         notes: Vec::new(),
-        launched,
+        tensors: Vec::new(),
+        ran,
     };
-    let atom = kernel.report.mma.first().map_or("", |m| m.atom.as_str());
-    if atom == "m8n8k4" && report.launched.cc >= 80 {
+    let cc = report.ran.compute_capability();
+    let atom = subject.kernel.and_then(|k| k.report.mma.first()).map_or("", |m| m.atom.as_str());
+    if atom == "m8n8k4" && cc >= 80 && matches!(report.ran, Ran::Cuda(_)) {
         report.notes.push("this GPU emulates m8n8k4 with scalar code: its time says nothing about Volta".to_owned());
     }
-    if options.check {
-        let accuracy = Accuracy::of(atom, facts.f16_accumulators, report.launched.cc);
-        report.verdicts =
-            verify(kernel, &facts, &bound, &before, &after, accuracy, &mut report.notes).map_err(|d| fail(vec![*d]))?;
+    if let Some(kernel) = subject.kernel.filter(|_| options.check) {
+        let accuracy = Accuracy::of(atom, facts.f16_accumulators, cc);
+        report.verdicts = reference::verify(kernel, &facts, &bound, &before, &after, accuracy, &mut report.notes)
+            .map_err(|d| fail(vec![*d]))?;
     }
+    report.tensors = bound.tensors.into_iter().zip(after).collect();
     Ok(report)
+}
+
+/// The tensors as they are before the launch, with their guards.
+fn contents(bound: &Bound, facts: &Facts, options: &RunOptions) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
+    let normal = options.normal.unwrap_or(!options.check);
+    let kind = if normal { Data::Normal } else { Data::Int { limit: if facts.f16_accumulators { 2 } else { 4 } } };
+    let error = |message: String| Diagnostic::error(codes::BAD_TENSOR_FILE, Span::default(), message);
+    for name in options.inputs.keys() {
+        let names: Vec<String> = bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect();
+        match bound.tensors.iter().find(|t| t.name == *name) {
+            Some(plan) if plan.access.reads() => {}
+            Some(_) => return Err(Box::new(error(format!("the kernel only writes `{name}`: it has no input")))),
+            None => return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", "))))),
+        }
+    }
+    let one = |t: &TensorPlan| match options.inputs.get(&t.name) {
+        Some(packed) => data::unpacked(t, packed).ok_or_else(|| {
+            let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
+            let shape: Vec<String> = t.shape.iter().map(u64::to_string).collect();
+            Box::new(
+                error(format!("the file for `{}` has {} bytes, expected {expected}", t.name, packed.len()))
+                    .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), shape.join(", "))),
+            )
+        }),
+        None if t.access.reads() => Ok(data::filled(t, options.seed, kind)),
+        None => Ok(data::poisoned(t)),
+    };
+    bound.tensors.iter().map(one).collect()
+}
+
+/// Launches where the options say.
+fn launch_on(
+    subject: &Subject<'_>,
+    job: Job,
+    before: &[Vec<u8>],
+    options: &RunOptions,
+    launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
+) -> Result<(Ran, Vec<Vec<u8>>), Box<Diagnostic>> {
+    let why = match options.on {
+        On::Simulator => None,
+        On::Auto | On::Cuda => match launch(job.clone(), before.to_vec()) {
+            Ok((Outcome { result: Ok(launched), .. }, after)) => return Ok((Ran::Cuda(launched), after)),
+            Ok((Outcome { result: Err(refused), .. }, _)) if refused.no_device && options.on == On::Auto => {
+                Some(refused.reason)
+            }
+            Ok((Outcome { result: Err(refused), .. }, _)) => return Err(Box::new(refusal(&refused))),
+            Err(e) => {
+                let code = match e {
+                    ChildError::Timeout(_) => codes::LAUNCH_TIMEOUT,
+                    ChildError::Start(_) | ChildError::Died { .. } => codes::LAUNCH_FAILED,
+                };
+                return Err(Box::new(Diagnostic::error(code, Span::default(), e.to_string())));
+            }
+        },
+    };
+    let origin = simulate::Origin {
+        source: subject.source,
+        is_ptx: subject.kernel.is_none(),
+        tiles: subject.kernel.map_or(&[], |k| &k.report.tiles),
+    };
+    let (simulated, after) = simulate(&job, before.to_vec(), origin, &options.sim, options.timeout)?;
+    Ok((Ran::Simulator(Box::new(simulate::Simulated { why, ..simulated })), after))
 }
 
 /// The kernel to run.
@@ -253,7 +299,7 @@ fn diagnostic(error: &BindError) -> Diagnostic {
 fn refusal(refused: &Refused) -> Diagnostic {
     if refused.no_device {
         Diagnostic::error(codes::NO_GPU, Span::default(), format!("no GPU was found: {}", refused.reason))
-            .with_note("compiling needs no GPU: `tilec IN.tile -o OUT.ptx`")
+            .with_note("`--device sim` runs the same PTX without one")
     } else {
         Diagnostic::error(codes::LAUNCH_FAILED, Span::default(), format!("the launch failed: {}", refused.reason))
     }
@@ -263,99 +309,6 @@ fn refusal(refused: &Refused) -> Diagnostic {
 fn traffic(t: &TensorPlan) -> f64 {
     let uses = u64::from(t.access.reads()) + u64::from(t.access.writes());
     t.count() as f64 * f64::from(t.elem.bytes()) * uses as f64
-}
-
-/// Compares what the kernel left with what the interpreter computes.
-fn verify(
-    kernel: &CompiledKernel,
-    facts: &Facts,
-    bound: &Bound,
-    before: &[Vec<u8>],
-    after: &[Vec<u8>],
-    accuracy: Accuracy,
-    notes: &mut Vec<String>,
-) -> Result<Vec<(String, Verdict)>, Box<Diagnostic>> {
-    let reference = interpret(kernel, bound, before, |x| x, |x| x)?;
-    let whole = |x: f64| x.fract() == 0.0;
-    let largest = reference.magnitudes.values().flatten().fold(0.0f64, |a, &b| a.max(b));
-    let inputs_whole = bound.tensors.iter().zip(before).filter(|(t, _)| t.access.reads()).all(|(t, bytes)| {
-        let mut all = true;
-        t.for_each(|_, offset| all &= whole(data::get(t.elem, bytes, offset)));
-        all
-    });
-    let scalars_whole = reference.scalars.values().all(|x| whole(*x));
-    let exact = !facts.inexact_ops && inputs_whole && scalars_whole && largest < accuracy.exact_below;
-    let terms = if exact {
-        None
-    } else {
-        if facts.inexact_ops {
-            notes.push("the bound covers sums of products, not exponentials and their kin".to_owned());
-        } else if inputs_whole {
-            let why =
-                if scalars_whole { "the sums may exceed the exact range" } else { "a scalar is not a whole number" };
-            notes.push(format!("compared within a bound and not exactly: {why}"));
-        }
-        // With every factor 1, the sum of magnitudes counts the terms.
-        let one = |x: f64| if x == 0.0 { 0.0 } else { 1.0 };
-        Some(interpret(kernel, bound, before, |_| 1.0, one)?.magnitudes)
-    };
-    let nothing: &[f64] = &[];
-    let mut verdicts = Vec::new();
-    for ((plan, before), after) in bound.tensors.iter().zip(before).zip(after) {
-        let of = |map: &std::collections::BTreeMap<String, Vec<f64>>| map.get(&plan.name).cloned().unwrap_or_default();
-        let magnitudes = terms.as_ref().map(|_| of(&reference.magnitudes)).unwrap_or_default();
-        let terms = terms.as_ref().map(of).unwrap_or_default();
-        let expected = Expected {
-            values: reference.tensors.get(&plan.name).map_or(nothing, |t| &t.data),
-            magnitudes: &magnitudes,
-            terms: &terms,
-            accuracy,
-        };
-        let verdict = compare(plan, before, after, &expected);
-        // Inputs are compared too, and mentioned if they changed.
-        if plan.access.writes() || !verdict.ok() {
-            if verdict.weak {
-                notes.push(format!("the bound for `{}` is wider than one missing product", plan.name));
-            }
-            verdicts.push((plan.name.clone(), verdict));
-        }
-    }
-    Ok(verdicts)
-}
-
-/// Runs the interpreter on the program as written; `element` and `scalar` change the inputs.
-fn interpret(
-    kernel: &CompiledKernel,
-    bound: &Bound,
-    before: &[Vec<u8>],
-    element: impl Fn(f64) -> f64,
-    scalar: impl Fn(f64) -> f64,
-) -> Result<interp::Inputs, Box<Diagnostic>> {
-    let mut inputs = interp::Inputs::default();
-    for param in &kernel.contract.params {
-        let name = param.name.clone();
-        let value = bound.values.get(&name).copied().unwrap_or(Number::Int(0));
-        match &param.kind {
-            ParamKind::Size { .. } => {
-                inputs.sizes.insert(name, value.to_i64().unwrap_or(0));
-            }
-            ParamKind::Stride { .. } => {
-                inputs.strides.insert(name, value.to_i64().unwrap_or(0));
-            }
-            ParamKind::Scalar { elem, .. } => {
-                inputs.scalars.insert(name, scalar(data::decode(*elem, data::encode(*elem, value.to_f64()))));
-            }
-            ParamKind::Tensor { .. } => {}
-        }
-    }
-    for (plan, bytes) in bound.tensors.iter().zip(before) {
-        let span = usize::try_from(plan.span).expect("the tensor is in memory");
-        let values = (0..span).map(|i| element(data::get(plan.elem, bytes, i))).collect();
-        inputs.tensors.insert(plan.name.clone(), interp::Tensor { elem: plan.elem, data: values });
-    }
-    let options = interp::Options { abs_sums: true, ..interp::Options::default() };
-    interp::run(&kernel.tile.specialized, &mut inputs, &options)?;
-    Ok(inputs)
 }
 
 /// What the child does: the launch, on the first device.

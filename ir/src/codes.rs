@@ -1,7 +1,8 @@
 //! The table of diagnostic codes. A code never changes its meaning; `tilec explain CODE` prints its text.
 //!
 //! Ranges: `E01..` text form, `E02..` names and types, `E03..` layouts, `E04..` passes and target limits, `E05..` lowering
-//! and PTX legality, `E06..` the tool, the assembler and running, `E07..` what the interpreter finds.
+//! and PTX legality, `E06..` the tool, the assembler and running, `E07..` what the interpreter finds, `E08..` what the
+//! simulator finds.
 
 use crate::diag::Code;
 
@@ -176,13 +177,17 @@ codes! {
     TOO_BIG_TO_RUN "E0610" "the launch is too large"
         "The tensors do not fit the memory that `tilec run` is willing to use, or the grid has more blocks than a launch may have.";
     NO_GPU "E0611" "no GPU can be used"
-        "Running needs an NVIDIA GPU and its driver library (libcuda.so.1, nvcuda.dll), which tilec opens when it needs it. Compiling needs neither.";
+        "`--device cuda` needs an NVIDIA GPU and its driver library (libcuda.so.1, nvcuda.dll), which tilec opens when it needs it. Without them `--device sim` runs the same PTX on the simulator, and `--device auto`, the default, does so by itself. Compiling needs neither.";
     LAUNCH_FAILED "E0612" "the launch failed"
         "The driver refused the module or the launch, or the kernel faulted. The message is the driver's.";
-    LAUNCH_TIMEOUT "E0613" "the GPU did not finish in time"
-        "The kernel runs in a process of its own, which is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever.";
+    LAUNCH_TIMEOUT "E0613" "the kernel did not finish in time"
+        "A run is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever. On a GPU the kernel therefore runs in a process of its own. The simulator is some ten thousand times slower than a GPU: choose smaller sizes, more `--sim-threads`, or a larger `--timeout`.";
     NO_REFERENCE "E0614" "the reference result cannot be computed"
         "`--check` compares with the interpreter, which found something that has no defined result: an access out of bounds that the program promised not to make, or a wait for something that never comes.";
+    BAD_LAUNCH_FILE "E0615" "the launch description cannot be used"
+        "`tilec run FILE.ptx --launch FILE.json` needs a launch contract beside the PTX: the one that `tilec IN.tile --emit launch` writes, or one written by hand for another kernel, in which much may be left out. `docs/launch-contract.md` has the fields and an example.";
+    BAD_TENSOR_FILE "E0616" "a tensor file does not fit"
+        "`--in NAME=FILE` reads the elements of a tensor as raw bytes: little-endian, in row-major order of their index, without gaps and whatever the strides are, as NumPy's `tofile` writes them. The file has exactly as many bytes as the elements of the tensor; `--out NAME=FILE` writes the same form.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"
         "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
 
@@ -204,4 +209,31 @@ codes! {
         "The interpreter bounds how many tile elements are live at once. Choose smaller tiles.";
     ILL_FORMED "E0709" "this has no meaning"
         "The interpreter met something that the verifier refuses: extents that do not go together, a name without a value, a view whose extents nothing determines.";
+
+    SIM_OUT_OF_BOUNDS "E0801" "an access outside the memory of the launch"
+        "A thread accessed global memory that belongs to no tensor, shared memory beyond what the block has, or wrote what is not the kernel's to write: gaps between the rows of a tensor, or a tensor that its contract calls read-only. On a GPU this may fault, or silently read and damage other data. The message names the nearest tensor; look at the predicate and the address of the instruction.";
+    SIM_MISALIGNED "E0802" "an access at an address that is no multiple of its size"
+        "An access of n bytes needs an address that is a multiple of n. The simulator places tensors at odd multiples of the alignment that the launch contract asks for, so that no larger one holds by chance: ask for more in the contract, or use narrower accesses.";
+    SIM_UNINITIALISED "E0803" "a read of memory that nobody wrote"
+        "A thread read a byte of shared, local or global memory before anyone wrote it. Often the write is missing for some threads, or the index runs past what was filled. Gaps between the rows of tensors that are only read count as never written.";
+    SIM_UNDEFINED "E0804" "an undefined value reaches memory, an address or a branch"
+        "A register that was never written, or a value computed from one, decides what the kernel does. Initialise the register on every path.";
+    SIM_RACE "E0805" "a data race"
+        "Two threads access the same word of shared memory, at least one of them writes, and nothing orders the two: no barrier that both pass, no wait for the copy. On a GPU the result then depends on which comes first, and may be right a million times. Put `bar.sync` (or the wait that the copy needs) between the two places that the message names; in a loop also between the last access of one iteration and the first of the next.";
+    SIM_DIVERGENCE "E0806" "part of a warp where all of it is needed"
+        "Instructions marked `.aligned`, and the likes of `mma.sync` and `ldmatrix`, need all threads of the warp at once. Some took another branch. Move the instruction out of the branch, or make the condition the same for the whole warp.";
+    SIM_DEADLOCK "E0807" "no thread can continue"
+        "Every thread that has not ended waits for others: a barrier with fewer arrivals than it expects, or a wait for a phase that never completes. The message lists who waits where. Look for a barrier inside a branch, a thread count that is not the block's, or a wait that comes before its arrival.";
+    SIM_FUEL "E0808" "the instruction budget is spent"
+        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more.";
+    SIM_TRAP "E0809" "the kernel trapped"
+        "The kernel executed `trap`, which ends it with an error: the author's way to say that something is impossible.";
+    SIM_INVALID "E0810" "an instruction used against its rules"
+        "The operands break a rule of the PTX manual: a barrier number, a membermask that lacks the executing thread, a byte count. The message says which.";
+    SIM_LANDING "E0811" "the result depends on when asynchronous copies land"
+        "The kernel was run twice, with its asynchronous copies landing as early and as late as the rules allow, and the results differ: it reads the destination of a copy before waiting for it, or overwrites the source too soon. Look for a missing or too lax `cp.async.wait_group`.";
+    SIM_PTX "E0812" "PTX that the simulator does not know"
+        "The simulator knows the instructions of sm_70 to sm_89 code and refuses what it does not know rather than skipping it. A syntax error in a text changed by hand looks the same. `--device cuda` has the driver judge.";
+    SIM_LAUNCH "E0813" "the launch does not fit the kernel"
+        "The PTX and the launch description do not go together: an entry that does not exist, another number of parameters or other sizes of them, more threads or more shared memory than possible.";
 }

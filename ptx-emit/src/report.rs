@@ -11,6 +11,8 @@ pub struct Report {
     pub shared: Vec<SharedReport>,
     /// Shared memory of a block, bytes.
     pub smem_bytes: u64,
+    /// What lies where in it.
+    pub tiles: Vec<TileReport>,
     /// Products, in program order.
     pub mma: Vec<MmaReport>,
     /// Slots of the deepest channel; 1: not pipelined.
@@ -44,6 +46,21 @@ pub struct CopyReport {
     pub why: String,
     /// In the innermost loop.
     pub in_loop: bool,
+}
+
+/// Where a buffer or a channel lies in shared memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TileReport {
+    /// Buffer or channel.
+    pub name: String,
+    /// Its first byte, in its first slot.
+    pub offset: u64,
+    /// Bytes of one slot.
+    pub bytes: u64,
+    /// Slots; 1 for a buffer.
+    pub slots: u64,
+    /// Bytes from one slot to the next.
+    pub stride: u64,
 }
 
 /// A shared-memory access by a warp.

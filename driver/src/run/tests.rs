@@ -1,7 +1,10 @@
 //! The whole run with a device that is the interpreter: what is launched, what is compared, what is refused.
 
+use super::reference::interpret;
 use super::*;
+use crate::bind::Number;
 use crate::compile::{CompileOptions, Optimized, optimize};
+use crate::contract::ParamKind;
 use crate::contract::{Access, Contract, I64, Param, U32};
 use crate::report_json::{KernelReport, Mma};
 use tilec_ir::target::Target;
@@ -151,6 +154,66 @@ fn fractions_in_scalars_fall_back_to_the_bound() {
     assert!(report.ok() && report.to_string().contains("a scalar is not a whole number"), "{report}");
 }
 
+/// There is no device.
+fn nobody(_: Job, _: Memory) -> Launch {
+    let refused = Refused { no_device: true, reason: "no library".to_owned() };
+    Ok((Outcome { result: Err(refused), tensors: Vec::new() }, Vec::new()))
+}
+
+/// Compiled for real, so that there is PTX.
+fn compiled() -> Compiled {
+    crate::compile(GEMM, &CompileOptions::default()).expect("compiles")
+}
+
+#[test]
+fn without_a_device_the_simulator_runs_it_and_says_so() {
+    let report = run_with(&compiled(), &options(&SIZES), nobody).expect("runs");
+    assert!(report.ok(), "{report}");
+    let text = report.to_string();
+    assert!(
+        text.starts_with("gemm for sm_70 on the simulator (arithmetic of Volta), as no GPU was found: no library\n"),
+        "{text}"
+    );
+    assert!(text.contains("C: 399 elements, all exact: ok") && text.contains("executed 4 blocks"), "{text}");
+    assert!(!text.contains("time"), "{text}");
+}
+
+#[test]
+fn a_device_that_fails_is_not_replaced() {
+    let refused = Refused { no_device: false, reason: "it is on fire".to_owned() };
+    let broken = |_, _| Ok((Outcome { result: Err(refused), tensors: Vec::new() }, Vec::new()));
+    let error = run_with(&compiled(), &options(&SIZES), broken).expect_err("failed").to_string();
+    assert!(error.contains("E0612") && error.contains("it is on fire"), "{error}");
+}
+
+#[test]
+fn the_simulator_is_taken_when_asked_for() {
+    let here = RunOptions { on: On::Simulator, normal: Some(true), ..options(&SIZES) };
+    let report = run_with(&compiled(), &here, |_, _| panic!("launched")).expect("runs");
+    assert!(report.ok() && report.to_string().contains("within") || report.to_string().contains("bound"), "{report}");
+    assert!(!report.to_string().contains("no GPU"), "{report}");
+}
+
+#[test]
+fn inputs_from_files_are_computed_with() {
+    let sizes = [("M", 2.0), ("N", 2.0), ("K", 4.0), ("C_ld", 3.0)];
+    let half = |x: f64| data::encode(Elem::F16, x).to_le_bytes()[..2].to_vec();
+    let mut given = RunOptions { on: On::Simulator, ..options(&sizes) };
+    given.inputs.insert("A".to_owned(), [1., 2., 3., 4., 5., 6., 7., 8.].map(half).concat());
+    given.inputs.insert("B".to_owned(), [1., 0., 0., 1., 1., 0., 0., 1.].map(half).concat());
+    let report = run_with(&compiled(), &given, |_, _| panic!("launched")).expect("runs");
+    assert!(report.ok(), "{report}");
+    let (plan, bytes) = report.tensors.iter().find(|(t, _)| t.name == "C").expect("there");
+    let c: Vec<u8> = [4f32, 6., 12., 14.].iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert_eq!(data::packed(plan, bytes), c);
+    for (name, length) in [("A", 3), ("D", 16), ("C", 16)] {
+        let mut bad = given.clone();
+        bad.inputs.insert(name.to_owned(), vec![0; length]);
+        let error = run_with(&compiled(), &bad, |_, _| panic!("launched")).expect_err(name).to_string();
+        assert!(error.contains("E0616") && error.contains(&format!("`{name}`")), "{error}");
+    }
+}
+
 #[test]
 fn nothing_is_launched_when_something_is_wrong() {
     let program = program();
@@ -166,9 +229,8 @@ fn nothing_is_launched_when_something_is_wrong() {
     }
     let other = RunOptions { kernel: Some("other".to_owned()), ..options(&SIZES) };
     assert!(run_with(&program, &other, |_, _| panic!("launched")).is_err());
-    let refused = Refused { no_device: true, reason: "no library".to_owned() };
-    let nobody = |_, _| Ok((Outcome { result: Err(refused), tensors: Vec::new() }, Vec::new()));
-    let error = run_with(&program, &options(&SIZES), nobody).expect_err("no device").to_string();
+    let gpu = RunOptions { on: On::Cuda, ..options(&SIZES) };
+    let error = run_with(&program, &gpu, nobody).expect_err("no device").to_string();
     assert!(error.contains("E0611") && error.contains("no library"), "{error}");
     assert_eq!(Target::Sm70, program.target);
 }

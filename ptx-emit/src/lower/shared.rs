@@ -9,6 +9,7 @@
 use super::Lower;
 use crate::inst::{AddrBase, Class, Operand, Reg};
 use crate::ops::Op as P;
+use crate::report::TileReport;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Value;
@@ -76,12 +77,16 @@ impl Lower<'_> {
                     let members = self.together(v, &buffers);
                     let ring = self.rings.len();
                     let mut stage = 0;
+                    let first = self.report.tiles.len();
                     for &m in &members {
                         let Some(elem) = self.elem(m) else { continue };
                         self.placed[m] = Some(Placed { offset: used + stage, ring: Some(ring) });
-                        stage += align(tile_bytes(self.k, m, elem));
+                        let (name, bytes) = (self.k.values[m].name.clone(), tile_bytes(self.k, m, elem));
+                        self.report.tiles.push(TileReport { name, offset: used + stage, bytes, slots, stride: 0 });
+                        stage += align(bytes);
                         done.push(m);
                     }
+                    self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
                     used += stage * slots;
                     self.rings.push(Ring {
                         channels: members,
@@ -93,7 +98,9 @@ impl Lower<'_> {
                 }
                 _ => {
                     self.placed[v] = Some(Placed { offset: used, ring: None });
-                    used += align(tile_bytes(self.k, v, elem));
+                    let (name, bytes) = (self.k.values[v].name.clone(), tile_bytes(self.k, v, elem));
+                    self.report.tiles.push(TileReport { name, offset: used, bytes, slots: 1, stride: bytes });
+                    used += align(bytes);
                 }
             }
         }

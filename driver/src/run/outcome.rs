@@ -1,0 +1,123 @@
+//! What came out of a run, for people.
+
+use super::check::Verdict;
+use super::child::Launched;
+use crate::bind::{Number, TensorPlan};
+use crate::simulate::{Simulated, generation_name};
+use std::fmt;
+
+/// What came out of a run. `Display` is what the command prints.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// Entry name.
+    pub entry: String,
+    /// Target of the PTX.
+    pub target: String,
+    /// Where it ran, and what was measured there.
+    pub ran: Ran,
+    /// The value of every size, stride and scalar, in parameter order.
+    pub values: Vec<(String, Number)>,
+    /// Floating-point operations of the products; 0 for programs without.
+    pub flops: f64,
+    /// Bytes of the tensors read and written, each once.
+    pub bytes: f64,
+    /// The comparison of every tensor that was compared.
+    pub verdicts: Vec<(String, Verdict)>,
+    /// What else the reader should know.
+    pub notes: Vec<String>,
+    /// The tensors as the kernel left them, with their guards.
+    pub tensors: Vec<(TensorPlan, Vec<u8>)>,
+}
+
+/// Where a kernel ran.
+#[derive(Clone, Debug)]
+pub enum Ran {
+    /// On a GPU, with its times.
+    Cuda(Launched),
+    /// On the simulator, with its counts.
+    Simulator(Box<Simulated>),
+}
+
+impl Ran {
+    /// Compute capability times ten of the device, or of the one that was imitated.
+    pub fn compute_capability(&self) -> u32 {
+        match self {
+            Ran::Cuda(launched) => launched.cc,
+            Ran::Simulator(simulated) => crate::simulate::compute_capability(simulated.generation),
+        }
+    }
+}
+
+impl RunReport {
+    /// Whether all that was compared is right.
+    pub fn ok(&self) -> bool {
+        self.verdicts.iter().all(|(_, v)| v.ok())
+    }
+
+    /// Median of the times, milliseconds.
+    pub fn median_ms(&self) -> Option<f64> {
+        let Ran::Cuda(launched) = &self.ran else { return None };
+        let mut times = launched.times_ms.clone();
+        times.sort_by(f32::total_cmp);
+        times.get(times.len() / 2).map(|t| f64::from(*t))
+    }
+}
+
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunReport { entry, target, .. } = self;
+        match &self.ran {
+            Ran::Cuda(Launched { device, cc, .. }) => writeln!(f, "{entry} for {target} on {device} (sm_{cc})")?,
+            Ran::Simulator(simulated) => {
+                let why =
+                    simulated.why.as_ref().map_or_else(String::new, |why| format!(", as no GPU was found: {why}"));
+                let generation = generation_name(simulated.generation);
+                writeln!(f, "{entry} for {target} on the simulator (arithmetic of {generation}){why}")?;
+            }
+        }
+        let values: Vec<String> = self.values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        if !values.is_empty() {
+            writeln!(f, "  {}", values.join(", "))?;
+        }
+        if let Ran::Simulator(simulated) = &self.ran {
+            writeln!(f, "  {simulated}")?;
+        }
+        if let (Some(ms), Ran::Cuda(launched)) = (self.median_ms(), &self.ran) {
+            let seconds = (ms / 1e3).max(f64::MIN_POSITIVE);
+            let rate = if self.flops > 0.0 {
+                format!("{:.3} TFLOP/s", self.flops / seconds / 1e12)
+            } else {
+                format!("{:.1} GB/s", self.bytes / seconds / 1e9)
+            };
+            let n = launched.times_ms.len();
+            writeln!(f, "  time {ms:.4} ms (median of {n}), {rate}")?;
+        }
+        for (name, v) in &self.verdicts {
+            let verdict = if v.ok() { "ok" } else { "FAILED" };
+            let Verdict { elements, wrong, largest_error, largest_bound, .. } = v;
+            match (*wrong, *largest_bound > 0.0) {
+                (0, false) => writeln!(f, "  {name}: {elements} elements, all exact: {verdict}")?,
+                (0, true) => writeln!(
+                    f,
+                    "  {name}: {elements} elements, largest error {largest_error:.3e}, bound {largest_bound:.3e}: {verdict}"
+                )?,
+                (_, false) => writeln!(
+                    f,
+                    "  {name}: {wrong} of {elements} elements differ, largest error {largest_error:.3e}: {verdict}"
+                )?,
+                (_, true) => writeln!(
+                    f,
+                    "  {name}: {wrong} of {elements} elements differ too much, largest error {largest_error:.3e}, bound \
+                     {largest_bound:.3e}: {verdict}"
+                )?,
+            }
+            for line in &v.shown {
+                writeln!(f, "    {line}")?;
+            }
+            if v.stray_bytes > 0 {
+                writeln!(f, "    {} bytes outside the elements of `{name}` were written", v.stray_bytes)?;
+            }
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))
+    }
+}

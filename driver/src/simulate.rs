@@ -1,0 +1,231 @@
+//! A launch on the simulator: from the contract, the PTX and the values of the parameters alone, as on a GPU.
+//!
+//! The simulator checks what a GPU lets pass, so a launch ends in results and counts, or in a diagnostic that says what is
+//! wrong and where ([`report`]). Tensors lie where nothing is true by chance ([`memory`]). The calling thread watches the
+//! clock and draws progress ([`watch`]) while others execute.
+
+mod locate;
+mod memory;
+mod report;
+mod sources;
+mod watch;
+
+use crate::bind::{Bound, bind};
+use crate::contract::Contract;
+use crate::render::SourceFile;
+use crate::report_json::Tile;
+use crate::run::child::Job;
+use memory::Memory;
+pub use sources::Sources;
+use std::fmt;
+use std::time::{Duration, Instant};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+pub use tilec_sim::{Counters, Generation, Landing, Order};
+use tilec_sim::{Launch, Program};
+
+/// Instructions, counted by warp, that each block may execute unless told otherwise: about half a minute on one core, and a
+/// thousand times what a block of a large matrix product needs.
+pub const DEFAULT_FUEL: u64 = 1 << 28;
+
+/// When asynchronous copies land.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Landings {
+    /// As soon as they are issued.
+    Early,
+    /// As late as the waits of the program allow.
+    Late,
+    /// First early, then late if the program has any; the results must be equal.
+    #[default]
+    Both,
+}
+
+/// How to simulate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SimOptions {
+    /// In which order blocks run.
+    pub order: Order,
+    /// When asynchronous copies land.
+    pub landings: Landings,
+    /// Whose matrix arithmetic to imitate; `None`: that of the target's generation.
+    pub imitate: Option<Generation>,
+    /// Host threads that share the blocks; at least 1.
+    pub threads: usize,
+    /// Instructions, counted by warp, that each block may execute.
+    pub fuel: u64,
+    /// Seed of the order of warps, and of blocks if that is seeded.
+    pub seed: u64,
+    /// Draw progress on standard error once a simulation has lasted a second.
+    pub progress: bool,
+}
+
+impl Default for SimOptions {
+    fn default() -> SimOptions {
+        SimOptions {
+            order: Order::Forward,
+            landings: Landings::Both,
+            imitate: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            fuel: DEFAULT_FUEL,
+            seed: 0,
+            progress: false,
+        }
+    }
+}
+
+/// A simulation that found nothing wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Simulated {
+    /// What was imitated.
+    pub generation: Generation,
+    /// Why it ran here and not on a GPU, if nobody asked for it.
+    pub why: Option<String>,
+    /// Blocks.
+    pub blocks: u64,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Whether it ran twice, with asynchronous copies landing early and late.
+    pub twice: bool,
+    /// What was counted (in the first run).
+    pub counters: Counters,
+}
+
+impl fmt::Display for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let Counters { instructions, mma, barriers, .. } = &self.counters;
+        write!(f, "executed {} of {} threads", plural(self.blocks, "block"), self.threads)?;
+        write!(f, ", {}", plural(*instructions, "instruction"))?;
+        if *mma > 0 {
+            write!(f, ", {mma} of them products")?;
+        }
+        if *barriers > 0 {
+            write!(f, "{} {}", if *mma > 0 { " and" } else { ", of them" }, plural(*barriers, "barrier"))?;
+        }
+        f.write_str(" (by warp)")?;
+        if self.twice {
+            f.write_str("; again with copies landing late: equal")?;
+        }
+        Ok(())
+    }
+}
+
+/// What diagnostics may refer to besides the PTX.
+#[derive(Copy, Clone, Debug)]
+pub struct Origin<'a> {
+    /// What carets point into: the tile program, or the PTX itself where there is none.
+    pub source: &'a SourceFile,
+    /// Whether that is the PTX.
+    pub is_ptx: bool,
+    /// What the compiler put where in shared memory; empty if unknown.
+    pub tiles: &'a [Tile],
+}
+
+/// Everything that a diagnostic is made from.
+struct Scene<'a> {
+    origin: Origin<'a>,
+    contract: &'a Contract,
+    ptx: &'a str,
+    bound: &'a Bound,
+}
+
+/// What the generations are called.
+pub fn generation_name(generation: Generation) -> &'static str {
+    match generation {
+        Generation::Volta => "Volta",
+        Generation::Turing => "Turing",
+        Generation::Ampere => "Ampere",
+        Generation::Ada => "Ada",
+        Generation::Hopper => "Hopper",
+    }
+}
+
+/// A compute capability (times ten) of the generation.
+pub fn compute_capability(generation: Generation) -> u32 {
+    match generation {
+        Generation::Volta => 70,
+        Generation::Turing => 75,
+        Generation::Ampere => 80,
+        Generation::Ada => 89,
+        Generation::Hopper => 90,
+    }
+}
+
+/// Executes `job` on the simulator within `limit`, and leaves the tensors as the kernel did.
+///
+/// # Errors
+/// Whatever is wrong with the PTX, the launch, or what the kernel does.
+pub fn simulate(
+    job: &Job,
+    tensors: Vec<Vec<u8>>,
+    origin: Origin<'_>,
+    options: &SimOptions,
+    limit: Duration,
+) -> Result<(Simulated, Vec<Vec<u8>>), Box<Diagnostic>> {
+    let deadline = Instant::now().checked_add(limit);
+    let contract = &job.contract;
+    let error = |code, message: String| Box::new(Diagnostic::error(code, Span::default(), message));
+    let bound = bind(contract, &job.args)
+        .map_err(|e| error(codes::BAD_ARGUMENT, e.first().map_or_else(String::new, ToString::to_string)))?;
+    let scene = Scene { origin, contract, ptx: &job.ptx, bound: &bound };
+    let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene, &e))?;
+    if contract.cluster != [1, 1, 1] {
+        let message = format!("the simulator has no clusters; the kernel is launched in {:?}", contract.cluster);
+        return Err(error(codes::SIM_LAUNCH, message));
+    }
+    let generation = match options.imitate.or_else(|| target_generation(program.target())) {
+        Some(generation) => generation,
+        None => {
+            let message = format!("the simulator knows no device of the target `{}`", program.target());
+            return Err(Box::new(
+                Diagnostic::error(codes::SIM_LAUNCH, Span::default(), message)
+                    .with_note("`--imitate GENERATION` names one whose arithmetic is to be used"),
+            ));
+        }
+    };
+    let blocks = bound.grid.iter().map(|n| u64::from(*n)).product();
+    let once = |landing| -> Result<(Counters, Vec<Vec<u8>>), Box<Diagnostic>> {
+        let mut memory = Memory::new(contract, &bound, &tensors).map_err(|r| report::diagnostic(&scene, None, &r))?;
+        let launch = Launch {
+            entry: contract.entry.clone(),
+            grid: bound.grid,
+            block: contract.block,
+            dynamic_smem: contract.dynamic_smem_bytes,
+            params: memory::parameters(contract, &bound, &memory),
+        };
+        let sim = tilec_sim::Options {
+            seed: options.seed,
+            order: options.order,
+            threads: options.threads,
+            fuel: options.fuel,
+            generation: Some(generation),
+            landing,
+            progress: None,
+        };
+        let watched =
+            watch::run(&mut memory.device, &program, &launch, sim, deadline, options.progress.then_some(blocks));
+        let counters = watched.map_err(|ended| match ended.out_of_time {
+            true => report::out_of_time(&scene, &ended.report, limit),
+            false => report::diagnostic(&scene, Some((&memory, &program)), &ended.report),
+        })?;
+        let after = memory.finish(&scene)?;
+        Ok((counters, after))
+    };
+    let first = if options.landings == Landings::Late { Landing::Late } else { Landing::Early };
+    let (counters, after) = once(first)?;
+    let asynchronous = || counters.rows.iter().any(|r| r.counts.executed > 0 && r.instruction.starts_with("cp.async"));
+    let twice = options.landings == Landings::Both && asynchronous();
+    if twice {
+        let (_, late) = once(Landing::Late)?;
+        if let Some(difference) = memory::difference(&bound, &after, &late) {
+            return Err(report::landing(&difference));
+        }
+    }
+    let threads = contract.block.iter().product();
+    Ok((Simulated { generation, why: None, blocks, threads, twice, counters }, after))
+}
+
+fn target_generation(target: &str) -> Option<Generation> {
+    let digits = target.strip_prefix("sm_")?.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    digits.parse().ok().and_then(Generation::of_sm)
+}

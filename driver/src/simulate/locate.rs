@@ -1,0 +1,131 @@
+//! Addresses in words: which element of which tensor, which byte of which shared tile.
+
+use super::Scene;
+use super::memory::Memory;
+use crate::bind::TensorPlan;
+use crate::report_json::Tile;
+use tilec_sim::Program;
+
+/// Global allocations lie this far apart (a power of two); see the simulator's memory.
+const APART: u64 = 1 << 36;
+
+/// A byte of a tensor, counted from element 0, in words.
+pub(super) fn in_tensor(plan: &TensorPlan, byte: i64) -> String {
+    let name = &plan.name;
+    let Ok(at) = u64::try_from(byte) else {
+        return format!("{} bytes in front of `{name}`, {}", byte.unsigned_abs(), shape(plan));
+    };
+    let size = u64::from(plan.elem.bytes());
+    // Greedily, from the largest stride on: exact for elements, and the element in front for everything else.
+    let mut order: Vec<usize> = (0..plan.shape.len()).collect();
+    order.sort_by_key(|&d| std::cmp::Reverse(plan.strides[d]));
+    let mut left = at / size;
+    let mut index = vec![0; plan.shape.len()];
+    for d in order {
+        index[d] = left.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
+        left -= index[d] * plan.strides[d];
+    }
+    let index: Vec<String> = index.iter().map(u64::to_string).collect();
+    let element = format!("`{name}[{}]`", index.join(", "));
+    match left {
+        0 if at.is_multiple_of(size) => format!("{element} of {}", shape(plan)),
+        0 => format!("inside {element} of {}", shape(plan)),
+        _ if at < plan.bytes() => {
+            format!("{left} elements behind {element}, in a gap between elements of {}", shape(plan))
+        }
+        _ => format!("{} bytes behind the end of `{name}`, {}", at - plan.bytes(), shape(plan)),
+    }
+}
+
+/// `f16 [520, 136]`, with strides where they are not those of a packed tensor.
+pub(super) fn shape(plan: &TensorPlan) -> String {
+    let list = |l: &[u64]| l.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let mut packed = vec![1; plan.shape.len()];
+    for d in (1..plan.shape.len()).rev() {
+        packed[d - 1] = packed[d] * plan.shape[d];
+    }
+    let strides =
+        if packed == plan.strides { String::new() } else { format!(" with strides [{}]", list(&plan.strides)) };
+    format!("{} [{}]{strides}", plan.elem.name(), list(&plan.shape))
+}
+
+/// A global address: the tensor in whose region it lies, else none.
+pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option<String> {
+    let near = |t: &super::memory::Placed| t.address.abs_diff(address);
+    let (plan, placed) = scene.bound.tensors.iter().zip(&memory.tensors).min_by_key(|(_, t)| near(t))?;
+    if near(placed) > APART / 2 {
+        return None;
+    }
+    let byte = i64::try_from(i128::from(address) - i128::from(placed.base())).ok()?;
+    Some(in_tensor(plan, byte))
+}
+
+/// A shared address: the tile of the compiler that covers it, else the variable of the PTX.
+pub(super) fn shared(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {
+    let tiles: Vec<String> = scene.origin.tiles.iter().filter_map(|t| in_tile(t, address)).collect();
+    if !tiles.is_empty() {
+        return Some(tiles.join(", or "));
+    }
+    let (name, byte) = program?.shared_variable(&scene.contract.entry, address)?;
+    Some(format!("byte {byte} of `{name}`"))
+}
+
+fn in_tile(tile: &Tile, address: u64) -> Option<String> {
+    let from = address.checked_sub(tile.offset)?;
+    let slot = from.checked_div(tile.stride).unwrap_or(0);
+    let byte = from - slot * tile.stride;
+    if slot >= tile.slots || byte >= tile.bytes {
+        return None;
+    }
+    Some(match tile.slots {
+        1 => format!("byte {byte} of tile `{}`", tile.name),
+        n => format!("byte {byte} of slot {slot} (of {n}) of `{}`", tile.name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Access;
+    use tilec_ir::types::Elem;
+
+    fn plan(shape: [u64; 2], strides: [u64; 2]) -> TensorPlan {
+        let span = (shape[0] - 1) * strides[0] + (shape[1] - 1) * strides[1] + 1;
+        TensorPlan {
+            name: "A".to_owned(),
+            elem: Elem::F16,
+            access: Access::Read,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            span,
+        }
+    }
+
+    #[test]
+    fn bytes_become_elements_gaps_and_surroundings() {
+        let packed = plan([4, 6], [6, 1]);
+        assert_eq!(in_tensor(&packed, 2 * (3 * 6 + 5)), "`A[3, 5]` of f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 3), "inside `A[0, 1]` of f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 48), "0 bytes behind the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 50), "2 bytes behind the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, -16), "16 bytes in front of `A`, f16 [4, 6]");
+        let by_columns = plan([4, 6], [1, 4]);
+        assert_eq!(in_tensor(&by_columns, 2 * (3 + 5 * 4)), "`A[3, 5]` of f16 [4, 6] with strides [1, 4]");
+        let padded = plan([4, 6], [8, 1]);
+        let gap = "2 elements behind `A[1, 5]`, in a gap between elements of f16 [4, 6] with strides [8, 1]";
+        assert_eq!(in_tensor(&padded, 2 * (8 + 7)), gap);
+        let broadcast = plan([4, 6], [0, 1]);
+        assert_eq!(in_tensor(&broadcast, 10), "`A[0, 5]` of f16 [4, 6] with strides [0, 1]");
+    }
+
+    #[test]
+    fn slots_of_rings_are_told_apart() {
+        let tile = Tile { name: "a".to_owned(), offset: 1024, bytes: 512, slots: 3, stride: 2048 };
+        assert_eq!(in_tile(&tile, 1024 + 2048 + 7).as_deref(), Some("byte 7 of slot 1 (of 3) of `a`"));
+        for outside in [1023, 1024 + 512, 1024 + 3 * 2048] {
+            assert_eq!(in_tile(&tile, outside), None, "{outside}");
+        }
+        let buffer = Tile { slots: 1, stride: 512, ..tile };
+        assert_eq!(in_tile(&buffer, 1030).as_deref(), Some("byte 6 of tile `a`"));
+    }
+}

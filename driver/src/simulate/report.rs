@@ -1,0 +1,247 @@
+//! What the simulator found, as diagnostics in the source: what happened, where, who else, at which address, and a way out.
+
+use super::memory::Memory;
+use super::{Scene, Sources, locate};
+use crate::bind::TensorPlan;
+use std::time::Duration;
+use tilec_ir::codes;
+use tilec_ir::diag::{Code, Diagnostic, Span};
+use tilec_sim::{ParseError, Place, Program, Report, ReportKind};
+
+/// Which memory an opcode accesses.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Memories {
+    Shared,
+    Local,
+    /// Global, or unknown.
+    Other,
+}
+
+fn memory_of(instruction: &str) -> Memories {
+    if instruction.contains(".shared") || instruction.starts_with("ldmatrix") {
+        Memories::Shared
+    } else if instruction.contains(".local") {
+        Memories::Local
+    } else {
+        Memories::Other
+    }
+}
+
+/// What an opcode does to memory, as a noun.
+fn access(instruction: &str) -> &'static str {
+    match instruction.split('.').next().unwrap_or("") {
+        "ld" | "ldmatrix" | "ldu" => "read",
+        "st" => "write",
+        "cp" => "asynchronous copy",
+        "atom" | "red" => "atomic update",
+        _ => "access",
+    }
+}
+
+fn code(kind: ReportKind) -> Code {
+    match kind {
+        ReportKind::Launch => codes::SIM_LAUNCH,
+        ReportKind::OutOfBounds => codes::SIM_OUT_OF_BOUNDS,
+        ReportKind::Misaligned => codes::SIM_MISALIGNED,
+        ReportKind::Uninitialised => codes::SIM_UNINITIALISED,
+        ReportKind::Undefined => codes::SIM_UNDEFINED,
+        ReportKind::Race => codes::SIM_RACE,
+        ReportKind::Divergence => codes::SIM_DIVERGENCE,
+        ReportKind::Deadlock => codes::SIM_DEADLOCK,
+        ReportKind::Fuel => codes::SIM_FUEL,
+        ReportKind::Cancelled => codes::LAUNCH_TIMEOUT,
+        ReportKind::Trap => codes::SIM_TRAP,
+        ReportKind::Invalid => codes::SIM_INVALID,
+    }
+}
+
+fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
+    if from_tile {
+        return match report.kind {
+            ReportKind::OutOfBounds => Some(
+                "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
+                 does neither, this is a bug of tilec",
+            ),
+            ReportKind::Fuel => Some("`--fuel N` gives each block more instructions"),
+            ReportKind::Launch | ReportKind::Cancelled => None,
+            _ => {
+                Some("the compiler should have proved that this cannot happen: it is a bug of tilec, please report it")
+            }
+        };
+    }
+    match report.kind {
+        ReportKind::Race => Some("put a `bar.sync`, or the wait that the copy needs, between the two"),
+        ReportKind::OutOfBounds => {
+            Some("look at the predicate that should have switched this access off, and at its address")
+        }
+        ReportKind::Misaligned => Some("raise `align` of the tensor in the launch contract, or use narrower accesses"),
+        ReportKind::Uninitialised => Some("somebody has to write it first, with a barrier between"),
+        ReportKind::Undefined => Some("initialise the register on every path"),
+        ReportKind::Divergence => Some("take the instruction out of the branch, or branch alike in the whole warp"),
+        ReportKind::Deadlock => Some("every thread that a barrier counts has to arrive"),
+        ReportKind::Fuel => Some("`--fuel N` gives each block more instructions"),
+        ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
+    }
+}
+
+/// The span of a place in what carets point into.
+fn span(scene: &Scene<'_>, place: &Place) -> Span {
+    let source = scene.origin.source;
+    let line = match &place.source {
+        _ if scene.origin.is_ptx => place.ptx_line,
+        Some((file, line)) if file == source.name() => *line,
+        _ => return Span::default(),
+    };
+    let line = line as usize;
+    let whole = source.line_span(line, 1).unwrap_or_default();
+    let text = &source.text()[source.clamp(whole)];
+    let indent = text.chars().take_while(|c| c.is_whitespace()).count();
+    source.line_span(line, indent + 1).unwrap_or_default()
+}
+
+fn thread([x, y, z]: [u32; 3]) -> String {
+    format!("thread ({x}, {y}, {z})")
+}
+
+/// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
+fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
+    let text = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut out = format!("{what}: PTX line {}: `{text}`", place.ptx_line);
+    if scene.origin.is_ptx
+        && let Some((file, line)) = &place.source
+    {
+        out += &match sources.line(file, *line) {
+            Some(text) => format!(", from {file}:{line}: `{text}`"),
+            None => format!(", from {file}:{line}"),
+        };
+    }
+    out
+}
+
+/// The diagnostic of a report; `at`: the memory, if there is any yet.
+pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, report: &Report) -> Box<Diagnostic> {
+    let mut sources = Sources::new(scene.origin.source);
+    let (title, details) = report.message.split_once('\n').unwrap_or((&report.message, ""));
+    let Some(place) = &report.place else {
+        return Box::new(Diagnostic::error(code(report.kind), Span::default(), title));
+    };
+    let what = access(&place.instruction);
+    let here = memory_of(&place.instruction);
+    let space = if here == Memories::Shared { "shared" } else { "global" };
+    let located = report.address.and_then(|address| match here {
+        Memories::Shared => locate::shared(scene, at.map(|(_, p)| p), address),
+        Memories::Local => None,
+        Memories::Other => at.and_then(|(m, _)| locate::global(scene, m, address)),
+    });
+    let message = match (report.kind, &report.other, &located) {
+        (ReportKind::Race, Some(other), _) => {
+            let theirs = access(&other.instruction);
+            format!(
+                "data race on {space} memory: nothing orders {} {what} after {} {theirs}",
+                article(what),
+                article(theirs)
+            )
+        }
+        (ReportKind::OutOfBounds, _, Some(located)) if here == Memories::Other => {
+            format!("{} {what} outside every tensor, {located}", article(what))
+        }
+        (ReportKind::Uninitialised, _, Some(located)) if here == Memories::Other => {
+            format!("{} {what} of memory that nobody wrote: {located}", article(what))
+        }
+        _ => title.to_owned(),
+    };
+    let main = span(scene, place);
+    let label = match &report.other {
+        Some(_) => format!("this {what}, by {}", thread(place.thread)),
+        None => format!("by {}", thread(place.thread)),
+    };
+    let mut d = Diagnostic::error(code(report.kind), main, message).with_label(label);
+    let [x, y, z] = report.block;
+    if let Some(other) = &report.other {
+        let theirs = access(&other.instruction);
+        let other_span = span(scene, other);
+        let text = format!("the earlier {theirs}, by {}", thread(other.thread));
+        if !other_span.is_none() {
+            d = d.with_place(other_span, text);
+        }
+        d = d.with_note(ptx_line(scene, &mut sources, &format!("this {what}"), place));
+        d = d.with_note(ptx_line(scene, &mut sources, &format!("the earlier {theirs}"), other));
+    } else {
+        d = d.with_note(ptx_line(scene, &mut sources, "instruction", place));
+    }
+    let mut whereabouts = format!("in block ({x}, {y}, {z}), {}", thread(place.thread));
+    if let Some(other) = &report.other {
+        whereabouts += &format!(" and {}", thread(other.thread));
+    }
+    if let Some(address) = report.address {
+        whereabouts += &format!(", at {}", address_text(here, address));
+        if let Some(located) = located {
+            whereabouts += &format!(": {located}");
+        }
+    }
+    d = d.with_note(whereabouts);
+    for line in details.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        d = d.with_note(line);
+    }
+    if let Some(way_out) = way_out(report, !scene.origin.is_ptx) {
+        d = d.with_note(way_out);
+    }
+    Box::new(d)
+}
+
+fn address_text(memory: Memories, address: u64) -> String {
+    match memory {
+        Memories::Shared => format!("shared address {address:#x}"),
+        Memories::Local => format!("local address {address:#x}"),
+        Memories::Other => format!("address {address:#x}"),
+    }
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with('a') { "an" } else { "a" }
+}
+
+/// A simulation that the clock ended.
+pub(super) fn out_of_time(scene: &Scene<'_>, report: &Report, limit: Duration) -> Box<Diagnostic> {
+    let mut d = diagnostic(scene, None, report);
+    d.message = format!("the simulation did not finish within {} s", limit.as_secs());
+    d.label = report.place.as_ref().map_or_else(String::new, |p| format!("{} was here", thread(p.thread)));
+    d.notes.push("choose smaller sizes, more `--sim-threads`, or a larger `--timeout`".to_owned());
+    d
+}
+
+/// PTX that does not parse.
+pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnostic> {
+    let ParseError { line, col, message } = error;
+    let (line, column) = (*line as usize, *col as usize);
+    let text = scene.ptx.lines().nth(line.saturating_sub(1)).unwrap_or("").trim();
+    let d = if scene.origin.is_ptx {
+        let span = scene.origin.source.line_span(line, column).unwrap_or_default();
+        Diagnostic::error(codes::SIM_PTX, span, message)
+    } else {
+        let message = format!("the simulator does not understand the PTX: {message}");
+        Diagnostic::error(codes::SIM_PTX, Span::default(), message).with_note(format!("PTX line {line}: `{text}`"))
+    };
+    Box::new(d.with_note("`--device cuda` runs what the simulator does not know"))
+}
+
+/// A byte changed that the kernel must not change; `byte` counts from element 0.
+pub(super) fn stray(plan: &TensorPlan, byte: i64) -> Box<Diagnostic> {
+    let located = locate::in_tensor(plan, byte);
+    let message = format!("the kernel wrote to memory that is not its to write: {located}");
+    let d = Diagnostic::error(codes::SIM_OUT_OF_BOUNDS, Span::default(), message);
+    Box::new(match plan.access.writes() {
+        true => d.with_note("look at the address and the width of the stores to this tensor"),
+        false => d.with_note(format!("by its launch contract the kernel only reads `{}`", plan.name)),
+    })
+}
+
+/// Results that depend on when copies land.
+pub(super) fn landing(difference: &str) -> Box<Diagnostic> {
+    let message = format!("the result depends on when asynchronous copies land: {difference}");
+    Box::new(
+        Diagnostic::error(codes::SIM_LANDING, Span::default(), message)
+            .with_note("look for a wait that is missing or lets too many groups fly: `cp.async.wait_group`"),
+    )
+}

@@ -1,0 +1,38 @@
+//! Source texts that `.loc` refers to.
+
+use crate::render::SourceFile;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// Longest source that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Source lines by file name: the program at hand, and whatever files the PTX names that can be read.
+#[derive(Debug)]
+pub struct Sources {
+    texts: BTreeMap<String, Option<SourceFile>>,
+}
+
+impl Sources {
+    /// Knows `source` already, under its name.
+    pub fn new(source: &SourceFile) -> Sources {
+        Sources { texts: BTreeMap::from([(source.name().to_owned(), Some(source.clone()))]) }
+    }
+
+    /// Line `line` (from 1) of a file, trimmed. A file that is not at hand is read, if it is an ordinary one.
+    pub fn line(&mut self, file: &str, line: u32) -> Option<String> {
+        let source = self.texts.entry(file.to_owned()).or_insert_with(|| read(file)).as_ref()?;
+        let span = source.line_span(line as usize, 1)?;
+        Some(source.text()[source.clamp(span)].trim().to_owned())
+    }
+}
+
+fn read(file: &str) -> Option<SourceFile> {
+    // A name in someone's PTX may be a device or a pipe, which would never end.
+    if !std::fs::metadata(file).ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    std::fs::File::open(file).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    Some(SourceFile::new(file, text))
+}

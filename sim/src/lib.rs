@@ -26,6 +26,7 @@ pub use exec::{Launch, Options, Order};
 pub use memory::Device;
 pub use numerics::mma::Generation;
 pub use parse::ParseError;
+pub use parse::forms::{InstructionForm, instruction_forms};
 pub use program::Program;
 pub use progress::Progress;
 pub use report::{Place, Report, ReportKind};

@@ -329,7 +329,7 @@ fn what_is_not_ptx_is_refused_at_its_place() {
         ("mov.u32 %r0, 0x1FFFFFFFF;", "does not fit 32 bits"),
         ("cp.async.cg.shared.global [%r0], [%rd0], 8;", "cannot copy"),
         ("ld.global.v4.u32 {%r0, %r1}, [%rd0];", "expected 4"),
-        ("setp.lt.b32 %p0, %r0, %r1;", "equality"),
+        ("setp.lt.b32 %p0, %r0, %r1;", "does not fit"),
         (".align 4;", "unknown directive"),
     ] {
         let error = Program::parse(&kernel(body)).map(|_| ()).expect_err(body);

@@ -34,6 +34,7 @@ pub mod oracle;
 pub mod problem;
 pub mod programs;
 pub mod reference;
+pub mod silicon;
 pub mod simulated;
 pub mod test_file;
 

@@ -3,6 +3,7 @@
 //! Strict: what the table does not hold is an error with line and column, never skipped.
 
 pub(crate) mod decode;
+pub(crate) mod forms;
 pub(crate) mod lex;
 pub(crate) mod module;
 pub(crate) mod raw;

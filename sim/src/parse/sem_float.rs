@@ -493,7 +493,7 @@ pub(crate) fn cvt_float(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
     let mode = Mode { round: rounding(m), ftz: m.has("ftz"), sat: m.has("sat") };
     let clamp = Clamp { relu: m.has("relu"), satfinite: m.has("satfinite") };
     let integral = m.words.iter().any(|w| matches!(*w, "rni" | "rzi" | "rmi" | "rpi"));
-    let rounded = m.words.iter().any(|w| matches!(*w, "rn" | "rz" | "rna"));
+    let rounded = m.words.iter().any(|w| matches!(*w, "rn" | "rz" | "rm" | "rp" | "rna"));
     let (Some(to_float), Some(from_float)) = (float(to).or(Some(Float::F32)), float(from)) else {
         return m.error("no such conversion");
     };

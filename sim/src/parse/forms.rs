@@ -1,0 +1,40 @@
+//! The instruction table, spelled out: for tests that compare every instruction with a device or an assembler.
+
+use super::table::ROWS;
+
+/// One spelling of an instruction that the table accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstructionForm {
+    /// The opcode, such as `fma`.
+    pub opcode: &'static str,
+    /// The modifiers in order, without dots, such as `rn`, `f32`.
+    pub modifiers: Vec<&'static str>,
+    /// The operands: `d` destination, `s` source, `p` and `q` predicate destination and source, `d*4` a vector, `i` an
+    /// immediate, `m` memory; `:type` where the type is not the last one of the modifiers (`U`: the first one, `W`: the last
+    /// one, twice as wide).
+    pub operands: &'static str,
+}
+
+/// Every spelling of every row of the table, in its order. A few are refused later, since a row states which modifiers
+/// there are, not all rules about their combination.
+#[must_use]
+pub fn instruction_forms() -> Vec<InstructionForm> {
+    let mut forms = Vec::new();
+    for row in ROWS {
+        let mut spellings: Vec<Vec<&'static str>> = vec![Vec::new()];
+        for slot in row.mods.split_ascii_whitespace() {
+            let (words, optional) = slot.strip_suffix('?').map_or((slot, false), |s| (s, true));
+            let mut longer = if optional { spellings.clone() } else { Vec::new() };
+            for word in words.split('|') {
+                longer.extend(spellings.iter().map(|s| [s.as_slice(), &[word]].concat()));
+            }
+            spellings = longer;
+        }
+        forms.extend(spellings.into_iter().map(|modifiers| InstructionForm {
+            opcode: row.op,
+            modifiers,
+            operands: row.args,
+        }));
+    }
+    forms
+}

@@ -1,0 +1,383 @@
+//! The simulator's instruction table as probes.
+//!
+//! What the table holds is probed, so a row that is added is tested without a word here; opcodes whose meaning is not a
+//! function of their operands are listed in [`NOT_PROBED`].
+
+use super::compare::{Compare, rule};
+use super::fragments::Product;
+use super::probe::{Elem, Float, Operand, Probe, Width};
+use std::fmt::Write as _;
+use tilec_sim::{InstructionForm, instruction_forms};
+
+/// Opcodes that no probe executes: memory, control, synchronisation, and what only they observe.
+pub const NOT_PROBED: &[&str] = &[
+    "mov",
+    "ld",
+    "ldu",
+    "st",
+    "prefetch",
+    "prefetchu",
+    "isspacep",
+    "cvta",
+    "cp",
+    "bra",
+    "brx",
+    "ret",
+    "exit",
+    "trap",
+    "brkpt",
+    "bar",
+    "barrier",
+    "membar",
+    "fence",
+    "atom",
+    "red",
+    "activemask",
+    "ldmatrix",
+    "nanosleep",
+    "pmevent",
+];
+
+/// Opcodes that are.
+pub const PROBED: &[&str] = &[
+    "add",
+    "sub",
+    "mul",
+    "mul24",
+    "mad",
+    "div",
+    "rem",
+    "min",
+    "max",
+    "abs",
+    "neg",
+    "popc",
+    "clz",
+    "bfind",
+    "brev",
+    "sad",
+    "dp4a",
+    "bfe",
+    "bfi",
+    "szext",
+    "bmsk",
+    "addc",
+    "subc",
+    "fma",
+    "copysign",
+    "rcp",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "lg2",
+    "ex2",
+    "tanh",
+    "setp",
+    "set",
+    "selp",
+    "and",
+    "or",
+    "xor",
+    "not",
+    "cnot",
+    "shl",
+    "shr",
+    "shf",
+    "lop3",
+    "prmt",
+    "cvt",
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "mma",
+    "wmma",
+    "movmatrix",
+];
+
+/// Truth tables of `lop3`.
+const TABLES: [u32; 12] = [0x00, 0x80, 0x96, 0xe8, 0xfe, 0x1b, 0x6a, 0xca, 0xd8, 0x3c, 0x55, 0xff];
+
+/// The probes of the whole table, or why a form has none.
+///
+/// # Errors
+/// An operand of the table is of a kind that this module does not know.
+pub fn probes() -> Result<Vec<Probe>, String> {
+    let mut probes = Vec::new();
+    for form in instruction_forms() {
+        let moves = form.opcode == "wmma" && form.modifiers.first() != Some(&"mma");
+        if NOT_PROBED.contains(&form.opcode) || moves {
+            continue;
+        }
+        of(&form, &mut probes).map_err(|e| format!("{}: {e}", spelling(&form)))?;
+    }
+    for (i, probe) in probes.iter_mut().enumerate() {
+        probe.entry = format!("p{i}");
+    }
+    Ok(probes)
+}
+
+/// The instruction with its modifiers.
+fn spelling(form: &InstructionForm) -> String {
+    form.modifiers.iter().fold(form.opcode.to_owned(), |text, word| text + "." + word)
+}
+
+/// Register, contents and number of elements of a type.
+fn operand(ty: &str) -> Option<Operand> {
+    let of = |width, elem, per| Some(Operand { width, elem, per });
+    match ty {
+        "pred" => of(Width::Pred, Elem::Truth, 1),
+        "f16" => of(Width::B16, Elem::Float(Float::F16), 1),
+        "bf16" => of(Width::B16, Elem::Float(Float::BF16), 1),
+        "f16x2" => of(Width::B32, Elem::Float(Float::F16), 2),
+        "bf16x2" => of(Width::B32, Elem::Float(Float::BF16), 2),
+        "f32" => of(Width::B32, Elem::Float(Float::F32), 1),
+        "tf32" => of(Width::B32, Elem::Float(Float::TF32), 1),
+        "f64" => of(Width::B64, Elem::Float(Float::F64), 1),
+        "e4m3x2" | "e5m2x2" | "b16" | "u16" | "s16" => of(Width::B16, Elem::Int(16), 1),
+        // A register holds more than 8 bits: the others are ignored in a source and extended in a result.
+        "b8" | "u8" | "s8" | "b32" | "u32" | "s32" => of(Width::B32, Elem::Int(32), 1),
+        "b64" | "u64" | "s64" => of(Width::B64, Elem::Int(64), 1),
+        _ => None,
+    }
+}
+
+/// The modifiers that are types.
+fn types<'f>(form: &'f InstructionForm) -> impl DoubleEndedIterator<Item = &'f str> + use<'f> {
+    let is_type = |w: &&str| operand(w).is_some() || matches!(*w, "e4m3" | "e5m2");
+    form.modifiers.iter().copied().filter(is_type)
+}
+
+fn twice(ty: &str) -> &'static str {
+    match ty {
+        "u16" => "u32",
+        "s16" => "s32",
+        "u32" => "u64",
+        _ => "s64",
+    }
+}
+
+/// One operand of the table.
+struct Token {
+    kind: &'static str,
+    count: usize,
+    operand: Option<Operand>,
+}
+
+fn tokens(form: &InstructionForm) -> Result<Vec<Token>, String> {
+    let last = types(form).next_back();
+    let mut tokens = Vec::new();
+    for text in form.operands.split_ascii_whitespace() {
+        let text = text.trim_end_matches('?');
+        let (head, ty) = text.split_once(':').map_or((text, None), |(h, t)| (h, Some(t)));
+        let (kind, count) = head.split_once('*').map_or((head, "1"), |(k, n)| (k, n));
+        let count = count.parse().map_err(|_| format!("the count of `{text}`"))?;
+        let mut ty = match ty {
+            Some("U") => types(form).next(),
+            Some("W") => last.map(twice),
+            Some(ty) => Some(ty),
+            None => last,
+        };
+        // The operands of a conversion are what its types say, in registers as the table says.
+        if form.opcode == "cvt" && kind == "s" && ty == Some("b32") && last.is_some_and(|l| l.ends_with("x2")) {
+            ty = last;
+        }
+        tokens.push(Token { kind, count, operand: ty.and_then(operand) });
+    }
+    Ok(tokens)
+}
+
+fn of(form: &InstructionForm, probes: &mut Vec<Probe>) -> Result<(), String> {
+    if matches!(form.opcode, "mma" | "wmma") {
+        probes.push(product(form)?);
+        return Ok(());
+    }
+    let name = spelling(form);
+    let collective = matches!(form.opcode, "shfl" | "vote" | "match" | "redux");
+    let mut probe = Probe {
+        name: name.clone(),
+        entry: String::new(),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        body: String::new(),
+        compare: rule(form.opcode, &form.modifiers),
+        product: None,
+    };
+    let (mut args, mut immediate) = (Vec::new(), false);
+    for token in tokens(form)? {
+        let need = || token.operand.ok_or_else(|| format!("an operand `{}` without a type", token.kind));
+        let truth = Operand { width: Width::Pred, elem: Elem::Truth, per: 1 };
+        let list = |list: &mut Vec<Operand>, prefix: &str, operand: Operand| {
+            list.push(operand);
+            format!("%{prefix}{}", list.len() - 1)
+        };
+        args.push(match token.kind {
+            "d" | "dv" => list(&mut probe.outputs, "o", need()?),
+            "s" | "sv" => list(&mut probe.inputs, "i", need()?),
+            "p" => list(&mut probe.outputs, "o", truth),
+            "q" => list(&mut probe.inputs, "i", truth),
+            "pq" | "dp" => {
+                let first = if token.kind == "pq" { truth } else { need()? };
+                let first = list(&mut probe.outputs, "o", first);
+                first + "|" + &list(&mut probe.outputs, "o", truth)
+            }
+            "i" => {
+                immediate = true;
+                "IMMEDIATE".to_owned()
+            }
+            kind => return Err(format!("an operand of kind `{kind}`")),
+        });
+    }
+    let instruction = format!("    {name} {};", args.join(", "));
+    if collective {
+        return collectives(form, probe, &instruction, probes);
+    }
+    if form.modifiers.first() == Some(&"cc") || matches!(form.opcode, "addc" | "subc" | "madc") {
+        carry(form, &mut probe, &instruction)?;
+        probes.push(probe);
+        return Ok(());
+    }
+    if immediate {
+        for table in TABLES {
+            let (name, body) = (format!("{name} {table:#x}"), instruction.replace("IMMEDIATE", &table.to_string()));
+            probes.push(Probe { name, body, ..probe.clone() });
+        }
+        return Ok(());
+    }
+    // A result in a wider register is extended.
+    if form.operands.starts_with("dv") && types(form).next().is_some_and(|t| matches!(t, "u8" | "s8" | "u16" | "s16")) {
+        let mut wide = Probe { name: name + ", wide", body: instruction.clone(), ..probe.clone() };
+        wide.outputs[0] = Operand { width: Width::B64, elem: Elem::Int(64), per: 1 };
+        probes.push(wide);
+    }
+    probes.push(Probe { body: instruction, ..probe });
+    Ok(())
+}
+
+/// Extended precision: the carry comes from an instruction before and is read by one after.
+fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result<(), String> {
+    let word = Operand { width: Width::B32, elem: Elem::Int(32), per: 1 };
+    let plain = form.opcode.trim_end_matches('c');
+    if !matches!(plain, "add" | "sub") {
+        return Err("carry of what?".to_owned());
+    }
+    let mut body = String::new();
+    if form.opcode.ends_with('c') {
+        let n = probe.inputs.len();
+        probe.inputs.extend([word, word]);
+        let _ = writeln!(body, "    {plain}.cc.u32 %t0, %i{n}, %i{};", n + 1);
+    }
+    body.push_str(instruction);
+    if form.modifiers.contains(&"cc") {
+        probe.outputs.push(word);
+        let _ = write!(body, "\n    {plain}c.u32 %o{}, %zero, %zero;", probe.outputs.len() - 1);
+    }
+    probe.body = body;
+    Ok(())
+}
+
+/// Exchanges between lanes: all of them, and some where the others' values do not matter.
+fn collectives(
+    form: &InstructionForm,
+    mut probe: Probe,
+    instruction: &str,
+    probes: &mut Vec<Probe>,
+) -> Result<(), String> {
+    let Some(members) = probe.inputs.len().checked_sub(1) else { return Err("no lanes".to_owned()) };
+    match form.opcode {
+        "shfl" => {
+            probe.inputs[1].elem = Elem::Lane;
+            probe.inputs[2].elem = Elem::Lane;
+        }
+        "match" => probe.inputs[0].elem = Elem::Few,
+        _ => {}
+    }
+    probe.inputs[members].elem = Elem::AllLanes;
+    probes.push(Probe { body: instruction.to_owned(), ..probe.clone() });
+    if form.opcode == "shfl" {
+        // What a lane reads from one that does not take part is undefined.
+        return Ok(());
+    }
+    probe.inputs[members].elem = Elem::Members;
+    let mut body = String::new();
+    for (i, output) in probe.outputs.iter().enumerate() {
+        let _ = match output.width {
+            Width::Pred => writeln!(body, "    setp.ne.u32 %o{i}, %zero, %zero;"),
+            _ => writeln!(body, "    mov.b32 %o{i}, %zero;"),
+        };
+    }
+    let _ = write!(
+        body,
+        "    shr.u32 %t0, %i{members}, %lane;\n    and.b32 %t0, %t0, 1;\n    setp.ne.u32 %q0, %t0, %zero;\n\
+         \x20   @!%q0 bra SKIP;\n{instruction}\nSKIP:\n    bar.warp.sync -1;"
+    );
+    probes.push(Probe { name: format!("{}, some lanes", probe.name), body, ..probe });
+    Ok(())
+}
+
+fn matrix_elem(word: &str) -> Option<Elem> {
+    Some(match word {
+        "f16" => Elem::Float(Float::F16),
+        "bf16" => Elem::Float(Float::BF16),
+        "tf32" => Elem::Float(Float::TF32),
+        "e4m3" => Elem::Float(Float::E4M3),
+        "e5m2" => Elem::Float(Float::E5M2),
+        "f32" => Elem::Float(Float::F32),
+        "f64" => Elem::Float(Float::F64),
+        "b1" => Elem::Int(1),
+        "s4" | "u4" => Elem::Int(4),
+        "s8" | "u8" => Elem::Int(8),
+        "s32" => Elem::Int(32),
+        _ => return None,
+    })
+}
+
+/// A matrix product; its types are those of D, A, B and C.
+fn product(form: &InstructionForm) -> Result<Probe, String> {
+    let words = &form.modifiers;
+    let Some(shape) = words.iter().find(|w| w.starts_with('m') && w.contains('k')) else {
+        return Err("a product without a shape".to_owned());
+    };
+    let numbers: Vec<usize> = shape.split(['m', 'n', 'k']).filter_map(|n| n.parse().ok()).collect();
+    let elems: Vec<Elem> = words.iter().filter_map(|w| matrix_elem(w)).collect();
+    let half = Elem::Float(Float::F16);
+    let (m, n, k, [d, a, b, c]) = match (&numbers[..], &elems[..]) {
+        (&[m, n, k], &[d, a, b, c]) => (m, n, k, [d, a, b, c]),
+        // `wmma` on f16 names the accumulators only.
+        (&[m, n, k], &[d, c]) => (m, n, k, [d, half, half, c]),
+        _ => return Err("its shape or types".to_owned()),
+    };
+    let counts: Vec<usize> = tokens(form)?.iter().map(|t| t.count).collect();
+    let &[nd, na, nb, nc] = &counts[..] else { return Err("its operands".to_owned()) };
+    let fragment = |elem: Elem| {
+        let bits = Operand { width: Width::B32, elem, per: 1 }.elem_bits();
+        let width = if bits == 64 { Width::B64 } else { Width::B32 };
+        Operand { width, elem, per: (32 / bits as usize).max(1) }
+    };
+    let mut inputs = vec![fragment(a); na];
+    inputs.extend(vec![fragment(b); nb]);
+    inputs.extend(vec![fragment(c); nc]);
+    let vector = |prefix: &str, from: usize, count: usize| {
+        format!("{{{}}}", (from..from + count).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", "))
+    };
+    let name = spelling(form);
+    let args = [vector("o", 0, nd), vector("i", 0, na), vector("i", na, nb), vector("i", na + nb, nc)];
+    let orders: Vec<&&str> = words.iter().filter(|w| matches!(**w, "row" | "col")).collect();
+    Ok(Probe {
+        body: format!("    {name} {};", args.join(", ")),
+        name,
+        entry: String::new(),
+        inputs,
+        outputs: vec![fragment(d); nd],
+        compare: Compare::Exact,
+        product: Some(Product {
+            shape: [m, n, k],
+            opaque: form.opcode == "wmma",
+            a_rows: orders.first() == Some(&&"row"),
+            b_columns: orders.get(1) == Some(&&"col"),
+            registers: [na, nb, nc],
+            elems: [a, b, c, d],
+        }),
+    })
+}

@@ -1,4 +1,5 @@
 // A double-buffered copy: out[i][t] = a[i][t ^ 1] + 1 for n rows of 128 values of 16 bytes.
+// target: sm_80
 extern "C" __global__ void ring(const float4 *a, float4 *out, int n) {
     __shared__ __align__(16) float4 slots[2][128];
     int t = threadIdx.x;

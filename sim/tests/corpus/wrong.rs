@@ -1,0 +1,44 @@
+//! Deliberately wrong kernels; all are `kernel(const int *in, int *out, int n)`.
+
+use super::{Case, Expect, Param, ptx};
+use tilec_sim::ReportKind::{self, Deadlock, Divergence, Misaligned, OutOfBounds, Race, Uninitialised};
+
+struct Wrong {
+    kernel: &'static str,
+    ptx: &'static str,
+    n: i32,
+    kinds: &'static [ReportKind],
+    /// Part of what the report says.
+    says: &'static str,
+}
+
+/// A read before the write of the same word may come first, and then is a read of what nobody wrote.
+const UNORDERED: &[ReportKind] = &[Race, Uninitialised];
+
+pub(super) fn cases() -> Vec<Case> {
+    let wrong = |kernel, ptx, kinds, says| Wrong { kernel, ptx, n: 256, kinds, says };
+    let all = [
+        wrong("racy", ptx!("racy"), UNORDERED, "racy.cu:6"),
+        wrong("warp_race", ptx!("warp_race"), UNORDERED, "warp_race.cu"),
+        wrong("early_read", ptx!("early_read"), UNORDERED, "early_read.cu"),
+        wrong("outside", ptx!("outside"), &[OutOfBounds], "outside.cu:4"),
+        Wrong { n: 100, ..wrong("past_array", ptx!("past_array"), &[OutOfBounds], "past_array.cu:5") },
+        wrong("misaligned", ptx!("misaligned"), &[Misaligned], "misaligned.cu:5"),
+        wrong("unwritten", ptx!("unwritten"), &[Uninitialised], "unwritten.cu:7"),
+        wrong("divergent_barrier", ptx!("divergent_barrier"), &[Divergence], "divergent_barrier.cu"),
+        wrong("missing_warps", ptx!("missing_warps"), &[Deadlock], "barrier 1"),
+    ];
+    all.into_iter()
+        .map(|w| {
+            let input: Vec<i32> = (0..256).map(|i| if i % 7 == 3 { -1 } else { 300 + i }).collect();
+            let mut case = Case::new(w.kernel, w.ptx, w.kernel).block(256, 1).dynamic(400);
+            if w.kernel != "past_array" {
+                case.dynamic = 0;
+            }
+            let mut case = case.input(&input, i32::to_le_bytes);
+            case.params.push(Param::Out(vec![0; 1024]));
+            case.expect = Expect::Report(w.kinds, w.says);
+            case.int(w.n)
+        })
+        .collect()
+}

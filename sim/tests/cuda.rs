@@ -105,7 +105,7 @@ fn rings_need_every_wait() {
         for (at, _) in right.ptx.match_indices(needle) {
             let end = at + right.ptx[at..].find(';').unwrap() + 1;
             let mutant = format!("{}{}", &right.ptx[..at], &right.ptx[end..]);
-            let mutant = Case { ptx: mutant.leak(), ..right.clone() };
+            let mutant = Case { ptx: mutant.into(), ..right.clone() };
             for landing in [Landing::Early, Landing::Late] {
                 let kind =
                     mutant.simulate(&Options { landing, ..Options::default() }).map(|_| ()).expect_err(needle).kind;

@@ -162,7 +162,7 @@ fn ldmatrix(pitch: u32) -> Case {
     let mut out = Vec::new();
     let mut single = Vec::new();
     for t in 0..64usize {
-        let (other, lane) = (t / 32 * 32 ^ 32, t % 32);
+        let (other, lane) = ((t / 32 * 32) ^ 32, t % 32);
         for matrix in 0..4 {
             out.push(a[other + matrix * 8 + lane / 4][lane % 4]);
         }

@@ -10,6 +10,7 @@ mod reductions;
 mod scalar;
 mod wrong;
 
+use std::borrow::Cow;
 use tilec_sim::{Counters, Device, Launch, Options, Program, Report, ReportKind};
 
 /// The PTX of a kernel of `data/cuda`.
@@ -64,9 +65,9 @@ pub struct Case {
     /// Unique in the table; begins with the kernel's file.
     pub name: String,
     /// Text of the module.
-    pub ptx: &'static str,
+    pub ptx: Cow<'static, str>,
     /// Name of the kernel in it.
-    pub entry: &'static str,
+    pub entry: Cow<'static, str>,
     /// Blocks.
     pub grid: [u32; 3],
     /// Threads of a block.
@@ -95,8 +96,8 @@ impl Case {
     fn new(name: impl Into<String>, ptx: &'static str, entry: &'static str) -> Case {
         Case {
             name: name.into(),
-            ptx,
-            entry,
+            ptx: ptx.into(),
+            entry: entry.into(),
             grid: [1; 3],
             block: [1; 3],
             dynamic: 0,
@@ -167,7 +168,7 @@ impl Case {
     /// # Errors
     /// What the simulator reports.
     pub fn simulate(&self, options: &Options) -> Result<(Vec<Vec<u8>>, Counters), Box<Report>> {
-        let program = Program::parse(self.ptx).map_err(|e| {
+        let program = Program::parse(&self.ptx).map_err(|e| {
             let message = format!("{}: {e}", self.name);
             Report { kind: ReportKind::Launch, message, place: None, other: None, block: [0; 3], address: None }
         })?;
@@ -188,7 +189,7 @@ impl Case {
             params.push(address.to_le_bytes().to_vec());
         }
         let launch = Launch {
-            entry: self.entry.to_owned(),
+            entry: self.entry.to_string(),
             grid: self.grid,
             block: self.block,
             dynamic_smem: self.dynamic,

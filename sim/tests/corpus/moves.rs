@@ -51,7 +51,7 @@ fn bitonic() -> Case {
 fn shared(entry: &'static str, size: usize, stride: u32, shift: u32) -> Case {
     let mut random = Random::new(44);
     let a: Vec<u8> = (0..128 * size).map(|_| random.word() as u8).collect();
-    let out: Vec<u8> = (0..128 * size).map(|i| a[(i / size ^ 1) * size + i % size]).collect();
+    let out: Vec<u8> = (0..128 * size).map(|i| a[((i / size) ^ 1) * size + i % size]).collect();
     Case::new(format!("access {entry} stride {stride} shift {shift}"), ptx!("access"), entry)
         .block(128, 1)
         .dynamic((127 * stride + shift + 1) * size as u32)

@@ -3,6 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use tilec::Target;
 
@@ -28,7 +29,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     /// Compiles, runs on a GPU or the simulator, and compares with the interpreter
-    Run(Run),
+    Run(Box<Run>),
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target
@@ -68,14 +69,23 @@ pub(crate) struct Build {
 /// Arguments of a run.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// Source file; `-` is standard input
-    #[arg(value_name = "IN.tile")]
+    /// Source file, or PTX that anyone made (with --launch); `-` is a source on standard input
+    #[arg(value_name = "IN.tile|IN.ptx")]
     pub(crate) input: PathBuf,
     /// Sizes, strides and scalars of the kernel. Strides default to packed tensors, scalars to their defaults
     #[arg(value_name = "NAME=VALUE", value_parser = binding, allow_negative_numbers = true)]
     pub(crate) values: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) program: Program,
+    /// How to launch PTX: what --emit launch writes, or a shorter form by hand (docs/launch-contract.md)
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) launch: Option<PathBuf>,
+    /// Elements of a tensor: raw little-endian bytes in row-major order; otherwise they are made up
+    #[arg(long = "in", value_name = "NAME=FILE", value_parser = binding)]
+    pub(crate) inputs: Vec<(String, String)>,
+    /// Where to write the elements of a tensor after the run, in the same form
+    #[arg(long = "out", value_name = "NAME=FILE", value_parser = binding)]
+    pub(crate) outputs: Vec<(String, String)>,
     /// Which kernel of the file
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
@@ -97,8 +107,20 @@ pub(crate) struct Run {
     /// Ends the kernel after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
+    /// Prints what the simulator counted, line by line; `json`: all of it, to standard output, the rest to standard error
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    pub(crate) counters: Option<CountersForm>,
     #[command(flatten)]
     pub(crate) sim: Sim,
+}
+
+/// How counts are printed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum CountersForm {
+    /// A table
+    Table,
+    /// Every line and every instruction of the PTX
+    Json,
 }
 
 /// Where to run.
@@ -230,6 +252,11 @@ pub(crate) enum ErrorFormat {
 }
 
 impl Cli {
+    /// Parses the command line; ends the process with help or an error where clap does.
+    pub(crate) fn from_command_line() -> Cli {
+        Cli::parse_from(joined(std::env::args_os()))
+    }
+
     /// How this command shows diagnostics.
     pub(crate) fn error_format(&self) -> ErrorFormat {
         match &self.command {
@@ -239,6 +266,22 @@ impl Cli {
             }
         }
     }
+}
+
+/// The arguments with `--counters FORM` as `--counters=FORM`: the form may be left out, and what follows is then not one.
+fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::new();
+    for arg in args {
+        let form = arg.to_str().is_some_and(|a| <CountersForm as ValueEnum>::from_str(a, false).is_ok());
+        match out.last_mut() {
+            Some(last) if form && last == "--counters" => {
+                last.push("=");
+                last.push(arg);
+            }
+            _ => out.push(arg),
+        }
+    }
+    out
 }
 
 fn target_parser() -> impl TypedValueParser<Value = Target> {
@@ -264,6 +307,22 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_form_of_counters_may_be_left_out() {
+        let counters = |args: &[&str]| {
+            let args = ["tilec", "run"].iter().chain(args).map(OsString::from);
+            match Cli::try_parse_from(joined(args)).expect("parses").command {
+                Some(Command::Run(run)) => (run.counters, run.values.len()),
+                _ => panic!("not a run"),
+            }
+        };
+        assert_eq!(counters(&["x.tile", "--counters", "M=1"]), (Some(CountersForm::Table), 1));
+        assert_eq!(counters(&["--counters", "x.tile", "M=1"]), (Some(CountersForm::Table), 1));
+        assert_eq!(counters(&["x.tile", "--counters", "json", "M=1"]), (Some(CountersForm::Json), 1));
+        assert_eq!(counters(&["x.tile", "M=1", "--counters=json"]), (Some(CountersForm::Json), 1));
+        assert_eq!(counters(&["x.tile"]), (None, 0));
     }
 
     #[test]

@@ -173,17 +173,22 @@ fn same_file(a: &Path, b: &Path) -> bool {
 
 /// Reads a source; at most as much of it as the parser needs to see that it is too large.
 pub(crate) fn read(input: &Path) -> Result<String, Failure> {
+    read_at_most(input, READ_LIMIT)
+}
+
+/// Reads a text, or its first `limit` bytes.
+pub(crate) fn read_at_most(input: &Path, limit: u64) -> Result<String, Failure> {
     let name = display_name(input);
     let mut bytes = Vec::new();
     let result = if input == Path::new("-") {
-        std::io::stdin().lock().take(READ_LIMIT).read_to_end(&mut bytes)
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(input).and_then(|f| f.take(READ_LIMIT).read_to_end(&mut bytes))
+        std::fs::File::open(input).and_then(|f| f.take(limit).read_to_end(&mut bytes))
     };
     if let Err(e) = result {
         return Err(Failure::io(codes::NOT_READABLE, format!("cannot read `{name}`: {e}")));
     }
-    let cut = bytes.len() as u64 == READ_LIMIT;
+    let cut = bytes.len() as u64 == limit;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
         // The cut may go through a character; the parser refuses the rest for its size.

@@ -166,14 +166,6 @@ struct Several {
     kernels: Vec<Contract>,
 }
 
-/// One kernel: its fields at the top; several: an array `kernels`.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum File {
-    Several(Several),
-    One(Box<Contract>),
-}
-
 impl Contract {
     /// The contract of a lowered kernel; `version` is that of the PTX module it went into.
     pub fn new(launch: &Launch, version: (u8, u8)) -> Contract {
@@ -196,14 +188,15 @@ impl Contract {
     /// # Errors
     /// The text is not JSON, lacks a field, or has another schema.
     pub fn from_json(text: &str) -> Result<Vec<Contract>, ContractError> {
-        let schema = serde_json::from_str::<serde_json::Value>(text)?;
-        let schema = schema.get("schema").and_then(|s| s.as_str()).unwrap_or("").to_owned();
+        let value = serde_json::from_str::<serde_json::Value>(text)?;
+        let schema = value.get("schema").and_then(|s| s.as_str()).unwrap_or("").to_owned();
         if schema != SCHEMA {
             return Err(ContractError::Schema(schema));
         }
-        Ok(match serde_json::from_str(text)? {
-            File::One(contract) => vec![*contract],
-            File::Several(several) => several.kernels,
+        // One kernel: its fields at the top; several: an array `kernels`.
+        Ok(match value.get("kernels") {
+            None => vec![serde_json::from_value(value)?],
+            Some(_) => serde_json::from_value::<Several>(value)?.kernels,
         })
     }
 

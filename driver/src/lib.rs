@@ -50,6 +50,7 @@ pub mod cuda;
 pub mod data;
 pub mod explain;
 pub mod expr;
+pub mod launch_file;
 #[cfg(feature = "cuda")]
 pub mod loaded;
 pub mod machine_code;

@@ -9,14 +9,13 @@ mod failure;
 mod run_command;
 
 use args::{Cli, Command};
-use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
 use tilec::explain;
 use tilec::output::{write_stderr, write_stdout};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_command_line();
     let format = cli.error_format();
     failure::quiet_panics();
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| command(cli)));

@@ -1,20 +1,130 @@
-//! `tilec run IN.tile`: compiles, launches, compares, prints.
+//! `tilec run IN.tile` and `tilec run IN.ptx --launch FILE.json`: launches, compares, prints.
 
-use crate::args::{DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
-use crate::build_command::{Said, options, read};
+use crate::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
+use crate::build_command::{Said, display_name, options, read, read_at_most};
 use crate::failure::Failure;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tilec::bind::{Args, Number};
-use tilec::output::write_stdout;
-use tilec::run::{On, RunOptions, child, run};
-use tilec::simulate::{Generation, Landings, Order, SimOptions};
-use tilec::{Target, compile};
+use tilec::bind::{Args, MAX_TENSOR_BYTES, Number};
+use tilec::launch_file::{self, LaunchFileError};
+use tilec::output::{write_file, write_stderr, write_stdout};
+use tilec::render::SourceFile;
+use tilec::run::{Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign};
+use tilec::simulate::{Generation, Landings, Order, SimOptions, counts, counts_json};
+use tilec::{Contract, Diagnostics, Target, compile, data};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+
+/// Longest PTX that is read.
+const MAX_PTX: u64 = 64 << 20;
+/// Longest launch description that is read.
+const MAX_LAUNCH: u64 = 1 << 20;
 
 /// Runs a kernel of a file.
 pub(crate) fn run_command(args: &Run) -> Result<(), Failure> {
+    let is_ptx = args.input.extension().is_some_and(|e| e.eq_ignore_ascii_case("ptx"));
+    let name = display_name(&args.input);
+    match (&args.launch, is_ptx) {
+        (None, false) => run_tile(args),
+        (Some(launch), true) => run_ptx(args, launch),
+        (None, true) => Err(Failure::Usage(format!(
+            "PTX does not say how it is launched: `tilec run {name} --launch FILE.json`; `tilec IN.tile --emit launch` writes \
+             that file, and docs/launch-contract.md shows how to write it by hand"
+        ))),
+        (Some(_), false) => {
+            Err(Failure::Usage(format!("`--launch` is for PTX; the launch of `{name}` follows from the program")))
+        }
+    }
+}
+
+fn run_tile(args: &Run) -> Result<(), Failure> {
+    let run_options = run_options(args)?;
+    let source = read(&args.input)?;
+    let compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let program = said.unless_error(compile(&source, &compile_options))?;
+    said.warnings(program.source.clone(), program.diagnostics.clone());
+    let report = said.unless_error(run(&program, &run_options, &mut launcher()?))?;
+    finish(args, &report, &program.source, &program.ptx)
+}
+
+fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
+    let program = &args.program;
+    if args.check {
+        return Err(Failure::Usage(
+            "`--check` compares with the interpreter, which needs the tile program; for PTX alone, write the result with \
+             `--out NAME=FILE` and compare it with your own"
+                .to_owned(),
+        ));
+    }
+    let for_compiling = [
+        ("--target", program.target.is_some()),
+        ("--define", !program.defines.is_empty()),
+        ("--disable-pass", !program.disable_pass.is_empty()),
+        ("--remarks", program.remarks),
+        ("--deny", !program.deny.is_empty()),
+    ];
+    if let Some((name, _)) = for_compiling.iter().find(|(_, given)| *given) {
+        return Err(Failure::Usage(format!("`{name}` is for compiling; PTX is run as it is")));
+    }
+    let mut run_options = run_options(args)?;
+    let said = Said { remarks: false, format: program.error_format };
+    let text = read_at_most(&args.input, MAX_PTX)?;
+    let json = read_at_most(launch, MAX_LAUNCH)?;
+    let ptx = SourceFile::new(display_name(&args.input), text);
+    let contracts = launch_file::contracts(&json, ptx.text());
+    let contracts = said.unless_error(contracts.map_err(|e| bad_launch(&display_name(launch), &json, &e)))?;
+    let contract = said.unless_error(select(contracts, run_options.kernel.take().as_deref(), &ptx))?;
+    let foreign = Foreign { ptx, contract };
+    let mut report = said.unless_error(run_foreign(&foreign, &run_options, &mut launcher()?))?;
+    if args.outputs.is_empty() {
+        report.notes.push("nothing was compared; `--out NAME=FILE` writes a tensor".to_owned());
+    }
+    finish(args, &report, &foreign.ptx, foreign.ptx.text())
+}
+
+/// The description of the kernel to run.
+fn select(contracts: Vec<Contract>, name: Option<&str>, ptx: &SourceFile) -> Result<Contract, Diagnostics> {
+    let names: Vec<String> = contracts.iter().map(|c| format!("`{}`", c.entry)).collect();
+    let several = contracts.len() > 1;
+    let mut wanted = contracts.into_iter().filter(|c| name.is_none_or(|n| n == c.entry));
+    match wanted.next() {
+        Some(contract) if name.is_some() || !several => Ok(contract),
+        _ => {
+            let there = names.join(", ");
+            let message = match name {
+                Some(name) => format!("the launch description has no kernel `{name}`; there are {there}"),
+                None => format!("the launch description has several kernels or none: {there}"),
+            };
+            let d = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message);
+            Err(Diagnostics::one(ptx.clone(), d.with_note("choose one with `--kernel NAME`")))
+        }
+    }
+}
+
+fn bad_launch(name: &str, json: &str, error: &LaunchFileError) -> Diagnostics {
+    let source = SourceFile::new(name, json);
+    let span = match error {
+        LaunchFileError::Syntax { line, column, .. } => source.line_span(*line, *column).unwrap_or_default(),
+        LaunchFileError::Field(_) | LaunchFileError::Contract(_) => Span::default(),
+    };
+    let d = Diagnostic::error(codes::BAD_LAUNCH_FILE, span, format!("`{name}`: {error}"));
+    Diagnostics::one(source, d.with_note("docs/launch-contract.md has the fields, and an example"))
+}
+
+/// The command that does a launch in a process of its own.
+fn launcher() -> Result<Command, Failure> {
+    let own = std::env::current_exe()
+        .map_err(|e| Failure::io(codes::LAUNCH_FAILED, format!("cannot find this program again: {e}")))?;
+    let mut launcher = Command::new(own);
+    launcher.arg(child::SUBCOMMAND);
+    Ok(launcher)
+}
+
+fn run_options(args: &Run) -> Result<RunOptions, Failure> {
     let mut values = Args::new();
     for (name, value) in &args.values {
         let Ok(number) = value.parse::<Number>() else {
@@ -24,12 +134,7 @@ pub(crate) fn run_command(args: &Run) -> Result<(), Failure> {
             return Err(Failure::Usage(format!("`{name}` has two values")));
         }
     }
-    let source = read(&args.input)?;
-    let compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
-    let program = said.unless_error(compile(&source, &compile_options))?;
-    said.warnings(program.source.clone(), program.diagnostics.clone());
-    let run_options = RunOptions {
+    Ok(RunOptions {
         kernel: args.kernel.clone(),
         args: values,
         check: args.check,
@@ -39,14 +144,48 @@ pub(crate) fn run_command(args: &Run) -> Result<(), Failure> {
         timeout: Duration::from_secs(args.timeout),
         on: device(args)?,
         sim: sim_options(args),
-        inputs: BTreeMap::new(),
-    };
-    let own = std::env::current_exe()
-        .map_err(|e| Failure::io(tilec_ir::codes::LAUNCH_FAILED, format!("cannot find this program again: {e}")))?;
-    let mut launcher = Command::new(own);
-    launcher.arg(child::SUBCOMMAND);
-    let report = said.unless_error(run(&program, &run_options, &mut launcher))?;
-    write_stdout(report.to_string().as_bytes())?;
+        inputs: inputs(&args.inputs)?,
+    })
+}
+
+/// The files of `--in`.
+fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    let mut inputs = BTreeMap::new();
+    for (name, file) in files {
+        let mut bytes = Vec::new();
+        std::fs::File::open(file)
+            .and_then(|f| f.take(MAX_TENSOR_BYTES).read_to_end(&mut bytes))
+            .map_err(|e| Failure::io(codes::NOT_READABLE, format!("cannot read `{file}`: {e}")))?;
+        if inputs.insert(name.clone(), bytes).is_some() {
+            return Err(Failure::Usage(format!("`--in {name}=..` is given twice")));
+        }
+    }
+    Ok(inputs)
+}
+
+/// Writes the tensors of `--out`, prints the report, and counts if they are wanted.
+fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Result<(), Failure> {
+    for (name, file) in &args.outputs {
+        let Some((plan, bytes)) = report.tensors.iter().find(|(plan, _)| plan.name == *name) else {
+            let names: Vec<String> = report.tensors.iter().map(|(plan, _)| format!("`{}`", plan.name)).collect();
+            let message = format!("no tensor `{name}` to write; there are {}", names.join(", "));
+            return Err(Failure::io(codes::BAD_TENSOR_FILE, message));
+        };
+        write_file(Path::new(file), &data::packed(plan, bytes))
+            .map_err(|e| Failure::io(codes::NOT_WRITABLE, format!("cannot write `{file}`: {e}")))?;
+    }
+    match (args.counters, &report.ran) {
+        (Some(CountersForm::Table), Ran::Simulator(simulated)) => {
+            let table = counts::table(&simulated.counters, source, ptx);
+            write_stdout(format!("{report}\n{table}").as_bytes())?;
+        }
+        (Some(CountersForm::Json), Ran::Simulator(simulated)) => {
+            write_stderr(&report.to_string());
+            let json = counts_json::json(simulated, &report.entry, &report.target, source, ptx);
+            write_stdout(json.as_bytes())?;
+        }
+        (_, Ran::Cuda(_)) | (None, Ran::Simulator(_)) => write_stdout(report.to_string().as_bytes())?,
+    }
     if report.ok() { Ok(()) } else { Err(Failure::Said) }
 }
 
@@ -54,6 +193,7 @@ pub(crate) fn run_command(args: &Run) -> Result<(), Failure> {
 fn device(args: &Run) -> Result<On, Failure> {
     let Sim { fuel, sim_order, sim_landing, sim_threads, imitate } = &args.sim;
     let given = [
+        ("--counters", args.counters.is_some()),
         ("--fuel", fuel.is_some()),
         ("--sim-order", sim_order.is_some()),
         ("--sim-landing", sim_landing.is_some()),

@@ -4,10 +4,14 @@
 //! wrong and where ([`report`]). Tensors lie where nothing is true by chance ([`memory`]). The calling thread watches the
 //! clock and draws progress ([`watch`]) while others execute.
 
+pub mod counts;
+pub mod counts_json;
 mod locate;
 mod memory;
 mod report;
 mod sources;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use crate::bind::{Bound, bind};

@@ -1,71 +1,12 @@
 //! The command as its users run it: exit status, streams, files.
 
+mod common;
+
+use common::{Dir, command, run};
 use pretty_assertions::assert_eq;
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-/// A directory of its own for a test, removed at the end.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("tilec-cli-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).expect("a directory for the test");
-        Dir(dir)
-    }
-
-    fn file(&self, name: &str, content: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, content).expect("writable");
-        path
-    }
-
-    fn tilec(&self, args: &[&str]) -> Run {
-        run(command().current_dir(&self.0).args(args), b"")
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(&self.0)
-            .expect("readable")
-            .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Run {
-    status: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tilec"));
-    command.env_remove("RUST_BACKTRACE");
-    command
-}
-
-fn run(command: &mut Command, stdin: &[u8]) -> Run {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("tilec starts");
-    // A command that does not read its input closes it; that is fine.
-    let _ = child.stdin.take().expect("piped").write_all(stdin);
-    let Output { status, stdout, stderr } = child.wait_with_output().expect("tilec ends");
-    Run {
-        status: status.code().expect("no signal"),
-        stdout: String::from_utf8_lossy(&stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&stderr).into_owned(),
-    }
-}
+use std::path::Path;
+use std::process::Stdio;
 
 fn json_lines(text: &str) -> Vec<serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()

@@ -21,18 +21,26 @@ pub struct Counts {
     pub requests: u64,
     /// Global memory: sectors.
     pub sectors: u64,
-    /// Bytes of memory named by active lanes.
+    /// Global memory: sectors that the bytes of each request would fill if they were distinct and lay together; at most
+    /// [`Counts::sectors`].
+    pub ideal_sectors: u64,
+    /// Global memory: bytes named by active lanes.
+    pub global_bytes: u64,
+    /// Bytes of shared and global memory named by active lanes; a copy between the two counts twice.
     pub bytes: u64,
 }
 
 impl Counts {
-    fn add(&mut self, other: &Counts) {
+    /// Adds counts of something else.
+    pub fn add(&mut self, other: &Counts) {
         self.executed += other.executed;
         self.lanes += other.lanes;
         self.wavefronts += other.wavefronts;
         self.ideal_wavefronts += other.ideal_wavefronts;
         self.requests += other.requests;
         self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
+        self.global_bytes += other.global_bytes;
         self.bytes += other.bytes;
     }
 
@@ -55,6 +63,19 @@ pub struct Row {
     pub counts: Counts,
 }
 
+impl Row {
+    /// Whether it is a matrix product.
+    pub fn is_product(&self) -> bool {
+        self.instruction.starts_with("mma.") || self.instruction.starts_with("wmma.mma.")
+    }
+
+    /// Whether it is a barrier of the block.
+    pub fn is_barrier(&self) -> bool {
+        self.instruction.starts_with("bar.") && !self.instruction.starts_with("bar.warp")
+            || self.instruction.starts_with("barrier.")
+    }
+}
+
 /// The counts of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -74,14 +95,10 @@ impl Counters {
         for (inst, counts) in entry.code.iter().zip(counts) {
             let instruction = entry.names[inst.name as usize].clone();
             out.instructions += counts.executed;
-            if instruction.starts_with("mma.") || instruction.starts_with("wmma.mma.") {
-                out.mma += counts.executed;
-            }
-            if instruction.starts_with("bar.") || instruction.starts_with("barrier.") {
-                out.barriers += counts.executed;
-            }
-            let source = program.source(inst.loc);
-            out.rows.push(Row { ptx_line: inst.line, instruction, source, counts: *counts });
+            let row = Row { ptx_line: inst.line, instruction, source: program.source(inst.loc), counts: *counts };
+            out.mma += if row.is_product() { counts.executed } else { 0 };
+            out.barriers += if row.is_barrier() { counts.executed } else { 0 };
+            out.rows.push(row);
         }
         out
     }

@@ -33,6 +33,7 @@ pub(super) fn in_tensor(plan: &TensorPlan, byte: i64) -> String {
         _ if at < plan.bytes() => {
             format!("{left} elements behind {element}, in a gap between elements of {}", shape(plan))
         }
+        _ if at == plan.bytes() => format!("right behind the end of `{name}`, {}", shape(plan)),
         _ => format!("{} bytes behind the end of `{name}`, {}", at - plan.bytes(), shape(plan)),
     }
 }
@@ -106,7 +107,7 @@ mod tests {
         let packed = plan([4, 6], [6, 1]);
         assert_eq!(in_tensor(&packed, 2 * (3 * 6 + 5)), "`A[3, 5]` of f16 [4, 6]");
         assert_eq!(in_tensor(&packed, 3), "inside `A[0, 1]` of f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, 48), "0 bytes behind the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 48), "right behind the end of `A`, f16 [4, 6]");
         assert_eq!(in_tensor(&packed, 50), "2 bytes behind the end of `A`, f16 [4, 6]");
         assert_eq!(in_tensor(&packed, -16), "16 bytes in front of `A`, f16 [4, 6]");
         let by_columns = plan([4, 6], [1, 4]);

@@ -19,11 +19,13 @@ impl Sources {
         Sources { texts: BTreeMap::from([(source.name().to_owned(), Some(source.clone()))]) }
     }
 
-    /// Line `line` (from 1) of a file, trimmed. A file that is not at hand is read, if it is an ordinary one.
+    /// Line `line` (from 1) of a file, without indentation and comment. A file that is not at hand is read, if it is an
+    /// ordinary one.
     pub fn line(&mut self, file: &str, line: u32) -> Option<String> {
         let source = self.texts.entry(file.to_owned()).or_insert_with(|| read(file)).as_ref()?;
         let span = source.line_span(line as usize, 1)?;
-        Some(source.text()[source.clamp(span)].trim().to_owned())
+        let text = source.text()[source.clamp(span)].split("//").next().unwrap_or("");
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
 

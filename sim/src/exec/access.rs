@@ -196,9 +196,13 @@ impl Cta<'_> {
 
     pub(crate) fn count_global(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
         let counts = &mut self.counts[pc];
+        let sectors = counters::sectors(addresses, mask);
+        let named = bytes * u64::from(mask.count_ones());
         counts.requests += 1;
-        counts.sectors += counters::sectors(addresses, mask);
-        counts.bytes += bytes * u64::from(mask.count_ones());
+        counts.sectors += sectors;
+        counts.ideal_sectors += sectors.min(named.div_ceil(32));
+        counts.global_bytes += named;
+        counts.bytes += named;
     }
 
     /// The common load: whole words of shared memory to 32-bit slots.

@@ -7,6 +7,7 @@
 
 mod access;
 pub(crate) mod asynchronous;
+mod blame;
 mod collective;
 pub(crate) mod convert;
 mod copy;
@@ -416,7 +417,9 @@ impl<'a> Cta<'a> {
             if self.progress.is_some_and(Progress::is_cancelled) {
                 return Err(self.cancelled(&warps[pick]));
             }
-            self.turn(&mut warps, pick)?;
+            if let Err(report) = self.turn(&mut warps, pick) {
+                return Err(self.blame(&mut warps, pick, report, rng));
+            }
         }
     }
 

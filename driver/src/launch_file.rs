@@ -1,0 +1,346 @@
+//! Launch descriptions written by hand: contracts in which much may be left out (`docs/launch-contract.md`).
+//!
+//! What is missing is filled in as JSON, and the result is read as a [`Contract`]; so whatever the compiler wrote is accepted
+//! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
+
+use crate::contract::{Contract, ContractError, ParamKind, SCHEMA};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// Alignment of a tensor that asks for none: what `cudaMalloc` gives.
+pub const DEFAULT_ALIGN: u32 = 256;
+
+const FIELDS: &[&str] = &[
+    "schema",
+    "entry",
+    "target",
+    "ptx_version",
+    "block",
+    "cluster",
+    "dynamic_smem_bytes",
+    "grid",
+    "params",
+    "requires",
+];
+const PARAM_FIELDS: &[&str] = &["name", "kind", "type", "align", "access", "shape", "strides", "packed", "default"];
+
+/// Why a description cannot be used.
+#[derive(Debug, Error)]
+pub enum LaunchFileError {
+    /// It is not JSON; line and column from 1.
+    #[error("not JSON: {message}")]
+    Syntax {
+        /// Line.
+        line: usize,
+        /// Column.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A field is missing, unknown or of the wrong kind.
+    #[error("{0}")]
+    Field(String),
+    /// Completed, it is still no contract.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+}
+
+fn field(message: impl Into<String>) -> LaunchFileError {
+    LaunchFileError::Field(message.into())
+}
+
+/// The contracts in a launch description of `ptx`, in order.
+///
+/// # Errors
+/// The text is no JSON, lacks what cannot be filled in, or says what a contract cannot say.
+pub fn contracts(text: &str, ptx: &str) -> Result<Vec<Contract>, LaunchFileError> {
+    let mut value: Value = serde_json::from_str(text).map_err(|e| LaunchFileError::Syntax {
+        line: e.line(),
+        column: e.column(),
+        message: e.to_string().split(" at line ").next().unwrap_or("").to_owned(),
+    })?;
+    let facts = Facts::of(ptx);
+    let top = value.as_object_mut().ok_or_else(|| field("a launch description is an object: `{\"block\": .., ..}`"))?;
+    top.entry("schema").or_insert_with(|| json!(SCHEMA));
+    let schema = top["schema"].clone();
+    match top.get_mut("kernels") {
+        Some(kernels) => {
+            let kernels = kernels.as_array_mut().ok_or_else(|| field("`kernels` is not an array"))?;
+            for (i, kernel) in kernels.iter_mut().enumerate() {
+                let kernel = kernel.as_object_mut().ok_or_else(|| field(format!("`kernels[{i}]` is not an object")))?;
+                kernel.entry("schema").or_insert_with(|| schema.clone());
+                complete(kernel, &facts)?;
+            }
+        }
+        None => complete(top, &facts)?,
+    }
+    let contracts = Contract::from_json(&value.to_string())?;
+    contracts.iter().try_for_each(validate)?;
+    Ok(contracts)
+}
+
+/// What the PTX itself says.
+struct Facts {
+    entries: Vec<String>,
+    target: String,
+    version: String,
+}
+
+impl Facts {
+    fn of(ptx: &str) -> Facts {
+        let mut facts = Facts { entries: Vec::new(), target: "sm_70".to_owned(), version: "6.0".to_owned() };
+        for line in ptx.lines() {
+            let line = line.split("//").next().unwrap_or("");
+            let mut words = line.split(|c: char| c.is_whitespace() || "(,;".contains(c)).filter(|w| !w.is_empty());
+            match words.next() {
+                Some(".target") => facts.target = words.next().unwrap_or("").to_owned(),
+                Some(".version") => facts.version = words.next().unwrap_or("").to_owned(),
+                Some(".entry") => facts.entries.extend(words.next().map(str::to_owned)),
+                Some(_) if words.next() == Some(".entry") => facts.entries.extend(words.next().map(str::to_owned)),
+                _ => {}
+            }
+        }
+        facts
+    }
+}
+
+fn known(object: &Map<String, Value>, fields: &[&str], of: &str) -> Result<(), LaunchFileError> {
+    match object.keys().find(|k| !fields.contains(&k.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let near = crate::explain::nearest(key, fields.iter().copied());
+            let hint =
+                near.map_or_else(|| format!("there are {}", fields.join(", ")), |n| format!("did you mean `{n}`?"));
+            Err(field(format!("{of} has no field `{key}`; {hint}")))
+        }
+    }
+}
+
+/// Fills in what is missing of a contract.
+fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), LaunchFileError> {
+    known(kernel, FIELDS, "a launch description")?;
+    if !kernel.contains_key("entry") {
+        let [only] = facts.entries.as_slice() else {
+            let names: Vec<String> = facts.entries.iter().map(|n| format!("`{n}`")).collect();
+            return Err(match names.len() {
+                0 => field("the PTX has no `.entry`: there is no kernel to launch"),
+                _ => field(format!("`entry` is missing, and the PTX has several: {}", names.join(", "))),
+            });
+        };
+        kernel.insert("entry".to_owned(), json!(only));
+    }
+    let mut default = |name: &str, value: Value| {
+        kernel.entry(name).or_insert(value);
+    };
+    default("target", json!(facts.target));
+    default("ptx_version", json!(facts.version));
+    default("cluster", json!([1, 1, 1]));
+    default("dynamic_smem_bytes", json!(0));
+    default("requires", json!([]));
+    for name in ["block", "cluster"] {
+        let axes = axes(kernel, name)?;
+        kernel.insert(name.to_owned(), Value::Array(axes));
+    }
+    let grid = axes(kernel, "grid")?;
+    kernel.insert("grid".to_owned(), expressions(&grid, "`grid`")?);
+    let params = kernel.get_mut("params").ok_or_else(|| field("`params` is missing: the parameters in order"))?;
+    let params = params.as_array_mut().ok_or_else(|| field("`params` is not an array"))?;
+    for (i, param) in params.iter_mut().enumerate() {
+        let what = format!("`params[{i}]`");
+        let param = param.as_object_mut().ok_or_else(|| field(format!("{what} is not an object")))?;
+        complete_param(param, &what)?;
+    }
+    Ok(())
+}
+
+/// `n`, `[n]`, `[n, m]` or `[n, m, k]` as three numbers or expressions.
+fn axes(kernel: &Map<String, Value>, name: &str) -> Result<Vec<Value>, LaunchFileError> {
+    let mut axes = match kernel.get(name) {
+        None => return Err(field(format!("`{name}` is missing"))),
+        Some(Value::Array(axes)) if (1..=3).contains(&axes.len()) => axes.clone(),
+        Some(one @ (Value::Number(_) | Value::String(_))) => vec![one.clone()],
+        Some(_) => return Err(field(format!("`{name}` is not one to three numbers"))),
+    };
+    axes.resize(3, json!(1));
+    Ok(axes)
+}
+
+/// Numbers and strings as expressions.
+fn expressions(list: &[Value], what: &str) -> Result<Value, LaunchFileError> {
+    let one = |v: &Value| match v {
+        Value::String(text) => Ok(json!(text)),
+        Value::Number(n) => Ok(json!(n.to_string())),
+        _ => Err(field(format!("{what} has something that is neither a number nor an expression in quotes"))),
+    };
+    list.iter().map(one).collect::<Result<Vec<_>, _>>().map(Value::Array)
+}
+
+/// Fills in what is missing of a parameter.
+fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), LaunchFileError> {
+    known(param, PARAM_FIELDS, what)?;
+    if !param.contains_key("name") {
+        return Err(field(format!("{what} has no `name`")));
+    }
+    let kind = match param.get("kind") {
+        Some(kind) => kind.as_str().unwrap_or("").to_owned(),
+        None if param.contains_key("shape") => "tensor".to_owned(),
+        None if param.contains_key("type") => "scalar".to_owned(),
+        None => return Err(field(format!("{what} needs a `shape` (a tensor), a `type` (a scalar), or a `kind`"))),
+    };
+    match kind.as_str() {
+        "tensor" => complete_tensor(param, what)?,
+        "size" | "stride" => {
+            param.entry("type").or_insert(json!(if kind == "size" { "u32" } else { "i64" }));
+        }
+        "scalar" => {}
+        other => {
+            return Err(field(format!("{what} has the kind `{other}`; there are tensor, size, stride and scalar")));
+        }
+    }
+    if !param.contains_key("type") {
+        return Err(field(format!("{what} has no `type`")));
+    }
+    param.insert("kind".to_owned(), json!(kind));
+    Ok(())
+}
+
+fn complete_tensor(param: &mut Map<String, Value>, what: &str) -> Result<(), LaunchFileError> {
+    let list = |v: Option<&Value>| match v {
+        Some(Value::Array(list)) => Some(list.clone()),
+        Some(one @ (Value::Number(_) | Value::String(_))) => Some(vec![one.clone()]),
+        _ => None,
+    };
+    let shape = list(param.get("shape")).ok_or_else(|| field(format!("{what} is a tensor and has no `shape`")))?;
+    let shape = expressions(&shape, &format!("the shape of {what}"))?;
+    let extents: Vec<String> =
+        shape.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let strides = match param.get("strides") {
+        None => Value::Array((0..extents.len()).map(|d| json!(product(&extents[d + 1..]))).collect()),
+        given => {
+            let given = list(given).ok_or_else(|| field(format!("the strides of {what} are not a list")))?;
+            expressions(&given, &format!("the strides of {what}"))?
+        }
+    };
+    param.insert("shape".to_owned(), shape);
+    param.insert("strides".to_owned(), strides);
+    param.entry("align").or_insert(json!(DEFAULT_ALIGN));
+    param.entry("access").or_insert(json!("read_write"));
+    Ok(())
+}
+
+/// The product of expressions, as one.
+fn product(factors: &[String]) -> String {
+    match factors {
+        [] => "1".to_owned(),
+        [one] => one.clone(),
+        _ => factors.iter().map(|f| format!("({f})")).collect::<Vec<_>>().join(" * "),
+    }
+}
+
+/// What the types of a contract do not rule out.
+fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
+    let mut names = BTreeSet::new();
+    for param in &contract.params {
+        let name = &param.name;
+        if !names.insert(name.as_str()) {
+            return Err(field(format!("two parameters are called `{name}`")));
+        }
+        if let ParamKind::Tensor { align, shape, strides, .. } = &param.kind {
+            if !align.is_power_of_two() {
+                return Err(field(format!("the alignment of `{name}` is {align}, which is no power of two")));
+            }
+            if shape.len() != strides.len() || shape.is_empty() {
+                let (n, m) = (shape.len(), strides.len());
+                return Err(field(format!("`{name}` has {n} extents and {m} strides")));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Access, to_json};
+    use pretty_assertions::assert_eq;
+    use tilec_ir::types::Elem;
+
+    const PTX: &str = ".version 7.4\n.target sm_80\n.address_size 64\n// .entry not_this\n.visible .entry saxpy(\n";
+
+    fn one(json: &str) -> Result<Contract, String> {
+        match contracts(json, PTX).map_err(|e| e.to_string())?.as_slice() {
+            [one] => Ok(one.clone()),
+            several => Err(format!("{} contracts", several.len())),
+        }
+    }
+
+    #[test]
+    fn what_the_compiler_wrote_is_read_as_it_is() {
+        let one = crate::contract::tests::gemm();
+        let mut other = one.clone();
+        other.entry = "other".to_owned();
+        for all in [vec![one.clone()], vec![one, other]] {
+            assert_eq!(contracts(&to_json(&all), PTX).expect("complete"), all);
+        }
+    }
+
+    #[test]
+    fn little_has_to_be_written_by_hand() {
+        let contract = one(r#"{"block": 256, "grid": "ceildiv(n, 256)", "params": [
+                {"name": "n", "type": "i32"}, {"name": "a", "type": "f32", "default": 2},
+                {"name": "x", "type": "f32", "shape": ["n", 3, "m"], "access": "read"},
+                {"name": "y", "type": "f16", "shape": "n", "align": 4}, {"name": "m", "kind": "size"}]}"#)
+        .expect("complete");
+        assert_eq!((contract.entry.as_str(), contract.target.as_str()), ("saxpy", "sm_80"));
+        assert_eq!(contract.ptx_version, "7.4");
+        assert_eq!((contract.block, contract.cluster, contract.dynamic_smem_bytes), ([256, 1, 1], [1, 1, 1], 0));
+        assert_eq!(contract.grid, ["ceildiv(n, 256)", "1", "1"]);
+        assert_eq!(contract.params[0].kind, ParamKind::Scalar { elem: Elem::I32, default: None });
+        let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            contract.params[2].kind,
+            ParamKind::Tensor {
+                elem: Elem::F32,
+                align: DEFAULT_ALIGN,
+                access: Access::Read,
+                shape: strings(&["n", "3", "m"]),
+                strides: strings(&["(3) * (m)", "m", "1"]),
+            }
+        );
+        assert!(matches!(&contract.params[3].kind, ParamKind::Tensor { align: 4, strides, .. } if strides == &["1"]));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let with = |param: &str| format!(r#"{{"block": 1, "grid": 1, "params": [{param}]}}"#);
+        for (text, needle) in [
+            ("{".to_owned(), "not JSON"),
+            ("[]".to_owned(), "is an object"),
+            ("{}".to_owned(), "`block` is missing"),
+            (r#"{"block": 1, "grid": 1}"#.to_owned(), "`params` is missing"),
+            (r#"{"block": [], "grid": 1, "params": []}"#.to_owned(), "`block` is not"),
+            (r#"{"block": 1, "grid": {}, "params": []}"#.to_owned(), "`grid` is not"),
+            (r#"{"block": 1, "grids": 1, "params": []}"#.to_owned(), "did you mean `grid`"),
+            (r#"{"schema": "x", "block": 1, "grid": 1, "params": []}"#.to_owned(), "unknown schema"),
+            (with("3"), "`params[0]` is not an object"),
+            (with(r#"{"type": "f32"}"#), "has no `name`"),
+            (with(r#"{"name": "a"}"#), "needs a `shape`"),
+            (with(r#"{"name": "a", "kind": "pointer"}"#), "the kind `pointer`"),
+            (with(r#"{"name": "a", "kind": "scalar"}"#), "has no `type`"),
+            (with(r#"{"name": "a", "shape": [1], "acess": "read", "type": "f32"}"#), "did you mean `access`"),
+            (with(r#"{"name": "a", "shape": [[]], "type": "f32"}"#), "neither a number nor"),
+            (with(r#"{"name": "a", "shape": [1], "strides": [1, 2], "type": "f32"}"#), "1 extents and 2 strides"),
+            (with(r#"{"name": "a", "shape": [1], "align": 3, "type": "f32"}"#), "no power of two"),
+            (with(r#"{"name": "a", "type": "f31"}"#), "f31"),
+            (with(r#"{"name": "a", "type": "f32"}, {"name": "a", "type": "f32"}"#), "two parameters"),
+        ] {
+            let error = one(&text).expect_err(&text);
+            assert!(error.contains(needle), "{text}: {error}");
+        }
+        let several = PTX.to_owned() + ".visible .entry b()\n";
+        let error =
+            contracts(r#"{"block": 1, "grid": 1, "params": []}"#, &several).expect_err("two entries").to_string();
+        assert!(error.contains("`saxpy`, `b`"), "{error}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Whole simulations: what is reported, how it reads, what is counted.
+
+use super::*;
+use crate::launch_file::contracts;
+use crate::run::{Foreign, On, Ran, RunOptions, RunReport, run_foreign};
+use crate::{CompileOptions, Number};
+use std::process::Command;
+
+const GEMM: &str = include_str!("../../../examples/gemm.tile");
+
+/// Runs PTX on the simulator.
+fn run(ptx: &str, json: &str, args: &[(&str, i64)], change: impl FnOnce(&mut RunOptions)) -> Result<RunReport, String> {
+    let contract = contracts(json, ptx).expect("a launch description").remove(0);
+    let foreign = Foreign { ptx: SourceFile::new("k.ptx", ptx), contract };
+    let args = args.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
+    let mut options = RunOptions { args, on: On::Simulator, ..RunOptions::default() };
+    change(&mut options);
+    run_foreign(&foreign, &options, &mut Command::new("nothing")).map_err(|d| d.to_string())
+}
+
+/// A kernel with a read-only tensor `a` and another `b`, both f32 [n], in blocks of 64.
+fn small(body: &str) -> String {
+    format!(
+        ".version 7.4\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{{\n\
+         .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.shared .align 16 .b8 tile[1024];\n\
+         ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\n\
+         add.s64 %rd1, %rd1, %rd3;\nadd.s64 %rd2, %rd2, %rd3;\nmov.u32 %r2, tile;\nmad.lo.u32 %r2, %r1, 4, %r2;\n\
+         {body}\nret;\n}}\n"
+    )
+}
+
+const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
+    {"name": "a", "type": "f32", "shape": ["n"], "access": "read"},
+    {"name": "b", "type": "f32", "shape": ["n", 2], "strides": [3, 2], "access": "write"},
+    {"name": "n", "kind": "size"}]}"#;
+
+#[track_caller]
+fn reported(body: &str, needles: &[&str]) {
+    let text = run(&small(body), LAUNCH, &[("n", 64)], |o| o.sim.fuel = 10_000).map(|r| r.to_string()).expect_err(body);
+    for needle in needles {
+        assert!(text.contains(needle), "no `{needle}` in\n{text}");
+    }
+}
+
+#[test]
+fn reports_name_line_thread_and_place() {
+    reported(
+        "ld.global.u32 %r3, [%rd1+4];",
+        &[
+            "error[E0801]: a read outside every tensor, right behind the end of `a`, f32 [64]",
+            "k.ptx:18",
+            "thread (63, 0, 0)",
+        ],
+    );
+    reported("ld.global.u32 %r3, [%rd1+-4];", &["E0801", "4 bytes in front of `a`", "thread (0, 0, 0)"]);
+    reported(
+        "ld.global.u64 %rd5, [%rd1];",
+        &["E0802", "is no multiple of the 8 bytes accessed", "`a[", "of f32 [64]", "`align` of the tensor"],
+    );
+    reported("ld.shared.u32 %r3, [%r2+512];", &["E0803", "of `tile`", "was never written"]);
+    reported("st.shared.u32 [%r2+1024], %r1;", &["E0801", "outside the 1024 bytes of shared memory"]);
+    reported("st.global.u32 [%rd2], %r5;", &["E0804"]);
+    reported(
+        "st.shared.u32 [%r2], %r1;\nxor.b32 %r2, %r2, 128;\nld.shared.u32 %r3, [%r2];",
+        &[
+            "E0805",
+            "k.ptx:",
+            "this write, by thread",
+            "the earlier read, by thread",
+            "of `tile`",
+            "`ld.shared.u32 %r3, [%r2];`",
+        ],
+    );
+    reported("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;\nbar.sync 0;\nL:\nbar.sync 0;", &["E0806"]);
+    reported("setp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 1, 96;", &["E0807", "wait at barrier 1"]);
+    reported("L: bra L;", &["E0808", "`--fuel N`"]);
+    reported("trap;", &["E0809"]);
+    reported("frobnicate.u32 %r1;", &["E0812", "k.ptx:18", "--device cuda"]);
+}
+
+#[test]
+fn writes_beside_the_elements_are_found() {
+    let store = |at: &str| {
+        format!(
+            "mov.u32 %r3, 0;\nmul.wide.u32 %rd4, %r1, 12;\nsub.s64 %rd2, %rd2, %rd3;\nadd.s64 %rd4, %rd2, %rd4;\nst.global.u32 {at}, %r3;"
+        )
+    };
+    run(&small(&store("[%rd4+8]")), LAUNCH, &[("n", 64)], |_| ()).expect("an element");
+    reported(&store("[%rd4+4]"), &["E0801", "1 elements behind `b[0, 0]`, in a gap"]);
+    reported(&store("[%rd2+-4]"), &["E0801", "4 bytes in front of `b`"]);
+    reported("mov.u32 %r3, 0;\nst.global.u32 [%rd1], %r3;", &["E0801", "`a[0]`", "only reads `a`"]);
+}
+
+#[test]
+fn a_launch_that_does_not_fit_is_refused() {
+    let ret = small("");
+    let refused = |json: &str| run(&ret, json, &[("n", 64)], |_| ()).expect_err(json);
+    assert!(refused(&LAUNCH.replace("\"block\"", "\"entry\": \"x\", \"block\"")).contains("E0813"));
+    assert!(refused(&LAUNCH.replace("64", "2048")).contains("E0813"));
+    let fewer = LAUNCH.replace("{\"name\": \"n\", \"kind\": \"size\"}", "{\"name\": \"n\", \"type\": \"i64\"}");
+    assert!(refused(&fewer).contains("parameter 2 has 4 bytes, got 8"), "{}", refused(&fewer));
+    assert!(refused(&LAUNCH.replace("\"block\"", "\"cluster\": 2, \"block\"")).contains("no clusters"));
+}
+
+#[test]
+fn the_clock_ends_what_does_not_end() {
+    let timed = |o: &mut RunOptions| (o.timeout, o.sim.fuel) = (Duration::from_millis(50), u64::MAX);
+    let text = run(&small("L: bra L;"), LAUNCH, &[("n", 64)], timed).expect_err("endless");
+    assert!(text.contains("E0613") && text.contains("was here") && text.contains("`L: bra L;`"), "{text}");
+}
+
+/// A copy that nobody waits for, read through a barrier: oracle A reports it; what it cannot see is for oracle B.
+#[test]
+fn results_may_not_depend_on_when_copies_land() {
+    // The source of the copy changes while it may still be on its way.
+    let body = "mov.u32 %r4, 7;\nst.global.u32 [%rd2], %r4;\ncp.async.ca.shared.global [%r2], [%rd2], 4;\n\
+                mov.u32 %r4, 9;\nst.global.u32 [%rd2], %r4;\ncp.async.wait_all;\nld.shared.u32 %r4, [%r2];\nst.global.u32 [%rd2], %r4;";
+    let json = LAUNCH.replace("[3, 2]", "[2, 1]");
+    match run(&small(body), &json, &[("n", 64)], |_| ()) {
+        Err(text) => assert!(text.contains("E0811") || text.contains("E0805"), "{text}"),
+        Ok(report) => {
+            let Ran::Simulator(simulated) = &report.ran else { panic!("a GPU?") };
+            assert!(simulated.twice, "{report}");
+        }
+    }
+    let once = run(&small(body), &json, &[("n", 64)], |o| o.sim.landings = Landings::Late).expect("one landing");
+    assert!(!once.to_string().contains("again"), "{once}");
+}
+
+fn compiled(disabled: &[&str]) -> crate::Compiled {
+    let mut options = CompileOptions { source_name: "gemm.tile".to_owned(), ..CompileOptions::default() };
+    options.disabled = disabled.iter().map(|s| (*s).to_owned()).collect();
+    crate::compile(GEMM, &options).expect("compiles")
+}
+
+const SIZES: [(&str, i64); 3] = [("M", 136), ("N", 72), ("K", 72)];
+
+/// Removing any barrier by hand gets a report that says what races with what.
+#[test]
+fn every_barrier_that_is_removed_is_missed() {
+    let program = compiled(&[]);
+    let json = program.launch_json();
+    run(&program.ptx, &json, &SIZES, |_| ()).expect("all of them there");
+    let barriers: Vec<usize> = program.ptx.match_indices("bar.sync").map(|(at, _)| at).collect();
+    assert!(barriers.len() >= 2);
+    for at in barriers {
+        let mut ptx = program.ptx.clone();
+        ptx.replace_range(at..at + 2, "//");
+        let text = run(&ptx, &json, &SIZES, |_| ()).expect_err("a race");
+        for needle in ["error[E0805]: data race on shared memory: nothing orders a ", "the earlier ", "of `gemm_smem`"]
+        {
+            assert!(text.contains(needle), "{text}");
+        }
+        assert!(text.contains("ld.shared.v4.b32") && text.contains("st.shared.v4.b32"), "{text}");
+        assert!(text.contains("from gemm.tile:"), "{text}");
+    }
+}
+
+fn counted(program: &crate::Compiled) -> Counters {
+    let report = run(&program.ptx, &program.launch_json(), &SIZES, |_| ()).expect("runs");
+    match report.ran {
+        Ran::Simulator(simulated) => simulated.counters,
+        Ran::Cuda(_) => panic!("a GPU?"),
+    }
+}
+
+#[test]
+fn counts_show_conflicts_on_their_line() {
+    let line = GEMM.lines().position(|l| l.contains("acc = mma(")).expect("there") + 1;
+    let program = compiled(&[]);
+    let table = counts::table(&counted(&program), &program.source, &program.ptx);
+    assert!(table.ends_with("no bank conflicts\n") && !table.contains("conflicts  "), "{table}");
+    assert!(table.contains("copy A[bm * BM.., k..] -> a\n"), "{table}");
+    let program = compiled(&["swizzle"]);
+    let counters = counted(&program);
+    let table = counts::table(&counters, &program.source, &program.ptx);
+    let marked: Vec<&str> = table.lines().filter(|l| l.starts_with('!')).collect();
+    assert_eq!(marked.len(), 2, "the line and the total\n{table}");
+    assert!(marked[0].trim_start_matches('!').trim_start().starts_with(&line.to_string()), "{table}");
+    assert!(marked[0].ends_with("acc = mma(a, b, acc)") && marked[0].contains("(4.0x)"), "{table}");
+    assert!(table.contains(&format!("  line {line}: ")), "{table}");
+    let lines = counts::lines(&counters, &program.source, &program.ptx);
+    let sum = |f: fn(&counts::Line) -> u64| lines.iter().map(f).sum::<u64>();
+    assert_eq!(sum(|l| l.counts.executed), counters.instructions);
+    assert_eq!((sum(|l| l.products), sum(|l| l.barriers)), (counters.mma, counters.barriers));
+}
+
+#[test]
+fn ptx_without_source_lines_is_counted_by_its_own() {
+    let body = "mul.lo.u32 %r3, %r1, 16;\nmov.u32 %r2, tile;\nadd.u32 %r3, %r2, %r3;\n\
+                st.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};\nbar.sync 0;\nshl.b32 %r4, %r1, 7;\nand.b32 %r4, %r4, 992;\n\
+                add.u32 %r2, %r2, %r4;\nld.shared.u32 %r5, [%r2];";
+    let text = small(body).replace("sm_80", "sm_70");
+    let report = run(&text, LAUNCH, &[("n", 64)], |_| ());
+    let Ok(RunReport { ran: Ran::Simulator(simulated), .. }) = report else { panic!("{report:?}") };
+    let source = SourceFile::new("k.ptx", text.as_str());
+    let table = counts::table(&simulated.counters, &source, &text);
+    assert!(table.contains("bar.sync 0;") && table.contains("everything else"), "{table}");
+    let json: serde_json::Value =
+        serde_json::from_str(&counts_json::json(&simulated, "k", "sm_70", &source, &text)).expect("JSON");
+    assert_eq!(json["schema"], "tilec.counters/1");
+    assert_eq!(json["imitated"], "volta");
+    assert_eq!(json["total"]["barriers"], 2);
+    assert_eq!(json["total"]["conflicts"], 14);
+    let load = json["instructions"].as_array().expect("a list").iter().find(|i| i["instruction"] == "ld.shared.u32");
+    assert!(load.is_some_and(|i| i["conflicts"] == 14 && i["file"].is_null()), "{json:#}");
+}

@@ -1,0 +1,106 @@
+//! `tilec run` on the simulator, as its users run it: PTX of anyone, tensors in files, counts, results in every order.
+
+mod common;
+
+use common::Dir;
+use pretty_assertions::assert_eq;
+use std::fs;
+
+const COPY: &str = "kernel double(A: gmem f32[M, N], B: gmem f32[M, N]) where A_ld >= N grid (b: M) {\n\
+    var x = reg f32[1, 64]\n    copy A[b.., 0..] -> x\n    copy 2.0 * x -> B[b.., 0..]\n}\n";
+
+fn floats(values: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    values.into_iter().flat_map(f32::to_le_bytes).collect()
+}
+
+/// The text between a line that opens a block of `kind` in the document and the line that closes it.
+fn documented(kind: &str) -> String {
+    let document = include_str!("../../docs/launch-contract.md");
+    let (_, rest) = document.split_once(&format!("```{kind}\n")).expect("a block of that kind");
+    rest.split_once("```").expect("closed").0.to_owned()
+}
+
+/// The example of docs/launch-contract.md.
+#[test]
+fn ptx_of_anyone_runs_from_a_description_by_hand() {
+    let dir = Dir::new("by-hand");
+    dir.file("saxpy.ptx", documented("ptx").as_bytes());
+    dir.file("saxpy.json", documented("json").as_bytes());
+    dir.file("x.bin", &floats((0..1000).map(|i| i as f32)));
+    dir.file("y.bin", &floats((0..1000).map(|i| (1000 - i) as f32)));
+    let args = "run saxpy.ptx --launch saxpy.json n=1000 --in x=x.bin --in y=y.bin --out y=result.bin --device sim";
+    let args: Vec<&str> = args.split(' ').collect();
+    let run = dir.tilec(&args);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.starts_with("saxpy for sm_70 on the simulator (arithmetic of Volta)\n"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("n = 1000, a = 2") && run.stdout.contains("executed 4 blocks of 256 threads"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(fs::read(dir.0.join("result.bin")).expect("written"), floats((0..1000).map(|i| (1000 + i) as f32)));
+    let other = dir.tilec(&[&args[..], &["a=-1", "--counters", "json"]].concat());
+    assert!(other.stderr.contains("a = -1"), "{}", other.stderr);
+    let json: serde_json::Value = serde_json::from_str(&other.stdout).expect("nothing but JSON");
+    assert_eq!((&json["schema"], &json["total"]["requests"]), (&"tilec.counters/1".into(), &96.into()));
+    assert_eq!(fs::read(dir.0.join("result.bin")).expect("written"), floats((0..1000).map(|i| (1000 - 2 * i) as f32)));
+}
+
+#[test]
+fn what_ptx_alone_cannot_do_is_said() {
+    let dir = Dir::new("ptx-alone");
+    dir.file("saxpy.ptx", documented("ptx").as_bytes());
+    dir.file("saxpy.json", documented("json").as_bytes());
+    dir.file("x.tile", COPY.as_bytes());
+    let launch = ["run", "saxpy.ptx", "--launch", "saxpy.json", "n=5"];
+    for (args, status, needle) in [
+        (&["run", "saxpy.ptx", "n=5"][..], 2, "--launch FILE.json"),
+        (&["run", "x.tile", "--launch", "saxpy.json"], 2, "`--launch` is for PTX"),
+        (&[&launch[..], &["--check"]].concat(), 2, "`--out NAME=FILE`"),
+        (&[&launch[..], &["-D", "A=1"]].concat(), 2, "`--define` is for compiling"),
+        (&[&launch[..], &["--device", "cuda", "--counters"]].concat(), 2, "`--counters` is for the simulator"),
+        (&[&launch[..], &["--kernel", "x"]].concat(), 1, "no kernel `x`; there are `saxpy`"),
+        (&[&launch[..], &["--in", "x=none.bin"]].concat(), 1, "E0601"),
+        (&[&launch[..], &["--in", "x=saxpy.ptx"]].concat(), 1, "E0616"),
+        (&[&launch[..], &["--out", "z=z.bin", "--device", "sim"]].concat(), 1, "no tensor `z`"),
+        (&["run", "saxpy.ptx", "--launch", "x.tile", "n=5"], 1, "E0615"),
+        (&["run", "saxpy.ptx", "--launch", "saxpy.json"], 1, "E0608"),
+    ] {
+        let run = dir.tilec(args);
+        assert_eq!(run.status, status, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(needle), "{args:?}: {}", run.stderr);
+    }
+    assert_eq!(dir.names(), ["saxpy.json", "saxpy.ptx", "x.tile"]);
+}
+
+#[test]
+fn tile_programs_take_and_give_tensors_whatever_the_strides() {
+    let dir = Dir::new("tensors");
+    dir.file("x.tile", COPY.as_bytes());
+    dir.file("a.bin", &floats((0..6).map(|i| i as f32)));
+    let run = dir.tilec(
+        &"run x.tile M=2 N=3 A_ld=8 B_ld=5 --in A=a.bin --out B=b.bin --check --device sim"
+            .split(' ')
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("B: 6 elements, all exact: ok"), "{}", run.stdout);
+    assert_eq!(fs::read(dir.0.join("b.bin")).expect("written"), floats((0..6).map(|i| 2.0 * i as f32)));
+}
+
+#[test]
+fn neither_order_nor_threads_nor_landing_change_anything() {
+    let dir = Dir::new("orders");
+    dir.file("x.tile", COPY.as_bytes());
+    let run = |more: &str| {
+        let args = format!("run x.tile M=9 N=50 --out B=b.bin --device sim --counters=json {more}");
+        let run = dir.tilec(&args.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(run.status, 0, "{more}: {}", run.stderr);
+        (run.stdout, fs::read(dir.0.join("b.bin")).expect("written"))
+    };
+    let first = run("");
+    for more in ["--sim-order reverse", "--sim-order seeded", "--sim-threads 3", "--sim-landing late", "--fuel 1000"] {
+        assert_eq!(run(more), first, "{more}");
+    }
+    assert!(run("--imitate hopper").0.contains("\"imitated\": \"hopper\""));
+}

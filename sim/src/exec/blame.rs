@@ -1,0 +1,47 @@
+//! A read that came too early: who was to write first?
+//!
+//! Without a barrier between a store and a load, the scheduler may well run the load first, and then nobody has written what
+//! it reads. That is a race seen from its early side. So the other warps go on for a while: if one of them writes the word,
+//! the report is the race, which names both; else nobody writes it, and the report stays what it was.
+
+use super::warp::{Wait, Warp};
+use super::{Cta, Rng};
+use crate::report::{Place, Report, ReportKind};
+
+/// Turns of other warps that are waited for, for each warp of the block.
+const TURNS: usize = 4;
+
+impl Cta<'_> {
+    /// A better report than that of a failed turn of `reader`, or the same.
+    pub(super) fn blame(
+        &mut self,
+        warps: &mut [Warp],
+        reader: usize,
+        report: Box<Report>,
+        rng: &mut Rng,
+    ) -> Box<Report> {
+        if report.kind != ReportKind::Uninitialised {
+            return report;
+        }
+        let line = |place: &Option<Place>| place.as_ref().map(|p| p.ptx_line);
+        let mut stopped = vec![false; warps.len()];
+        stopped[reader] = true;
+        for _ in 0..TURNS * warps.len() {
+            let is_ready = |w: &Warp| !stopped[w.index] && w.frags.iter().any(|f| f.wait == Wait::Ready);
+            let ready: Vec<usize> = (0..warps.len()).filter(|i| is_ready(&warps[*i])).collect();
+            if ready.is_empty() {
+                break;
+            }
+            let pick = ready[rng.below(ready.len())];
+            let Err(other) = self.turn(warps, pick) else { continue };
+            match other.kind {
+                // The read was noted before it failed.
+                ReportKind::Race if line(&other.other) == line(&report.place) => return other,
+                // This one came too early, too.
+                ReportKind::Uninitialised => stopped[pick] = true,
+                _ => break,
+            }
+        }
+        report
+    }
+}

@@ -5,6 +5,7 @@
 //! source operand is read the same way. Slot 0 of each file is a sink; predicate 1 is true in every lane.
 
 use crate::exec::convert::Map;
+use crate::exec::mbarrier::MBar;
 use crate::exec::mma::Mma;
 use crate::exec::wmma;
 use crate::parse::raw::Space;
@@ -383,6 +384,11 @@ pub(crate) enum Op {
     CpCommit,
     /// `None`: `wait_all`.
     CpWait(Option<u32>),
+    MBar(Box<MBar>),
+    PendingCount {
+        d: R,
+        state: R,
+    },
     Shfl {
         mode: Shfl,
         d: R,

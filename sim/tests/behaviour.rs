@@ -269,7 +269,7 @@ const PIPELINE: &str = "shl.b32 %r2, %t, 4; mov.u32 %r1, sm; add.u32 %r1, %r1, %
 
 #[test]
 fn copies_land_when_waited_for() {
-    for landing in [Landing::Early, Landing::Late] {
+    for landing in Landing::ALL {
         let run = |body: &str| run_with(body, 32, &Options { landing, ..Options::default() });
         run(PIPELINE).unwrap_or_else(|r| panic!("{landing:?}: {r}"));
         for (cut, with) in [

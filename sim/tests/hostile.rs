@@ -4,8 +4,17 @@
 use arbitrary::Unstructured;
 use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
 
-const SEEDS: [&str; 4] =
-    [include_str!("data/gemm_rr_f32.ptx"), include_str!("data/gemm_cc_f16_unaligned.ptx"), SMALL, CALLS];
+const SEEDS: [&str; 5] =
+    [include_str!("data/gemm_rr_f32.ptx"), include_str!("data/gemm_cc_f16_unaligned.ptx"), SMALL, PHASES, CALLS];
+
+const PHASES: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>;\n\
+    .reg .b32 %r<9>;\n.reg .b64 %rd<5>;\n.shared .b64 b;\n.shared .b32 x[64];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, b;\n\
+    shl.b32 %r2, %r0, 2;\nadd.u32 %r3, %r1, %r2;\nld.param.u64 %rd0, [p];\nsetp.eq.u32 %p0, %r0, 0;\n\
+    @%p0 mbarrier.init.shared.b64 [%r1], 128;\nbar.sync 0;\ncp.async.ca.shared.global [%r3+8], [%rd0], 4;\n\
+    cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];\nmbarrier.arrive.shared.b64 %rd1, [%r1];\n\
+    L:\nmbarrier.test_wait.shared.b64 %p1, [%r1], %rd1;\n@!%p1 bra L;\nld.shared.u32 %r4, [%r3+8];\n\
+    mbarrier.arrive.noComplete.shared.b64 %rd2, [%r1], 1;\nmbarrier.pending_count.b64 %r5, %rd2;\n\
+    mbarrier.arrive_drop.expect_tx.shared.b64 _, [%r1], 16;\nmbarrier.complete_tx.shared.b64 [%r1], 16;\nret;\n}\n";
 
 const CALLS: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.func (.param .b32 r) f(.param .b32 x)\n{\n\
     .reg .pred %p;\n.reg .b32 %a<3>;\n.shared .b32 s;\nld.param.b32 %a0, [x];\nsetp.lt.u32 %p, %a0, 3;\n@%p bra L;\n\
@@ -30,7 +39,7 @@ const SMALL: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.global .b32
     atom.global.add.u32 %r6, [%rd0], 1;\ncp.async.ca.shared.global [dyn], [%rd0], 4;\ncp.async.wait_all;\nret;\n}\n";
 
 /// Pieces that make mutants of valid text reach further than random bytes do.
-const PIECES: [&str; 26] = [
+const PIECES: [&str; 30] = [
     "%r0",
     "%p1",
     "4294967295",
@@ -56,6 +65,10 @@ const PIECES: [&str; 26] = [
     "/*",
     "vote.sync.all.pred %p0, %p1, 15;",
     "call g, (%r0);",
+    "mbarrier.init.shared.b64 [%r1], 1;",
+    "mbarrier.inval.shared.b64 [%r1];",
+    "mbarrier.arrive.shared.b64 %rd1, [%r1];",
+    "cp.async.mbarrier.arrive.shared.b64 [%r1];",
     ".func h { call h; }",
 ];
 
@@ -106,7 +119,7 @@ fn mutants_of_programs_do_no_harm() {
         };
         let params = sizes.iter().map(fill).collect();
         let launch = Launch { entry, grid: [2, 1, 1], block: [64, 1, 1], dynamic_smem: 64, params };
-        let landing = if u.arbitrary()? { Landing::Late } else { Landing::Early };
+        let landing = *u.choose(&Landing::ALL)?;
         let order = if u.arbitrary()? { Order::Reverse } else { Order::Seeded };
         let options = Options { fuel: 5_000, seed: u.arbitrary()?, landing, order, ..Options::default() };
         if let Err(report) = device.run(&program, &launch, &options) {
@@ -119,7 +132,7 @@ fn mutants_of_programs_do_no_harm() {
 
 #[test]
 fn seeds_run() {
-    for text in [SMALL, CALLS] {
+    for text in [SMALL, PHASES, CALLS] {
         let program = Program::parse(text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(program.entries().count(), 1);
     }

@@ -47,6 +47,16 @@ pub(crate) fn addresses(warp: &Warp, addr: Addr, mask: u32) -> Result<[u64; 32],
     Ok(out)
 }
 
+/// Whether all lanes access neighbouring words, which exist as addresses of a block's memory.
+#[inline(always)]
+fn in_a_row(at: &[u64; 32], mask: u32) -> bool {
+    let first = at[0];
+    mask == u32::MAX
+        && first.is_multiple_of(4)
+        && first < 1 << 20
+        && at.iter().zip(0u64..).fold(true, |same, (a, lane)| same & (*a == first.wrapping_add(4 * lane)))
+}
+
 /// Which memory a generic address lies in, and the address there.
 fn window(address: u64) -> (Space, u64) {
     for (start, space) in [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)] {
@@ -124,6 +134,23 @@ impl Cta<'_> {
         }
     }
 
+    /// Addresses of shared memory, given there or in the generic window.
+    pub(crate) fn shared_addresses(&self, w: &Warp, addr: Addr, area: Area, mask: u32) -> Result<[u64; 32], Box<Fail>> {
+        let mut at = addresses(w, addr, mask)?;
+        if area == Area::Generic {
+            for_lanes!(lane in mask => {
+                match at[lane].checked_sub(SHARED_WINDOW).filter(|o| *o < WINDOW_BYTES) {
+                    Some(offset) => at[lane] = offset,
+                    None => {
+                        let message = format!("{:#x} is no address of shared memory", at[lane]);
+                        return Err(Fail::new(ReportKind::OutOfBounds, message).at(lane).address(at[lane]));
+                    }
+                }
+            });
+        }
+        Ok(at)
+    }
+
     pub(crate) fn check_shared(&self, lane: usize, address: u64, bytes: u64) -> Result<usize, Box<Fail>> {
         if address >= self.shared.bytes || bytes > self.shared.bytes - address {
             return Err(outside(lane, address, bytes, &format!("the {} bytes of shared memory", self.shared.bytes)));
@@ -134,7 +161,7 @@ impl Cta<'_> {
         Ok(address as usize)
     }
 
-    fn race(&self, conflict: Conflict, lane: usize, address: usize, writes: bool) -> Box<Fail> {
+    pub(crate) fn race(&self, conflict: Conflict, lane: usize, address: usize, writes: bool) -> Box<Fail> {
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let message = format!(
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
@@ -154,6 +181,7 @@ impl Cta<'_> {
     /// Reads up to 16 bytes of shared memory.
     pub(crate) fn read_shared(&mut self, who: Who, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
         let at = self.check_shared(who.lane, address, bytes)?;
+        self.check_no_mbarrier(who.lane, at, bytes)?;
         let mut out = [0; 4];
         let n = bytes.min(4) as usize;
         for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
@@ -175,11 +203,34 @@ impl Cta<'_> {
     /// Writes up to 16 bytes of shared memory.
     pub(crate) fn write_shared(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
+        self.check_no_mbarrier(who.lane, at, bytes)?;
         let n = bytes.min(4) as usize;
         for (i, word) in data.iter().enumerate().take((bytes as usize).div_ceil(4)) {
             let at = at + i * 4;
             let same = self.shared.put(at, n, *word);
             if let Err(conflict) = self.races.write(who, at, n, same) {
+                return Err(self.race(conflict, who.lane, at, true));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_no_mbarrier(&self, lane: usize, at: usize, bytes: u64) -> Step {
+        if self.touches_mbarrier(at, bytes as usize) {
+            let message = format!(
+                "{bytes} bytes at shared address {at:#x} touch an mbarrier, which only its own instructions may"
+            );
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane).address(at as u64));
+        }
+        Ok(())
+    }
+
+    /// Announces a write of up to 16 bytes of shared memory that will happen later.
+    pub(crate) fn claim_shared(&mut self, who: Who, address: u64, bytes: u64) -> Step {
+        let at = self.check_shared(who.lane, address, bytes)?;
+        self.check_no_mbarrier(who.lane, at, bytes)?;
+        for at in (at..at + bytes as usize).step_by(4) {
+            if let Err(conflict) = self.races.write(who, at, 4, false) {
                 return Err(self.race(conflict, who.lane, at, true));
             }
         }
@@ -211,15 +262,24 @@ impl Cta<'_> {
         let at = addresses(warp, access.addr, mask)?;
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
-        let limits = self.races.limits(warp.index);
         self.count_shared(pc, mask, &at, bytes);
         let mut out = [[0u32; 32]; 4];
-        for_lanes!(lane in mask => {
+        let mut left = mask;
+        if n == 1 && in_a_row(&at, mask) {
+            let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strong: false, copy: false };
+            if let Some(words) = self.shared.words(at[0] as usize, 32) {
+                // The lanes from the first that is not done on are done one by one.
+                let done = self.races.read_line(who, at[0] as usize);
+                out[0].copy_from_slice(words);
+                left = u32::MAX.checked_shl(done as u32).unwrap_or(0);
+            }
+        }
+        for_lanes!(lane in left => {
             let who = Who { warp: warp.index, lane, pc: pc as u32, seq, strong: false, copy: false };
             let here = at[lane] as usize;
             let aligned = at[lane] & (bytes - 1) == 0 && at[lane] < self.shared.bytes;
             let fast = match self.shared.words(here, n) {
-                Some(words) if aligned && self.races.read_words(&limits, who, here, n) => {
+                Some(words) if aligned && self.races.read_words(who, here, n) => {
                     for (out, word) in out.iter_mut().zip(words) {
                         out[lane] = *word;
                     }
@@ -246,9 +306,15 @@ impl Cta<'_> {
         let at = addresses(warp, access.addr, mask)?;
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
-        let limits = self.races.limits(warp.index);
         self.count_shared(pc, mask, &at, bytes);
-        for_lanes!(lane in mask => {
+        let mut left = mask;
+        if n == 1 && in_a_row(&at, mask) && at[0] < self.shared.bytes && self.shared.bytes - at[0] >= 128 {
+            let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strong: false, copy: false };
+            let done = self.races.write_line(who, at[0] as usize);
+            self.shared.put_words(at[0] as usize, &warp.w[access.regs[0] as usize].v[..done]);
+            left = u32::MAX.checked_shl(done as u32).unwrap_or(0);
+        }
+        for_lanes!(lane in left => {
             let who = Who { warp: warp.index, lane, pc: pc as u32, seq, strong: false, copy: false };
             let here = at[lane] as usize;
             let inside = at[lane] < self.shared.bytes && bytes <= self.shared.bytes - at[lane];
@@ -256,7 +322,7 @@ impl Cta<'_> {
             for (word, r) in data.iter_mut().zip(&access.regs).take(n) {
                 *word = warp.w[*r as usize].v[lane];
             }
-            if inside && at[lane] & (bytes - 1) == 0 && self.races.write_words(&limits, who, here, n) {
+            if inside && at[lane] & (bytes - 1) == 0 && self.races.write_words(who, here, n) {
                 self.shared.put_words(here, &data[..n]);
             } else {
                 self.write_shared(who, at[lane], bytes, data)?;
@@ -277,7 +343,7 @@ impl Cta<'_> {
         let bytes = u64::from(access.size) * u64::from(access.n);
         let mut data = [[0u32; 4]; 32];
         let seq = self.next_seq();
-        let index = warp.index;
+        let (index, live) = (warp.index, warp.live);
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
@@ -286,7 +352,7 @@ impl Cta<'_> {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         data[lane] = cta.read_shared(who, at[lane], bytes)?;
                         if access.strong {
-                            cta.races.synchronise(index, at[lane] as u32 / 4);
+                            cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
                         }
                     });
                 }
@@ -447,7 +513,7 @@ impl Cta<'_> {
             }
         }
         let seq = self.next_seq();
-        let index = warp.index;
+        let (index, live) = (warp.index, warp.live);
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
@@ -456,7 +522,7 @@ impl Cta<'_> {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         cta.write_shared(who, at[lane], bytes, data[lane])?;
                         if access.strong {
-                            cta.races.synchronise(index, at[lane] as u32 / 4);
+                            cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
                         }
                     });
                 }
@@ -500,7 +566,7 @@ impl Cta<'_> {
         let mut old = [0u64; 32];
         let bytes = u64::from(atom.size);
         let seq = self.next_seq();
-        let index = warp.index;
+        let (index, live) = (warp.index, warp.live);
         self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
@@ -514,7 +580,7 @@ impl Cta<'_> {
                     });
                     if cta.fenced[index] {
                         for_lanes!(lane in mask => {
-                            cta.races.synchronise(index, at[lane] as u32 / 4);
+                            cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
                         });
                     }
                 }

@@ -1,16 +1,36 @@
-//! Copies that run beside their warp: `cp.async` and its groups (PTX 9.7.9.25).
+//! Copies that run beside their warp: `cp.async`, its groups, and arrivals at mbarriers (PTX 9.7.9.25, 9.7.13.15.16).
 //!
-//! The place for oracle B: a copy is a row in its lane's queue until something makes it land. Which of the legal moments that
-//! is, is the mode of the launch.
+//! The place for oracle B: a copy waits in its warp's queue until something makes it land. Which of the legal moments that
+//! is, is the mode of the launch; a correct program gives the same results in all of them.
 
 /// When asynchronous copies read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Landing {
-    /// At issue.
+    /// They read and write at issue.
     #[default]
     Early,
-    /// When the program waits for them, or at the end.
+    /// They read at issue and write when the program waits for them, or at the end of the kernel; until then the
+    /// destination is undefined.
     Late,
+    /// They read when the program waits for them, and write at once; until then the destination keeps its old value.
+    LateReads,
+    /// They read and write when the program waits for them; until then the destination is undefined.
+    Latest,
+}
+
+impl Landing {
+    /// All modes.
+    pub const ALL: [Landing; 4] = [Landing::Early, Landing::Late, Landing::LateReads, Landing::Latest];
+
+    /// Whether the destination is undefined while a copy is in flight.
+    pub(crate) fn poisons(self) -> bool {
+        matches!(self, Landing::Late | Landing::Latest)
+    }
+
+    /// Whether the source is read when a copy lands.
+    pub(crate) fn reads_late(self) -> bool {
+        matches!(self, Landing::LateReads | Landing::Latest)
+    }
 }
 
 /// One copy in flight.
@@ -20,9 +40,16 @@ pub(crate) struct Copy {
     /// Group of its lane, counted from zero.
     pub(crate) group: u32,
     pub(crate) pc: u32,
+    /// The dynamic instruction that issued it.
+    pub(crate) seq: u32,
+    pub(crate) src: u64,
+    /// Bytes to read; the rest is zero.
+    pub(crate) read: u8,
     pub(crate) dst: u64,
     pub(crate) bytes: [u32; 4],
     pub(crate) size: u8,
+    /// Clock of the engine that reads the source.
+    pub(crate) clock: u32,
 }
 
 /// The copies of a warp.
@@ -31,4 +58,18 @@ pub(crate) struct Queue {
     pub(crate) flying: Vec<Copy>,
     /// Groups each lane has committed.
     pub(crate) groups: [u32; 32],
+    /// Clock of the engine up to which the copies of each lane have landed.
+    pub(crate) landed: [u32; 32],
+}
+
+/// `cp.async.mbarrier.arrive` of one lane, on its way: it arrives when the copies before it have landed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) warp: usize,
+    pub(crate) lane: usize,
+    pub(crate) pc: u32,
+    /// Address of the mbarrier.
+    pub(crate) at: u32,
+    /// The copies before this engine clock and at it.
+    pub(crate) clock: u32,
 }

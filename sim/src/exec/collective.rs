@@ -1,10 +1,10 @@
 //! Exchange among the lanes of a warp: `shfl`, `vote`, `match`, `redux`, `ldmatrix`, `movmatrix`.
 
-use super::access::{addresses, for_lanes, reduce};
+use super::access::{for_lanes, reduce};
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::numerics::mma::layout;
-use crate::program::{Addr, Area, Op, R, SHARED_WINDOW, SINK, Shfl, Vote, WINDOW_BYTES};
+use crate::program::{Addr, Area, Op, R, SINK, Shfl, Vote};
 use crate::race::Who;
 use crate::report::ReportKind;
 
@@ -95,18 +95,7 @@ impl Cta<'_> {
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn ldmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, d: [R; 4], pc: usize) -> Step {
         let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
-        let mut at = addresses(w, addr, lanes)?;
-        if area == Area::Generic {
-            for_lanes!(lane in lanes => {
-                match at[lane].checked_sub(SHARED_WINDOW).filter(|o| *o < WINDOW_BYTES) {
-                    Some(offset) => at[lane] = offset,
-                    None => {
-                        let message = format!("{:#x} is no address of shared memory", at[lane]);
-                        return Err(Fail::new(ReportKind::OutOfBounds, message).at(lane).address(at[lane]));
-                    }
-                }
-            });
-        }
+        let at = self.shared_addresses(w, addr, area, lanes)?;
         self.count_shared(pc, lanes, &at, 16);
         let seq = self.next_seq();
         for (j, dst) in d.iter().enumerate().take(usize::from(n)) {

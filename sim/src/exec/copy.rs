@@ -1,15 +1,15 @@
 //! `cp.async`: issue, groups, landing.
 //!
-//! Reads of the source happen at issue. A copy in flight is a write ordered before nothing; one that has landed counts as a
-//! write by the thread that waited for it, at the moment it waited: other threads need a barrier after that, as on the
-//! device. In the late mode the destination is moreover undefined until then, an independent way to catch an early reader.
+//! A copy in flight is a write ordered before nothing; one that has landed counts as a write by the thread that waited for
+//! it, at the moment it waited: other threads need a barrier after that, as on the device. When only an mbarrier knows of the
+//! landing it is a write of the warp's copy engine, which the waiters of the mbarrier learn of.
 
 use super::access::{addresses, for_lanes};
-use super::asynchronous::{Copy, Landing};
+use super::asynchronous::{Arrival, Copy, Landing};
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::program::CpAsync;
-use crate::race::Who;
+use crate::race::{Known, Who};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -24,6 +24,7 @@ impl Cta<'_> {
         self.count_shared(pc, m, &dst, size);
         self.count_global(pc, m, &src, size);
         let seq = self.next_seq();
+        let clock = self.races.clocks.start_copies(w.index);
         for_lanes!(lane in m => {
             let mut n = size;
             if let Some(r) = copy.src_size {
@@ -39,67 +40,135 @@ impl Cta<'_> {
             }
             if let Some((p, negate)) = copy.ignore {
                 let p = &w.p[p as usize];
+                if p.ok >> lane & 1 == 0 {
+                    let message = "the predicate that ignores the source of a copy is undefined";
+                    return Err(Fail::new(ReportKind::Undefined, message).at(lane));
+                }
                 if (p.v >> lane & 1 != 0) != negate {
                     n = 0;
                 }
             }
-            let mut bytes = [0u32; 4];
-            let reader = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: false };
-            if n == size {
-                bytes = self.read_global(reader, src[lane], size)?;
-            } else {
-                for i in 0..n {
-                    let byte = self.read_global(reader, src[lane] + i, 1)?[0] & 0xFF;
-                    bytes[i as usize / 4] |= byte << (i % 4 * 8);
-                }
-            }
+            let mut copy = Copy {
+                lane: lane as u8,
+                group: w.copies.groups[lane],
+                pc: pc as u32,
+                seq,
+                src: src[lane],
+                read: n as u8,
+                dst: dst[lane],
+                bytes: [0; 4],
+                size: copy.size,
+                clock,
+            };
+            copy.bytes = self.read_source(w.index, &copy)?;
             // From here until the wait nobody may touch the destination, and whoever still reads the old contents races too.
             let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: true };
-            self.write_shared(who, dst[lane], size, bytes)?;
-            if self.landing == Landing::Late {
+            self.claim_shared(who, dst[lane], size)?;
+            if self.landing == Landing::Early {
+                self.settle(&copy);
+            } else if self.landing.poisons() {
                 self.shared.poison(dst[lane] as usize, size as usize);
             }
-            let group = w.copies.groups[lane];
-            let copy = Copy { lane: lane as u8, group, pc: pc as u32, dst: dst[lane], bytes, size: copy.size };
             w.copies.flying.push(copy);
         });
         Ok(())
     }
 
+    /// The bytes that a copy finds at its source now.
+    fn read_source(&mut self, warp: usize, copy: &Copy) -> Result<[u32; 4], Box<Fail>> {
+        let (n, size) = (u64::from(copy.read), u64::from(copy.size));
+        let lane = usize::from(copy.lane);
+        let who = Who { warp, lane, pc: copy.pc, seq: copy.seq, strong: false, copy: true };
+        if n == size {
+            return self.read_global(who, copy.src, size);
+        }
+        let mut bytes = [0u32; 4];
+        for i in 0..n {
+            let byte = self.read_global(who, copy.src.wrapping_add(i), 1)?[0] & 0xFF;
+            bytes[i as usize / 4] |= byte << (i % 4 * 8);
+        }
+        Ok(bytes)
+    }
+
     /// Waits in every lane of `m` until at most `n` of its newest groups are in flight; `None` for all copies.
-    pub(crate) fn copy_wait(&mut self, w: &mut Warp, n: Option<u32>, m: u32) {
-        let seq = self.next_seq();
-        let mut flying = std::mem::take(&mut w.copies.flying);
-        flying.retain(|copy| {
+    pub(crate) fn copy_wait(&mut self, w: &mut Warp, n: Option<u32>, m: u32) -> Step {
+        let done = |w: &Warp, copy: &Copy| {
             let lane = usize::from(copy.lane);
-            let done = match n {
-                None => true,
-                Some(n) => copy.group < w.copies.groups[lane].saturating_sub(n),
-            };
-            if m >> lane & 1 == 0 || !done {
-                return true;
+            m >> lane & 1 != 0 && n.is_none_or(|n| copy.group < w.copies.groups[lane].saturating_sub(n))
+        };
+        let mut known = Known::default();
+        let (mut landed, mut lanes) = (Vec::new(), 0u32);
+        let flying = std::mem::take(&mut w.copies.flying);
+        for copy in flying {
+            if done(w, &copy) {
+                lanes |= 1 << copy.lane;
+                landed.push(copy);
+            } else {
+                w.copies.flying.push(copy);
             }
-            let who = Who { warp: w.index, lane, pc: copy.pc, seq, strong: false, copy: false };
-            self.races.land(who, copy.dst as usize, usize::from(copy.size));
-            self.settle(copy);
-            false
+        }
+        for copy in &landed {
+            self.races.land(w.index, copy.seq, copy.dst as usize, usize::from(copy.size));
+            self.land(w.index, copy)?;
+            let lane = usize::from(copy.lane);
+            w.copies.landed[lane] = w.copies.landed[lane].max(copy.clock);
+        }
+        // What an mbarrier saw land before, the thread now knows too; and that the sources have been read.
+        if n.is_none_or(|n| n == 0) {
+            lanes |= m;
+        }
+        for_lanes!(lane in lanes => {
+            if w.copies.landed[lane] > 0 {
+                self.races.clocks.copies_done(w.index, lane, w.copies.landed[lane], u32::MAX, &mut known);
+            }
         });
-        w.copies.flying = flying;
+        if lanes != 0 {
+            self.races.clocks.acquire(w.index, lanes, w.live, &known);
+        }
+        Ok(())
+    }
+
+    /// Lands the copies of a lane before an arrival at an mbarrier, and arrives.
+    pub(crate) fn arrive_after_copies(&mut self, w: &mut Warp, arrival: Arrival) -> Step {
+        let flying = std::mem::take(&mut w.copies.flying);
+        for copy in flying {
+            if usize::from(copy.lane) != arrival.lane || copy.clock > arrival.clock {
+                w.copies.flying.push(copy);
+                continue;
+            }
+            self.races.land_unseen(w.index, copy.seq, arrival.clock, copy.dst as usize, usize::from(copy.size));
+            self.land(w.index, &copy)?;
+            w.copies.landed[arrival.lane] = arrival.clock;
+        }
+        let mut known = Known::default();
+        self.races.clocks.copies_done(w.index, arrival.lane, arrival.clock, u32::MAX, &mut known);
+        self.arrive_from_engine(arrival.at, arrival.lane, &known)
     }
 
     /// Lands what nobody waited for, at the end of the kernel.
-    pub(crate) fn land_all(&mut self, w: &mut Warp) {
+    pub(crate) fn land_all(&mut self, w: &mut Warp) -> Result<(), (u32, Box<Fail>)> {
         for copy in std::mem::take(&mut w.copies.flying) {
-            self.settle(&copy);
+            self.land(w.index, &copy).map_err(|e| (copy.pc, e))?;
         }
+        Ok(())
     }
 
     /// The bytes of a late copy appear.
+    fn land(&mut self, warp: usize, copy: &Copy) -> Step {
+        if self.landing == Landing::Early {
+            return Ok(());
+        }
+        let mut copy = *copy;
+        if self.landing.reads_late() {
+            copy.bytes = self.read_source(warp, &copy)?;
+        }
+        self.settle(&copy);
+        Ok(())
+    }
+
     fn settle(&mut self, copy: &Copy) {
-        if self.landing == Landing::Late {
-            for i in 0..usize::from(copy.size).div_ceil(4) {
-                self.shared.put(copy.dst as usize + i * 4, 4, copy.bytes[i]);
-            }
+        for i in 0..usize::from(copy.size).div_ceil(4) {
+            self.shared.put(copy.dst as usize + i * 4, 4, copy.bytes[i]);
         }
     }
 }

@@ -11,6 +11,7 @@ mod blame;
 mod collective;
 pub(crate) mod convert;
 mod copy;
+pub(crate) mod mbarrier;
 pub(crate) mod mma;
 mod scratch;
 mod step;
@@ -18,6 +19,7 @@ mod sync;
 mod warp;
 pub(crate) mod wmma;
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +36,8 @@ use warp::{Shape, Wait, Warp, thread_of};
 
 /// Instructions a warp may execute before another gets its turn, so that a warp that spins does not starve the others.
 const TURN: u32 = 1 << 14;
+/// Times that all fragments may look at their mbarriers in vain, while nothing else happens, before that is a deadlock.
+const MAX_POLLS: u32 = 1 << 9;
 /// Threads of a block.
 const MAX_THREADS: u64 = 1024;
 /// Shared memory of a block, static and dynamic: the most any device lends (227 KiB).
@@ -149,6 +153,14 @@ pub(crate) struct Cta<'a> {
     pub(crate) generation: Generation,
     pub(crate) landing: Landing,
     progress: Option<&'a Progress>,
+    /// mbarrier objects by their address.
+    pub(crate) mbarriers: BTreeMap<u32, mbarrier::Object>,
+    /// Phases that have just completed.
+    pub(crate) completed: Vec<u32>,
+    /// Changes of mbarriers so far.
+    pub(crate) mbarrier_events: u64,
+    /// Arrivals that wait for copies.
+    pub(crate) arrivals: VecDeque<asynchronous::Arrival>,
     seq: u32,
 }
 
@@ -168,6 +180,18 @@ impl Rng {
         let r = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
         (r % (n as u64).max(1)) as usize
     }
+}
+
+/// Lets every fragment look again that waits for a phase; whether there is one.
+fn wake_all(warps: &mut [Warp]) -> bool {
+    let mut any = false;
+    for frag in warps.iter_mut().flat_map(|w| &mut w.frags) {
+        if matches!(frag.wait, Wait::Poll { .. }) {
+            frag.wait = Wait::Ready;
+            any = true;
+        }
+    }
+    any
 }
 
 fn volume(dims: [u32; 3]) -> Option<u64> {
@@ -380,6 +404,10 @@ impl<'a> Cta<'a> {
             generation,
             landing: options.landing,
             progress: options.progress.as_deref(),
+            mbarriers: BTreeMap::new(),
+            completed: Vec::new(),
+            mbarrier_events: 0,
+            arrivals: VecDeque::new(),
             seq: 0,
         }
     }
@@ -394,33 +422,64 @@ impl<'a> Cta<'a> {
         let n = threads.div_ceil(32) as usize;
         let mut warps: Vec<Warp> = (0..n).map(|i| Warp::new(self.entry, i, threads, &self.shape)).collect();
         let mut ready: Vec<usize> = Vec::with_capacity(n);
+        let (mut rounds, mut seen) = (0, (0, 0));
         loop {
             ready.clear();
             ready.extend((0..n).filter(|i| warps[*i].frags.iter().any(|f| f.wait == Wait::Ready)));
-            if ready.is_empty() {
-                let mut moved = self.release_barriers(&mut warps);
-                for warp in &mut warps {
-                    moved |= warp.converge() | self.converge_warp_barriers(warp);
+            if !ready.is_empty() {
+                let pick = ready[rng.below(ready.len())];
+                if self.progress.is_some_and(Progress::is_cancelled) {
+                    return Err(self.cancelled(&warps[pick]));
                 }
-                if moved {
-                    continue;
+                if let Err(report) = self.turn(&mut warps, pick) {
+                    return Err(self.blame(&mut warps, pick, report, rng));
                 }
-                if warps.iter().all(|w| w.frags.is_empty()) {
-                    for warp in &mut warps {
-                        self.land_all(warp);
-                    }
-                    return Ok(());
-                }
+                continue;
+            }
+            let mut moved = self.release_barriers(&mut warps);
+            for warp in &mut warps {
+                moved |= warp.converge() | self.converge_warp_barriers(warp);
+            }
+            if moved {
+                continue;
+            }
+            if warps.iter().all(|w| w.frags.is_empty()) {
+                return self.finish(&mut warps);
+            }
+            // Nobody can go on without a copy engine: it is as late as it gets.
+            if let Some(arrival) = self.arrivals.pop_front() {
+                self.arrive_late(&mut warps, arrival)?;
+                continue;
+            }
+            // Waits at mbarriers are loops of the program, which may do something else after so many turns.
+            let state = (self.mbarrier_events, self.seq);
+            rounds = if state == seen { rounds + 1 } else { 0 };
+            seen = state;
+            if rounds > MAX_POLLS || !wake_all(&mut warps) {
                 return Err(self.stuck(&warps));
             }
-            let pick = ready[rng.below(ready.len())];
-            if self.progress.is_some_and(Progress::is_cancelled) {
-                return Err(self.cancelled(&warps[pick]));
-            }
-            if let Err(report) = self.turn(&mut warps, pick) {
-                return Err(self.blame(&mut warps, pick, report, rng));
+        }
+    }
+
+    /// What was never waited for lands at the end of the kernel.
+    fn finish(&mut self, warps: &mut [Warp]) -> Result<(), Box<Report>> {
+        while let Some(arrival) = self.arrivals.pop_front() {
+            self.arrive_late(warps, arrival)?;
+        }
+        for i in 0..warps.len() {
+            if let Err((pc, fail)) = self.land_all(&mut warps[i]) {
+                return Err(self.report(i, pc as usize, 1, *fail));
             }
         }
+        Ok(())
+    }
+
+    fn arrive_late(&mut self, warps: &mut [Warp], arrival: asynchronous::Arrival) -> Result<(), Box<Report>> {
+        if let Err(fail) = self.arrive_after_copies(&mut warps[arrival.warp], arrival) {
+            return Err(self.report(arrival.warp, arrival.pc as usize, 1 << arrival.lane, *fail));
+        }
+        self.wake(warps);
+        Ok(())
     }
 
     /// Runs one warp until none of its fragments is ready, or its turn is over.
@@ -436,10 +495,14 @@ impl<'a> Cta<'a> {
             };
             let used = self.fragment(warp, at, left)?;
             self.release_barriers(warps);
+            if !self.completed.is_empty() {
+                self.wake(warps);
+            }
             left = left.saturating_sub(used);
             if left == 0 {
-                // Others of this warp come first next time.
+                // Others of this warp come first next time; and who polls may wait for something other than a phase.
                 warps[pick].frags.rotate_left(1);
+                wake_all(warps);
                 return Ok(());
             }
         }

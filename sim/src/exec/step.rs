@@ -297,7 +297,9 @@ impl Cta<'_> {
             Op::CpCommit => {
                 for_lanes!(lane in m => { w.copies.groups[lane] = w.copies.groups[lane].saturating_add(1); });
             }
-            Op::CpWait(n) => self.copy_wait(w, n, m),
+            Op::CpWait(n) => self.copy_wait(w, n, m)?,
+            Op::MBar(ref op) => return self.mbarrier(w, at, op, m, pc),
+            Op::PendingCount { d, state } => self.pending_counts(w, d, state, m)?,
             Op::Fence => self.fenced[w.index] = true,
             Op::Clock { d, wide } => {
                 let now = self.fuel.wrapping_neg();

@@ -8,6 +8,7 @@ use super::step::Next;
 use super::warp::{Frag, Wait, Warp};
 use super::{Cta, Fail};
 use crate::program::{Bar, Op, Vote};
+use crate::race::Known;
 use crate::report::{Report, ReportKind};
 
 /// A named barrier of the block.
@@ -18,7 +19,7 @@ pub(crate) struct Barrier {
     /// Threads it waits for, if someone said so.
     expected: Option<u32>,
     /// What the participants know.
-    known: Vec<u32>,
+    known: Known,
     /// Phases completed.
     phase: u32,
     /// Warps and lanes in this phase.
@@ -76,7 +77,7 @@ impl Cta<'_> {
         }
         match *op {
             Op::Bar(ref bar) => return self.barrier(w, at, bar, m),
-            Op::BarWarp { .. } => self.races.tick(w.index),
+            Op::BarWarp { .. } => self.races.clocks.synchronise(w.index, m, w.live),
             Op::Mma(ref mma) => mma.run(w, self.generation)?,
             Op::WmmaMma(ref product) => product.run(w, self.generation)?,
             Op::WmmaMove(ref mv) => self.wmma_move(w, mv, pc)?,
@@ -136,7 +137,7 @@ impl Cta<'_> {
             return Err(Fail::new(ReportKind::Invalid, message));
         }
         barrier.participants.push((w.index, m));
-        self.races.release(w.index, &mut barrier.known);
+        self.races.clocks.release(w.index, m, w.live, &mut barrier.known);
         let mut red = None;
         if let Some((what, p, negate, d)) = bar.red {
             let p = w.p[p as usize];
@@ -151,8 +152,6 @@ impl Cta<'_> {
         w.frags[at].pc += 1;
         if bar.wait {
             w.frags[at].wait = Wait::Barrier { id: id as u8, red };
-        } else {
-            self.races.tick(w.index);
         }
         Ok(Next::Stop)
     }
@@ -176,15 +175,15 @@ impl Cta<'_> {
             let done = std::mem::take(&mut self.barriers[id]);
             self.barriers[id].phase = done.phase + 1;
             for warp in warps.iter_mut() {
-                let mut joined = false;
+                let mut joined = 0;
                 for i in 0..warp.frags.len() {
                     let Wait::Barrier { id: at, red } = warp.frags[i].wait else { continue };
                     if usize::from(at) != id {
                         continue;
                     }
-                    joined = true;
                     warp.frags[i].wait = Wait::Ready;
                     let mask = warp.frags[i].mask;
+                    joined |= mask;
                     match red {
                         Some((Vote::Popc, d)) => warp.put32(d, mask, &[done.yes; 32], u32::MAX),
                         Some((Vote::All, d)) => {
@@ -194,9 +193,8 @@ impl Cta<'_> {
                         None => {}
                     }
                 }
-                if joined {
-                    self.races.acquire(warp.index, &done.known);
-                    self.races.tick(warp.index);
+                if joined != 0 {
+                    self.races.clocks.acquire(warp.index, joined, warp.live, &done.known);
                 }
             }
         }
@@ -224,7 +222,7 @@ impl Cta<'_> {
                 frag.pc += 1;
             }
         }
-        self.races.tick(w.index);
+        self.races.clocks.synchronise(w.index, union, w.live);
         true
     }
 
@@ -266,6 +264,16 @@ impl Cta<'_> {
                         } else {
                             first = first.or(Some(place));
                         }
+                    }
+                    Wait::Poll { at, want } => {
+                        let place = self.place(frag.pc as usize - 1, warp.index, lane);
+                        let object = self.mbarriers.get(&at).map_or("gone".to_owned(), |o| format!("in {o}"));
+                        lines.push(format!(
+                            "warp {} lanes {:#010x} wait for the end of {want} of the mbarrier at shared address {at:#x}, which \
+                             is {object}: `{}` at PTX line {}",
+                            warp.index, frag.mask, place.instruction, place.ptx_line
+                        ));
+                        first = first.or(Some(place));
                     }
                     Wait::Ready => {}
                 }

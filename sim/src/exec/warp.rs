@@ -3,6 +3,7 @@
 //! Fragments split where lanes branch apart and join only at synchronising instructions. Every slot remembers in which
 //! lanes it is defined; an operation on undefined lanes gives undefined lanes.
 
+use super::mbarrier::Want;
 use crate::program::{Entry, L32, L64, R, SINK, Special, TRUE, Vote};
 
 /// A 32-bit slot.
@@ -40,6 +41,11 @@ pub(crate) enum Wait {
     Barrier {
         id: u8,
         red: Option<(Vote, R)>,
+    },
+    /// Behind a failed wait for a phase of the mbarrier at this address.
+    Poll {
+        at: u32,
+        want: Want,
     },
 }
 

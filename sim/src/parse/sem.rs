@@ -7,6 +7,7 @@ use super::ParseError;
 use super::decode::{Arg, Cx};
 use super::raw::{Space, Ty};
 use super::table::Mods;
+use crate::exec::mbarrier::{MBar, What};
 use crate::exec::{mma, wmma};
 use crate::program::{
     Access, Addr, Area, Atom, AtomOp, Bar, BoolOp, CpAsync, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, SHARED_WINDOW,
@@ -662,7 +663,7 @@ pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
 fn area(m: &Mods<'_>) -> Area {
     let space = m.words.iter().find_map(|w| match *w {
         "global" => Some(Space::Global),
-        "shared" | "shared::cta" => Some(Space::Shared),
+        "shared" | "shared::cta" | "shared::cluster" => Some(Space::Shared),
         "local" => Some(Space::Local),
         "param" => Some(Space::Param),
         "const" => Some(Space::Const),
@@ -1002,4 +1003,36 @@ pub(crate) fn wmma_mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         Some(product) => Ok(Op::WmmaMma(Box::new(product))),
         None => m.error("this product is not supported"),
     }
+}
+
+/// Everything on an mbarrier object; `shared::cluster` is the block itself, for there are no clusters.
+pub(crate) fn mbarrier(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let last = |i| slot(args, i);
+    let (what, memory) = match *m.words.first().unwrap_or(&"") {
+        "init" => (What::Init { count: last(1) }, 0),
+        "inval" => (What::Inval, 0),
+        "expect_tx" => (What::ExpectTx { bytes: last(1) }, 0),
+        "complete_tx" => (What::CompleteTx { bytes: last(1) }, 0),
+        "test_wait" | "try_wait" => (What::Wait { p: slot(args, 0), state: last(2), parity: m.has("parity") }, 1),
+        "async" => (What::Copies { counted: m.has("noinc") }, 0),
+        op => {
+            let (tx, value) = (m.has("expect_tx"), optional(args, 2));
+            let what = What::Arrive {
+                state: slot(args, 0),
+                count: value.filter(|_| !tx),
+                expect: value.filter(|_| tx),
+                drop: op == "arrive_drop",
+                incomplete: m.has("noComplete"),
+            };
+            (what, 1)
+        }
+    };
+    // An operation on bytes alone orders nothing (PTX 9.7.13.15.11).
+    let relaxed = m.has("relaxed") || matches!(what, What::ExpectTx { .. } | What::CompleteTx { .. });
+    Ok(Op::MBar(Box::new(MBar { what, area: area(m), addr: addr(args, memory), relaxed })))
+}
+
+/// `mbarrier.pending_count`.
+pub(crate) fn pending_count(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    Ok(Op::PendingCount { d: slot(args, 0), state: slot(args, 1) })
 }

@@ -347,6 +347,22 @@ pub(crate) const ROWS: &[Row] = table! {
     "activemask" "b32", "d" => sem::active_mask;
     "redux" "sync add|min|max u32|s32", "d s s:b32" => sem::redux;
     "redux" "sync and|or|xor b32", "d s s:b32" => sem::redux;
+    // 9.7.13.15 mbarrier
+    "mbarrier" "init shared|shared::cta? b64", "m s:b32" => sem::mbarrier;
+    "mbarrier" "inval shared|shared::cta? b64", "m" => sem::mbarrier;
+    "mbarrier" "expect_tx|complete_tx relaxed? cta|cluster? shared|shared::cta|shared::cluster? b64", "m s:b32" => sem::mbarrier;
+    "mbarrier" "arrive|arrive_drop release|relaxed? cta|cluster? shared|shared::cta|shared::cluster? b64", "d:b64 m s:b32?"
+        => sem::mbarrier;
+    "mbarrier" "arrive|arrive_drop expect_tx release|relaxed? cta|cluster? shared|shared::cta|shared::cluster? b64",
+        "d:b64 m s:b32" => sem::mbarrier;
+    "mbarrier" "arrive|arrive_drop noComplete release? cta? shared|shared::cta? b64", "d:b64 m s:b32" => sem::mbarrier;
+    "mbarrier" "test_wait acquire|relaxed? cta|cluster? shared|shared::cta? b64", "p m s:b64" => sem::mbarrier;
+    "mbarrier" "test_wait parity acquire|relaxed? cta|cluster? shared|shared::cta? b64", "p m s:b32" => sem::mbarrier;
+    "mbarrier" "try_wait acquire|relaxed? cta|cluster? shared|shared::cta? b64", "p m s:b64 s:b32?" => sem::mbarrier;
+    "mbarrier" "try_wait parity acquire|relaxed? cta|cluster? shared|shared::cta? b64", "p m s:b32 s:b32?" => sem::mbarrier;
+    "mbarrier" "pending_count b64", "d:b32 s:b64" => sem::pending_count;
+    "cp" "async mbarrier arrive noinc? shared|shared::cta? b64", "m" => sem::mbarrier;
+    "fence" "mbarrier_init release cluster", "" => sem::nop;
     // 9.7.14 matrices
     "mma" "sync aligned m8n8k4 row|col row|col f32 f16 f16 f32", "d*8:f32 s*2:b32 s*2:b32 s*8:f32" => sem::mma;
     "mma" "sync aligned m8n8k4 row|col row|col f32 f16 f16 f16", "d*8:f32 s*2:b32 s*2:b32 s*4:b32" => sem::mma;

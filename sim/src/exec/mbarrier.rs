@@ -1,0 +1,410 @@
+//! mbarrier objects (PTX 9.7.13.15): the phase, the arrivals still pending, and the bytes still expected, exactly.
+//!
+//! An object lives in eight bytes of shared memory, which nothing but these instructions may touch while it does. Arriving
+//! publishes what the thread knows to the phase; who sees the phase complete learns it. A wait that fails is a hint to the
+//! scheduler: its fragment sleeps until the phase completes or nothing else can run.
+
+use std::fmt;
+
+use super::access::for_lanes;
+use super::asynchronous::{Arrival, Landing};
+use super::step::Next;
+use super::warp::{Wait, Warp};
+use super::{Cta, Fail, Step};
+use crate::program::{Addr, Area, R, SINK};
+use crate::race::{Known, Who};
+use crate::report::ReportKind;
+
+/// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
+const MAX_COUNT: u32 = (1 << 20) - 1;
+
+/// What an instruction does with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Init {
+        count: R,
+    },
+    Inval,
+    ExpectTx {
+        bytes: R,
+    },
+    CompleteTx {
+        bytes: R,
+    },
+    Arrive {
+        state: R,
+        count: Option<R>,
+        expect: Option<R>,
+        drop: bool,
+        incomplete: bool,
+    },
+    /// `p` tells whether the phase has completed: the one a state is of, or the one of a parity.
+    Wait {
+        p: R,
+        state: R,
+        parity: bool,
+    },
+    /// `cp.async.mbarrier.arrive`.
+    Copies {
+        counted: bool,
+    },
+}
+
+/// One of the instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MBar {
+    pub(crate) what: What,
+    pub(crate) area: Area,
+    pub(crate) addr: Addr,
+    /// `.relaxed`: nothing is published or learnt.
+    pub(crate) relaxed: bool,
+}
+
+/// An object.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    /// Arrivals of the next phases.
+    expected: u32,
+    pending: u32,
+    /// Bytes announced and not yet seen.
+    tx: i64,
+    phase: u32,
+    /// What arrived threads know, in this phase and in the one before.
+    known: Known,
+    done: Known,
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "phase {} with {} of {} arrivals pending", self.phase, self.pending, self.expected)?;
+        if self.tx != 0 {
+            write!(f, " and {} bytes", self.tx)?;
+        }
+        Ok(())
+    }
+}
+
+/// The phase a fragment waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    Phase(u32),
+    Parity(u32),
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Want::Phase(n) => write!(f, "phase {n}"),
+            Want::Parity(n) => write!(f, "a phase of parity {n}"),
+        }
+    }
+}
+
+/// The opaque state of an arrival: a mark, whether it was `.noComplete`, and where, when and before how many.
+#[derive(Clone, Copy)]
+struct State {
+    incomplete: bool,
+    at: u32,
+    phase: u32,
+    pending: u32,
+}
+
+const MARK: u64 = 0xB4;
+
+impl State {
+    fn pack(self) -> u64 {
+        let (at, phase) = (u64::from(self.at / 8) & 0x7FFF, u64::from(self.phase) & 0xF_FFFF);
+        MARK << 56 | u64::from(self.incomplete) << 55 | at << 40 | phase << 20 | u64::from(self.pending)
+    }
+
+    fn unpack(v: u64) -> Option<State> {
+        let (at, phase, pending) = (v >> 40 & 0x7FFF, v >> 20 & 0xF_FFFF, v & 0xF_FFFF);
+        let incomplete = v >> 55 & 1 != 0;
+        let state = State { incomplete, at: at as u32 * 8, phase: phase as u32, pending: pending as u32 };
+        (v >> 56 == MARK).then_some(state)
+    }
+}
+
+fn invalid(lane: usize, at: u32, message: String) -> Box<Fail> {
+    Fail::new(ReportKind::Invalid, message).at(lane).address(u64::from(at))
+}
+
+/// `mbarrier.pending_count` of one lane.
+fn pending_count(lane: usize, state: u64) -> Result<u32, Box<Fail>> {
+    match State::unpack(state) {
+        Some(state) if state.incomplete => Ok(state.pending),
+        _ => {
+            let message = "this is not the state of an arrival with `.noComplete`";
+            Err(Fail::new(ReportKind::Invalid, message).at(lane))
+        }
+    }
+}
+
+impl Cta<'_> {
+    /// Whether an object lies in these bytes.
+    pub(crate) fn touches_mbarrier(&self, at: usize, n: usize) -> bool {
+        let (first, end) = (at as u32, (at + n) as u32);
+        !self.mbarriers.is_empty() && self.mbarriers.range(first.saturating_sub(7)..end).next().is_some()
+    }
+
+    /// `mbarrier.pending_count`.
+    pub(crate) fn pending_counts(&mut self, w: &mut Warp, d: R, state: R, m: u32) -> Step {
+        let slot = w.l[state as usize];
+        let mut out = [0; 32];
+        for_lanes!(lane in m => {
+            if slot.ok >> lane & 1 == 0 {
+                return Err(Fail::new(ReportKind::Undefined, "the state is undefined").at(lane));
+            }
+            out[lane] = pending_count(lane, slot.v[lane])?;
+        });
+        w.put32(d, m, &out, u32::MAX);
+        Ok(())
+    }
+
+    /// Executes an instruction on an object in every lane of `m`, lowest first.
+    pub(crate) fn mbarrier(
+        &mut self,
+        w: &mut Warp,
+        frag: usize,
+        op: &MBar,
+        m: u32,
+        pc: usize,
+    ) -> Result<Next, Box<Fail>> {
+        if m == 0 {
+            return Ok(Next::Advance);
+        }
+        let at = self.shared_addresses(w, op.addr, op.area, m)?;
+        let seq = if matches!(op.what, What::Wait { .. }) { 0 } else { self.next_seq() };
+        let (mut states, mut waits, mut last) = ([0u64; 32], 0u32, None);
+        for_lanes!(lane in m => {
+            let here = self.check_shared(lane, at[lane], 8)? as u32;
+            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: true, copy: false };
+            let value = |r: R, what: &str| -> Result<u32, Box<Fail>> {
+                let slot = &w.w[r as usize];
+                if slot.ok >> lane & 1 == 0 {
+                    return Err(Fail::new(ReportKind::Undefined, format!("the {what} is undefined")).at(lane));
+                }
+                Ok(slot.v[lane])
+            };
+            match op.what {
+                What::Init { count } => {
+                    let count = value(count, "count of an mbarrier")?;
+                    if count == 0 || count > MAX_COUNT {
+                        let message = format!("an mbarrier of {count} arrivals: 1 to {MAX_COUNT} are possible");
+                        return Err(invalid(lane, here, message));
+                    }
+                    if self.touches_mbarrier(here as usize, 8) {
+                        let message = format!("shared address {here:#x} holds an mbarrier already: invalidate it first");
+                        return Err(invalid(lane, here, message));
+                    }
+                    self.claim_object(Who { strong: false, ..who }, here)?;
+                    let (known, done) = (Known::default(), Known::default());
+                    let object = Object { expected: count, pending: count, tx: 0, phase: 0, known, done };
+                    self.mbarriers.insert(here, object);
+                    self.mbarrier_events += 1;
+                    continue;
+                }
+                What::Inval => {
+                    self.object(lane, here)?;
+                    self.mbarriers.remove(&here);
+                    self.claim_object(Who { strong: false, ..who }, here)?;
+                    self.mbarrier_events += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            // Everyone who uses the object must come after its initialisation.
+            self.object(lane, here)?;
+            for word in [here as usize, here as usize + 4] {
+                if let Err(conflict) = self.races.read(who, word, 4) {
+                    return Err(self.race(conflict, lane, word, false));
+                }
+            }
+            let release = !op.relaxed;
+            match op.what {
+                What::Init { .. } | What::Inval => {}
+                What::ExpectTx { bytes } => self.transact(lane, here, i64::from(value(bytes, "number of bytes")?))?,
+                What::CompleteTx { bytes } => self.transact(lane, here, -i64::from(value(bytes, "number of bytes")?))?,
+                What::Arrive { count, expect, drop, incomplete, .. } => {
+                    if let Some(bytes) = expect {
+                        self.transact(lane, here, i64::from(value(bytes, "number of bytes")?))?;
+                    }
+                    let count = count.map_or(Ok(1), |r| value(r, "count of arrivals"))?;
+                    if release {
+                        let (index, live) = (w.index, w.live);
+                        if let Some(object) = self.mbarriers.get_mut(&here) {
+                            self.races.clocks.release(index, 1 << lane, live, &mut object.known);
+                        }
+                    }
+                    states[lane] = self.arrive(lane, here, count, drop, incomplete)?;
+                }
+                What::Wait { state, parity, .. } => {
+                    let object = self.object(lane, here)?;
+                    let want = if parity {
+                        Want::Parity(value(state, "parity")? & 1)
+                    } else {
+                        let slot = &w.l[state as usize];
+                        if slot.ok >> lane & 1 == 0 {
+                            return Err(Fail::new(ReportKind::Undefined, "the state is undefined").at(lane));
+                        }
+                        match State::unpack(slot.v[lane]) {
+                            Some(s) if s.at == here => Want::Phase(s.phase),
+                            Some(s) => {
+                                let message =
+                                    format!("this state is of the mbarrier at {:#x}, not of the one at {here:#x}", s.at);
+                                return Err(invalid(lane, here, message));
+                            }
+                            None => return Err(invalid(lane, here, "this is no state of an mbarrier".to_owned())),
+                        }
+                    };
+                    let complete = match want {
+                        Want::Parity(p) => object.phase & 1 != p,
+                        Want::Phase(p) => match (object.phase & 0xF_FFFF).wrapping_sub(p) & 0xF_FFFF {
+                            0 => false,
+                            1 => true,
+                            n => {
+                                let message = format!(
+                                    "a wait for phase {p}, {n} phases ago: only the current and the last one can be told apart"
+                                );
+                                return Err(invalid(lane, here, message));
+                            }
+                        },
+                    };
+                    if complete {
+                        waits |= 1 << lane;
+                    } else {
+                        last = Some((here, want));
+                    }
+                }
+                What::Copies { counted } => {
+                    let object = self.object(lane, here)?;
+                    if !counted {
+                        object.pending += 1;
+                        if object.pending > MAX_COUNT {
+                            return Err(invalid(lane, here, format!("more than {MAX_COUNT} arrivals are pending")));
+                        }
+                    }
+                    let clock = self.races.clocks.now(crate::race::engine(w.index));
+                    let arrival = Arrival { warp: w.index, lane, pc: pc as u32, at: here, clock };
+                    if self.landing == Landing::Early {
+                        self.arrive_after_copies(w, arrival)?;
+                    } else {
+                        self.arrivals.push_back(arrival);
+                    }
+                    // Later copies are not among those that this arrival waits for.
+                    self.races.clocks.start_copies(w.index);
+                }
+            }
+        });
+        match op.what {
+            What::Arrive { state, .. } if state != SINK => w.put64(state, m, &states, u32::MAX),
+            What::Wait { p, .. } => {
+                w.putp(p, m, waits, u32::MAX);
+                self.learn(w, op, waits, &at);
+                if let (0, Some((at, want))) = (waits, last) {
+                    w.frags[frag].pc = pc as u32 + 1;
+                    w.frags[frag].wait = Wait::Poll { at, want };
+                    return Ok(Next::Stop);
+                }
+            }
+            _ => {}
+        }
+        Ok(Next::Advance)
+    }
+
+    /// The lanes whose wait succeeded learn what the completed phases know.
+    fn learn(&mut self, w: &Warp, op: &MBar, lanes: u32, at: &[u64; 32]) {
+        if op.relaxed {
+            return;
+        }
+        let mut left = lanes;
+        while left != 0 {
+            let here = at[left.trailing_zeros() as usize];
+            let same = (0..32).fold(0, |same, lane| same | u32::from(at[lane] == here) << lane) & left;
+            left &= !same;
+            if let Some(object) = self.mbarriers.get(&(here as u32)) {
+                self.races.clocks.acquire(w.index, same, w.live, &object.done);
+            }
+        }
+    }
+
+    /// Takes the eight bytes of an object out of ordinary use, or gives them back, undefined.
+    fn claim_object(&mut self, who: Who, at: u32) -> Step {
+        for word in [at as usize, at as usize + 4] {
+            if let Err(conflict) = self.races.write(who, word, 4, false) {
+                return Err(self.race(conflict, who.lane, word, true));
+            }
+            self.races.set_apart(word);
+        }
+        self.shared.poison(at as usize, 8);
+        Ok(())
+    }
+
+    fn object(&mut self, lane: usize, at: u32) -> Result<&mut Object, Box<Fail>> {
+        self.mbarriers.get_mut(&at).ok_or_else(|| {
+            invalid(lane, at, format!("there is no mbarrier at shared address {at:#x}: nobody initialised it"))
+        })
+    }
+
+    fn transact(&mut self, lane: usize, at: u32, bytes: i64) -> Step {
+        let object = self.object(lane, at)?;
+        object.tx += bytes;
+        if object.tx.unsigned_abs() > u64::from(MAX_COUNT) {
+            let message = format!("{} bytes are expected at an mbarrier, which counts to {MAX_COUNT}", object.tx);
+            return Err(invalid(lane, at, message));
+        }
+        if bytes < 0 {
+            self.complete(at);
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, lane: usize, at: u32, count: u32, drop: bool, incomplete: bool) -> Result<u64, Box<Fail>> {
+        let object = self.object(lane, at)?;
+        if count == 0 || count > object.pending {
+            let message = format!("{count} arrivals at the mbarrier at {at:#x}, in {object}");
+            return Err(invalid(lane, at, message));
+        }
+        if incomplete && count == object.pending {
+            let message = format!("an arrival with `.noComplete` completes the mbarrier at {at:#x}, in {object}");
+            return Err(invalid(lane, at, message));
+        }
+        let state = State { incomplete, at, phase: object.phase, pending: object.pending };
+        object.pending -= count;
+        if drop {
+            // More than were ever expected cannot leave: arrivals beyond `expected` came from copies.
+            object.expected = object.expected.saturating_sub(count);
+        }
+        self.complete(at);
+        Ok(state.pack())
+    }
+
+    /// An arrival that comes when copies have landed.
+    pub(crate) fn arrive_from_engine(&mut self, at: u32, lane: usize, known: &Known) -> Step {
+        self.object(lane, at)?.known.join(known);
+        self.arrive(lane, at, 1, false, false).map(|_| ())
+    }
+
+    /// Ends the phase if nothing is pending.
+    fn complete(&mut self, at: u32) {
+        self.mbarrier_events += 1;
+        let Some(object) = self.mbarriers.get_mut(&at) else { return };
+        if object.pending == 0 && object.tx == 0 {
+            object.phase = object.phase.wrapping_add(1);
+            object.done = std::mem::take(&mut object.known);
+            object.pending = object.expected;
+            self.completed.push(at);
+        }
+    }
+
+    /// Wakes the fragments that wait for phases that have completed.
+    pub(crate) fn wake(&mut self, warps: &mut [Warp]) {
+        for at in std::mem::take(&mut self.completed) {
+            for frag in warps.iter_mut().flat_map(|w| &mut w.frags) {
+                if matches!(frag.wait, Wait::Poll { at: here, .. } if here == at) {
+                    frag.wait = Wait::Ready;
+                }
+            }
+        }
+    }
+}

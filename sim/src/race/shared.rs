@@ -1,0 +1,167 @@
+//! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
+
+use super::cell::{self, Cell, FRESH, MANY, NOBODY, Sets};
+use super::clocks::Clocks;
+use super::{Conflict, Who};
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    words: Vec<Cell>,
+    /// Four cells for each word, once one was accessed in parts.
+    bytes: Vec<Cell>,
+}
+
+impl Shared {
+    pub(super) fn new(bytes: usize) -> Shared {
+        Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new() }
+    }
+
+    /// The common case of a read of whole words, one lane: whether it was that and is done.
+    #[inline(always)]
+    pub(super) fn read_words(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> bool {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
+        let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
+        cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who))
+    }
+
+    /// The common case of a write of whole words, one lane. It may have recorded some of them when it was not: the write is
+    /// then checked again, by the same thread in the same instruction.
+    #[inline(always)]
+    pub(super) fn write_words(&mut self, clocks: &Clocks, who: Who, at: usize, words: usize) -> bool {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
+        let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
+        cells.iter_mut().all(|cell| write_fast(cell, row, now, who))
+    }
+
+    /// As [`Shared::read_words`] for lanes in a row, one word each; how many from the first on are done.
+    #[inline(always)]
+    pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize) -> usize {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32) else { return 0 };
+        let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
+        let stop =
+            cells.iter_mut().enumerate().position(|(lane, c)| !read_fast(c, row, now, sets, Who { lane, ..who }));
+        stop.unwrap_or(32)
+    }
+
+    /// As [`Shared::write_words`] for lanes in a row, one word each; how many from the first on are done.
+    #[inline(always)]
+    pub(super) fn write_line(&mut self, clocks: &Clocks, who: Who, at: usize) -> usize {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32) else { return 0 };
+        let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
+        let stop =
+            cells.iter_mut().enumerate().position(|(lane, cell)| !write_fast(cell, row, now, Who { lane, ..who }));
+        stop.unwrap_or(32)
+    }
+
+    pub(super) fn read(
+        &mut self,
+        clocks: &Clocks,
+        sets: &mut Sets,
+        who: Who,
+        at: usize,
+        n: usize,
+    ) -> Result<(), Conflict> {
+        let (word, agent) = (at / 4, (who.warp, clocks.now(who.warp)));
+        if n == 4 && !self.words[word].split {
+            return cell::read(clocks, sets, &mut self.words[word], who, agent);
+        }
+        self.divide(sets, word);
+        self.bytes[at..at + n].iter_mut().try_for_each(|cell| cell::read(clocks, sets, cell, who, agent))
+    }
+
+    pub(super) fn write(
+        &mut self,
+        clocks: &Clocks,
+        sets: &mut Sets,
+        who: Who,
+        at: usize,
+        n: usize,
+        same: bool,
+    ) -> Result<(), Conflict> {
+        let word = at / 4;
+        if n == 4 && !self.words[word].split {
+            return cell::write(clocks, sets, &mut self.words[word], who, same);
+        }
+        self.divide(sets, word);
+        self.bytes[at..at + n].iter_mut().try_for_each(|cell| cell::write(clocks, sets, cell, who, same))?;
+        if n == 4 {
+            // Written as a whole: the four bytes have one history again.
+            self.words[word] = self.bytes[at];
+        }
+        Ok(())
+    }
+
+    /// Remembers a word byte by byte.
+    pub(super) fn divide(&mut self, sets: &mut Sets, word: usize) {
+        if self.words[word].split {
+            return;
+        }
+        if self.bytes.is_empty() {
+            self.bytes = vec![FRESH; self.words.len() * 4];
+        }
+        let cell = self.words[word];
+        for byte in &mut self.bytes[word * 4..word * 4 + 4] {
+            *byte = sets.duplicate(&cell);
+        }
+        sets.give_back(&cell);
+        self.words[word].split = true;
+    }
+
+    /// Gives the cells of these bytes to `f`.
+    pub(super) fn each(&mut self, at: usize, n: usize, mut f: impl FnMut(&mut Cell)) {
+        for word in at / 4..(at + n).div_ceil(4) {
+            if self.words[word].split {
+                self.bytes[word * 4..word * 4 + 4].iter_mut().for_each(&mut f);
+            } else {
+                f(&mut self.words[word]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn after_write(cell: &Cell, row: &[u32; 64], who: Who) -> bool {
+    let writer = cell.write_agent;
+    (writer == NOBODY
+        || cell.write_clock <= row[usize::from(writer) & 63]
+        || (usize::from(writer) == who.warp && usize::from(cell.write_lane) == who.lane))
+        && !cell.flying
+        && !cell.split
+}
+
+#[inline(always)]
+fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who) -> bool {
+    let (mine, bit) = (who.warp as u8, 1 << who.lane);
+    if !after_write(cell, row, who) {
+        return false;
+    }
+    if cell.read_agent == mine && cell.read_clock == now {
+        cell.read_lanes |= bit;
+        cell.read_pc = who.pc;
+        cell.read_strong = false;
+    } else if cell.read_agent == NOBODY
+        || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
+    {
+        (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, bit);
+        cell.read_strong = false;
+    } else if cell.read_agent == MANY {
+        let Some(read) = sets.entry(cell, who.warp) else { return false };
+        read.lanes = if read.clock == now { read.lanes | bit } else { bit };
+        (read.clock, read.pc, read.strong) = (now, who.pc, false);
+    } else {
+        return false;
+    }
+    true
+}
+
+#[inline(always)]
+fn write_fast(cell: &mut Cell, row: &[u32; 64], now: u32, who: Who) -> bool {
+    let after_read = cell.read_agent == NOBODY
+        || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
+        || (cell.read_agent == who.warp as u8 && cell.read_lanes == 1 << who.lane);
+    if !after_read || !after_write(cell, row, who) {
+        return false;
+    }
+    *cell = Cell::written(who, now);
+    true
+}

@@ -13,6 +13,13 @@ pub enum Format {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// An integer of so many bytes.
+    Int {
+        /// 1, 2, 4 or 8.
+        bytes: u8,
+        /// Two's complement.
+        signed: bool,
+    },
 }
 
 impl Format {
@@ -23,7 +30,15 @@ impl Format {
             "bf16" => Some(Format::BF16),
             "f32" => Some(Format::F32),
             "f64" => Some(Format::F64),
-            _ => None,
+            _ => {
+                let (signed, bits) = match (name.strip_prefix('i'), name.strip_prefix('u')) {
+                    (Some(bits), _) => (true, bits),
+                    (_, Some(bits)) => (false, bits),
+                    _ => return None,
+                };
+                let bits: u8 = bits.parse().ok().filter(|b| matches!(b, 8 | 16 | 32 | 64))?;
+                Some(Format::Int { bytes: bits / 8, signed })
+            }
         }
     }
 
@@ -34,6 +49,14 @@ impl Format {
             Format::BF16 => "bf16",
             Format::F32 => "f32",
             Format::F64 => "f64",
+            Format::Int { bytes: 1, signed: true } => "i8",
+            Format::Int { bytes: 1, signed: false } => "u8",
+            Format::Int { bytes: 2, signed: true } => "i16",
+            Format::Int { bytes: 2, signed: false } => "u16",
+            Format::Int { bytes: 4, signed: true } => "i32",
+            Format::Int { bytes: 4, signed: false } => "u32",
+            Format::Int { signed: true, .. } => "i64",
+            Format::Int { signed: false, .. } => "u64",
         }
     }
 
@@ -43,16 +66,18 @@ impl Format {
             Format::F16 | Format::BF16 => 2,
             Format::F32 => 4,
             Format::F64 => 8,
+            Format::Int { bytes, .. } => usize::from(bytes),
         }
     }
 
-    /// Bits of the significand, the hidden one included.
+    /// Bits of the significand, the hidden one included; of an integer, all bits but the sign.
     pub fn precision(self) -> u32 {
         match self {
             Format::F16 => 11,
             Format::BF16 => 8,
             Format::F32 => 24,
             Format::F64 => 53,
+            Format::Int { bytes, signed } => 8 * u32::from(bytes) - u32::from(signed),
         }
     }
 
@@ -69,6 +94,8 @@ impl Format {
             Format::F16 => f16_bits(x).to_le_bytes().to_vec(),
             Format::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
             Format::F64 => x.to_le_bytes().to_vec(),
+            // What does not fit is cut off, as `holds` then finds.
+            Format::Int { bytes, .. } => (x as i128).to_le_bytes()[..usize::from(bytes)].to_vec(),
         }
     }
 
@@ -79,6 +106,13 @@ impl Format {
             (Format::F16, &[a, b, ..]) => f16_value(u16::from_le_bytes([a, b])),
             (Format::BF16, &[a, b, ..]) => f64::from(f32::from_le_bytes([0, 0, a, b])),
             (Format::F64, &[a, b, c, d, e, f, g, h, ..]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            (Format::Int { bytes: n, signed }, _) => {
+                let Some(bytes) = bytes.get(..usize::from(n)) else { return f64::NAN };
+                let sign = if signed && bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 };
+                let mut wide = [sign; 16];
+                wide[..bytes.len()].copy_from_slice(bytes);
+                i128::from_le_bytes(wide) as f64
+            }
             _ => f64::NAN,
         }
     }
@@ -125,6 +159,10 @@ mod tests {
             }
         }
         assert!(Format::F16.holds(2048.0) && !Format::F16.holds(2049.0) && Format::F16.holds(-1023.5));
+        let byte = Format::Int { bytes: 1, signed: true };
+        assert!(byte.holds(-128.0) && !byte.holds(128.0) && !byte.holds(0.5) && byte.name() == "i8");
+        let word = Format::Int { bytes: 4, signed: false };
+        assert!(word.holds(4_294_967_295.0) && !word.holds(-1.0) && word.decode(&word.encode(7.0)) == 7.0);
         assert!(Format::F32.holds(16_777_216.0) && !Format::F32.holds(16_777_217.0));
     }
 }

@@ -24,6 +24,8 @@ use tilec_tests::silicon::{forms, tests};
 
 /// Seconds after which a launch counts as hanging.
 const LAUNCH: u64 = 60;
+/// Bytes of descriptions of a form in the report.
+const DESCRIBED: usize = 50_000;
 /// Forms whose differences are printed in full.
 const SHOWN: usize = 60;
 
@@ -245,7 +247,13 @@ fn summary(state: &State<'_>, total: usize) -> Result<bool, String> {
         sum.3 += outcome.wrong;
         sum.4 = sum.4.max(outcome.inexact.1);
         let _ = writeln!(report, "{}", line(probe, outcome, *seconds));
-        outcome.described.iter().for_each(|text| report.push_str(&format!("    {text}")));
+        let mut room = DESCRIBED;
+        for text in &outcome.described {
+            if room > text.len() {
+                room -= text.len();
+                let _ = write!(report, "    {text}");
+            }
+        }
     }
     println!("{:10} {:>6} {:>7} {:>14} {:>10} {:>9}", "opcode", "forms", "failed", "compared", "wrong", "ulps");
     for (opcode, (forms, failed, results, wrong, ulps)) in &sums {

@@ -5,11 +5,13 @@
 //! * What compiles passes the legality check of PTX: that it does not is our error, not the user's.
 //! * A program that is `meant` to compile computes, after the last pass, what it computes as written; the last text
 //!   compiles to the same PTX.
+//! * So does its PTX on the simulator, with the passes of the input and with no optional one.
 
 use crate::kinds::passes::feed_in_again;
 use crate::kinds::text::round_trip;
 use crate::oracle::{self, Problem};
-use crate::problem::{self, Random, Run};
+use crate::problem::{self, Random, Run, Tensor};
+use crate::simulated::Executable;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,7 +68,7 @@ pub(super) fn silence_panics() {
 }
 
 /// `f`, or its panic.
-fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
+pub(super) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
     QUIET.set(true);
     let result = catch_unwind(AssertUnwindSafe(f));
     QUIET.set(false);
@@ -165,10 +167,57 @@ fn accepted(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'sta
         (Err(e), _) => Err(failure(format!("the source: {}", &e[..12.min(e.len())]), e)),
         (Ok(_), Err(e)) => Err(failure(format!("the end: {}", &e[..12.min(e.len())]), format!("{e}\n{text}"))),
         (Ok(before), Ok(after)) => match problem::same(&before, &after) {
-            Ok(()) => assembled(input, done, random),
+            Ok(()) => {
+                let simulated = simulated(input, done, &problem, &before, random)?;
+                assembled(input, done, random).map(|outcome| if outcome == "compiled" { simulated } else { outcome })
+            }
             Err(e) => Err(failure("another result", format!("{e}\n{text}"))),
         },
     }
+}
+
+/// Multiply-adds, or elements moved, up to which a program is simulated.
+const SIMULATED: i64 = 300_000;
+
+/// Runs the PTX on the simulator, launched from the contract.
+fn simulated(
+    input: &Input,
+    done: &Compiled,
+    problem: &Problem,
+    after: &[Tensor],
+    random: &mut Random,
+) -> Result<&'static str, Failure> {
+    let work: f64 = ["M", "N", "K", "L"].iter().filter_map(|n| input.run.value(n)).product();
+    if work > SIMULATED as f64 {
+        return Ok("compiled");
+    }
+    let run = |label: &str, done: &Compiled| -> Result<&'static str, Failure> {
+        let wrong = |e: String| {
+            let first = e.lines().next().unwrap_or("").split('`').step_by(2).collect::<String>();
+            let class: String = first.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+            failure(format!("simulated {label}: {class}"), format!("{e}\n{}", done.ptx))
+        };
+        let result = guarded(|| match Executable::new("fuzz", done)? {
+            Some(executable) => executable.check(&input.run, &problem.tensors, after).map(|()| "simulated"),
+            None => Ok("compiled"),
+        })?;
+        match result {
+            // The results of such a case depend on the order of additions.
+            Err(e) if e.contains("the case is not exact") => Ok("compiled, inexact"),
+            Err(e) if e.contains("does not hold") => Ok("compiled, not admitted"),
+            result => result.map_err(wrong),
+        }
+    };
+    let outcome = run("as compiled", done)?;
+    if outcome == "simulated" && random.below(3) == 0 {
+        let mut options = input.options.clone();
+        crate::options::disable_all(&mut options);
+        match guarded(|| tilec::compile(&input.text, &options))? {
+            Ok(plain) => run("without passes", &plain)?,
+            Err(refusal) => return Ok(refusal_code(&refusal)),
+        };
+    }
+    Ok(outcome)
 }
 
 /// A sample goes to the assembler, in a long run.

@@ -23,7 +23,7 @@ struct Writer<'r> {
 
 /// A plausible kernel.
 pub(super) fn input(random: &mut Random) -> Input {
-    let target = random.of(&[Target::Sm70, Target::Sm70, Target::Sm70, Target::Sm80]);
+    let target = random.of(&[Target::Sm70, Target::Sm70, Target::Sm75, Target::Sm80, Target::Sm80, Target::Sm90a]);
     let mut options = CompileOptions { target, verify_each: true, ..Default::default() };
     if random.below(6) == 0 {
         for pass in crate::options::optional_passes() {

@@ -11,6 +11,7 @@ mod check;
 mod generate;
 mod mutate;
 mod shrink;
+pub mod targets;
 mod words;
 
 use crate::problem::Random;
@@ -29,10 +30,20 @@ const ENOUGH: usize = 40;
 
 /// The tests of this module, by name.
 pub fn tests() -> Vec<crate::programs::Test> {
-    vec![
+    let mut tests: Vec<crate::programs::Test> = vec![
         ("fuzz/mutated".to_owned(), Box::new(|| fuzz("mutated"))),
         ("fuzz/generated".to_owned(), Box::new(|| fuzz("generated"))),
-    ]
+    ];
+    for entry in &targets::TARGETS {
+        tests.push((
+            format!("fuzz/{}", entry.name),
+            Box::new(|| {
+                check::silence_panics();
+                targets::smoke(entry)
+            }),
+        ));
+    }
+    tests
 }
 
 /// Seconds of a long run, if one is asked for.

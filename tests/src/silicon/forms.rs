@@ -9,19 +9,13 @@ use super::probe::{Elem, Float, Operand, Probe, Width};
 use std::fmt::Write as _;
 use tilec_sim::{InstructionForm, instruction_forms};
 
-/// Opcodes that no probe executes: memory, control, synchronisation, and what only they observe.
+/// Opcodes that no probe executes, beside all forms with an address or a label: control, synchronisation, state of others.
 pub const NOT_PROBED: &[&str] = &[
     "mov",
-    "ld",
-    "ldu",
-    "st",
-    "prefetch",
-    "prefetchu",
     "isspacep",
     "cvta",
     "cp",
-    "bra",
-    "brx",
+    "mbarrier",
     "ret",
     "exit",
     "trap",
@@ -30,13 +24,15 @@ pub const NOT_PROBED: &[&str] = &[
     "barrier",
     "membar",
     "fence",
-    "atom",
-    "red",
     "activemask",
-    "ldmatrix",
     "nanosleep",
     "pmevent",
 ];
+
+/// Whether a form works on its operands alone: no memory, no label.
+pub fn computes(form: &InstructionForm) -> bool {
+    !form.operands.split_ascii_whitespace().any(|o| matches!(o.trim_end_matches('?'), "m" | "l" | "t"))
+}
 
 /// Opcodes that are.
 pub const PROBED: &[&str] = &[
@@ -106,8 +102,7 @@ const TABLES: [u32; 12] = [0x00, 0x80, 0x96, 0xe8, 0xfe, 0x1b, 0x6a, 0xca, 0xd8,
 pub fn probes() -> Result<Vec<Probe>, String> {
     let mut probes = Vec::new();
     for form in instruction_forms() {
-        let moves = form.opcode == "wmma" && form.modifiers.first() != Some(&"mma");
-        if NOT_PROBED.contains(&form.opcode) || moves {
+        if NOT_PROBED.contains(&form.opcode) || !computes(&form) {
             continue;
         }
         of(&form, &mut probes).map_err(|e| format!("{}: {e}", spelling(&form)))?;

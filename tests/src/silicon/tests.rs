@@ -20,7 +20,7 @@ pub fn tests() -> Vec<crate::programs::Test> {
 
 /// Every opcode of the simulator is probed, or is listed as one that computes nothing.
 fn opcodes() -> Result<(), String> {
-    let have: BTreeSet<&str> = instruction_forms().iter().map(|f| f.opcode).collect();
+    let have: BTreeSet<&str> = instruction_forms().iter().filter(|f| forms::computes(f)).map(|f| f.opcode).collect();
     let unknown: Vec<&&str> =
         have.iter().filter(|o| forms::PROBED.contains(o) == forms::NOT_PROBED.contains(o)).collect();
     if !unknown.is_empty() {

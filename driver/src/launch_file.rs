@@ -11,6 +11,9 @@ use thiserror::Error;
 /// Alignment of a tensor that asks for none: what `cudaMalloc` gives.
 pub const DEFAULT_ALIGN: u32 = 256;
 
+/// Largest alignment: a page of memory.
+const MAX_ALIGN: u32 = 4096;
+
 const FIELDS: &[&str] = &[
     "schema",
     "entry",
@@ -247,8 +250,10 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
             return Err(field(format!("two parameters are called `{name}`")));
         }
         if let ParamKind::Tensor { align, shape, strides, .. } = &param.kind {
-            if !align.is_power_of_two() {
-                return Err(field(format!("the alignment of `{name}` is {align}, which is no power of two")));
+            if !align.is_power_of_two() || *align > MAX_ALIGN {
+                let message =
+                    format!("the alignment of `{name}` is {align}, expected a power of two up to {MAX_ALIGN}");
+                return Err(field(message));
             }
             if shape.len() != strides.len() || shape.is_empty() {
                 let (n, m) = (shape.len(), strides.len());
@@ -331,7 +336,8 @@ mod tests {
             (with(r#"{"name": "a", "shape": [1], "acess": "read", "type": "f32"}"#), "did you mean `access`"),
             (with(r#"{"name": "a", "shape": [[]], "type": "f32"}"#), "neither a number nor"),
             (with(r#"{"name": "a", "shape": [1], "strides": [1, 2], "type": "f32"}"#), "1 extents and 2 strides"),
-            (with(r#"{"name": "a", "shape": [1], "align": 3, "type": "f32"}"#), "no power of two"),
+            (with(r#"{"name": "a", "shape": [1], "align": 3, "type": "f32"}"#), "a power of two up to"),
+            (with(r#"{"name": "a", "shape": [1], "align": 8192, "type": "f32"}"#), "a power of two up to"),
             (with(r#"{"name": "a", "type": "f31"}"#), "f31"),
             (with(r#"{"name": "a", "type": "f32"}, {"name": "a", "type": "f32"}"#), "two parameters"),
         ] {

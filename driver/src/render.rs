@@ -130,9 +130,10 @@ fn place<'a>(source: &'a SourceFile, d: &'a Diagnostic, group: Group<'a>) -> Gro
     let main = source.clamp(d.span);
     let labels: Vec<_> = d.labels.iter().filter(|l| !l.span.is_none()).map(|l| (source.clamp(l.span), l)).collect();
     let all = labels.iter().fold(main.clone(), |all, (r, _)| all.start.min(r.start)..all.end.max(r.end));
-    let (window, labels) = match source.line_window(&all) {
-        window if window.len() <= MAX_WINDOW => (window, labels),
-        _ => (source.line_window(&main), Vec::new()),
+    // Places too far apart for one drawing, as in long PTX, get one each.
+    let (window, labels, far) = match source.line_window(&all) {
+        window if window.len() <= MAX_WINDOW => (window, labels, Vec::new()),
+        _ => (source.line_window(&main), Vec::new(), labels),
     };
     if window.len() > MAX_WINDOW {
         let at = source.position(main.start);
@@ -149,7 +150,20 @@ fn place<'a>(source: &'a SourceFile, d: &'a Diagnostic, group: Group<'a>) -> Gro
             let text = (!label.text.is_empty()).then_some(label.text.as_str());
             AnnotationKind::Context.span(shift(range)).label(text)
         }));
-    group.element(snippet)
+    let group = group.element(snippet);
+    far.into_iter().fold(group, |group, (range, label)| {
+        let window = source.line_window(&range);
+        if window.len() > MAX_WINDOW {
+            return group;
+        }
+        let text = (!label.text.is_empty()).then_some(label.text.as_str());
+        let shifted = range.start - window.start..range.end - window.start;
+        let snippet = Snippet::source(&source.text()[window.clone()])
+            .line_start(source.position(window.start).line)
+            .path(source.name())
+            .annotation(AnnotationKind::Context.span(shifted).label(text));
+        group.element(snippet)
+    })
 }
 
 /// A place as JSON.
@@ -264,6 +278,32 @@ error[E0207]: operand 2 of `mma` has 48 rows, expected 32
   |                  ^^ 48 x 64 here
   |
   = note: make `BK` a multiple of 16
+
+1 error
+"
+        );
+    }
+
+    #[test]
+    fn places_far_apart_are_drawn_apart() {
+        let text = format!("first\n{}last\n", "between\n".repeat(MAX_WINDOW));
+        let source = SourceFile::new("k.ptx", text.as_str());
+        let d = [Diagnostic::error(Code("E0805"), find(&text, "last"), "race")
+            .with_label("this read")
+            .with_place(find(&text, "first"), "the write")];
+        assert_eq!(
+            human(&source, &d, 1, Style::default()),
+            "\
+error[E0805]: race
+     --> k.ptx:16386:1
+      |
+16386 | last
+      | ^^^^ this read
+      |
+     ::: k.ptx:1:1
+      |
+    1 | first
+      | ----- the write
 
 1 error
 "

@@ -165,6 +165,9 @@ fn execute(
         let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");
         return Err(fail(vec![Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message)]));
     }
+    if options.on == On::Simulator && bytes > simulate::MAX_BYTES {
+        return Err(fail(vec![*simulate::too_big(bytes)]));
+    }
     let facts = subject.kernel.map(|k| Facts::of(&k.tile.specialized)).unwrap_or_default();
     let before = contents(&bound, &facts, options).map_err(|d| fail(vec![*d]))?;
     let job = Job {

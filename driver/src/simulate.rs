@@ -32,6 +32,9 @@ use tilec_sim::{Launch, Program};
 /// thousand times what a block of a large matrix product needs.
 pub const DEFAULT_FUEL: u64 = 1 << 28;
 
+/// Bytes that the tensors of a simulated launch may have together. The host needs some five times as much.
+pub const MAX_BYTES: u64 = 2 << 30;
+
 /// When asynchronous copies land.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Landings {
@@ -171,6 +174,10 @@ pub fn simulate(
     let error = |code, message: String| Box::new(Diagnostic::error(code, Span::default(), message));
     let bound = bind(contract, &job.args)
         .map_err(|e| error(codes::BAD_ARGUMENT, e.first().map_or_else(String::new, ToString::to_string)))?;
+    let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
+    if bytes > MAX_BYTES {
+        return Err(too_big(bytes));
+    }
     let scene = Scene { origin, contract, ptx: &job.ptx, bound: &bound };
     let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene, &e))?;
     if contract.cluster != [1, 1, 1] {
@@ -227,6 +234,12 @@ pub fn simulate(
     }
     let threads = contract.block.iter().product();
     Ok((Simulated { generation, why: None, blocks, threads, twice, counters }, after))
+}
+
+/// More bytes than [`MAX_BYTES`].
+pub(crate) fn too_big(bytes: u64) -> Box<Diagnostic> {
+    let message = format!("the tensors have {bytes} bytes together, the limit of the simulator is {MAX_BYTES}");
+    Box::new(Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message))
 }
 
 fn target_generation(target: &str) -> Option<Generation> {

@@ -1,6 +1,7 @@
 //! Counts by source line, as a table: what ran how often, what conflicted, how well global memory was used.
 
 use super::Sources;
+use super::sources::tidy;
 use crate::render::SourceFile;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,11 +57,10 @@ pub fn lines(counters: &Counters, source: &SourceFile, ptx: &str) -> Vec<Line> {
         for row in counters.rows.iter().filter(|r| r.counts.executed > 0) {
             let place = touches(row).then(|| (source.name().to_owned(), row.ptx_line));
             let text = match &place {
-                Some(_) => texts.get(row.ptx_line as usize - 1).map_or("", |t| t.trim()),
+                Some(_) => texts.get(row.ptx_line as usize - 1).copied().unwrap_or(""),
                 None => "everything else",
             };
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            out.entry(place.clone()).or_insert_with(|| Line::new(place, text)).add(row);
+            out.entry(place.clone()).or_insert_with(|| Line::new(place, tidy(text))).add(row);
         }
     }
     out.into_values().collect()

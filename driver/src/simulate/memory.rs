@@ -178,3 +178,36 @@ pub(super) fn difference(bound: &Bound, early: &[Vec<u8>], late: &[Vec<u8>]) -> 
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind::{Args, bind};
+    use crate::contract::Access;
+    use crate::launch_file::contracts;
+
+    /// No larger alignment than the one asked for holds, and the allocation ends with the last element.
+    #[test]
+    fn tensors_lie_at_odd_multiples_of_their_alignment() {
+        for align in [1u64, 2, 4, 8, 16, 128, 256, 512, 4096] {
+            let json = format!(
+                r#"{{"entry": "k", "block": 1, "grid": 1,
+                "params": [{{"name": "a", "type": "f32", "shape": [2, 3], "strides": [4, 1], "align": {align}, "access": "read"}}]}}"#
+            );
+            let contract = contracts(&json, "").expect("a description").remove(0);
+            let bound = bind(&contract, &Args::new()).expect("no arguments");
+            assert_eq!(bound.tensors[0].access, Access::Read);
+            let memory = Memory::new(&contract, &bound, &[data::poisoned(&bound.tensors[0])]).expect("small");
+            let base = memory.tensors[0].base();
+            assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");
+            assert_eq!(parameters(&contract, &bound, &memory), [base.to_le_bytes()]);
+            assert!(memory.device.download(base, 28).is_ok() && memory.device.download(base, 29).is_err());
+        }
+    }
+
+    #[test]
+    fn runs_are_maximal() {
+        assert_eq!(runs(&[true, true, false, false, true]), [0..2, 4..5]);
+        assert!(runs(&[]).is_empty());
+    }
+}

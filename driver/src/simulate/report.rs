@@ -1,6 +1,7 @@
 //! What the simulator found, as diagnostics in the source: what happened, where, who else, at which address, and a way out.
 
 use super::memory::Memory;
+use super::sources::tidy;
 use super::{Scene, Sources, locate};
 use crate::bind::TensorPlan;
 use std::time::Duration;
@@ -106,8 +107,7 @@ fn thread([x, y, z]: [u32; 3]) -> String {
 /// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
     let text = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut out = format!("{what}: PTX line {}: `{text}`", place.ptx_line);
+    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, tidy(text));
     if scene.origin.is_ptx
         && let Some((file, line)) = &place.source
     {
@@ -215,7 +215,7 @@ pub(super) fn out_of_time(scene: &Scene<'_>, report: &Report, limit: Duration) -
 pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnostic> {
     let ParseError { line, col, message } = error;
     let (line, column) = (*line as usize, *col as usize);
-    let text = scene.ptx.lines().nth(line.saturating_sub(1)).unwrap_or("").trim();
+    let text = tidy(scene.ptx.lines().nth(line.saturating_sub(1)).unwrap_or(""));
     let d = if scene.origin.is_ptx {
         let span = scene.origin.source.line_span(line, column).unwrap_or_default();
         Diagnostic::error(codes::SIM_PTX, span, message)

@@ -25,8 +25,13 @@ impl Sources {
         let source = self.texts.entry(file.to_owned()).or_insert_with(|| read(file)).as_ref()?;
         let span = source.line_span(line as usize, 1)?;
         let text = source.text()[source.clamp(span)].split("//").next().unwrap_or("");
-        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+        Some(tidy(text))
     }
+}
+
+/// A line of someone's text for a message: single spaces, and nothing that a terminal would obey.
+pub(super) fn tidy(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "\u{fffd}")
 }
 
 fn read(file: &str) -> Option<SourceFile> {
@@ -37,4 +42,19 @@ fn read(file: &str) -> Option<SourceFile> {
     let mut text = String::new();
     std::fs::File::open(file).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
     Some(SourceFile::new(file, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_and_tidied() {
+        let source = SourceFile::new("k.tile", "a\n\t copy  A -> a \u{1b}[31m // why\n");
+        let mut sources = Sources::new(&source);
+        assert_eq!(sources.line("k.tile", 2).as_deref(), Some("copy A -> a \u{fffd}[31m"));
+        for (file, line) in [("k.tile", 0), ("k.tile", 9), ("no such file", 1), (".", 1), ("/dev/zero", 1)] {
+            assert_eq!(sources.line(file, line), None, "{file}:{line}");
+        }
+    }
 }

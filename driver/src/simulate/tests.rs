@@ -156,6 +156,33 @@ fn every_barrier_that_is_removed_is_missed() {
     }
 }
 
+/// The same from a tile program: carets into its lines, and the tile that the address is in.
+#[test]
+fn reports_of_tile_programs_point_into_them() {
+    let mut program = compiled(&[]);
+    let at = program.ptx.rfind("bar.sync").expect("a barrier");
+    program.ptx.replace_range(at..at + 2, "//");
+    let contract = program.kernels[0].contract.clone();
+    let args = SIZES.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
+    let bound = bind(&contract, &args).expect("fits");
+    let tensors = bound.tensors.iter().map(|t| crate::data::filled(t, 0, crate::data::Data::Normal)).collect();
+    let job = Job { contract, args, ptx: program.ptx.clone(), repeat: 0, tensors: Vec::new() };
+    let origin = Origin { source: &program.source, is_ptx: false, tiles: &program.kernels[0].report.tiles };
+    let found = simulate(&job, tensors, origin, &SimOptions::default(), Duration::from_secs(60)).expect_err("a race");
+    let text = crate::Diagnostics::one(program.source.clone(), *found).to_string();
+    let line = |what: &str| GEMM.lines().position(|l| l.contains(what)).expect("there") + 1;
+    assert!(text.contains("E0805") && text.contains(&format!("gemm.tile:{}:9", line("acc = mma("))), "{text}");
+    let copy = format!("{} |         copy A[bm * BM.., k..] -> a", line("-> a  "));
+    assert!(text.contains(&copy) && text.contains("the earlier write, by thread"), "{text}");
+    assert!(text.contains("of slot 1 (of 2) of `a`") && text.contains("a bug of tilec"), "{text}");
+}
+
+#[test]
+fn too_much_memory_is_refused_before_it_is_taken() {
+    let text = run(&small(""), LAUNCH, &[("n", 1 << 28)], |_| ()).map(|r| r.to_string()).expect_err("4 GiB");
+    assert!(text.contains("E0610"), "{text}");
+}
+
 fn counted(program: &crate::Compiled) -> Counters {
     let report = run(&program.ptx, &program.launch_json(), &SIZES, |_| ()).expect("runs");
     match report.ran {

@@ -17,7 +17,8 @@ A file called like a subcommand needs a path: `tilec ./run`.
 
   tilec examples/gemm.tile -o gemm.ptx
   tilec examples/gemm.tile --print-after swizzle
-  tilec run examples/gemm.tile M=520 N=264 K=136 --check")]
+  tilec run examples/gemm.tile M=520 N=264 K=136 --check
+  tilec bench examples/gemm.tile --variant target=sm_75/sm_80 M=N=K=1024,4096")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -30,6 +31,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Compiles, runs on a GPU or the simulator, and compares with the interpreter
     Run(Box<Run>),
+    /// Measures variants of a kernel on a GPU, against each other and against cuBLAS
+    Bench(Box<Bench>),
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target
@@ -41,6 +44,9 @@ pub(crate) enum Command {
     /// Launches for a parent process
     #[command(name = "__launch", hide = true)]
     Launch,
+    /// Measures for a parent process
+    #[command(name = "__bench", hide = true)]
+    BenchServe,
     /// Panics, so that tests can see what a bug looks like
     #[command(name = "__bug", hide = true)]
     Bug,
@@ -120,6 +126,66 @@ pub(crate) enum CountersForm {
     /// A table
     Table,
     /// Every line and every instruction of the PTX
+    Json,
+}
+
+/// Arguments of a measurement.
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// Source file; `-` is standard input
+    #[arg(value_name = "IN.tile")]
+    pub(crate) input: PathBuf,
+    /// Sizes, strides and scalars: lists (M=512,1024), ranges (K=1024:8192:*2, K=64:256:+64), other names (N=M, M=N=K=4096),
+    /// rows (M,N,K=16x4096x4096,512x512x512). Arguments are combined, all with all
+    #[arg(value_name = "NAME=VALUES", allow_negative_numbers = true)]
+    pub(crate) values: Vec<String>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// A program to measure: compile-time parameters, `target=`, `off=PASS+PASS`; `/` separates alternatives
+    /// (BM=64/128,target=sm_80). May be repeated
+    #[arg(long, value_name = "NAME=VALUE,..")]
+    pub(crate) variant: Vec<String>,
+    /// Measures the ladder of passes: none, then one more at a time
+    #[arg(long)]
+    pub(crate) ablate: bool,
+    /// Which kernel of the file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// What to compare with; matrix products only
+    #[arg(long, value_name = "LIBRARY", default_value = "cublas")]
+    pub(crate) against: Against,
+    /// Rounds per problem; medians are over these
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Seconds of measurement per problem to aim at
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub(crate) seconds: f64,
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: BenchFormat,
+    /// Seed of the inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Gives a problem up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+}
+
+/// What to compare with.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Against {
+    /// The fastest way of cuBLAS, if the library is there
+    Cublas,
+    /// Nothing
+    None,
+}
+
+/// How a measurement is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum BenchFormat {
+    /// For people
+    Table,
+    /// Every round
     Json,
 }
 
@@ -261,9 +327,9 @@ impl Cli {
     pub(crate) fn error_format(&self) -> ErrorFormat {
         match &self.command {
             Some(Command::Run(run)) => run.program.error_format,
-            Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::Bug) | None => {
-                self.build.program.error_format
-            }
+            Some(Command::Bench(bench)) => bench.program.error_format,
+            Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::BenchServe | Command::Bug)
+            | None => self.build.program.error_format,
         }
     }
 }
@@ -287,6 +353,12 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn target_parser() -> impl TypedValueParser<Value = Target> {
     PossibleValuesParser::new(Target::ALL.iter().map(|t| t.name()))
         .map(|name| Target::from_name(&name).expect("only names of targets pass"))
+}
+
+/// A time that measuring may take.
+fn seconds(text: &str) -> Result<f64, String> {
+    let ok = |x: &f64| (0.01..=3600.0).contains(x);
+    text.parse().ok().filter(ok).ok_or_else(|| "expected seconds from 0.01 to 3600".to_owned())
 }
 
 /// `NAME=VALUE`.

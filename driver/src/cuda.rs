@@ -15,6 +15,8 @@
 
 #![expect(unsafe_code, reason = "foreign functions of the CUDA driver; the only unsafe code of the workspace")]
 
+mod cublas;
+mod graph;
 mod image;
 mod launch;
 mod memory;
@@ -25,6 +27,8 @@ mod table;
 use std::rc::Rc;
 use thiserror::Error;
 
+pub use cublas::{At, Compute, Cublas, CublasError, MatType, Matmul, Matrix, Product};
+pub use graph::Graph;
 pub use launch::LaunchArg;
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, Module};
@@ -119,6 +123,12 @@ pub struct Properties {
     pub clock_khz: u32,
     /// Device memory in bytes.
     pub total_memory_bytes: usize,
+    /// Second-level cache in bytes.
+    pub l2_bytes: u32,
+    /// Memory clock in kHz, 0 where the driver does not tell. Two transfers a cycle.
+    pub memory_clock_khz: u32,
+    /// Width of the memory bus in bits, 0 where the driver does not tell.
+    pub memory_bus_bits: u32,
     /// Shared memory a block may have, static and dynamic together, once its function opts in; bytes.
     pub max_shared_bytes_optin: u32,
     /// Threads per block.
@@ -281,6 +291,9 @@ fn properties(api: &Api, device: sys::CUdevice) -> Result<Properties, CudaError>
         sm_count: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         clock_khz: attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0),
         total_memory_bytes,
+        l2_bytes: attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE).unwrap_or(0),
+        memory_clock_khz: attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0),
+        memory_bus_bits: attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH).unwrap_or(0),
         max_shared_bytes_optin: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         max_threads_per_block: attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         max_block: [

@@ -42,6 +42,7 @@
 //! ```
 
 pub mod assembler;
+pub mod bench;
 pub mod bind;
 pub mod compile;
 pub mod contract;

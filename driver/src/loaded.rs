@@ -2,7 +2,7 @@
 
 use crate::bind::{Args, BindError, Bound, Number, bind};
 use crate::contract::{Contract, ParamKind};
-use crate::cuda::{Buffer, CudaError, Device, Function, LaunchArg};
+use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Stream};
 use crate::data::encode;
 use thiserror::Error;
 use tilec_ir::types::Elem;
@@ -69,14 +69,22 @@ impl<'d> LoadedKernel<'d> {
             }
         }
         let address = |name: &str| tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, b)| b.address());
-        Ok(self.launch_bound(&bound, address)?)
+        Ok(self.launch_bound(self.device.default_stream(), &bound, address)?)
     }
 
-    /// Launches what was bound; `address` gives the device address of a tensor.
-    fn launch_bound(&self, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
+    /// Queues what was bound on `stream`; `address` gives the device address of a tensor.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn launch_bound(&self, stream: &Stream, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
         let args = launch_args(&self.contract, bound, address);
         let Contract { block, dynamic_smem_bytes, .. } = self.contract;
-        self.device.launch(&self.function, bound.grid, block, dynamic_smem_bytes, &args)
+        stream.launch(&self.function, bound.grid, block, dynamic_smem_bytes, &args)
+    }
+
+    /// What the driver's assembler made of the kernel.
+    pub fn attributes(&self) -> FunctionAttributes {
+        self.function.attributes()
     }
 }
 

@@ -4,8 +4,10 @@
 //! its modules read arguments and write results.
 
 mod args;
+mod bench_command;
 mod build_command;
 mod failure;
+mod progress;
 mod run_command;
 
 use args::{Cli, Command};
@@ -31,6 +33,8 @@ fn command(cli: Cli) -> Result<(), Failure> {
         None => build_command::build(&cli.build),
         Some(Command::Run(run)) => run_command::run_command(&run),
         Some(Command::Launch) => run_command::launch_command(),
+        Some(Command::Bench(bench)) => bench_command::bench_command(&bench),
+        Some(Command::BenchServe) => bench_command::serve_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
         Some(Command::Explain { word }) => match explain::explain(&word) {
             Ok(text) => Ok(write_stdout(text.as_bytes())?),

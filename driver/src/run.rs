@@ -266,7 +266,7 @@ fn launch_on(
 }
 
 /// The kernel to run.
-fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<&'a CompiledKernel, Box<Diagnostic>> {
+pub(crate) fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<&'a CompiledKernel, Box<Diagnostic>> {
     let names = || program.kernels.iter().map(|k| format!("`{}`", k.contract.entry)).collect::<Vec<_>>().join(", ");
     let error = |message: String| Box::new(Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message));
     match (name, program.kernels.as_slice()) {
@@ -281,7 +281,7 @@ fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<&'a CompiledK
     }
 }
 
-fn diagnostic(error: &BindError) -> Diagnostic {
+pub(crate) fn diagnostic(error: &BindError) -> Diagnostic {
     let (code, note) = match error {
         BindError::Unknown { .. } | BindError::Value { .. } => (codes::BAD_ARGUMENT, None),
         BindError::Missing { names } => {

@@ -239,3 +239,26 @@ fn wrong_arguments_of_a_run_are_usage() {
         assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_measurement_that_cannot_be_made_is_refused_before_it_begins() {
+    let dir = Dir::new("bench");
+    dir.file("x.tile", include_bytes!("../../examples/gemm.tile"));
+    for (args, status, said) in [
+        (&["M=N=K=1:2"][..], 2, "expected FROM:TO:+STEP"),
+        (&["M=N=K=8", "M=8"], 2, "`M` has two values"),
+        (&["M=N=K=8", "--variant", "target=sm_71"], 2, "no target `sm_71`"),
+        (&["M=N=K=8", "--variant", "BM=64", "--ablate"], 2, "--ablate"),
+        (&["M=N=K=8", "--rounds", "0"], 2, "--rounds"),
+        (&["M=N=K=8", "--seconds", "0"], 2, "expected seconds"),
+        (&["M=N=8"], 1, "E0608"),
+        (&["M=N=K=8", "Q=1"], 1, "E0607"),
+        (&["M=N=K=7"], 1, "E0609"),
+        (&["M=N=K=8", "--variant", "BM=64/63"], 1, "in the variant `BM=63`"),
+        (&["M=N=K=8", "--kernel", "other"], 1, "no kernel `other`"),
+    ] {
+        let run = dir.tilec(&[&["bench", "x.tile"], args].concat());
+        assert_eq!(run.status, status, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said) && run.stdout.is_empty(), "{args:?}: {}", run.stderr);
+    }
+}

@@ -87,6 +87,14 @@ impl Stream {
         })
     }
 
+    pub(super) fn context(&self) -> &Rc<Context> {
+        &self.context
+    }
+
+    pub(super) fn handle(&self) -> sys::CUstream {
+        self.stream
+    }
+
     fn same_context(&self, other: &Rc<Context>, what: &str) -> Result<(), CudaError> {
         // Devices opened twice share their primary context.
         if self.context.handle == other.handle {

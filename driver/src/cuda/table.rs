@@ -6,7 +6,7 @@
 
 use super::{CudaError, text_until_zero};
 use cudarc::driver::sys;
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
 macro_rules! driver_api {
@@ -69,7 +69,7 @@ macro_rules! driver_api {
 }
 
 driver_api! {
-    // All of these are in every driver since CUDA 11.
+    // All of these are in every driver since CUDA 11.4.
     required {
         cuInit(c_uint);
         cuDriverGetVersion(*mut c_int);
@@ -105,6 +105,13 @@ driver_api! {
         cuEventRecord(sys::CUevent, sys::CUstream);
         cuEventSynchronize(sys::CUevent);
         cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
+        cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);
+        cuStreamEndCapture(sys::CUstream, *mut sys::CUgraph);
+        cuGraphInstantiateWithFlags(*mut sys::CUgraphExec, sys::CUgraph, c_ulonglong);
+        cuGraphUpload(sys::CUgraphExec, sys::CUstream);
+        cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
+        cuGraphExecDestroy(sys::CUgraphExec);
+        cuGraphDestroy(sys::CUgraph);
     }
     optional {
         // CUDA 12.4, driver R550.

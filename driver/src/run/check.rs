@@ -117,9 +117,15 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
 /// The largest difference that an element may show.
 fn bound(elem: Elem, want: f64, offset: usize, expected: &Expected<'_>) -> f64 {
     let (Some(&s), Some(&k)) = (expected.magnitudes.get(offset), expected.terms.get(offset)) else { return 0.0 };
+    tolerance(elem, want, s, k, expected.accuracy)
+}
+
+/// The largest difference from `want` of a sum of `k` products whose magnitudes add up to `s`, rounded to `elem`; 0 for
+/// integers.
+pub fn tolerance(elem: Elem, want: f64, s: f64, k: f64, accuracy: Accuracy) -> f64 {
     let Some(format) = float_format(elem) else { return 0.0 };
     // A few roundings to f32 in the epilogue besides the accumulation.
-    let sum = (expected.accuracy.per_term * k + 8.0 * 2f64.powi(-24)) * s;
+    let sum = (accuracy.per_term * k + 8.0 * 2f64.powi(-24)) * s;
     // The device rounds its value to the element type, and so did the interpreter.
     2.0 * format.unit_roundoff() * (want.abs() + sum) + sum + format.min_subnormal()
 }

@@ -1,0 +1,203 @@
+//! The cuBLAS call that computes what a kernel computes.
+
+use super::product::{AccElem, Operand, Product};
+use super::wire::Check;
+use crate::bind::{Bound, TensorPlan};
+use crate::cuda::{self, Compute, MatType, Matrix};
+use crate::data::get;
+use tilec_ir::types::Elem;
+
+/// How many of cuBLAS's ways to compute a product are tried.
+pub(super) const CHOICES: usize = 8;
+
+/// A product as cuBLAS takes it, and what to give it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Call {
+    pub(super) product: cuda::Product,
+    /// Left factor, right factor, result.
+    pub(super) tensors: [String; 3],
+    pub(super) scalars: (f64, f64),
+}
+
+/// The call for `product` with these arguments; `None` where cuBLAS has no such types or orders.
+pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Option<Call> {
+    let extents = product.extents(&bound.tensors)?;
+    let find = |operand: &Operand| bound.tensors.iter().find(|t| t.name == operand.tensor);
+    let (a, b, c) = (find(&product.a)?, find(&product.b)?, find(&product.c)?);
+    let step = |plan: &TensorPlan, operand: &Operand| operand.dims.map(|d| plan.strides[d]);
+    let (sa, sb, sc) = (step(a, &product.a), step(b, &product.b), step(c, &product.c));
+    // cuBLAS thinks in columns: a result with contiguous rows is the transpose of what it computes.
+    let turned = sc[1] == 1 && (extents.n > 1 || sc[0] != 1);
+    let flip = |s: [u64; 2]| if turned { [s[1], s[0]] } else { s };
+    let (rows, cols) = if turned { (extents.n, extents.m) } else { (extents.m, extents.n) };
+    let (left, right) =
+        if turned { ((b, sb, &product.b), (a, sa, &product.a)) } else { ((a, sa, &product.a), (b, sb, &product.b)) };
+    let depth = extents.k;
+    let result = matrix(c, flip(sc), rows, cols)?;
+    let compute = match (product.acc, a.elem) {
+        (AccElem::F16, _) => Compute::F16,
+        (AccElem::F32, Elem::TF32) => Compute::Tf32,
+        // Products of f32 tensors on tensor cores are tf32 products.
+        (AccElem::F32, Elem::F32) if !atom.is_empty() && atom != "fma" => Compute::Tf32,
+        (AccElem::F32, _) => Compute::F32,
+        (AccElem::F64, _) => Compute::F64,
+        (AccElem::I32, _) => Compute::I32,
+    };
+    let product_call = cuda::Product {
+        rows,
+        cols,
+        depth,
+        a: matrix(left.0, flip(left.1), rows, depth)?,
+        b: matrix(right.0, flip(right.1), depth, cols)?,
+        d: result,
+        compute,
+        // Sets of tensors begin at multiples of 1024 bytes.
+        align: 256,
+    };
+    let (alpha, beta) = match &product.epilogue {
+        Some((alpha, beta)) => (alpha.value(&bound.values), beta.as_ref().map_or(0.0, |b| b.value(&bound.values))),
+        None => (1.0, 0.0),
+    };
+    let tensors = [&left.2.tensor, &right.2.tensor, &product.c.tensor].map(Clone::clone);
+    (!result.transposed).then_some(Call { product: product_call, tensors, scalars: (alpha, beta) })
+}
+
+/// A tensor with these steps from row to row and column to column.
+fn matrix(plan: &TensorPlan, steps: [u64; 2], rows: u64, cols: u64) -> Option<Matrix> {
+    let ty = MatType::of(plan.elem)?;
+    // A dimension of one element has no step that matters.
+    if steps[0] == 1 || rows == 1 {
+        let ld = if cols == 1 { rows } else { steps[1] };
+        return (ld >= rows).then_some(Matrix { ty, transposed: false, ld });
+    }
+    let ld = if rows == 1 { cols } else { steps[0] };
+    (steps[1] == 1 && ld >= cols).then_some(Matrix { ty, transposed: true, ld })
+}
+
+/// The calls without repetition.
+pub(super) fn distinct<'c>(calls: impl Iterator<Item = &'c Call>) -> Vec<Call> {
+    let mut all: Vec<Call> = Vec::new();
+    for call in calls {
+        if !all.contains(call) {
+            all.push(call.clone());
+        }
+    }
+    all
+}
+
+/// Bytes that a tensor moves: every element once per direction that the arguments need.
+pub(super) fn traffic(t: &TensorPlan, call: Option<&Call>) -> f64 {
+    let reads = match call {
+        // The result is read only if beta is not zero.
+        Some(call) if call.tensors[2] == t.name => call.scalars.1 != 0.0,
+        _ => t.access.reads(),
+    };
+    t.count() as f64 * f64::from(t.elem.bytes()) * f64::from(u8::from(reads) + u8::from(t.access.writes()))
+}
+
+/// Compares two results on whole numbers, which both are exact.
+pub(super) fn compare(plan: &TensorPlan, theirs: &[u8], ours: &[u8], check: &mut Check) {
+    check.against_cublas += plan.count();
+    if theirs == ours {
+        return;
+    }
+    plan.for_each(|index, offset| {
+        let (want, got) = (get(plan.elem, theirs, offset), get(plan.elem, ours, offset));
+        // Zeros of either sign are equal; nothing is equal to what is not a number.
+        if want != got {
+            check.wrong += 1;
+            if check.shown.len() < 5 {
+                check.shown.push(format!("{}{index:?} = {got}, {want} with cuBLAS", plan.name));
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind::Args;
+    use crate::contract::Access;
+    use pretty_assertions::assert_eq;
+
+    /// A, B and C of 3 x 5, 5 x 7 and 3 x 7 in these orders (`row` or not), with leading dimensions 100, 200 and 300.
+    fn bound(orders: [bool; 3], elem: Elem) -> Bound {
+        let plan = |name: &str, shape: [u64; 2], ld: u64, row: bool| TensorPlan {
+            name: name.to_owned(),
+            elem,
+            access: if name == "C" { Access::ReadWrite } else { Access::Read },
+            shape: shape.to_vec(),
+            strides: if row { vec![ld, 1] } else { vec![1, ld] },
+            span: 1000,
+        };
+        let tensors = vec![
+            plan("A", [3, 5], 100, orders[0]),
+            plan("B", [5, 7], 200, orders[1]),
+            plan("C", [3, 7], 300, orders[2]),
+        ];
+        Bound { grid: [1, 1, 1], values: Args::new(), tensors }
+    }
+
+    fn product() -> Product {
+        let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1] };
+        Product { a: operand("A"), b: operand("B"), c: operand("C"), acc: AccElem::F32, epilogue: None }
+    }
+
+    /// Computes what cuBLAS documents: columns, operations, leading dimensions.
+    fn addresses(call: &Call, i: u64, j: u64, k: u64) -> [u64; 3] {
+        let at = |m: &Matrix, r: u64, c: u64| if m.transposed { c + r * m.ld } else { r + c * m.ld };
+        let p = &call.product;
+        [at(&p.a, i, k), at(&p.b, k, j), at(&p.d, i, j)]
+    }
+
+    #[test]
+    fn every_order_addresses_the_elements_of_the_product() {
+        for bits in 0..8u32 {
+            let orders = [bits & 1 == 0, bits & 2 == 0, bits & 4 == 0];
+            let bound = bound(orders, Elem::F16);
+            let call = call(&product(), &bound, "m16n8k16").expect("cuBLAS has it");
+            let element = |t: usize, r: u64, c: u64| r * bound.tensors[t].strides[0] + c * bound.tensors[t].strides[1];
+            for (i, j, k) in [(0, 0, 0), (2, 6, 4), (1, 5, 3)] {
+                let ours = [element(0, i, k), element(1, k, j), element(2, i, j)];
+                let theirs = if orders[2] {
+                    let [left, right, result] = addresses(&call, j, i, k);
+                    assert_eq!(call.tensors, ["B", "A", "C"]);
+                    [right, left, result]
+                } else {
+                    assert_eq!(call.tensors, ["A", "B", "C"]);
+                    addresses(&call, i, j, k)
+                };
+                assert_eq!(ours, theirs, "{orders:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn types_and_atoms_choose_the_arithmetic() {
+        let compute = |elem, acc, atom| {
+            call(&Product { acc, ..product() }, &bound([true; 3], elem), atom).map(|c| c.product.compute)
+        };
+        assert_eq!(compute(Elem::F32, AccElem::F32, "fma"), Some(Compute::F32));
+        assert_eq!(compute(Elem::F32, AccElem::F32, "m16n8k8"), Some(Compute::Tf32));
+        assert_eq!(compute(Elem::F16, AccElem::F16, "m16n8k16"), Some(Compute::F16));
+        assert_eq!(compute(Elem::F64, AccElem::F64, "fma"), Some(Compute::F64));
+        assert_eq!(compute(Elem::U8, AccElem::I32, "fma"), None);
+    }
+
+    #[test]
+    fn results_that_differ_are_counted() {
+        let plan = TensorPlan { strides: vec![7, 1], span: 21, ..bound([true; 3], Elem::F32).tensors.remove(2) };
+        let ours: Vec<u8> = (0..21).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        let mut theirs = ours.clone();
+        let mut check = Check::default();
+        compare(&plan, &theirs, &ours, &mut check);
+        assert_eq!((check.against_cublas, check.wrong), (21, 0));
+        // A zero of the other sign is equal.
+        theirs[3] = 0x80;
+        compare(&plan, &theirs, &ours, &mut check);
+        assert_eq!(check.wrong, 0);
+        theirs[16] = 1;
+        compare(&plan, &theirs, &ours, &mut check);
+        assert_eq!((check.wrong, check.shown.len()), (1, 1));
+    }
+}

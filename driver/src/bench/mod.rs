@@ -1,0 +1,222 @@
+//! Measuring kernels: variants of one program against each other and against cuBLAS, in one process, taking turns.
+//!
+//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`]) and works out the problems
+//! ([`sizes`]); a process of its own ([`session`]) makes data, checks results and measures; [`report`] and `--format json` say
+//! what came out.
+
+#[cfg(feature = "cuda")]
+mod blas;
+#[cfg(feature = "cuda")]
+mod inputs;
+mod libraries;
+pub mod limits;
+#[cfg(feature = "cuda")]
+mod measure;
+pub mod product;
+#[cfg(feature = "cuda")]
+mod reference;
+pub mod report;
+pub mod session;
+pub mod sizes;
+pub mod stats;
+pub mod variants;
+pub mod wire;
+#[cfg(feature = "cuda")]
+mod work;
+
+use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, bind};
+use crate::compile::{Compiled, CompiledKernel, Diagnostics, compile};
+use crate::render::SourceFile;
+use crate::run::child::{ChildError, Refused};
+use product::Product;
+use report::{BenchReport, Problem};
+use session::Session;
+use std::process::Command;
+use std::time::Duration;
+use tilec_ir::codes;
+use tilec_ir::diag::{Code, Diagnostic, Span};
+use variants::Variant;
+use wire::{Answer, Job, Program, Request};
+
+/// The word that makes this program the child: `tilec __bench`.
+pub const SUBCOMMAND: &str = "__bench";
+
+/// Opening a device, loading programs and cuBLAS.
+const SETUP_LIMIT: Duration = Duration::from_secs(120);
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct BenchOptions {
+    /// Which kernel; `None`: the only one of the file.
+    pub kernel: Option<String>,
+    /// The programs.
+    pub variants: Vec<Variant>,
+    /// The problems.
+    pub problems: Vec<Args>,
+    /// Measure cuBLAS too.
+    pub cublas: bool,
+    /// Rounds per problem.
+    pub rounds: u32,
+    /// Seconds of measurement per problem to aim at.
+    pub seconds: f64,
+    /// Wall clock of the work on one problem.
+    pub timeout: Duration,
+    /// Seed of the data.
+    pub seed: u64,
+    /// The variants are the ladder of passes: gains from rung to rung are of interest.
+    pub ladder: bool,
+}
+
+/// Compiles and measures. `launcher` makes the command that does [`session::serve`]; `progress` hears which problem is being
+/// worked on, what is done, and how far all of it is (0 to 1).
+///
+/// # Errors
+/// No variant compiles, arguments that fit no problem, no device.
+pub fn bench(
+    source: &str,
+    options: &BenchOptions,
+    launcher: &mut dyn FnMut() -> Command,
+    progress: &mut dyn FnMut(&str, f64),
+) -> Result<BenchReport, Diagnostics> {
+    let mut labels = Vec::new();
+    let mut programs = Vec::new();
+    let mut compiled = Vec::new();
+    for variant in &options.variants {
+        let program = compile(source, &variant.options).map_err(|mut d| {
+            for diagnostic in &mut d.list {
+                diagnostic.notes.push(format!("in the variant `{}`", variant.label));
+            }
+            d
+        })?;
+        let kernel =
+            select(&program, options.kernel.as_deref()).map_err(|d| Diagnostics::one(program.source.clone(), *d))?;
+        labels.push(variant.label.clone());
+        programs.push(Program {
+            contract: kernel.contract.clone(),
+            ptx: program.ptx.clone(),
+            product: Product::of(&kernel.tile.specialized),
+            atom: kernel.report.mma.first().map_or_else(String::new, |m| m.atom.clone()),
+        });
+        compiled.push(program);
+    }
+    let file = compiled.first().map_or_else(|| SourceFile::new("", ""), |p| p.source.clone());
+    let fail =
+        |code: Code, message: String| Diagnostics::one(file.clone(), Diagnostic::error(code, Span::default(), message));
+    let jobs = jobs(&programs, options).map_err(|d| Diagnostics { source: file.clone(), errors: d.len(), list: d })?;
+    let cublas = if options.cublas && programs.iter().any(|p| p.product.is_some()) {
+        libraries::candidates()
+    } else {
+        Vec::new()
+    };
+    let setup = Request::Setup { programs: programs.clone(), cublas };
+    let mut report = BenchReport::new(labels, &programs, options);
+    let mut session: Option<Session> = None;
+    let count = jobs.len().max(1) as f64;
+    for (i, (job, unfit)) in jobs.into_iter().enumerate() {
+        let name = report::problem_name(&job.args);
+        let mut said = |what: &str, done: f64| progress(&format!("{name}: {what}"), (i as f64 + done) / count);
+        if session.is_none() {
+            said("starting", 0.0);
+            let started = Session::start(&mut launcher()).and_then(|mut new| {
+                let answer = new.ask(&setup, SETUP_LIMIT, &mut |_, _| ())?;
+                Ok((new, answer))
+            });
+            match started {
+                Ok((new, Answer::Ready { machine, cublas, programs })) => {
+                    report.ready(machine, cublas, programs);
+                    session = Some(new);
+                }
+                Ok((_, Answer::Refused(refused))) => return Err(fail_refused(&file, &refused)),
+                Ok(_) => return Err(fail(codes::LAUNCH_FAILED, "the measuring process gave no sense".to_owned())),
+                Err(e) => return Err(fail(code_of(&e), e.to_string())),
+            }
+        }
+        let Some(open) = session.as_mut() else { continue };
+        let answer = open.ask(&Request::Measure(job.clone()), options.timeout, &mut said);
+        let outcome = match answer {
+            Ok(Answer::Measured(measured)) => Ok(measured),
+            Ok(Answer::Refused(refused)) => Err(refused.reason),
+            Ok(_) => Err("the measuring process gave no sense".to_owned()),
+            Err(e) => {
+                // The next problem gets a new process.
+                session = None;
+                Err(e.to_string())
+            }
+        };
+        report.problems.push(Problem::new(&job, unfit, outcome));
+    }
+    Ok(report)
+}
+
+fn code_of(e: &ChildError) -> Code {
+    match e {
+        ChildError::Timeout(_) => codes::LAUNCH_TIMEOUT,
+        ChildError::Start(_) | ChildError::Died { .. } => codes::LAUNCH_FAILED,
+    }
+}
+
+fn fail_refused(file: &SourceFile, refused: &Refused) -> Diagnostics {
+    let diagnostic = if refused.no_device {
+        Diagnostic::error(codes::NO_GPU, Span::default(), format!("no GPU was found: {}", refused.reason))
+            .with_note("times need a GPU; `--emit report` counts instructions and conflicts without one")
+    } else {
+        Diagnostic::error(codes::LAUNCH_FAILED, Span::default(), refused.reason.clone())
+    };
+    Diagnostics::one(file.clone(), diagnostic)
+}
+
+/// The jobs, each with the programs that cannot do it and why.
+#[expect(clippy::type_complexity, reason = "a job and the rest")]
+fn jobs(programs: &[Program], options: &BenchOptions) -> Result<Vec<(Job, Vec<(usize, String)>)>, Vec<Diagnostic>> {
+    let mut jobs = Vec::new();
+    for args in &options.problems {
+        let mut fit = Vec::new();
+        let mut unfit = Vec::new();
+        for (i, program) in programs.iter().enumerate() {
+            match bind(&program.contract, args) {
+                Ok(bound) => {
+                    let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
+                    if bytes > MAX_TENSOR_BYTES {
+                        unfit.push((i, format!("its tensors have {bytes} bytes, the limit is {MAX_TENSOR_BYTES}")));
+                    } else {
+                        fit.push(i);
+                    }
+                }
+                // A name that is wrong or missing is so for every problem.
+                Err(errors) if errors.iter().any(|e| !depends_on_size(e)) => {
+                    return Err(errors.iter().map(crate::run::diagnostic).collect());
+                }
+                Err(errors) if programs.len() == 1 && options.problems.len() == 1 => {
+                    return Err(errors.iter().map(crate::run::diagnostic).collect());
+                }
+                Err(errors) => {
+                    unfit.push((i, errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")));
+                }
+            }
+        }
+        let job = Job {
+            args: args.clone(),
+            programs: fit,
+            rounds: options.rounds,
+            seconds: options.seconds,
+            seed: options.seed,
+        };
+        jobs.push((job, unfit));
+    }
+    Ok(jobs)
+}
+
+fn depends_on_size(error: &BindError) -> bool {
+    match error {
+        BindError::Unmet { .. } | BindError::Grid { .. } | BindError::Extent { .. } => true,
+        BindError::Unknown { .. }
+        | BindError::Missing { .. }
+        | BindError::Value { .. }
+        | BindError::Expression { .. } => false,
+    }
+}
+
+/// The kernel to measure.
+fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<&'a CompiledKernel, Box<Diagnostic>> {
+    crate::run::select(program, name)
+}

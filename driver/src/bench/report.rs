@@ -1,0 +1,410 @@
+//! What came out: for people as a table, for programs as JSON.
+
+use super::BenchOptions;
+use super::limits::{Bottleneck, Machine, Unit};
+use super::stats::{Summary, geometric_mean, ratios};
+use super::wire::{Check, Job, Loaded, Measured, Program, Reference};
+use crate::bind::Args;
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The value of `schema` in the JSON.
+pub const SCHEMA: &str = "tilec.bench/1";
+
+/// Everything that was measured. `Display` is the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchReport {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The kernel.
+    pub entry: String,
+    /// The device.
+    pub machine: Option<Machine>,
+    /// Its cuBLAS.
+    pub cublas: Option<Library>,
+    /// The programs.
+    pub variants: Vec<VariantReport>,
+    /// Whether they are the ladder of passes.
+    pub ladder: bool,
+    /// Rounds asked for.
+    pub rounds: u32,
+    /// The problems, in order.
+    pub problems: Vec<Problem>,
+}
+
+/// cuBLAS, or why there is none.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Library {
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
+}
+
+/// A program.
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantReport {
+    /// What it is called.
+    pub label: String,
+    /// Its target.
+    pub target: String,
+    /// The instruction of its products.
+    pub atom: String,
+    /// What its products run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
+    /// What the driver's assembler made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<Loaded>,
+}
+
+/// A problem.
+#[derive(Clone, Debug, Serialize)]
+pub struct Problem {
+    /// Values of sizes, strides and scalars.
+    pub args: Args,
+    /// A row per variant.
+    pub rows: Vec<Row>,
+    /// cuBLAS.
+    pub references: Vec<Reference>,
+    /// Why nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// What else the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// A variant at a problem.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Microseconds of a launch, round by round; empty if it was not measured.
+    pub us: Vec<f64>,
+    /// Their summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Summary>,
+    /// cuBLAS's time over ours, of the rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Summary>,
+    /// Index of the reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<usize>,
+    /// Launches per round.
+    pub launches: u32,
+    /// Sets of tensors they rotate through.
+    pub sets: u32,
+    /// Floating-point operations; 0 where the kernel is no product.
+    pub flops: f64,
+    /// Bytes, each tensor once.
+    pub bytes: f64,
+    /// What was compared.
+    pub check: Check,
+    /// Why it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl Row {
+    fn failed(variant: usize, why: String) -> Row {
+        Row {
+            variant,
+            us: Vec::new(),
+            time: None,
+            ratio: None,
+            reference: None,
+            launches: 0,
+            sets: 0,
+            flops: 0.0,
+            bytes: 0.0,
+            check: Check::default(),
+            failed: Some(why),
+        }
+    }
+}
+
+impl Problem {
+    /// From what the measuring process said; `unfit`: programs that cannot do the job.
+    pub(super) fn new(job: &Job, unfit: Vec<(usize, String)>, outcome: Result<Measured, String>) -> Problem {
+        let mut rows: Vec<Row> = unfit.into_iter().map(|(variant, why)| Row::failed(variant, why)).collect();
+        let (mut references, mut notes, mut failed) = (Vec::new(), Vec::new(), None);
+        match outcome {
+            Ok(measured) => {
+                references = measured.references;
+                notes = measured.notes;
+                for (&variant, result) in job.programs.iter().zip(measured.programs) {
+                    rows.push(match result {
+                        Err(why) => Row::failed(variant, why),
+                        Ok(series) => {
+                            let theirs = series.reference.and_then(|r| references.get(r));
+                            Row {
+                                variant,
+                                time: Summary::of(&series.us),
+                                ratio: theirs.and_then(|r: &Reference| Summary::of(&ratios(&r.us, &series.us))),
+                                us: series.us,
+                                reference: series.reference,
+                                launches: series.launches,
+                                sets: series.sets,
+                                flops: series.flops,
+                                bytes: series.bytes,
+                                check: series.check,
+                                failed: None,
+                            }
+                        }
+                    });
+                }
+            }
+            Err(why) => failed = Some(why),
+        }
+        rows.sort_by_key(|row| row.variant);
+        Problem { args: job.args.clone(), rows, references, failed, notes }
+    }
+}
+
+impl BenchReport {
+    pub(super) fn new(labels: Vec<String>, programs: &[Program], options: &BenchOptions) -> BenchReport {
+        let variant = |(label, program): (String, &Program)| {
+            let input = program.product.as_ref().and_then(|p| program.contract.param(&p.a.tensor));
+            let unit = input.and_then(|p| match p.kind {
+                crate::contract::ParamKind::Tensor { elem, .. } => Some(Unit::of(elem)),
+                _ => None,
+            });
+            VariantReport {
+                label,
+                target: program.contract.target.clone(),
+                atom: program.atom.clone(),
+                unit,
+                loaded: None,
+            }
+        };
+        BenchReport {
+            schema: SCHEMA,
+            entry: programs.first().map_or_else(String::new, |p| p.contract.entry.clone()),
+            machine: None,
+            cublas: None,
+            variants: labels.into_iter().zip(programs).map(variant).collect(),
+            ladder: options.ladder,
+            rounds: options.rounds,
+            problems: Vec::new(),
+        }
+    }
+
+    /// What the measuring process said when it was ready.
+    pub(super) fn ready(
+        &mut self,
+        machine: Machine,
+        cublas: Option<Result<(String, PathBuf), String>>,
+        programs: Vec<Result<Loaded, String>>,
+    ) {
+        self.machine = Some(machine);
+        self.cublas = cublas.map(|library| match library {
+            Ok((version, file)) => Library { version: Some(version), file: Some(file), absent: None },
+            Err(absent) => Library { version: None, file: None, absent: Some(absent) },
+        });
+        for (variant, loaded) in self.variants.iter_mut().zip(programs) {
+            variant.loaded = loaded.ok();
+        }
+    }
+
+    /// Whether everything was measured and right.
+    pub fn ok(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|p| p.failed.is_none() && p.rows.iter().all(|r| r.failed.is_none() && r.check.wrong == 0))
+    }
+
+    /// The report as JSON.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("strings, numbers and lists of them");
+        text.push('\n');
+        text
+    }
+}
+
+/// `M=4096 N=4096 K=4096`.
+pub fn problem_name(args: &Args) -> String {
+    // Sizes in the order in which they are spoken of, then the rest.
+    let spoken = ["M", "N", "K"];
+    let first = spoken.iter().filter_map(|name| args.get_key_value(*name));
+    let rest = args.iter().filter(|(name, _)| !spoken.contains(&name.as_str()));
+    first.chain(rest).map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+impl fmt::Display for BenchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.entry)?;
+        if let Some(m) = &self.machine {
+            let giga = f64::from(m.clock_khz) / 1e6;
+            write!(f, " on {} (sm_{}, {} multiprocessors, {giga:.2} GHz", m.name, m.cc, m.sm_count)?;
+            if let Some(bytes) = m.peak_bytes() {
+                write!(f, ", {:.2} TB/s", bytes / 1e12)?;
+            }
+            write!(f, ", CUDA {})", m.driver)?;
+        }
+        match &self.cublas {
+            Some(Library { version: Some(version), .. }) => writeln!(f, ", cuBLAS {version}")?,
+            Some(Library { absent: Some(why), .. }) => writeln!(f, "\nmeasured alone: {why}")?,
+            _ => writeln!(f)?,
+        }
+        let head: Vec<&str> = match self.ladder {
+            true => vec!["", "us", "spread", "rate", "limit", "cuBLAS", "", "gain", "checked"],
+            false => vec!["", "us", "spread", "rate", "limit", "cuBLAS", "", "checked"],
+        };
+        let tables: Vec<(usize, Vec<Vec<String>>)> =
+            self.problems.iter().enumerate().map(|(i, p)| (i, self.lines(p))).collect();
+        let mut widths: Vec<usize> = head.iter().map(|h| h.chars().count()).collect();
+        for line in tables.iter().flat_map(|(_, lines)| lines) {
+            for (width, cell) in widths.iter_mut().zip(line) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        for (i, lines) in tables {
+            let problem = &self.problems[i];
+            writeln!(f, "\n{}", problem_name(&problem.args))?;
+            if let Some(why) = &problem.failed {
+                writeln!(f, "  not measured: {why}")?;
+            }
+            if lines.iter().any(|line| line.len() > 2) {
+                write_line(f, &head.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>(), &widths)?;
+            }
+            for line in &lines {
+                write_line(f, line, &widths)?;
+            }
+            for row in &problem.rows {
+                for line in &row.check.shown {
+                    writeln!(f, "    {}: {line}", self.variants[row.variant].label)?;
+                }
+            }
+            for reference in &problem.references {
+                if let (Some(why), Some(Library { version: Some(_), .. })) = (&reference.refused, &self.cublas) {
+                    writeln!(f, "  note: no cuBLAS: {why}")?;
+                }
+            }
+            problem.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
+        }
+        self.means(f)
+    }
+}
+
+impl BenchReport {
+    /// The cells of a problem's table.
+    fn lines(&self, problem: &Problem) -> Vec<Vec<String>> {
+        let mut lines = Vec::new();
+        for (i, reference) in problem.references.iter().enumerate() {
+            let Some(time) = Summary::of(&reference.us) else { continue };
+            let Some(row) = problem.rows.iter().find(|row| row.reference == Some(i)) else { continue };
+            let name = if problem.references.len() > 1 { format!("cuBLAS {}", i + 1) } else { "cuBLAS".to_owned() };
+            let mut line = vec![name];
+            line.extend(self.timing(row, &time));
+            line.extend([String::new(), String::new()]);
+            if self.ladder {
+                line.push(String::new());
+            }
+            let (choice, of) = reference.choice;
+            line.push(format!("way {} of {of}", choice + 1));
+            lines.push(line);
+        }
+        let mut before: Option<f64> = None;
+        for row in &problem.rows {
+            let mut line = vec![self.variants[row.variant].label.clone()];
+            match (&row.failed, &row.time) {
+                (Some(why), _) => line.push(format!("not measured: {why}")),
+                (None, None) => line.push("not measured".to_owned()),
+                (None, Some(time)) => {
+                    line.extend(self.timing(row, time));
+                    match &row.ratio {
+                        Some(r) => line.extend([format!("{:.3}", r.median), format!("{:.3}..{:.3}", r.min, r.max)]),
+                        None => line.extend([String::new(), String::new()]),
+                    }
+                    if self.ladder {
+                        line.push(before.map_or_else(String::new, |before| format!("x{:.2}", before / time.median)));
+                    }
+                    line.push(checked(&row.check));
+                    before = Some(time.median);
+                }
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// Time, spread, rate and share of the machine's limit.
+    fn timing(&self, row: &Row, time: &Summary) -> [String; 4] {
+        let seconds = time.median / 1e6;
+        let rate = if row.flops > 0.0 {
+            format!("{:.1} TFLOP/s", row.flops / seconds / 1e12)
+        } else {
+            format!("{:.0} GB/s", row.bytes / seconds / 1e9)
+        };
+        let unit = self.variants[row.variant].unit;
+        let least = self.machine.as_ref().and_then(|m| m.least_seconds(unit, row.flops, row.bytes));
+        let limit = least.map_or_else(String::new, |(least, why)| {
+            let why = match why {
+                Bottleneck::Compute => "compute",
+                Bottleneck::Memory => "memory",
+            };
+            format!("{:.0}% {why}", 100.0 * least / seconds)
+        });
+        [format!("{:.2}", time.median), format!("{:.1}%", 100.0 * time.spread()), rate, limit]
+    }
+
+    /// Geometric means of the ratios over the problems.
+    fn means(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.problems.len() < 2 {
+            return Ok(());
+        }
+        for (i, variant) in self.variants.iter().enumerate() {
+            let of = |p: &Problem| p.rows.iter().find(|r| r.variant == i).and_then(|r| Some(r.ratio?.median));
+            let all: Vec<f64> = self.problems.iter().filter_map(of).collect();
+            if let Some(mean) = geometric_mean(&all) {
+                let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+                writeln!(
+                    f,
+                    "\n{}: geometric mean {mean:.3} of cuBLAS over {} problems, least {least:.3}",
+                    variant.label,
+                    all.len()
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a comparison found, in a few words.
+fn checked(check: &Check) -> String {
+    if check.wrong > 0 {
+        return format!("WRONG: {} elements", check.wrong);
+    }
+    if let Some(why) = &check.skipped {
+        return format!("not checked: {why}");
+    }
+    let mut said = Vec::new();
+    if check.exact > 0 {
+        said.push(format!("{} exact", check.exact));
+    }
+    if check.against_cublas > 0 {
+        said.push("all equal cuBLAS".to_owned());
+    }
+    if check.bounded > 0 {
+        said.push(format!("error {:.1e} of the bound", check.worst));
+    }
+    said.join(", ")
+}
+
+/// The first and the last column to the left, numbers to the right.
+fn write_line(f: &mut fmt::Formatter<'_>, line: &[String], widths: &[usize]) -> fmt::Result {
+    let mut text = String::from(" ");
+    for (i, (cell, width)) in line.iter().zip(widths).enumerate() {
+        let gap = width.saturating_sub(cell.chars().count());
+        let left = i == 0 || i + 1 == widths.len() || line.len() <= 2;
+        let pad = " ".repeat(if line.len() <= 2 && i > 0 { 0 } else { gap });
+        text += &if left { format!(" {cell}{pad} ") } else { format!(" {pad}{cell} ") };
+    }
+    writeln!(f, "{}", text.trim_end())
+}

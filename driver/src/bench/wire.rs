@@ -1,0 +1,176 @@
+//! What the command and the process that measures say to each other: a line of JSON each.
+
+use super::limits::Machine;
+use super::product::Product;
+use crate::bind::Args;
+use crate::contract::Contract;
+use crate::run::child::Refused;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// To the child.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// First: open the device, load the programs.
+    Setup {
+        /// The programs.
+        programs: Vec<Program>,
+        /// File names of cuBLAS to try; empty: do not.
+        cublas: Vec<PathBuf>,
+    },
+    /// Then, any number of times: measure.
+    Measure(Job),
+}
+
+/// A program to measure.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// How to launch it.
+    pub contract: Contract,
+    /// The program.
+    pub ptx: String,
+    /// The matrix product that it is.
+    pub product: Option<Product>,
+    /// The instruction of its products; empty without any.
+    pub atom: String,
+}
+
+/// A problem.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// Values of sizes, strides and scalars.
+    pub args: Args,
+    /// Which programs, by index.
+    pub programs: Vec<usize>,
+    /// How often everything is measured.
+    pub rounds: u32,
+    /// Seconds of measurement to aim at.
+    pub seconds: f64,
+    /// Seed of the data.
+    pub seed: u64,
+}
+
+/// From the child.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// To the setup.
+    Ready {
+        /// The device.
+        machine: Machine,
+        /// Version of cuBLAS and the file, or why there is none; `None`: it was not asked for.
+        cublas: Option<Result<(String, PathBuf), String>>,
+        /// What became of each program.
+        programs: Vec<Result<Loaded, String>>,
+    },
+    /// While measuring.
+    Progress {
+        /// What is done now.
+        what: String,
+        /// Between 0 and 1.
+        done: f64,
+    },
+    /// To a job.
+    Measured(Measured),
+    /// To anything: it cannot be done.
+    Refused(Refused),
+}
+
+/// A program on the device.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Registers per thread.
+    pub registers: u32,
+    /// Local memory per thread in bytes: spills and stack.
+    pub local_bytes: u32,
+}
+
+/// A problem measured.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    /// The programs, in the order of the job.
+    pub programs: Vec<Result<Series, String>>,
+    /// What cuBLAS took for each kind of product in it.
+    pub references: Vec<Reference>,
+    /// Notes for people.
+    pub notes: Vec<String>,
+}
+
+/// The times of one program.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Series {
+    /// Microseconds of one launch, round by round.
+    pub us: Vec<f64>,
+    /// Launches per round.
+    pub launches: u32,
+    /// Sets of inputs that they rotate through.
+    pub sets: u32,
+    /// What was compared.
+    pub check: Check,
+    /// Which of the references computes the same.
+    pub reference: Option<usize>,
+    /// Floating-point operations of the product; 0 without one.
+    pub flops: f64,
+    /// Bytes of the tensors, each moved once.
+    pub bytes: f64,
+}
+
+/// The times of cuBLAS for one product.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Reference {
+    /// Microseconds of one call, round by round.
+    pub us: Vec<f64>,
+    /// Which of how many ways was fastest, from 0.
+    pub choice: (usize, usize),
+    /// Microseconds of each way in a first look, in cuBLAS's order.
+    pub looked_us: Vec<f64>,
+    /// Why it was not measured.
+    pub refused: Option<String>,
+}
+
+/// What became of a comparison.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Check {
+    /// Elements compared with sums computed on the host, exactly, on whole numbers.
+    pub exact: u64,
+    /// Elements compared with sums computed on the host, within a bound, on the data of the measurement.
+    pub bounded: u64,
+    /// Elements compared with the result of cuBLAS on whole numbers.
+    pub against_cublas: u64,
+    /// Elements that were wrong.
+    pub wrong: u64,
+    /// Largest error on the data of the measurement, as a fraction of its bound.
+    pub worst: f64,
+    /// Some mismatches.
+    pub shown: Vec<String>,
+    /// Why nothing was compared here.
+    pub skipped: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_across_whole() {
+        let job = Job {
+            args: Args::from([("M".to_owned(), 5.into()), ("alpha".to_owned(), 0.1.into())]),
+            programs: vec![0, 2],
+            rounds: 7,
+            seconds: 0.5,
+            seed: u64::MAX,
+        };
+        let program = Program {
+            contract: crate::contract::tests::gemm(),
+            ptx: ".version 6.4\n".to_owned(),
+            product: None,
+            atom: "m8n8k4".to_owned(),
+        };
+        for request in
+            [Request::Measure(job), Request::Setup { programs: vec![program], cublas: vec!["libcublasLt.so".into()] }]
+        {
+            let line = serde_json::to_string(&request).expect("JSON");
+            assert!(!line.contains('\n'));
+            assert_eq!(serde_json::from_str::<Request>(&line).expect("reads"), request);
+        }
+    }
+}

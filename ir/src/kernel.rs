@@ -285,6 +285,11 @@ pub struct CopyAttrs {
     pub keep: bool,
     /// Read shared memory as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`): `matrix`.
     pub matrix: bool,
+    /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
+    /// `wait` for the slot: `async`.
+    pub asynchronous: bool,
+    /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
+    pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.
     pub reduce: Option<Op>,
 }
@@ -386,6 +391,9 @@ pub enum StmtData {
         op: ChannelOp,
         /// On these channels.
         channels: Vec<Value>,
+        /// Of `wait`: how many of the thread's most recent groups of asynchronous copies may still be on their way
+        /// (a `publish` closes a group); `None`: none.
+        pending: Option<u32>,
     },
     /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
     Barrier,
@@ -551,6 +559,21 @@ impl Kernel {
             | StmtData::Barrier
             | StmtData::Await { .. } => Vec::new(),
         }
+    }
+
+    /// Whether some asynchronous copy fills slots of the channel, so that `publish` closes a group and `wait` waits for one.
+    pub fn fills_asynchronously(&self, channel: Value) -> bool {
+        self.stmts.values().any(|s| match s {
+            StmtData::Copy { dst, attrs, .. } => {
+                attrs.asynchronous
+                    && match &self.exprs[*dst] {
+                        ExprData::Ref(v) => *v == channel,
+                        ExprData::View(view) => view.base == channel,
+                        _ => false,
+                    }
+            }
+            _ => false,
+        })
     }
 
     /// Visits every statement under `block`, outer before inner, in program order.

@@ -70,6 +70,8 @@ const WORDS: &[&str] = &[
     "check",
     "keep",
     "matrix",
+    "async",
+    "when",
     "add",
     "layout",
     "slots",

@@ -4,7 +4,7 @@
 //! state that printing and parsing lose nothing, at every stage.
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, Module, Range, StmtData, ValueDef};
+use crate::kernel::{CopyAttrs, ExprData, Kernel, Module, Range, StmtData, ValueDef};
 use crate::types::{ElemRef, OrderRef, Strides, TensorTy, TileTy};
 
 /// Whether two modules have the same kernels in the same order.
@@ -148,7 +148,9 @@ impl Pair<'_> {
             (StmtData::Copy { src: x, dst: v, attrs: p }, StmtData::Copy { src: y, dst: w, attrs: q }) => {
                 self.exprs(*x, *y)?;
                 self.exprs(*v, *w)?;
-                check("attributes of a copy", p, q)
+                let plain = |attrs: &CopyAttrs| CopyAttrs { when: None, ..attrs.clone() };
+                check("attributes of a copy", &plain(p), &plain(q))?;
+                self.options(p.when, q.when)
             }
             (
                 StmtData::For { var: v, start: s, end: e, step: t, unroll: u, body: x },
@@ -167,8 +169,11 @@ impl Pair<'_> {
                     _ => check("presence of `else`", &o.is_some(), &p.is_some()),
                 }
             }
-            (StmtData::Channel { op: o, channels: x }, StmtData::Channel { op: p, channels: y }) => {
-                check("channel operation", o, p)?;
+            (
+                StmtData::Channel { op: o, channels: x, pending: n },
+                StmtData::Channel { op: p, channels: y, pending: m },
+            ) => {
+                check("channel operation", &(o, n), &(p, m))?;
                 self.each("channels", x, y, Self::values)
             }
             (StmtData::Await { value: v, pending: n }, StmtData::Await { value: w, pending: m }) => {

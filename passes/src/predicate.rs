@@ -56,6 +56,8 @@ struct Residue {
     /// The extent `K`, a run-time size.
     extent: Value,
     /// Iterations before the loop, already laid out by the pipeline.
+    skipped: i64,
+    /// Tiles by which the body's fetches are ahead of the loop variable.
     ahead: i64,
     step: i64,
     /// Copies of the body that fetch windows of the reduction, with the dimension of their tensor.
@@ -77,6 +79,7 @@ impl Residue {
             return Ok(None);
         }
         let mut fetches = Vec::new();
+        let mut ahead = None;
         for s in all_stmts(k, body) {
             let uses = crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, var));
             if !uses {
@@ -87,8 +90,12 @@ impl Residue {
             };
             let dim = resolve_view(k, src).and_then(|view| reduction_dim(k, &view, var, extent));
             match dim {
-                Some(dim) => fetches.push((s, dim)),
-                None => return Err(format!("a copy uses `{}` other than as `{0}..`", k.values[var].name)),
+                Some((dim, distance))
+                    if distance % step == 0 && *ahead.get_or_insert(distance / step) == distance / step =>
+                {
+                    fetches.push((s, dim));
+                }
+                _ => return Err(format!("a copy uses `{}` other than as `{0}..`", k.values[var].name)),
             }
         }
         if fetches.is_empty() {
@@ -97,20 +104,21 @@ impl Residue {
         if let Some(why) = order_matters(k, body, &fetches) {
             return Err(why);
         }
-        let mut residue = Residue { at, var, extent, ahead: start / step, step, fetches, prologue: Vec::new() };
+        let (skipped, ahead) = (start / step, ahead.unwrap_or(0));
+        let mut residue = Residue { at, var, extent, skipped, ahead, step, fetches, prologue: Vec::new() };
         residue.find_prologue(k)?;
         Ok(Some(residue))
     }
 
     /// Every fetch of the loop must have its counterparts for the tiles before the loop.
     fn find_prologue(&mut self, k: &Kernel) -> Result<(), String> {
-        if self.ahead > 0
+        if self.lead() > 0
             && let Some(v) = self.fetches.iter().find_map(|&(s, _)| used_elsewhere(k, s))
         {
             return Err(format!("`{}` is not only put into a channel", k.values[v].name));
         }
         let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return Ok(()) };
-        for tile in 0..self.ahead {
+        for tile in 0..self.lead() {
             for &(fetch, dim) in &self.fetches {
                 let found = k.blocks[block][..index]
                     .iter()
@@ -123,6 +131,11 @@ impl Residue {
             }
         }
         Ok(())
+    }
+
+    /// Tiles fetched before the loop.
+    fn lead(&self) -> i64 {
+        self.skipped + self.ahead
     }
 
     fn apply(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
@@ -145,7 +158,7 @@ impl Residue {
         for &(s, dim, tile) in &self.prologue {
             self.shift_prologue(k, s, dim, tile, r);
         }
-        if self.ahead == 0 {
+        if self.lead() == 0 {
             // Not pipelined: the first iteration moves in front of the loop, with its windows cut at `r`.
             let StmtData::For { body, .. } = k.stmts[self.at] else { return };
             let zero = k.int(0, span);
@@ -162,13 +175,26 @@ impl Residue {
         }
         k.blocks[block].insert(place, decl);
 
-        let lead = (self.ahead.max(1) - 1) * self.step;
-        let (r_ref, lead) = (k.value_ref(r, span), k.int(lead, span));
-        let new_start = k.binary(Op::Add, r_ref, lead, span);
-        if let StmtData::For { start, .. } = &mut k.stmts[self.at] {
+        // The loop variable now names the tile after the one it named: tile `t` begins at `r + (t - 1) * B`.
+        let shift = if self.ahead > 0 { self.skipped } else { self.skipped.max(1) - 1 };
+        let (r_ref, shift) = (k.value_ref(r, span), k.int(shift * self.step, span));
+        let new_start = k.binary(Op::Add, r_ref, shift, span);
+        let size = k.value_ref(self.extent, span);
+        let one = k.int(self.step, span);
+        let past = k.binary(Op::Add, size, one, span);
+        if let StmtData::For { start, end, .. } = &mut k.stmts[self.at] {
             *start = new_start;
+            if self.ahead > 0 {
+                *end = past;
+            }
         }
         for &(s, dim) in &self.fetches {
+            if self.ahead > 0 {
+                let var = k.value_ref(self.var, span);
+                let distance = k.int((self.ahead - 1) * self.step, span);
+                let begin = k.binary(Op::Add, var, distance, span);
+                self.begin_at(k, s, dim, begin);
+            }
             steady(k, s, dim);
         }
         cx.remark(
@@ -182,20 +208,53 @@ impl Residue {
 
     /// Tile `n` of the reduction now covers `0..r` (n = 0) or starts at `r + (n - 1) * B`.
     fn shift_prologue(&self, k: &mut Kernel, s: Stmt, dim: usize, tile: i64, r: Value) {
-        let StmtData::Copy { src, .. } = k.stmts[s] else { return };
-        let span = k.expr_spans[src];
+        let span = k.stmt_spans[s];
         let r_ref = k.value_ref(r, span);
-        let range = if tile == 0 {
-            Range::From { start: k.int(0, span), end: Some(r_ref) }
+        if tile == 0 {
+            let zero = k.int(0, span);
+            set_range(k, s, dim, Range::From { start: zero, end: Some(r_ref) });
         } else {
             let lead = k.int((tile - 1) * self.step, span);
-            Range::From { start: k.binary(Op::Add, r_ref, lead, span), end: None }
-        };
-        if let ExprData::View(view) = &mut k.exprs[src]
-            && let Some(slot) = view.ranges.get_mut(dim)
-        {
-            *slot = range;
+            let begin = k.binary(Op::Add, r_ref, lead, span);
+            if self.ahead > 0 {
+                self.begin_at(k, s, dim, begin);
+                steady(k, s, dim);
+            } else {
+                set_range(k, s, dim, Range::From { start: begin, end: None });
+            }
         }
+    }
+
+    /// A fetch ahead reads the full tile at `begin`, or nothing if that is past the end.
+    fn begin_at(&self, k: &mut Kernel, s: Stmt, dim: usize, begin: Expr) {
+        let span = k.stmt_spans[s];
+        let again = k.clone_expr(begin, &mut |_, _| None);
+        let extent = k.value_ref(self.extent, span);
+        let cond = k.binary(Op::Lt, again, extent, span);
+        set_range(k, s, dim, Range::From { start: begin, end: None });
+        add_condition(k, s, cond);
+    }
+}
+
+fn set_range(k: &mut Kernel, s: Stmt, dim: usize, range: Range) {
+    let StmtData::Copy { src, .. } = k.stmts[s] else { return };
+    if let ExprData::View(view) = &mut k.exprs[src]
+        && let Some(slot) = view.ranges.get_mut(dim)
+    {
+        *slot = range;
+    }
+}
+
+/// The copy moves nothing unless `cond` holds.
+fn add_condition(k: &mut Kernel, s: Stmt, cond: Expr) {
+    let span = k.stmt_spans[s];
+    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return };
+    let both = match attrs.when {
+        Some(other) => k.binary(Op::And, other, cond, span),
+        None => cond,
+    };
+    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+        attrs.when = Some(both);
     }
 }
 
@@ -227,7 +286,7 @@ fn order_matters(k: &Kernel, body: tilec_ir::entities::Block, fetches: &[(Stmt, 
 /// The register tile that a fetch fills, if something else than a channel slot gets what it holds.
 fn used_elsewhere(k: &Kernel, fetch: Stmt) -> Option<Value> {
     let StmtData::Copy { dst, .. } = k.stmts[fetch] else { return None };
-    let filled = resolve_view(k, dst)?.base;
+    let filled = resolve_view(k, dst).filter(|v| v.slot.is_none())?.base;
     for s in all_stmts(k, k.body) {
         match k.stmts[s] {
             StmtData::Copy { src, dst, .. } => {
@@ -247,8 +306,9 @@ fn used_elsewhere(k: &Kernel, fetch: Stmt) -> Option<Value> {
     None
 }
 
-/// The dimension of the tensor whose window starts at `var` and whose extent is `extent`; the only use of `var`.
-fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> Option<usize> {
+/// The dimension of the tensor whose window starts at `var` plus a literal and whose extent is `extent`, and that literal;
+/// the only use of `var`.
+fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> Option<(usize, i64)> {
     if view.transposed {
         return None;
     }
@@ -257,10 +317,13 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> 
     for (d, dim) in view.dims.iter().enumerate() {
         match dim {
             ViewDim::From { starts, end } => {
-                let exact = starts.len() == 1 && matches!(k.exprs[starts[0]], ExprData::Ref(v) if v == var);
+                let distance = match starts[..] {
+                    [start] => distance(k, start, var),
+                    _ => None,
+                };
                 let whole = matches!(k.exprs[shape[d]], ExprData::Ref(v) if v == extent);
-                if exact && whole && end.is_none() && found.is_none() {
-                    found = Some(d);
+                if let Some(distance) = distance.filter(|_| whole && end.is_none() && found.is_none()) {
+                    found = Some((d, distance));
                 } else if starts.iter().chain(end).any(|&e| mentions(k, e, var)) {
                     return None;
                 }
@@ -273,6 +336,15 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> 
         }
     }
     found
+}
+
+/// `c` where `e` is `var` or `var + c`.
+fn distance(k: &Kernel, e: Expr, var: Value) -> Option<i64> {
+    let is_var = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if v == var);
+    match &k.exprs[e] {
+        ExprData::Op { op: Op::Add, args } if is_var(args[0]) => k.as_int(args[1]).filter(|c| *c >= 0),
+        _ => is_var(e).then_some(0),
+    }
 }
 
 /// Whether `s` fetches the window of `model` with `start` in dimension `dim` instead of the loop variable.
@@ -385,6 +457,22 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
                 !always_inside(k, &facts, &view, dim, extent)
             })
             .collect();
+        // Windows that are inside as a whole or not at all need one comparison for all threads.
+        let fetch = resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some());
+        let still: Vec<u32> = still
+            .into_iter()
+            .filter(|&w| {
+                let position = if view.transposed { kept.len() - 1 - w as usize } else { w as usize };
+                let cond = if fetch { whole_or_not(k, &facts, &view, kept[position], shape[w as usize]) } else { None };
+                if let Some((start, extent)) = cond {
+                    let span = k.stmt_spans[s];
+                    let copies = [start, extent].map(|e| k.clone_expr(e, &mut |_, _| None));
+                    let cond = k.binary(Op::Lt, copies[0], copies[1], span);
+                    add_condition(k, s, cond);
+                }
+                cond.is_none()
+            })
+            .collect();
         let names: Vec<String> = still.iter().map(u32::to_string).collect();
         if attrs.check.as_ref() != Some(&still) {
             let text = if still.is_empty() {
@@ -399,6 +487,15 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             attrs.check = Some(still);
         }
     }
+}
+
+/// Start and extent of a window that moves with a loop or lies past the beginning, and of whose `tile` elements in dimension
+/// `dim` either all are inside or none: both are multiples of the tile.
+fn whole_or_not(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> Option<(Expr, Expr)> {
+    let ViewDim::From { starts, end: None } = &view.dims[dim] else { return None };
+    let &extent = k.tensor_ty(view.base)?.shape.get(dim)?;
+    let [start] = starts[..] else { return None };
+    (facts.divisor(k, extent) >= tile && facts.divisor(k, start) >= tile).then_some((start, extent))
 }
 
 /// Whether the window of `tile` elements in dimension `dim` never reaches past the extent.

@@ -1,7 +1,7 @@
 //! Copying statements with fresh names, and replacing references.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueData, ValueDef, View};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueData, ValueDef, View};
 
 /// What references to a value become in a copy.
 pub(crate) enum Subst {
@@ -94,6 +94,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
         StmtData::Alloc { value } => StmtData::Alloc { value: redeclare(k, value, map) },
         StmtData::Assign { dst, src } => StmtData::Assign { dst: map.value(dst), src: clone_expr(k, src, map) },
         StmtData::Copy { src, dst, attrs } => {
+            let attrs = CopyAttrs { when: attrs.when.map(|e| clone_expr(k, e, map)), ..attrs };
             StmtData::Copy { src: clone_expr(k, src, map), dst: clone_expr(k, dst, map), attrs }
         }
         StmtData::For { var, start, end, step, unroll, body } => {
@@ -106,8 +107,8 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             let then = clone_block(k, then, map);
             StmtData::If { cond, then, otherwise: otherwise.map(|b| clone_block(k, b, map)) }
         }
-        StmtData::Channel { op, channels } => {
-            StmtData::Channel { op, channels: channels.into_iter().map(|c| map.value(c)).collect() }
+        StmtData::Channel { op, channels, pending } => {
+            StmtData::Channel { op, channels: channels.into_iter().map(|c| map.value(c)).collect(), pending }
         }
         StmtData::Barrier => StmtData::Barrier,
         StmtData::Await { value, pending } => StmtData::Await { value: map.value(value), pending },

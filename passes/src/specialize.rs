@@ -200,7 +200,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
         StmtData::Let { init, .. } => out.push(*init),
         StmtData::Var { init, .. } => out.extend(*init),
         StmtData::Assign { src, .. } => out.push(*src),
-        StmtData::Copy { src, dst, .. } => out.extend([*src, *dst]),
+        StmtData::Copy { src, dst, attrs } => out.extend([*src, *dst].into_iter().chain(attrs.when)),
         StmtData::For { start, end, step, .. } => out.extend([*start, *end, *step]),
         StmtData::If { cond, .. } => out.push(*cond),
         StmtData::Role { warps, registers, .. } => {

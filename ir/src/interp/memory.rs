@@ -237,6 +237,7 @@ impl Machine<'_> {
                 (false, end) => end.unwrap_or(i64::MAX),
             };
             let exist = usize::try_from(limit.saturating_sub(axis.start)).unwrap_or(0).min(n);
+            let exist = if global && self.outside { 0 } else { exist };
             let past = axis.start.saturating_add(exist as i64);
             let outside = if axis.start < 0 {
                 Some(axis.start)
@@ -248,7 +249,7 @@ impl Machine<'_> {
                 None
             };
             violation = violation.or(outside.map(|index| (d, index, limit.min(axis.extent))));
-            valid.push(if checked(d) { exist } else { n });
+            valid.push(if checked(d) || (global && self.outside) { exist } else { n });
         }
         if valid.contains(&0) {
             violation = None; // Every element is masked out by a tested dimension: nothing is accessed.

@@ -95,6 +95,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         depth: 0,
         in_role: false,
         check: None,
+        outside: false,
         at: k.name_span,
     };
     let result = machine.bind(inputs).and_then(|()| machine.grid());
@@ -170,6 +171,8 @@ struct Machine<'k> {
     in_role: bool,
     /// The dimensions that the current copy tests; `None`: all.
     check: Option<Vec<u32>>,
+    /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
+    outside: bool,
     /// The statement being executed.
     at: Span,
 }

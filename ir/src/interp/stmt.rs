@@ -35,9 +35,13 @@ impl Machine<'_> {
             StmtData::Alloc { value } => self.allocate(*value),
             StmtData::Assign { dst, src } => self.assign(*dst, *src),
             StmtData::Copy { src, dst, attrs } => {
+                self.outside = match attrs.when {
+                    Some(cond) => !self.truth(cond)?,
+                    None => false,
+                };
                 self.check = attrs.check.clone();
                 self.copy(*src, *dst, attrs)?;
-                self.check = None;
+                (self.check, self.outside) = (None, false);
                 Ok(())
             }
             StmtData::For { var, start, end, step, body, .. } => self.repeat(*var, [*start, *end, *step], *body),
@@ -48,7 +52,7 @@ impl Machine<'_> {
                     otherwise.map_or(Ok(()), |b| self.block(b))
                 }
             }
-            StmtData::Channel { op, channels } => channels.iter().try_for_each(|&c| self.channel(*op, c)),
+            StmtData::Channel { op, channels, .. } => channels.iter().try_for_each(|&c| self.channel(*op, c)),
             StmtData::Barrier | StmtData::Await { .. } => Ok(()),
             StmtData::Role { name, body, .. } => {
                 let outer = std::mem::replace(&mut self.in_role, true);

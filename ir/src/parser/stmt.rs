@@ -114,7 +114,13 @@ impl Parser<'_, '_> {
             _ => match ChannelOp::ALL.iter().find(|op| op.token() == word) {
                 Some(&op) => {
                     self.bump();
-                    StmtData::Channel { op, channels: self.comma_list(|p| p.named("a channel"))? }
+                    let channels = self.comma_list(|p| p.named("a channel"))?;
+                    let mut pending = None;
+                    if op == ChannelOp::Wait && self.peek() == Tok::Word("pending") {
+                        self.bump();
+                        pending = Some(self.small_int("a number of groups")?);
+                    }
+                    StmtData::Channel { op, channels, pending }
                 }
                 None if is_reserved(word) => return Err(self.expected("a statement or `}`")),
                 None => self.assign()?,
@@ -269,12 +275,13 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [threads L] [check (dims)] [keep] [matrix] [add]`.
+    /// `[vec n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [add]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
-            && (matches!(word, "vec" | "threads" | "check" | "keep" | "matrix") || combine(word).is_some())
+            && (matches!(word, "vec" | "threads" | "check" | "when" | "keep" | "matrix" | "async")
+                || combine(word).is_some())
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);
@@ -284,6 +291,8 @@ impl Parser<'_, '_> {
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
                 "matrix" => attrs.matrix = true,
+                "async" => attrs.asynchronous = true,
+                "when" => attrs.when = Some(self.expr()?),
                 _ => attrs.reduce = combine(word),
             }
         }

@@ -170,10 +170,13 @@ impl Printer<'_> {
                     }
                 }
             }
-            StmtData::Channel { op, channels } => {
+            StmtData::Channel { op, channels, pending } => {
                 self.put(op.token());
                 self.put(" ");
                 self.list(channels, |p, &c| p.value(c));
+                if let Some(n) = pending {
+                    self.put(&format!(" pending {n}"));
+                }
             }
             StmtData::Barrier => self.put("barrier"),
             StmtData::Await { value, pending } => {
@@ -244,8 +247,15 @@ impl Printer<'_> {
             self.list(dims, |p, d| p.put(&d.to_string()));
             self.put(")");
         }
+        if let Some(cond) = attrs.when {
+            self.put(" when ");
+            self.expr(cond);
+        }
         if attrs.matrix {
             self.put(" matrix");
+        }
+        if attrs.asynchronous {
+            self.put(" async");
         }
         if attrs.keep {
             self.put(" keep");

@@ -1,10 +1,10 @@
 //! Copies: rules 12 and 13.
 
-use super::Cx;
+use super::{Cx, statements};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, ExprData, ValueDef};
+use crate::kernel::{CopyAttrs, ExprData, Slot, ValueDef};
 use crate::types::{ElemRef, Space};
 use crate::typing::{ResolvedView, Type, candidate_elems, shape_text};
 
@@ -161,6 +161,19 @@ fn attributes(
             }
         }
     }
+    if let Some(cond) = attrs.when {
+        let global = to == Space::Gmem || sources.iter().any(|&(_, space)| space == Space::Gmem);
+        if !global {
+            bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
+        }
+        statements::condition(cx, cond);
+    }
+    if attrs.asynchronous {
+        asynchronous(cx, s, src, dst, attrs, target);
+    }
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    };
     let Some(vec) = attrs.vec else { return };
     if !vec.is_power_of_two() {
         bad(format!("`vec` must be a power of two, found {vec}"), "accesses are 1, 2, 4, 8 or 16 elements wide");
@@ -181,6 +194,55 @@ fn attributes(
                 .with_note(format!("use `vec {}`", u64::from(vec) * MAX_ACCESS / bytes));
             cx.report(d);
             return;
+        }
+    }
+}
+
+/// `cp.async` (PTX ISA, section "Data Movement and Conversion Instructions: cp.async"): whole elements of 4, 8 or 16 bytes at
+/// a time from global to shared memory.
+fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs, target: &ResolvedView) {
+    let k = cx.k;
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    let to_slot = matches!(k.values[target.base].def, ValueDef::Channel { .. }) && target.slot != Some(Slot::Get);
+    if !to_slot {
+        bad(
+            "`async` is for copies into a channel's slot".to_owned(),
+            "what waits for the copy is the `wait` of its channel: `copy A[i.., k..] -> ring.put async`",
+        );
+    }
+    if attrs.keep || attrs.reduce.is_some() || attrs.matrix {
+        bad(
+            "`async` goes with no `keep`, `matrix`, `add`, `min` or `max`".to_owned(),
+            "the elements are moved as they are",
+        );
+    }
+    let from = cx.types.resolve_view(src);
+    if from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+        let message = "`async` copies a window of global memory".to_owned();
+        let note = "without `async` any expression is copied, through registers";
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+        return;
+    }
+    let elems = [src, dst].map(|e| cx.types.type_of(e).ok().and_then(|t| t.elem()));
+    if let [Some(ElemRef::Known(a)), Some(ElemRef::Known(b))] = elems {
+        let mut bad = |message: String, note: &str| {
+            cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+        };
+        if a != b {
+            bad(
+                format!("`async` cannot convert {} to {}", a.name(), b.name()),
+                "copy without `async`, which converts in registers",
+            );
+        } else if let Some(vec) = attrs.vec
+            && !matches!(u64::from(vec) * u64::from(a.bytes()), 4 | 8 | 16)
+        {
+            let bytes = u64::from(vec) * u64::from(a.bytes());
+            bad(
+                format!("`async` with accesses of {bytes} bytes, expected 4, 8 or 16"),
+                "copy without `async`, or make wider accesses possible: declare what divides the strides",
+            );
         }
     }
 }

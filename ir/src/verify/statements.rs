@@ -80,19 +80,8 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 return unrolled(cx, s, [*start, *end, *step], copies);
             }
         }
-        StmtData::If { cond, .. } => match cx.type_of(*cond) {
-            Some(Type::Bool) | None => {}
-            Some(other) => {
-                let message = format!("a condition is a scalar truth value, found {}", other.describe(k));
-                cx.error_at(
-                    codes::BAD_CONDITION,
-                    *cond,
-                    message,
-                    "compare scalars, or choose element by element with `select(c, a, b)`",
-                );
-            }
-        },
-        StmtData::Channel { op, channels } => {
+        StmtData::If { cond, .. } => condition(cx, *cond),
+        StmtData::Channel { op, channels, .. } => {
             let mut seen = BTreeSet::new();
             for &c in channels {
                 let message = if !matches!(k.values[c].def, ValueDef::Channel { .. }) {
@@ -118,6 +107,22 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
         StmtData::Barrier | StmtData::Role { .. } => {}
     }
     copies
+}
+
+/// A condition of a branch or a copy.
+pub(super) fn condition(cx: &mut Cx<'_, '_>, cond: Expr) {
+    match cx.type_of(cond) {
+        Some(Type::Bool) | None => {}
+        Some(other) => {
+            let message = format!("a condition is a scalar truth value, found {}", other.describe(cx.k));
+            cx.error_at(
+                codes::BAD_CONDITION,
+                cond,
+                message,
+                "compare scalars, or choose element by element with `select(c, a, b)`",
+            );
+        }
+    }
 }
 
 /// Rule 10.

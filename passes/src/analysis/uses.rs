@@ -28,7 +28,7 @@ pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Vec<Expr> {
         StmtData::Let { init, .. } => vec![*init],
         StmtData::Var { init, .. } => init.iter().copied().collect(),
         StmtData::Assign { src, .. } => vec![*src],
-        StmtData::Copy { src, dst, .. } => vec![*src, *dst],
+        StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
         StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
         StmtData::If { cond, .. } => vec![*cond],
         StmtData::Role { warps, registers, .. } => {

@@ -2,7 +2,8 @@
 //!
 //! The state says what other threads may still be doing since the last barrier: per buffer a pending read and a pending
 //! write; per channel whether a slot was written, and how many slots a producer may take. Of those, *fenced* slots were
-//! released before the last barrier; only they may be filled without another one. Both counts are lower bounds: paths that
+//! released before the last barrier; only they may be filled without another one. A `wait` hands on what was written to
+//! slots since the last barrier; asynchronous copies count as written at the `wait`, by which they have landed. Both counts are lower bounds: paths that
 //! meet take the minimum. Since slots are freed and taken in ring order, the next slot is a fenced one while there is any.
 //!
 //! A barrier is placed as late as possible: right before the statement that would otherwise race. The exception is a loop
@@ -101,7 +102,7 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 fn everywhere(k: &Kernel) -> Vec<Placed> {
     let mut out = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
-        let takes = matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire | ChannelOp::Wait, .. });
+        let takes = matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
         if takes || !accesses(k, s).is_empty() {
             out.push(Placed { before: s, hazards: Vec::new() });
         }
@@ -153,6 +154,8 @@ struct Ring {
     fenced: u64,
     /// A slot was written.
     filled: Option<Stmt>,
+    /// An asynchronous copy fills slots; they count as written when they are waited for.
+    flying: Option<Stmt>,
     /// A slot was given back.
     released: Option<Stmt>,
     /// Accesses to the acquired slot.
@@ -177,6 +180,7 @@ impl Ring {
         self.free = self.free.min(other.free);
         self.fenced = self.fenced.min(other.fenced);
         self.filled = self.filled.or(other.filled);
+        self.flying = self.flying.or(other.flying);
         self.released = self.released.or(other.released);
         self.put.join(other.put);
         self.get.join(other.get);
@@ -224,13 +228,10 @@ impl State {
         // Of global memory only loads of what the block has stored need a barrier: a thread stores where it has loaded.
         let global = |v: Value| matches!(k.values[v].def, ValueDef::Tensor(_));
         out.retain(|h| !global(h.value) || matches!(h.kind, Kind::ReadAfterWrite));
-        if let StmtData::Channel { op, channels } = &k.stmts[s] {
+        if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
             for &value in channels {
                 let Some(ring) = self.rings.get(&value) else { continue };
                 match op {
-                    ChannelOp::Wait if ring.filled.is_some() => {
-                        out.push(Hazard { kind: Kind::ReadAfterWrite, value, earlier: ring.filled });
-                    }
                     ChannelOp::Acquire if ring.fenced == 0 => {
                         out.push(Hazard { kind: Kind::WriteAfterRead, value, earlier: ring.released });
                     }
@@ -252,8 +253,14 @@ impl State {
                         Slot::Put => ring.put.note(a.write, s),
                         Slot::Get => ring.get.note(a.write, s),
                     }
-                    if a.write {
-                        ring.filled.get_or_insert(s);
+                    match (a.write, a.flying) {
+                        (true, true) => {
+                            ring.flying.get_or_insert(s);
+                        }
+                        (true, false) => {
+                            ring.filled.get_or_insert(s);
+                        }
+                        (false, _) => {}
                     }
                 }
             }
@@ -261,7 +268,7 @@ impl State {
         match &k.stmts[s] {
             StmtData::Barrier => self.fence(),
             StmtData::Alloc { value } => self.alloc(k, *value),
-            StmtData::Channel { op, channels } => {
+            StmtData::Channel { op, channels, .. } => {
                 for v in channels {
                     let Some(ring) = self.rings.get_mut(v) else { continue };
                     match op {
@@ -273,9 +280,14 @@ impl State {
                         ChannelOp::Release => {
                             ring.free = ring.slots.min(ring.free + 1);
                             ring.released.get_or_insert(s);
-                            ring.get = Pending::default();
+                            // The next slot, if it was waited for already.
+                            ring.get = Pending { read: None, write: ring.filled };
                         }
-                        ChannelOp::Publish | ChannelOp::Wait => {}
+                        ChannelOp::Wait => {
+                            ring.filled = ring.filled.or(ring.flying);
+                            ring.get.write = ring.get.write.or(ring.filled);
+                        }
+                        ChannelOp::Publish => {}
                     }
                 }
             }
@@ -287,12 +299,22 @@ impl State {
         let ValueDef::Channel { slots, .. } = k.values[value].def else { return };
         let slots = k.as_int(slots).and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1);
         let pending = Pending::default();
-        let fresh =
-            Ring { slots, free: slots, fenced: slots, filled: None, released: None, put: pending, get: pending };
+        let fresh = Ring {
+            slots,
+            free: slots,
+            fenced: slots,
+            filled: None,
+            flying: None,
+            released: None,
+            put: pending,
+            get: pending,
+        };
         // Allocated again in a loop, it is the same memory: what was done to it still counts.
         self.rings
             .entry(value)
-            .and_modify(|r| *r = Ring { fenced: 0, filled: r.filled, released: r.released, ..fresh.clone() })
+            .and_modify(|r| {
+                *r = Ring { fenced: 0, filled: r.filled, flying: r.flying, released: r.released, ..fresh.clone() };
+            })
             .or_insert(fresh);
     }
 }
@@ -303,6 +325,8 @@ struct Access {
     value: Value,
     slot: Option<Slot>,
     write: bool,
+    /// A write that lands later.
+    flying: bool,
 }
 
 /// The uses of shared memory by a statement itself (not by its blocks).
@@ -324,6 +348,9 @@ fn accesses(k: &Kernel, s: Stmt) -> Vec<Access> {
         };
         if let Some((value, slot)) = base {
             push(k, value, slot, true, &mut out);
+            if let Some(last) = out.last_mut().filter(|_| attrs.asynchronous) {
+                last.flying = true;
+            }
         }
     } else {
         for e in stmt_exprs(k, s) {
@@ -347,13 +374,13 @@ fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {
 
 fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec<Access>) {
     match k.values[value].def {
-        ValueDef::Smem(_) => out.push(Access { value, slot: None, write }),
+        ValueDef::Smem(_) => out.push(Access { value, slot: None, write, flying: false }),
         ValueDef::Channel { .. } => {
             let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
-            out.push(Access { value, slot: Some(slot), write });
+            out.push(Access { value, slot: Some(slot), write, flying: false });
         }
         // What other threads stored to global memory is visible after a barrier, as in shared memory.
-        ValueDef::Tensor(_) => out.push(Access { value, slot: None, write }),
+        ValueDef::Tensor(_) => out.push(Access { value, slot: None, write, flying: false }),
         ValueDef::Let => {
             let view = tilec_ir::typing::let_init(k, value).and_then(|e| tilec_ir::typing::resolve_view(k, e));
             if let Some(view) = view.filter(|v| v.base != value) {

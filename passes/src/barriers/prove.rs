@@ -7,7 +7,10 @@
 //! * a read needs a write, in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
 //! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used between
 //!   `acquire` and `publish`; `wait` needs a published slot, else it would wait for ever; `.get` is used between `wait` and
-//!   `release`; a slot acquired is published before the kernel ends.
+//!   `release`; a slot acquired is published before the kernel ends;
+//! * an asynchronous copy may write its slot at any time from where it stands to the `wait` that covers its group: a
+//!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
+//!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
 //!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
 //! way everywhere. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
@@ -23,7 +26,7 @@ mod uses;
 
 use report::{Fault, report};
 use ring::{Cell, Ring, Why};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -91,8 +94,30 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
 struct State {
     buffers: BTreeMap<Value, Cell>,
     rings: BTreeMap<Value, Ring>,
+    /// Slots that asynchronous copies fill: the groups closed by `publish`, oldest first.
+    groups: VecDeque<Vec<(Value, u32)>>,
+    /// Those of no closed group yet.
+    open: Vec<(Value, u32)>,
     /// Conditions decided, by their number.
     decided: BTreeMap<usize, bool>,
+}
+
+impl State {
+    fn close_group(&mut self) {
+        let group = std::mem::take(&mut self.open);
+        self.groups.push_back(group);
+    }
+
+    /// All but the last `pending` groups have landed.
+    fn land(&mut self, pending: usize) {
+        while self.groups.len() > pending {
+            for (v, slot) in self.groups.pop_front().unwrap_or_default() {
+                if let Some(cell) = self.rings.get_mut(&v).and_then(|r| r.cells.get_mut(&slot)) {
+                    (cell.flying, cell.written) = (false, true);
+                }
+            }
+        }
+    }
 }
 
 /// How a state was reached, for the message. Of equal states the first one's is kept.
@@ -338,9 +363,16 @@ fn step(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(),
             }
             _ => {}
         },
-        StmtData::Channel { op, channels } => {
+        StmtData::Channel { op, channels, pending } => {
             for &value in channels {
                 channel(*op, value, s, state, trace)?;
+            }
+            match op {
+                ChannelOp::Publish if channels.iter().any(|&v| k.fills_asynchronously(v)) => state.close_group(),
+                ChannelOp::Wait if channels.iter().any(|&v| k.fills_asynchronously(v)) => {
+                    state.land(pending.unwrap_or(0) as usize);
+                }
+                _ => {}
             }
         }
         _ => {}
@@ -394,6 +426,9 @@ fn access(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(
         let fault = |why, other| Fault { value: u.value, slot, why, other };
         let Some(cell) = cell else { return Err(fault(Why::NotAllocated, None)) };
         let last = trace.last.entry((u.value, slot)).or_default();
+        if cell.flying {
+            return Err(fault(if u.write { Why::WriteAfterWrite } else { Why::InFlight }, last.0));
+        }
         if u.write {
             if cell.written {
                 return Err(fault(Why::WriteAfterWrite, last.0));
@@ -401,7 +436,10 @@ fn access(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(
             if cell.read && !(u.own && own.get(&(u.value, slot)) == Some(&true)) {
                 return Err(fault(Why::WriteAfterRead, last.1));
             }
-            *cell = Cell { filled: true, written: true, ..*cell };
+            *cell = Cell { filled: true, written: !u.flying, flying: u.flying, ..*cell };
+            if let (true, Some(slot)) = (u.flying, slot) {
+                state.open.push((u.value, slot));
+            }
             last.0 = Some(s);
         } else {
             if !cell.filled {

@@ -7,10 +7,13 @@ use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 
-/// Slots when the schedule names none.
-const DEFAULT_STAGES: u64 = 2;
+/// Slots when the schedule names none: two where tiles pass through registers.
+const STAGED_SLOTS: u64 = 2;
+/// And where copies are asynchronous, to cover the latency of global memory.
+const DIRECT_SLOTS: u64 = 4;
 
 /// Slices of the reduction that are laid out one after the other; the text stays readable and within its bounds.
 const MAX_SLICES: i64 = 128;
@@ -22,6 +25,8 @@ pub(super) struct Fill {
     pub(super) src: Expr,
     pub(super) attrs: CopyAttrs,
     pub(super) span: Span,
+    /// It goes from global to shared memory directly (`cp.async`), not through registers.
+    pub(super) direct: bool,
 }
 
 /// A slice of the reduction: fragment loads, then what uses them.
@@ -43,16 +48,24 @@ pub(super) struct Plan {
     pub(super) bytes: u64,
 }
 
+impl Plan {
+    /// Whether some fill is asynchronous.
+    pub(super) fn direct(&self) -> bool {
+        self.fills.iter().any(|f| f.direct)
+    }
+}
+
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, String> {
     let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { return Ok(None) };
     let stmts = k.blocks[body].clone();
-    let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, s)).collect();
+    let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
     if fills.is_empty() {
         return Ok(None);
     }
     let rest = &stmts[fills.len()..];
-    let stages = k.schedule.stages.and_then(|e| k.as_int(e)).map_or(Ok(DEFAULT_STAGES), u64::try_from);
+    let default = if fills.iter().any(|f| f.direct) { DIRECT_SLOTS } else { STAGED_SLOTS };
+    let stages = k.schedule.stages.and_then(|e| k.as_int(e)).map_or(Ok(default), u64::try_from);
     let mut stages = stages.map_err(|_| "the number of stages is negative".to_owned())?.max(1);
     if stages == 1 {
         return Err("the schedule says `stages 1`".into());
@@ -110,13 +123,24 @@ fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
 }
 
 /// A copy of a window of global memory into a whole buffer.
-fn fill(k: &Kernel, s: Stmt) -> Option<Fill> {
+fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[*dst] else { return None };
     matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
     let view = resolve_view(k, *src)?;
     k.tensor_ty(view.base)?;
-    Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s] })
+    let direct = direct(k, cx, view.base, buffer, attrs);
+    Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct })
+}
+
+/// Whether `cp.async` can do the copy: accesses of 4, 8 or 16 bytes, elements as they are.
+fn direct(k: &Kernel, cx: &Cx<'_>, tensor: Value, buffer: Value, attrs: &CopyAttrs) -> bool {
+    let (Some(from), Some(to)) = (elem_of(k, tensor), elem_of(k, buffer)) else { return false };
+    cx.options.target.at_least(Target::Sm80)
+        && from == to
+        && matches!(attrs.vec.unwrap_or(1) * from.bytes(), 4 | 8 | 16)
+        && attrs.reduce.is_none()
+        && attrs.when.is_none()
 }
 
 fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -> Result<(), String> {

@@ -247,6 +247,9 @@ impl Lower<'_> {
             },
         };
         if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
+            if attrs.asynchronous {
+                return self.copy_asynchronously(s, (src, &from), (dst, &to), &layout, &bits, attrs);
+            }
             // Memory to memory, through registers.
             let Some(elem) = self.elem(from.base) else { return Err(self.unsupported(src, "this element type")) };
             let Some(tile) = self.new_tile(elem, layout, bits, true) else {
@@ -311,7 +314,8 @@ impl Lower<'_> {
         let (window, preds) = if space == Space::Gmem {
             let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
             let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
-            let preds = self.bounds(view, &w, layout, &firsts)?;
+            let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
+            let preds = self.bounds(view, &w, layout, &firsts, when)?;
             (Window::Global(w), preds)
         } else {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
@@ -320,7 +324,7 @@ impl Lower<'_> {
         Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.to_vec(), groups, preds })
     }
 
-    fn address(&mut self, access: &mut Access, v: usize) -> Operand {
+    pub(super) fn address(&mut self, access: &mut Access, v: usize) -> Operand {
         match &mut access.window {
             Window::Global(w) => self.global_address(w, &access.layout, v),
             Window::Shared(w) => self.shared_address(w, v),
@@ -665,7 +669,7 @@ impl Lower<'_> {
     }
 
     /// Of several threads that hold the same element one stores it.
-    fn replica_predicate(&mut self, layout: &RegLayout) -> Option<Reg> {
+    pub(super) fn replica_predicate(&mut self, layout: &RegLayout) -> Option<Reg> {
         let mut mask = 0i64;
         for i in 0..layout.thread_bits() {
             if layout.thread_col(i) == 0 {
@@ -681,7 +685,7 @@ impl Lower<'_> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the facts of one row of the report")]
-    fn report_copy(
+    pub(super) fn report_copy(
         &mut self,
         s: Stmt,
         e: Expr,

@@ -368,7 +368,7 @@ impl Lower<'_> {
     }
 
     /// The predicate under which the elements of each group (by their first register index) are inside the bounds;
-    /// `None`: always.
+    /// `None`: always. Outside all of them if `when` does not hold.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -378,6 +378,7 @@ impl Lower<'_> {
         w: &GlobalWindow,
         layout: &RegLayout,
         firsts: &[usize],
+        when: Option<Reg>,
     ) -> Result<Vec<Option<Reg>>, Reported> {
         let mut out = Vec::with_capacity(firsts.len());
         for &v in firsts {
@@ -399,7 +400,7 @@ impl Lower<'_> {
             }
             out.push(all);
         }
-        Ok(self.pack(out))
+        Ok(self.pack(out, when))
     }
 
     /// `0 <= a < b`; `None` if that always holds.
@@ -417,9 +418,10 @@ impl Lower<'_> {
         Some(self.emit.pure(Class::Pred, P::SetpLtU64, vec![a.into(), b]))
     }
 
-    /// Loop-invariant predicates become bits of one register, tested where they are used.
-    fn pack(&mut self, preds: Vec<Option<Reg>>) -> Vec<Option<Reg>> {
-        let Some(l) = self.loops.last() else { return preds };
+    /// Loop-invariant predicates become bits of one register, tested where they are used; a condition clears all of them.
+    fn pack(&mut self, preds: Vec<Option<Reg>>, when: Option<Reg>) -> Vec<Option<Reg>> {
+        let both = |emit: &mut super::emit::Emit, p| emit.and(p, when);
+        let Some(l) = self.loops.last() else { return preds.into_iter().map(|p| both(&mut self.emit, p)).collect() };
         let depth = l.depth;
         let mut distinct: Vec<Reg> = Vec::new();
         for p in preds.iter().flatten() {
@@ -428,7 +430,7 @@ impl Lower<'_> {
             }
         }
         if distinct.len() < 2 {
-            return preds;
+            return preds.into_iter().map(|p| both(&mut self.emit, p)).collect();
         }
         let mut tested: Vec<Reg> = Vec::new();
         for chunk in distinct.chunks(32) {
@@ -442,6 +444,10 @@ impl Lower<'_> {
                 });
             }
             let Some(mask) = mask else { continue };
+            let mask = match when {
+                Some(p) => self.emit.def(Class::B32, P::SelpB32, vec![mask.into(), Operand::Imm(0), p.into()]),
+                None => mask,
+            };
             for i in 0..chunk.len() {
                 let bit = self.emit.def(Class::B32, P::AndB32, vec![mask.into(), Operand::Imm(1i64 << i)]);
                 tested.push(self.emit.def(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]));
@@ -450,8 +456,11 @@ impl Lower<'_> {
         preds
             .into_iter()
             .map(|p| match p {
-                Some(p) => distinct.iter().position(|&d| d == p).map_or(Some(p), |i| Some(tested[i])),
-                None => None,
+                Some(p) => match distinct.iter().position(|&d| d == p) {
+                    Some(i) => Some(tested[i]),
+                    None => both(&mut self.emit, Some(p)),
+                },
+                None => when,
             })
             .collect()
     }

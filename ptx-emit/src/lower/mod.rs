@@ -8,6 +8,7 @@
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
 //! shared-memory layout, in which order, and where barriers stand, is in the IR.
 
+mod asynchronous;
 mod contract;
 mod copy;
 mod elementwise;

@@ -162,7 +162,17 @@ impl Lower<'_> {
     }
 
     /// A channel operation: publishing moves the put position on, releasing the get position.
-    pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value]) {
+    pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value], pending: Option<u32>) {
+        if channels.iter().any(|&c| self.k.fills_asynchronously(c)) {
+            match op {
+                ChannelOp::Publish => self.emit.push(P::CpAsyncCommitGroup, Vec::new()),
+                ChannelOp::Wait => {
+                    let pending = Operand::Imm(i64::from(pending.unwrap_or(0)));
+                    self.emit.push(P::CpAsyncWaitGroup, vec![pending]);
+                }
+                ChannelOp::Acquire | ChannelOp::Release => {}
+            }
+        }
         let mut rings: Vec<usize> = Vec::new();
         for &c in channels {
             if let Some(r) = self.placed[c].and_then(|p| p.ring)

@@ -54,8 +54,8 @@ impl Lower<'_> {
                 }
             }
             StmtData::If { cond, then, otherwise } => self.branch(s, cond, then, otherwise),
-            StmtData::Channel { op, channels } => {
-                self.channel_op(op, &channels);
+            StmtData::Channel { op, channels, pending } => {
+                self.channel_op(op, &channels, pending);
                 Ok(())
             }
             StmtData::Barrier => {
@@ -190,7 +190,7 @@ impl Lower<'_> {
         // Ring positions that the body changes live in registers from here on.
         let mut changes: Vec<(tilec_ir::kernel::ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
-            if let StmtData::Channel { op, channels } = &k.stmts[s] {
+            if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
                 changes.extend(channels.iter().map(|&c| (*op, c)));
             }
         });

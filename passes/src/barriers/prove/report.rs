@@ -47,6 +47,11 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
             "",
             "on this path no `copy` fills it first".to_owned(),
         ),
+        Why::InFlight => (
+            format!("{cell} is read while the asynchronous copies into it may be on their way"),
+            "copied here",
+            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
+        ),
         Why::NotAllocated => (format!("{cell} is used where it is not declared"), "", String::new()),
         Why::AcquiredTwice => (
             format!("`{name}` is acquired twice: its last slot is not published yet"),

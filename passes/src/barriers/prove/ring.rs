@@ -13,6 +13,8 @@ pub(super) enum Why {
     WriteAfterWrite,
     /// Read before anything is written.
     Unwritten,
+    /// Read while asynchronous copies into it may be on their way.
+    InFlight,
     /// Used on a path on which it is not allocated.
     NotAllocated,
     /// Acquired while a slot is acquired.
@@ -38,6 +40,8 @@ pub(super) struct Cell {
     pub(super) written: bool,
     /// Read in this epoch.
     pub(super) read: bool,
+    /// An asynchronous copy into it may be on its way.
+    pub(super) flying: bool,
 }
 
 impl Cell {

@@ -11,6 +11,8 @@ pub(super) struct Use {
     pub(super) slot: Option<Slot>,
     /// Otherwise a read.
     pub(super) write: bool,
+    /// A write that lands later.
+    pub(super) flying: bool,
     /// Every thread touches the elements that it also touches in the statement's other uses of this kind.
     pub(super) own: bool,
 }
@@ -31,6 +33,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
             reads(k, *dst, true, &mut whole);
             out.extend(whole.into_iter().take(1).map(|u| Use {
                 write: true,
+                flying: attrs.asynchronous,
                 slot: u.slot.map(|_| written_slot(k, *dst)),
                 ..u
             }));
@@ -66,9 +69,9 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
     if let Some((value, slot)) = named {
         let own = own && ranges == 0;
         match k.values[value].def {
-            ValueDef::Smem(_) => out.push(Use { value, slot: None, write: false, own }),
+            ValueDef::Smem(_) => out.push(Use { value, slot: None, write: false, flying: false, own }),
             ValueDef::Channel { .. } => {
-                out.push(Use { value, slot: Some(slot.unwrap_or(Slot::Get)), write: false, own });
+                out.push(Use { value, slot: Some(slot.unwrap_or(Slot::Get)), write: false, flying: false, own });
             }
             _ => {}
         }

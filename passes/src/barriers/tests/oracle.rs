@@ -25,14 +25,32 @@ impl Random {
     }
 }
 
-/// A program over a buffer `a` and a channel `c`. Whole turns of the channel are likelier than single operations, or
-/// hardly any program would be in order.
+/// A program over a buffer `a` and a channel `c`, which every third program fills asynchronously. Whole turns of the channel
+/// are likelier than single operations, or hardly any program would be in order.
 fn program(r: &mut Random) -> String {
     let slots = 1 + r.below(3);
+    let flying = r.below(3) == 0;
     let mut text = format!("let a = smem f16[32, 32]\n let c = channel f16[32, 32] slots {slots}\n");
     let mut names = 0;
     statements(r, 2, &mut names, &mut text);
-    text
+    if !flying {
+        return text;
+    }
+    let mut out = String::new();
+    for line in text.lines() {
+        match line.trim() {
+            "copy A -> c.put" => out.push_str("copy A -> c.put async\n"),
+            "wait c" => {
+                let pending = r.below(3);
+                let _ = writeln!(out, "wait c pending {pending}");
+            }
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
 }
 
 fn statements(r: &mut Random, depth: u32, names: &mut u32, out: &mut String) {
@@ -74,6 +92,10 @@ struct Execution<'k> {
     cells: BTreeMap<(Value, u64), (Option<u64>, Option<u64>)>,
     /// Per channel: slots acquired, published, waited for, released since the start.
     counts: BTreeMap<Value, [u64; 4]>,
+    /// Cells that asynchronous copies fill, in groups; the last is not closed yet.
+    groups: Vec<Vec<(Value, u64)>>,
+    /// How many groups have landed.
+    landed: usize,
 }
 
 /// Something went wrong.
@@ -108,15 +130,36 @@ impl Execution<'_> {
                         self.block(*then)?;
                     }
                 }
-                StmtData::Channel { op, channels } => self.channel(*op, channels[0])?,
-                StmtData::Copy { src, dst, .. } => {
+                StmtData::Channel { op, channels, pending } => {
+                    self.channel(*op, channels[0])?;
+                    if k.fills_asynchronously(channels[0]) {
+                        match op {
+                            ChannelOp::Publish => self.groups.push(Vec::new()),
+                            ChannelOp::Wait => self.land(pending.unwrap_or(0) as usize),
+                            ChannelOp::Acquire | ChannelOp::Release => {}
+                        }
+                    }
+                }
+                StmtData::Copy { src, dst, attrs } => {
                     self.touch(*src, false)?;
-                    self.touch(*dst, true)?;
+                    let written = self.touch(*dst, true)?;
+                    if let Some(cell) = written.filter(|_| attrs.asynchronous) {
+                        self.groups.last_mut().expect("one is open").push(cell);
+                    }
                 }
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    fn land(&mut self, pending: usize) {
+        while self.groups.len() - 1 > self.landed + pending {
+            for cell in &self.groups[self.landed] {
+                self.cells.entry(*cell).or_default().0 = Some(self.epoch);
+            }
+            self.landed += 1;
+        }
     }
 
     fn slots(&self, c: Value) -> u64 {
@@ -146,11 +189,12 @@ impl Execution<'_> {
         if allowed { Ok(()) } else { Err(Wrong) }
     }
 
-    fn touch(&mut self, e: Expr, write: bool) -> Result<(), Wrong> {
+    /// The buffer or slot that was touched.
+    fn touch(&mut self, e: Expr, write: bool) -> Result<Option<(Value, u64)>, Wrong> {
         let (value, slot) = match &self.k.exprs[e] {
             ExprData::Ref(v) => (*v, None),
             ExprData::View(view) => (view.base, view.slot),
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         let index = match (&self.k.values[value].def, slot) {
             (ValueDef::Smem(_), _) => 0,
@@ -165,8 +209,11 @@ impl Execution<'_> {
                 }
                 at % self.slots(value)
             }
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
+        if self.groups[self.landed..].iter().flatten().any(|cell| *cell == (value, index)) {
+            return Err(Wrong);
+        }
         let now = self.epoch;
         let cell = self.cells.entry((value, index)).or_default();
         if write {
@@ -180,7 +227,7 @@ impl Execution<'_> {
             }
             cell.1 = Some(now);
         }
-        Ok(())
+        Ok(Some((value, index)))
     }
 }
 
@@ -188,7 +235,16 @@ impl Execution<'_> {
 fn some_execution_fails(k: &Kernel) -> Option<bool> {
     let mut script = Vec::new();
     for _ in 0..RUNS {
-        let mut run = Execution { k, script, next: 0, epoch: 0, cells: BTreeMap::new(), counts: BTreeMap::new() };
+        let mut run = Execution {
+            k,
+            script,
+            next: 0,
+            epoch: 0,
+            cells: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            groups: vec![Vec::new()],
+            landed: 0,
+        };
         let finished = run.block(k.body).is_ok();
         if !finished || run.counts.values().any(|n| n[0] > n[1]) {
             return Some(true);

@@ -1,0 +1,204 @@
+//! The statements that pipelined loops are made of.
+
+use super::plan::{self, Fill};
+use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
+use tilec_ir::ops::Op;
+
+/// One pipelined buffer.
+pub(super) struct Lane {
+    pub(super) channel: Value,
+    /// The registers that its tiles pass through; `None`: they do not.
+    stage: Option<Value>,
+    fill: Fill,
+}
+
+impl Lane {
+    /// Makes the buffer a channel, and declares its staging registers.
+    pub(super) fn new(k: &mut Kernel, fill: &Fill, slots: u64, decls: &mut Vec<Stmt>) -> Lane {
+        let ValueDef::Smem(tile) = k.values[fill.buffer].def.clone() else { unreachable!("planned on buffers") };
+        let stage = (!fill.direct).then(|| {
+            let span = fill.span;
+            let mut ty = tile.clone();
+            ty.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+            ty.smem_layout = None;
+            ty.order = None;
+            ty.reg_layout = fill.attrs.threads.clone();
+            let name = format!("{}_stage", k.values[fill.buffer].name);
+            let stage = k.value(&name, span, ValueDef::Var(ty));
+            let zero = k.expr(ExprData::Float(0f64.to_bits()), span);
+            decls.push(k.stmt(StmtData::Var { value: stage, init: Some(zero) }, span));
+            stage
+        });
+        let slots = k.int(slots as i64, fill.span);
+        k.values[fill.buffer].def = ValueDef::Channel { tile, slots };
+        Lane { channel: fill.buffer, stage, fill: fill.clone() }
+    }
+}
+
+/// Which tile of the loop a fetch reads.
+#[derive(Copy, Clone)]
+pub(super) enum Tile {
+    /// The `n`th tile of the loop.
+    Nth(u64),
+    /// The `n`th after the one that the loop variable names.
+    After(u64),
+}
+
+pub(super) struct Build<'a> {
+    pub(super) k: &'a mut Kernel,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) channels: Vec<Value>,
+    pub(super) var: Value,
+    pub(super) start: Expr,
+    pub(super) step: Expr,
+    pub(super) span: Span,
+}
+
+impl Build<'_> {
+    fn copy_of(&mut self, e: Expr) -> Expr {
+        self.k.clone_expr(e, &mut |_, _| None)
+    }
+
+    /// `start + n * step`.
+    pub(super) fn offset(&mut self, n: u64) -> Expr {
+        let (start, step) = (self.copy_of(self.start), self.copy_of(self.step));
+        let n = self.k.int(n as i64, self.span);
+        let product = self.k.binary(Op::Mul, n, step, self.span);
+        self.k.binary(Op::Add, start, product, self.span)
+    }
+
+    /// What the loop variable is for a tile; `None`: itself.
+    fn index(&mut self, tile: Tile) -> Option<Expr> {
+        match tile {
+            Tile::Nth(n) => Some(self.offset(n)),
+            Tile::After(0) => None,
+            Tile::After(n) => {
+                let var = self.k.value_ref(self.var, self.span);
+                let step = self.copy_of(self.step);
+                let n = self.k.int(n as i64, self.span);
+                let distance = self.k.binary(Op::Mul, n, step, self.span);
+                Some(self.k.binary(Op::Add, var, distance, self.span))
+            }
+        }
+    }
+
+    pub(super) fn channel_op(&mut self, op: ChannelOp) -> Stmt {
+        self.k.stmt(StmtData::Channel { op, channels: self.channels.clone(), pending: None }, self.span)
+    }
+
+    /// Waits for the next tile, while the copies of `pending` later ones may be on their way.
+    pub(super) fn wait(&mut self, pending: u64) -> Stmt {
+        let pending = u32::try_from(pending).ok().filter(|n| *n > 0);
+        self.k.stmt(StmtData::Channel { op: ChannelOp::Wait, channels: self.channels.clone(), pending }, self.span)
+    }
+
+    /// A fill's window of global memory for `tile`.
+    fn source(&mut self, fill: &Fill, tile: Tile) -> Expr {
+        let index = self.index(tile);
+        let map = Map(index.map(|e| (self.var, Subst::Expr(e))).into_iter().collect());
+        clone_expr(self.k, fill.src, &map)
+    }
+
+    /// The slot being filled.
+    fn slot(&mut self, channel: Value, span: Span) -> Expr {
+        let view = View { base: channel, slot: Some(Slot::Put), ranges: Vec::new() };
+        self.k.expr(ExprData::View(view), span)
+    }
+
+    /// Global memory to staging registers, where tiles pass through registers.
+    pub(super) fn fetch(&mut self, tile: Tile) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for i in 0..self.lanes.len() {
+            let Some(stage) = self.lanes[i].stage else { continue };
+            let fill = self.lanes[i].fill.clone();
+            let src = self.source(&fill, tile);
+            let dst = self.k.value_ref(stage, fill.span);
+            let attrs = CopyAttrs { threads: None, ..fill.attrs };
+            out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
+        }
+        out
+    }
+
+    /// Global memory to the acquired slots, where the copies are asynchronous.
+    pub(super) fn fill(&mut self, tile: Tile) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for i in 0..self.lanes.len() {
+            if self.lanes[i].stage.is_some() {
+                continue;
+            }
+            let (channel, fill) = (self.lanes[i].channel, self.lanes[i].fill.clone());
+            let src = self.source(&fill, tile);
+            let dst = self.slot(channel, fill.span);
+            let attrs = CopyAttrs { asynchronous: true, ..fill.attrs };
+            out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
+        }
+        out
+    }
+
+    /// Staging registers to the acquired slots.
+    pub(super) fn put(&mut self) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for i in 0..self.lanes.len() {
+            let Some(stage) = self.lanes[i].stage else { continue };
+            let (channel, fill) = (self.lanes[i].channel, self.lanes[i].fill.clone());
+            let src = self.k.value_ref(stage, fill.span);
+            let dst = self.slot(channel, fill.span);
+            let attrs = CopyAttrs { vec: fill.attrs.vec, ..CopyAttrs::default() };
+            out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
+        }
+        out
+    }
+
+    /// A second register tile like `v`.
+    pub(super) fn twin(&mut self, v: Value, decls: &mut Vec<Stmt>) -> Value {
+        let data = self.k.values[v].clone();
+        let ValueDef::Var(mut ty) = data.def else { return v };
+        ty.shape = ty.shape.iter().map(|&e| self.k.clone_expr(e, &mut |_, _| None)).collect();
+        let twin = self.k.value(&format!("{}_next", data.name), data.span, ValueDef::Var(ty));
+        decls.push(self.k.stmt(StmtData::Var { value: twin, init: None }, data.span));
+        twin
+    }
+
+    /// Copies statements of a slice: buffers become their waited slots, fragments those of the parity.
+    pub(super) fn copy_all(&mut self, stmts: &[Stmt], pairs: &[(Value, Value)], parity: usize) -> Vec<Stmt> {
+        let mut map = Map::default();
+        if parity == 1 {
+            map.0.extend(pairs.iter().map(|&(f, twin)| (f, Subst::Value(twin))));
+        }
+        let out: Vec<Stmt> = stmts.iter().map(|&s| clone_stmt(self.k, s, &mut map)).collect();
+        for &s in &out {
+            self.read_from_slots(s);
+        }
+        out
+    }
+
+    pub(super) fn loads(&mut self, slice: &plan::Slice, pairs: &[(Value, Value)], parity: usize) -> Vec<Stmt> {
+        self.copy_all(&slice.loads, pairs, parity)
+    }
+
+    /// References to the buffers become references to the waited slots.
+    fn read_from_slots(&mut self, s: Stmt) {
+        let mut stack = crate::analysis::uses::stmt_exprs(self.k, s);
+        while let Some(e) = stack.pop() {
+            stack.extend(self.k.children(e));
+            let new = match &self.k.exprs[e] {
+                ExprData::Ref(v) if self.channels.contains(v) => {
+                    ExprData::View(View { base: *v, slot: Some(Slot::Get), ranges: Vec::new() })
+                }
+                ExprData::View(view) if self.channels.contains(&view.base) => {
+                    ExprData::View(View { slot: Some(Slot::Get), ..view.clone() })
+                }
+                _ => continue,
+            };
+            self.k.exprs[e] = new;
+        }
+        for block in self.k.sub_blocks(s) {
+            for inner in self.k.blocks[block].clone() {
+                self.read_from_slots(inner);
+            }
+        }
+    }
+}

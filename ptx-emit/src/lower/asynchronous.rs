@@ -1,0 +1,69 @@
+//! Copies from global to shared memory that do not pass through registers (`cp.async`).
+//!
+//! Every thread copies the accesses that the thread layout gives it, and waits for its own: see `channel_op`. Elements that
+//! the bounds mask out are written as zeros, by an access that reads no bytes (`src-size` 0).
+
+use super::Lower;
+use crate::inst::{Class, Guard, Operand};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::CopyAttrs;
+use tilec_ir::layout::RegLayout;
+use tilec_ir::typing::ResolvedView;
+
+/// The instructions for an access: plain, and with the number of bytes that are read as last operand. 16 bytes go past the
+/// L1 cache (`.cg`), where nobody else would look for them.
+fn instructions(bytes: u32) -> Option<(P, P)> {
+    Some(match bytes {
+        4 => (P::CpAsyncCa4, P::CpAsyncCaZfill4),
+        8 => (P::CpAsyncCa8, P::CpAsyncCaZfill8),
+        16 => (P::CpAsyncCg16, P::CpAsyncCgZfill16),
+        _ => return None,
+    })
+}
+
+impl Lower<'_> {
+    pub(super) fn copy_asynchronously(
+        &mut self,
+        s: Stmt,
+        (src, from): (Expr, &ResolvedView),
+        (dst, to): (Expr, &ResolvedView),
+        layout: &RegLayout,
+        dim_bits: &[u32],
+        attrs: &CopyAttrs,
+    ) -> Result<(), Reported> {
+        let Some(elem) = self.elem(from.base).filter(|&e| self.elem(to.base) == Some(e)) else {
+            return Err(self.unsupported(src, "an asynchronous copy that converts"));
+        };
+        let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
+        let Some((plain, partial)) = instructions(bytes) else {
+            return Err(self.unsupported(src, "asynchronous copies of other than 4, 8 or 16 bytes"));
+        };
+        let mut read = self.access(src, from, layout, dim_bits, attrs)?;
+        let mut write = self.access(dst, to, layout, dim_bits, attrs)?;
+        if read.groups != write.groups {
+            return Err(self.unsupported(
+                src,
+                "an asynchronous copy between memories that are contiguous along different dimensions",
+            ));
+        }
+        self.report_copy(s, src, from, &read, elem, attrs, false);
+        self.report_copy(s, dst, to, &write, elem, attrs, true);
+        let guard = self.replica_predicate(layout).map(|reg| Guard { reg, negated: false });
+        let groups = std::mem::take(&mut read.groups);
+        for (group, pred) in groups.iter().zip(read.predicates()) {
+            let (to, from) = (self.address(&mut write, group[0]), self.address(&mut read, group[0]));
+            let size = Operand::Imm(i64::from(bytes));
+            match pred {
+                None => self.emit.push_if(guard, plain, vec![to, from, size]),
+                Some(p) => {
+                    let read = vec![size.clone(), Operand::Imm(0), p.into()];
+                    let read = self.emit.def(Class::B32, P::SelpB32, read);
+                    self.emit.push_if(guard, partial, vec![to, from, size, read.into()]);
+                }
+            }
+        }
+        Ok(())
+    }
+}

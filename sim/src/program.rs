@@ -129,6 +129,8 @@ pub(crate) struct Atom {
     pub(crate) src: R,
     /// The new value of `cas`, whose `src` is the expected one.
     pub(crate) src2: R,
+    /// Acquire or release: it orders other accesses without a fence.
+    pub(crate) ordered: bool,
 }
 
 /// How `shfl` finds the lane to read.

@@ -360,7 +360,10 @@ impl Cta<'_> {
                     cta.count_global(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
-                        data[lane] = cta.read_global(who, at[lane], bytes)?;
+                        data[lane] = cta.read_global(who, at[lane], bytes, true)?;
+                        if access.strong {
+                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                        }
                     });
                 }
                 Space::Param => {
@@ -409,34 +412,74 @@ impl Cta<'_> {
         Ok(())
     }
 
-    pub(crate) fn read_global(&self, who: Who, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+    /// Reads up to 16 bytes of global memory; only a read that is `noted` can be in a race.
+    pub(crate) fn read_global(
+        &mut self,
+        who: Who,
+        address: u64,
+        bytes: u64,
+        noted: bool,
+    ) -> Result<[u32; 4], Box<Fail>> {
         let lane = who.lane;
         let alloc = self.global(lane, address, bytes)?;
         let start = (address - alloc.base) as usize;
         let mut out = [0; 4];
         let n = bytes.min(4) as usize;
+        let mut unwritten = None;
         for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
             let at = start + i * 4;
             if !alloc.written(at, n) {
-                let message = format!("global address {:#x} was never written", alloc.base + at as u64);
-                return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(address));
+                unwritten = unwritten.or(Some(alloc.base + at as u64));
             }
             *word = alloc.word(at) >> (at % 4 * 8);
         }
-        Ok(out)
+        if noted && !alloc.constant {
+            self.races.hand_in(self.grid, self.block, false);
+            if let Err(conflict) = self.races.read_global(who, address, bytes as usize) {
+                return Err(self.global_race(conflict, lane, address, false));
+            }
+        }
+        match unwritten {
+            None => Ok(out),
+            Some(at) => {
+                let message = format!("global address {at:#x} was never written");
+                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(address))
+            }
+        }
+    }
+
+    fn global_race(&self, conflict: Conflict, lane: usize, address: u64, writes: bool) -> Box<Fail> {
+        let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
+        let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
+        let message = format!(
+            "this {mine} of global address {address:#x} and an earlier {theirs} by {who} of the block are not ordered by any \
+             barrier"
+        );
+        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address);
+        fail.other = Some(conflict);
+        fail
     }
 
     /// Writes up to 16 bytes of global memory.
-    pub(crate) fn write_global(&self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+    pub(crate) fn write_global(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
         let alloc = self.global(who.lane, address, bytes)?;
         if alloc.constant {
             return Err(outside(who.lane, address, bytes, "writable memory: this is a constant"));
         }
         let start = (address - alloc.base) as usize;
+        let mut same = true;
+        let n = bytes.min(4) as usize;
+        let cut = if n == 4 { u32::MAX } else { (1 << (8 * n)) - 1 };
         for i in 0..(bytes as usize).div_ceil(4) {
-            alloc.put(start + i * 4, bytes.min(4) as usize, data[i]);
+            let at = start + i * 4;
+            same &= alloc.word(at) >> (at % 4 * 8) & cut == data[i] & cut;
+            alloc.put(at, n, data[i]);
         }
-        Ok(())
+        self.races.hand_in(self.grid, self.block, false);
+        match self.races.write_global(who, address, bytes as usize, same) {
+            Ok(()) => Ok(()),
+            Err(conflict) => Err(self.global_race(conflict, who.lane, address, true)),
+        }
     }
 
     fn read_param(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
@@ -531,6 +574,9 @@ impl Cta<'_> {
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         cta.write_global(who, at[lane], bytes, data[lane])?;
+                        if access.strong {
+                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                        }
                     });
                 }
                 Space::Local => {
@@ -578,7 +624,7 @@ impl Cta<'_> {
                         let new = combine(atom, old[lane], a[lane], b[lane]);
                         cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
                     });
-                    if cta.fenced[index] {
+                    if cta.fenced[index] || atom.ordered {
                         for_lanes!(lane in mask => {
                             cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
                         });
@@ -588,7 +634,13 @@ impl Cta<'_> {
                     cta.count_global(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
-                        cta.read_global(who, at[lane], bytes)?;
+                        cta.read_global(who, at[lane], bytes, true)?;
+                        if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
+                            return Err(cta.global_race(conflict, lane, at[lane], true));
+                        }
+                        if cta.fenced[index] || atom.ordered {
+                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                        }
                         let alloc = cta.global(lane, at[lane], bytes)?;
                         let start = (at[lane] - alloc.base) as usize;
                         if bytes == 8 {

@@ -60,7 +60,7 @@ impl Cta<'_> {
                 size: copy.size,
                 clock,
             };
-            copy.bytes = self.read_source(w.index, &copy)?;
+            copy.bytes = self.read_source(w.index, &copy, true)?;
             // From here until the wait nobody may touch the destination, and whoever still reads the old contents races too.
             let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: true };
             self.claim_shared(who, dst[lane], size)?;
@@ -74,17 +74,17 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// The bytes that a copy finds at its source now.
-    fn read_source(&mut self, warp: usize, copy: &Copy) -> Result<[u32; 4], Box<Fail>> {
+    /// The bytes that a copy finds at its source now; it reads once, whenever that may be.
+    fn read_source(&mut self, warp: usize, copy: &Copy, noted: bool) -> Result<[u32; 4], Box<Fail>> {
         let (n, size) = (u64::from(copy.read), u64::from(copy.size));
         let lane = usize::from(copy.lane);
         let who = Who { warp, lane, pc: copy.pc, seq: copy.seq, strong: false, copy: true };
         if n == size {
-            return self.read_global(who, copy.src, size);
+            return self.read_global(who, copy.src, size, noted);
         }
         let mut bytes = [0u32; 4];
         for i in 0..n {
-            let byte = self.read_global(who, copy.src.wrapping_add(i), 1)?[0] & 0xFF;
+            let byte = self.read_global(who, copy.src.wrapping_add(i), 1, noted)?[0] & 0xFF;
             bytes[i as usize / 4] |= byte << (i % 4 * 8);
         }
         Ok(bytes)
@@ -160,7 +160,7 @@ impl Cta<'_> {
         }
         let mut copy = *copy;
         if self.landing.reads_late() {
-            copy.bytes = self.read_source(warp, &copy)?;
+            copy.bytes = self.read_source(warp, &copy, false)?;
         }
         self.settle(&copy);
         Ok(())

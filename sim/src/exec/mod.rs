@@ -28,7 +28,7 @@ use crate::memory::Device;
 use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
 use crate::progress::Progress;
-use crate::race::{Conflict, Races};
+use crate::race::{Conflict, Grid, Races, Side};
 use crate::report::{Place, Report, ReportKind};
 use asynchronous::Landing;
 use scratch::Scratch;
@@ -141,6 +141,12 @@ pub(crate) struct Cta<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) params: &'a [u8],
     pub(crate) lock: &'a Mutex<()>,
+    /// Counts the moments at which blocks meet.
+    pub(crate) moments: &'a Grid,
+    /// Who compares what blocks did, if there are several.
+    pub(crate) grid: Option<&'a Grid>,
+    /// Which block it is.
+    pub(crate) block: u64,
     pub(crate) shape: Shape,
     pub(crate) shared: Scratch,
     pub(crate) locals: Vec<Scratch>,
@@ -221,6 +227,7 @@ impl Device {
         let order = block_order(blocks, options);
         let device = &*self;
         let lock = Mutex::new(());
+        let grid = Grid::default();
         let next = AtomicUsize::new(0);
         let first_error = AtomicUsize::new(usize::MAX);
         let worker = || {
@@ -232,9 +239,19 @@ impl Device {
                     break;
                 }
                 let block = order.at(i as u64);
-                let index = position(launch.grid, block);
-                let mut cta =
-                    Cta::new(device, program, entry, &params, &lock, launch, options, generation, index, &mut counts);
+                let mut cta = Cta::new(
+                    device,
+                    program,
+                    entry,
+                    &params,
+                    &lock,
+                    &grid,
+                    launch,
+                    options,
+                    generation,
+                    block,
+                    &mut counts,
+                );
                 if let Err(report) = cta.run(&mut Rng::new(options.seed, block)) {
                     first_error.fetch_min(i, Relaxed);
                     error = Some((i, report));
@@ -267,9 +284,47 @@ impl Device {
         }
         match first {
             Some((_, report)) => Err(report),
-            None => Ok(Counters::new(program, entry, &counts)),
+            None => match grid.race() {
+                Some((address, one, other)) => Err(between_blocks(program, entry, launch, address, one, other)),
+                None => Ok(Counters::new(program, entry, &counts)),
+            },
         }
     }
+}
+
+/// The report of a race between two blocks.
+fn between_blocks(
+    program: &Program,
+    entry: &Entry,
+    launch: &Launch,
+    address: u64,
+    one: Side,
+    other: Side,
+) -> Box<Report> {
+    let place = |side: Side| {
+        let inst = &entry.code[(side.pc as usize).min(entry.code.len() - 1)];
+        Place {
+            ptx_line: inst.line,
+            instruction: entry.names[inst.name as usize].clone(),
+            source: program.source(inst.loc),
+            thread: thread_of(launch.block, side.thread),
+        }
+    };
+    let verb = |side: Side| if side.wrote { "write" } else { "read" };
+    let [x, y, z] = position(launch.grid, other.block);
+    let message = format!(
+        "this {} of global address {address:#x} and a {} by block ({x}, {y}, {z}) are not ordered: blocks run in any order",
+        verb(one),
+        verb(other)
+    );
+    Box::new(Report {
+        kind: ReportKind::Race,
+        message,
+        place: Some(place(one)),
+        other: Some(place(other)),
+        block: position(launch.grid, one.block),
+        address: Some(address),
+    })
 }
 
 fn target_generation(target: &str) -> Result<Generation, Box<Report>> {
@@ -371,10 +426,11 @@ impl<'a> Cta<'a> {
         entry: &'a Entry,
         params: &'a [u8],
         lock: &'a Mutex<()>,
+        grid: &'a Grid,
         launch: &Launch,
         options: &'a Options,
         generation: Generation,
-        index: [u32; 3],
+        block: u64,
         counts: &'a mut [Counts],
     ) -> Cta<'a> {
         let threads = volume(launch.block).unwrap_or(1) as usize;
@@ -387,10 +443,13 @@ impl<'a> Cta<'a> {
             entry,
             params,
             lock,
+            moments: grid,
+            grid: Some(grid).filter(|_| volume(launch.grid) != Some(1)),
+            block,
             shape: Shape {
                 block: launch.block,
                 grid: launch.grid,
-                index,
+                index: position(launch.grid, block),
                 dynamic: launch.dynamic_smem,
                 shared: shared_bytes as u32,
             },
@@ -471,6 +530,7 @@ impl<'a> Cta<'a> {
                 return Err(self.report(i, pc as usize, 1, *fail));
             }
         }
+        self.races.hand_in(self.grid, self.block, true);
         Ok(())
     }
 

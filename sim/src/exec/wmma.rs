@@ -262,7 +262,7 @@ impl Cta<'_> {
                     } else {
                         let data = match space {
                             Space::Shared => cta.read_shared(who, at[lane], bytes)?,
-                            _ => cta.read_global(who, at[lane], bytes)?,
+                            _ => cta.read_global(who, at[lane], bytes, true)?,
                         };
                         let data = u64::from(data[0]) | u64::from(data[1]) << 32;
                         for i in 0..count {

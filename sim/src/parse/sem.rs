@@ -726,18 +726,33 @@ fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
     Ok((op, ty.bytes() as u8, ty.signed()))
 }
 
+fn ordered(m: &Mods<'_>) -> bool {
+    m.has("acquire") || m.has("release") || m.has("acq_rel")
+}
+
 /// `atom`.
 pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, size, signed) = atomic(m)?;
     let (dst, src, src2) = (slot(args, 0), slot(args, 2), slot(args, 3));
-    Ok(Op::Atom(Box::new(Atom { op, signed, area: area(m), addr: addr(args, 1), size, dst, src, src2 })))
+    Ok(Op::Atom(Box::new(Atom {
+        op,
+        signed,
+        area: area(m),
+        addr: addr(args, 1),
+        size,
+        dst,
+        src,
+        src2,
+        ordered: ordered(m),
+    })))
 }
 
 /// `red`.
 pub(crate) fn red(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, size, signed) = atomic(m)?;
     let (area, addr, src) = (area(m), addr(args, 0), slot(args, 1));
-    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK })))
+    let ordered = ordered(m);
+    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK, ordered })))
 }
 
 /// Does nothing that can be observed.

@@ -1,6 +1,6 @@
 //! What is remembered of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
-use super::clocks::{AGENTS, Clocks};
+use super::clocks::{AGENTS, Clocks, engine};
 use super::{Conflict, Who};
 
 pub(super) const NOBODY: u8 = 0xFF;
@@ -69,31 +69,50 @@ pub(super) struct Read {
     pub(super) strong: bool,
 }
 
-/// Readers of cells with more than one reading agent.
-#[derive(Debug, Default)]
+/// Readers of cells with more than one reading agent: to each set an entry for every warp, and behind them for every engine.
+#[derive(Debug)]
 pub(super) struct Sets {
-    sets: Vec<[Read; AGENTS]>,
+    warps: usize,
+    entries: Vec<Read>,
     free: Vec<u32>,
 }
 
 impl Sets {
+    pub(super) fn new(warps: usize) -> Sets {
+        Sets { warps, entries: Vec::new(), free: Vec::new() }
+    }
+
+    fn range(&self, set: u32) -> std::ops::Range<usize> {
+        let start = set as usize * 2 * self.warps;
+        start..start + 2 * self.warps
+    }
+
     fn take(&mut self) -> u32 {
-        match self.free.pop() {
-            Some(set) => {
-                self.sets[set as usize] = [Read::default(); AGENTS];
-                set
-            }
-            None => {
-                self.sets.push([Read::default(); AGENTS]);
-                u32::try_from(self.sets.len() - 1).unwrap_or(u32::MAX)
-            }
+        if let Some(set) = self.free.pop() {
+            let range = self.range(set);
+            self.entries[range].fill(Read::default());
+            return set;
         }
+        let set = self.entries.len() / (2 * self.warps);
+        self.entries.resize(self.entries.len() + 2 * self.warps, Read::default());
+        u32::try_from(set).unwrap_or(u32::MAX)
+    }
+
+    fn of(&self, cell: &Cell) -> impl Iterator<Item = (usize, Read)> {
+        let agent = |i: usize| if i < self.warps { i } else { engine(i - self.warps) };
+        self.entries[self.range(cell.read_clock)].iter().enumerate().map(move |(i, read)| (agent(i), *read))
     }
 
     /// The entry of an agent in the set of a cell.
     #[inline(always)]
     pub(super) fn entry(&mut self, cell: &Cell, agent: usize) -> Option<&mut Read> {
-        self.sets.get_mut(cell.read_clock as usize)?.get_mut(agent)
+        let i = if agent < 32 { agent } else { self.warps + agent - 32 };
+        self.entries.get_mut(cell.read_clock as usize * 2 * self.warps + i)
+    }
+
+    /// An agent in the set of a cell.
+    pub(super) fn first(&self, cell: &Cell) -> Option<(usize, Read)> {
+        self.of(cell).find(|(_, read)| read.lanes != 0)
     }
 
     pub(super) fn give_back(&mut self, cell: &Cell) {
@@ -107,7 +126,8 @@ impl Sets {
         let mut out = *cell;
         if cell.read_agent == MANY {
             out.read_clock = self.take();
-            self.sets[out.read_clock as usize] = self.sets[cell.read_clock as usize];
+            let (from, to) = (self.range(cell.read_clock), self.range(out.read_clock));
+            self.entries.copy_within(from, to.start);
         }
         out
     }
@@ -125,7 +145,7 @@ fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<Conflict> {
 }
 
 fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Who) -> Option<Conflict> {
-    if read.strong && who.strong {
+    if (read.strong && who.strong) || read.clock <= clocks.row(who.warp)[reader % AGENTS] {
         return None;
     }
     let mut lanes = read.lanes;
@@ -177,11 +197,13 @@ pub(super) fn read(
         (cell.read_agent, cell.read_clock, cell.read_pc) = (mine, now, who.pc);
         (cell.read_lanes, cell.read_strong) = (bit, who.strong);
     } else {
-        let set = sets.take();
-        let entries = &mut sets.sets[set as usize];
-        entries[usize::from(cell.read_agent)] = Read { strong: cell.read_strong, ..earlier };
-        entries[agent] = fresh;
-        (cell.read_agent, cell.read_clock) = (MANY, set);
+        let (other, strong) = (usize::from(cell.read_agent), cell.read_strong);
+        (cell.read_agent, cell.read_clock) = (MANY, sets.take());
+        for (agent, read) in [(other, Read { strong, ..earlier }), (agent, fresh)] {
+            if let Some(entry) = sets.entry(cell, agent) {
+                *entry = read;
+            }
+        }
     }
     Ok(())
 }
@@ -198,11 +220,9 @@ pub(super) fn write(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Who,
     match cell.read_agent {
         NOBODY => {}
         MANY => {
-            let entries = sets.sets[cell.read_clock as usize];
-            for (agent, read) in entries.into_iter().enumerate() {
-                if let Some(conflict) = unordered_read(clocks, agent, read, who) {
-                    return Err(conflict);
-                }
+            let conflict = sets.of(cell).find_map(|(agent, read)| unordered_read(clocks, agent, read, who));
+            if let Some(conflict) = conflict {
+                return Err(conflict);
             }
             sets.give_back(cell);
         }

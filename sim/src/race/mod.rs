@@ -9,10 +9,16 @@
 //! its mbarrier has. Then it counts as that thread's write at that moment, or as a write of the warp's copy engine, which
 //! the waiters of the mbarrier know of.
 //!
+//! Global memory is treated alike within a block ([`global`]), whose clocks say nothing about other blocks; what these do is
+//! compared when all have ended ([`grid`]). The source of an asynchronous copy is read by the engine, until its thread has
+//! waited.
+//!
 //! For the executed path the verdict does not depend on the order in which the scheduler ran the warps.
 
 mod cell;
 mod clocks;
+mod global;
+mod grid;
 mod shared;
 
 use std::collections::BTreeMap;
@@ -20,7 +26,12 @@ use std::collections::BTreeMap;
 use cell::Sets;
 use clocks::Clocks;
 pub(crate) use clocks::{Known, engine};
+use global::Global;
+pub(crate) use grid::{Grid, Side};
 use shared::Shared;
+
+/// Words of global memory that threads of a block may use as flags, each by itself.
+const MAX_FLAGS: usize = 1 << 12;
 
 /// The other side of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +67,10 @@ pub(crate) struct Races {
     sets: Sets,
     /// What was published through words that are accessed atomically.
     published: BTreeMap<u32, Known>,
+    global: Global,
+    published_globally: BTreeMap<u64, Known>,
+    /// Moments at which this block met others.
+    moments: Vec<u64>,
 }
 
 impl Races {
@@ -63,8 +78,11 @@ impl Races {
         Races {
             clocks: Clocks::new(warps),
             shared: Shared::new(shared_bytes),
-            sets: Sets::default(),
+            sets: Sets::new(warps.max(1)),
             published: BTreeMap::new(),
+            global: Global::default(),
+            published_globally: BTreeMap::new(),
+            moments: Vec::new(),
         }
     }
 
@@ -108,6 +126,50 @@ impl Races {
     /// A write; `same` says that the bytes do not change by it.
     pub(crate) fn write(&mut self, who: Who, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
         self.shared.write(&self.clocks, &mut self.sets, who, at, n, same)
+    }
+
+    /// A read of up to 16 bytes of global memory, aligned to their number; the conflict with its address.
+    #[inline]
+    pub(crate) fn read_global(&mut self, who: Who, address: u64, n: usize) -> Result<(), Conflict> {
+        self.global.read(&self.clocks, &mut self.sets, who, address, n)
+    }
+
+    /// A write; `same` says that the bytes do not change by it.
+    #[inline]
+    pub(crate) fn write_global(&mut self, who: Who, address: u64, n: usize, same: bool) -> Result<(), Conflict> {
+        self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
+    }
+
+    /// As [`Races::synchronise`], by a word of global memory; and with other blocks.
+    pub(crate) fn synchronise_globally(&mut self, warp: usize, lane: usize, live: u32, address: u64, grid: &Grid) {
+        // Flags are few; of very many words all that come later are one.
+        let key = match self.published_globally.len() < MAX_FLAGS || self.published_globally.contains_key(&address) {
+            true => address,
+            false => u64::MAX,
+        };
+        if let Some(rest) = self.published_globally.get(&u64::MAX) {
+            self.clocks.acquire(warp, 1 << lane, live, rest);
+        }
+        let mut known = self.published_globally.remove(&key).unwrap_or_default();
+        self.clocks.acquire(warp, 1 << lane, live, &known);
+        self.clocks.release(warp, 1 << lane, live, &mut known);
+        self.published_globally.insert(key, known);
+        if self.global.section < u8::MAX {
+            self.moments.push(grid.moment());
+            self.global.section += 1;
+        }
+    }
+
+    /// Hands what this block did to global memory to the grid, when there is much of it, or at its end.
+    #[inline]
+    pub(crate) fn hand_in(&mut self, grid: Option<&Grid>, block: u64, end: bool) {
+        if !end && !self.global.is_full() {
+            return;
+        }
+        if let Some(grid) = grid {
+            grid.add(block, &self.global.pages, &mut self.sets, &self.moments);
+        }
+        self.global.clear();
     }
 
     /// Takes a word out of the common cases: something other than a number is in it.

@@ -130,7 +130,7 @@ fn after_write(cell: &Cell, row: &[u32; 64], who: Who) -> bool {
 }
 
 #[inline(always)]
-fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who) -> bool {
+pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who) -> bool {
     let (mine, bit) = (who.warp as u8, 1 << who.lane);
     if !after_write(cell, row, who) {
         return false;
@@ -155,7 +155,7 @@ fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: W
 }
 
 #[inline(always)]
-fn write_fast(cell: &mut Cell, row: &[u32; 64], now: u32, who: Who) -> bool {
+pub(super) fn write_fast(cell: &mut Cell, row: &[u32; 64], now: u32, who: Who) -> bool {
     let after_read = cell.read_agent == NOBODY
         || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
         || (cell.read_agent == who.warp as u8 && cell.read_lanes == 1 << who.lane);

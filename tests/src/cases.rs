@@ -15,9 +15,9 @@ use tilec::{CompileOptions, Target};
 /// The table.
 const VOLTA: &str = include_str!("../cases/volta.csv");
 /// The program.
-const GEMM: &str = include_str!("../../examples/gemm.tile");
+pub(crate) const GEMM: &str = include_str!("../../examples/gemm.tile");
 /// Name of the program in messages.
-const NAME: &str = "examples/gemm.tile";
+pub(crate) const NAME: &str = "examples/gemm.tile";
 
 /// Block and warp tiles that the programs use: BM, BN, BK, WM, WN.
 const TILES: [[u32; 5]; 2] = [[128, 128, 32, 64, 64], [64, 64, 32, 32, 32]];

@@ -19,9 +19,17 @@
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `device`      | launches on a GPU from the launch contract                                     |
+//! | `corpus`      | CUDA kernels: the table that the simulator's own tests read                    |
+//! | `corpus_gpu`  | a launch of the corpus on a GPU                                                |
+//! | `counters`    | the simulator's counts against a GPU's counters                                |
 
 pub mod cases;
 mod conflicts;
+#[path = "../../sim/tests/corpus/mod.rs"]
+pub mod corpus;
+#[cfg(feature = "cuda")]
+pub mod corpus_gpu;
+pub mod counters;
 #[cfg(feature = "cuda")]
 pub mod device;
 pub mod expect;

@@ -55,8 +55,10 @@ pub enum Expect {
 pub enum Agreement {
     /// Bit for bit.
     Bits,
-    /// f32 outputs to this relative distance, for the reason given.
+    /// f32 outputs, every value to this relative distance, for the reason given.
     Relative(f64, &'static str),
+    /// f32 outputs to this part of the largest magnitude of the output: values that are sums of either sign.
+    OfLargest(f64, &'static str),
 }
 
 /// A launch of a kernel of the corpus.
@@ -153,8 +155,8 @@ impl Case {
         self
     }
 
-    fn relative(mut self, distance: f64, why: &'static str) -> Case {
-        self.agreement = Agreement::Relative(distance, why);
+    fn agreement(mut self, agreement: Agreement) -> Case {
+        self.agreement = agreement;
         self
     }
 

@@ -1,7 +1,7 @@
 //! Reductions, scans and rows: over warps, blocks and the grid.
 
 use super::data::Random;
-use super::{Case, Output, ptx};
+use super::{Agreement, Case, Output, ptx};
 
 /// The approximate functions are the manual's to some units in the last place, not a device's to the bit.
 const EX2: &str = "ex2.approx";
@@ -65,7 +65,7 @@ fn softmax() -> Case {
         .input(&a, f32::to_le_bytes)
         .near(out)
         .int(n as i32)
-        .relative(4e-6, EX2)
+        .agreement(Agreement::Relative(4e-6, EX2))
 }
 
 fn online_softmax(keys: usize) -> Case {
@@ -89,8 +89,7 @@ fn online_softmax(keys: usize) -> Case {
         .input(&v, f32::to_le_bytes)
         .near(out)
         .int(keys as i32)
-        // Weighted sums of either sign: errors are relative to the largest value.
-        .relative(2e-5, EX2)
+        .agreement(Agreement::OfLargest(4e-6, EX2))
 }
 
 fn layernorm() -> Case {

@@ -1,0 +1,163 @@
+//! Launches whose counts are compared: kernels of the corpus that the assembler translates access by access, and our own
+//! products with and without swizzled layouts.
+
+use super::metrics::Group;
+use crate::corpus::{self, Agreement, Case, Expect, Output, Param};
+use crate::number::Format;
+use crate::problem::Random;
+use std::borrow::Cow;
+use tilec::contract::{Access, ParamKind};
+use tilec::{CompileOptions, Target, expr};
+
+/// A launch, and the counts that machine code is known not to share with the PTX it came from.
+pub struct Counted {
+    /// What to launch.
+    pub case: Case,
+    /// Groups of counts that differ, each with the reason.
+    pub apart: Vec<(Group, &'static str)>,
+}
+
+/// Cases of the corpus, by name.
+const CORPUS: &[&str] = &[
+    "access shared_u8 stride 1 shift 0",
+    "access shared_u8 stride 8 shift 7",
+    "access shared_u16 stride 1 shift 0",
+    "access shared_u16 stride 32 shift 31",
+    "access shared_u32 stride 1 shift 0",
+    "access shared_u32 stride 2 shift 1",
+    "access shared_u32 stride 3 shift 2",
+    "access shared_u32 stride 8 shift 7",
+    "access shared_u32 stride 32 shift 31",
+    "access shared_u64 stride 1 shift 0",
+    "access shared_u64 stride 2 shift 1",
+    "access shared_u64 stride 3 shift 2",
+    "access shared_u64 stride 32 shift 31",
+    "access shared_u128 stride 1 shift 0",
+    "access shared_u128 stride 2 shift 1",
+    "access shared_u128 stride 3 shift 2",
+    "access shared_u128 stride 32 shift 31",
+    "access global_u8 stride 1 shift 0",
+    "access global_u8 stride 1 shift 3",
+    "access global_u8 stride 32 shift 0",
+    "access global_u32 stride 1 shift 0",
+    "access global_u32 stride 1 shift 3",
+    "access global_u32 stride 2 shift 0",
+    "access global_u32 stride 5 shift 1",
+    "access global_u32 stride 32 shift 0",
+    "access global_u128 stride 1 shift 0",
+    "access global_u128 stride 1 shift 3",
+    "access global_u128 stride 5 shift 1",
+    "access global_store stride 1 shift 0",
+    "access global_store stride 1 shift 3",
+    "access global_store stride 5 shift 1",
+    "access global_store stride 32 shift 0",
+    "ldmatrix pitch 16",
+    "ldmatrix pitch 32",
+    "ldmatrix pitch 64",
+    "ldmatrix pitch 80",
+    "ldmatrix pitch 128",
+    "transpose 96",
+    "transpose_xor 96",
+    "transpose_plain 96",
+    "bitonic",
+    "stencil",
+    "scan",
+    "ring 11",
+    "gemm_blocked 128x64x40",
+    "gemm_tiled 64x64x64",
+    "gemm_wmma 64x96x48 integers",
+    "gemm_mma 64x32x96 integers",
+    "gemm_pipeline 64x128x224 integers",
+];
+
+/// The hardware joins diverged lanes where the assembler says so, behind the loop.
+const DIVERGED: &str = "lanes that diverged in the inner loop go on apart until the next barrier in the simulator";
+
+/// What ptxas does to single kernels when it assembles them for Hopper, as seen in the machine code.
+const APART: &[(&str, Group, &str)] = &[
+    ("gemm_tiled", Group::SharedLoads, "ptxas joins four loads of the unrolled row into one of 16 bytes"),
+    ("gemm_wmma", Group::SharedLoads, "wmma.load becomes ldmatrix"),
+    ("gemm_wmma", Group::MatrixLoads, "wmma.load becomes ldmatrix"),
+    ("stencil", Group::GlobalLoads, DIVERGED),
+    ("stencil", Group::SharedStores, DIVERGED),
+    ("gemm.tile sm_70", Group::Products, "Hopper has no m8n8k4 of f16: ptxas emulates it"),
+];
+
+/// All launches.
+///
+/// # Errors
+/// A case is not in the corpus, or one of our products does not compile.
+pub fn launches() -> Result<Vec<Counted>, String> {
+    let mut cases = Vec::new();
+    let all = corpus::all();
+    for name in CORPUS {
+        let case = all.iter().find(|c| c.name == *name).ok_or_else(|| format!("no case `{name}` in the corpus"))?;
+        cases.push(case.clone());
+    }
+    for target in [Target::Sm70, Target::Sm75, Target::Sm80] {
+        for disabled in [None, Some("swizzle")] {
+            cases.push(product(target, disabled)?);
+        }
+    }
+    let apart = |name: &str| APART.iter().filter(|(start, ..)| name.starts_with(start)).map(|a| (a.1, a.2)).collect();
+    Ok(cases.into_iter().map(|case| Counted { apart: apart(&case.name), case }).collect())
+}
+
+/// `examples/gemm.tile` for a target, 128 x 128 x 128, perhaps without a pass.
+fn product(target: Target, disabled: Option<&str>) -> Result<Case, String> {
+    const SIZE: usize = 128;
+    let options = CompileOptions {
+        source_name: crate::cases::NAME.to_owned(),
+        target,
+        disabled: disabled.iter().map(|pass| (*pass).to_owned()).collect(),
+        ..CompileOptions::default()
+    };
+    let compiled = tilec::compile(crate::cases::GEMM, &options).map_err(|e| e.to_string())?;
+    let contract = compiled.contracts().into_iter().next().ok_or("no kernel")?;
+    let packed = |name: &str| match name {
+        "M" | "N" | "K" | "A_ld" | "B_ld" | "C_ld" => Some(SIZE as i128),
+        _ => None,
+    };
+    let mut random = Random(1);
+    let mut matrices: Vec<Vec<i64>> = Vec::new();
+    let (mut params, mut outputs) = (Vec::new(), Vec::new());
+    for param in &contract.params {
+        params.push(match &param.kind {
+            ParamKind::Tensor { elem, access, .. } => {
+                let format = Format::from_name(elem.name()).ok_or_else(|| format!("`{}`: {elem:?}", param.name))?;
+                if matches!(access, Access::Read) {
+                    let values: Vec<i64> = (0..SIZE * SIZE).map(|_| random.between(-4, 4)).collect();
+                    let bytes = values.iter().flat_map(|v| format.encode(*v as f64)).collect();
+                    matrices.push(values);
+                    Param::In(bytes)
+                } else {
+                    let [a, b] = &matrices[..] else { return Err("the output is not the third tensor".to_owned()) };
+                    let at = |i: usize| (0..SIZE).map(|l| a[i / SIZE * SIZE + l] * b[l * SIZE + i % SIZE]).sum::<i64>();
+                    let bytes: Vec<u8> = (0..SIZE * SIZE).flat_map(|i| format.encode(at(i) as f64)).collect();
+                    let before = vec![0; bytes.len()];
+                    outputs.push(Output::Bits(bytes));
+                    Param::Out(before)
+                }
+            }
+            ParamKind::Size { .. } => Param::Value((SIZE as u32).to_le_bytes().to_vec()),
+            ParamKind::Stride { .. } => Param::Value((SIZE as i64).to_le_bytes().to_vec()),
+            ParamKind::Scalar { default, .. } => Param::Value((default.unwrap_or(1.0) as f32).to_le_bytes().to_vec()),
+        });
+    }
+    let mut grid = [0; 3];
+    for (extent, text) in grid.iter_mut().zip(&contract.grid) {
+        let value = expr::integer(text, &packed).map_err(|e| format!("`{text}`: {e}"))?;
+        *extent = u32::try_from(value).map_err(|e| format!("`{text}`: {e}"))?;
+    }
+    Ok(Case {
+        name: format!("gemm.tile {}{}", target.name(), disabled.map(|p| format!(" without {p}")).unwrap_or_default()),
+        ptx: compiled.ptx.clone().into(),
+        entry: Cow::Owned(contract.entry.clone()),
+        grid,
+        block: contract.block,
+        dynamic: contract.dynamic_smem_bytes,
+        params,
+        expect: Expect::Outputs(outputs),
+        agreement: Agreement::Bits,
+    })
+}

@@ -102,6 +102,10 @@ const TABLES: [u32; 12] = [0x00, 0x80, 0x96, 0xe8, 0xfe, 0x1b, 0x6a, 0xca, 0xd8,
 pub fn probes() -> Result<Vec<Probe>, String> {
     let mut probes = Vec::new();
     for form in instruction_forms() {
+        if matches!(form.opcode, "atom" | "red") {
+            probes.extend(atomic(&form).map_err(|e| format!("{}: {e}", spelling(&form)))?);
+            continue;
+        }
         if NOT_PROBED.contains(&form.opcode) || !computes(&form) {
             continue;
         }
@@ -270,6 +274,40 @@ fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result
     }
     probe.body = body;
     Ok(())
+}
+
+/// An atomic operation on a word of the thread's own, in its plainest spelling: the old value, and what is left.
+fn atomic(form: &InstructionForm) -> Result<Option<Probe>, String> {
+    let orders = ["relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "shared::cta"];
+    let space = form.modifiers.iter().find(|w| matches!(**w, "global" | "shared"));
+    let (Some(space), false) = (space, form.modifiers.iter().any(|w| orders.contains(w))) else { return Ok(None) };
+    let name = spelling(form);
+    let ty = form.modifiers.last().copied().and_then(operand).ok_or("a type that nobody knows")?;
+    let sources = form.operands.split_ascii_whitespace().filter(|o| *o == "s").count();
+    let old = form.operands.starts_with('d');
+    let outputs = vec![ty; 1 + usize::from(old)];
+    let (left, before) = (outputs.len() - 1, 128 * outputs[1..].iter().map(|o| o.width.words()).sum::<usize>());
+    let (bits, wide) = match ty.width {
+        Width::B64 => (64, "%d8"),
+        Width::B16 => (16, "%d4"),
+        Width::Pred | Width::B32 => (32, "%d4"),
+    };
+    // In global memory, where the result is stored afterwards.
+    let (prologue, at) = if *space == "global" {
+        (String::new(), format!("{wide}+{before}"))
+    } else {
+        let text = "    .shared .align 8 .b8 words[1024];\n    mov.u32 %t0, %tid.x;\n    shl.b32 %t0, %t0, 3;\n    mov.u32 %t1, words;\n\
+                    \x20   add.u32 %t0, %t0, %t1;\n";
+        (text.to_owned(), "%t0".to_owned())
+    };
+    let result = if old { "%o0, " } else { "" };
+    let sources: Vec<String> = (1..=sources).map(|i| format!("%i{i}")).collect();
+    let body = format!(
+        "    {{\n{prologue}    st.{space}.b{bits} [{at}], %i0;\n    {name} {result}[{at}], {};\n    ld.{space}.b{bits} %o{left}, [{at}];\n    }}",
+        sources.join(", ")
+    );
+    let inputs = vec![ty; 1 + sources.len()];
+    Ok(Some(Probe { name, entry: String::new(), inputs, outputs, body, compare: Compare::Exact, product: None }))
 }
 
 /// Exchanges between lanes: all of them, and some where the others' values do not matter.

@@ -1,6 +1,6 @@
 //! How fast the simulator executes: `cargo run --release -p tilec-sim --example rate`.
 //!
-//! Arithmetic alone, arithmetic with every fourth instruction on shared memory, and a stored matrix product; all checks on.
+//! With a word as argument only those whose name contains it. Arithmetic alone, arithmetic with every fourth instruction on shared memory, and a stored matrix product; all checks on.
 
 use std::time::Instant;
 
@@ -25,9 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words = "ld.shared.u32 %r6, [%b]; add.u32 %r6, %r6, %r0; xor.b32 %r7, %r6, %i; st.shared.u32 [%b], %r7;\n\
                  add.u32 %r2, %r2, %r0; xor.b32 %r3, %r2, %i; mul.lo.u32 %r4, %r3, %r2; and.b32 %r5, %r4, 255;\n";
     let wide = "ld.shared.v4.b32 {%r6, %r7, %r8, %r9}, [%a]; add.u32 %r6, %r6, %r7; xor.b32 %r7, %r6, %r8; add.u32 %r8, %r8, %r9;\n";
-    for (name, body) in
-        [("integer", alu), ("float", float), ("25% ld/st.shared.b32", words), ("25% ld.shared.v4", wide)]
-    {
+    let only = std::env::args().nth(1).unwrap_or_default();
+    let all = [("integer", alu), ("float", float), ("25% ld/st.shared.b32", words), ("25% ld.shared.v4", wide)];
+    for (name, body) in all.into_iter().filter(|(name, _)| name.contains(&only)) {
         let program = Program::parse(&looped(&body.repeat(8), 4000))?;
         let launch =
             Launch { entry: "k".into(), grid: [1, 1, 1], block: [256, 1, 1], dynamic_smem: 0, params: Vec::new() };
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let seconds = start.elapsed().as_secs_f64();
         println!("{name:24} {:8.1} M warp instructions/s", counters.instructions as f64 / seconds / 1e6);
     }
-    product(256)
+    if "f16 product".contains(&only) { product(256) } else { Ok(()) }
 }
 
 /// An f16 product with f32 accumulators of the stored kernel, n x n x n.

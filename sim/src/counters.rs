@@ -145,6 +145,44 @@ pub(crate) fn shared_wavefronts(addresses: &[u64; 32], mask: u32, bytes: u64) ->
     }
 }
 
+/// Remembers for each instruction the last pattern of addresses and what it costs: loops repeat them.
+#[derive(Debug)]
+pub(crate) struct Banks(Vec<Option<Box<Pattern>>>);
+
+#[derive(Debug)]
+struct Pattern {
+    mask: u32,
+    /// The first address within the row of banks.
+    base: u64,
+    /// The others, relative to it.
+    offsets: [u32; 32],
+    cost: (u64, u64),
+}
+
+impl Banks {
+    pub(crate) fn new(instructions: usize) -> Banks {
+        let mut all = Vec::new();
+        all.resize_with(instructions, || None);
+        Banks(all)
+    }
+
+    /// [`shared_wavefronts`] of the instruction at `pc`, which always accesses so many bytes.
+    #[inline]
+    pub(crate) fn wavefronts(&mut self, pc: usize, addresses: &[u64; 32], mask: u32, bytes: u64) -> (u64, u64) {
+        let base = addresses[0] % 128;
+        let offsets: [u32; 32] = std::array::from_fn(|i| addresses[i].wrapping_sub(addresses[0]) as u32);
+        let Some(slot) = self.0.get_mut(pc) else { return shared_wavefronts(addresses, mask, bytes) };
+        match slot {
+            Some(known) if known.base == base && known.mask == mask && known.offsets == offsets => known.cost,
+            _ => {
+                let cost = shared_wavefronts(addresses, mask, bytes);
+                *slot = Some(Box::new(Pattern { mask, base, offsets, cost }));
+                cost
+            }
+        }
+    }
+}
+
 /// Phases of `LANES` lanes; there are as many columns as lanes to a phase.
 #[inline(always)]
 fn phases<const LANES: usize>(addresses: &[u64; 32], mask: u32, log2: u32) -> (u64, u64) {
@@ -234,6 +272,19 @@ mod tests {
         // Eight rows at pitch 80 bytes are conflict-free, at 64 bytes four-way.
         assert_eq!(shared_wavefronts(&strided(80), 0xFF, 16), (1, 1));
         assert_eq!(shared_wavefronts(&strided(64), 0xFF, 16), (4, 1));
+    }
+
+    #[test]
+    fn patterns_are_remembered_only_for_themselves() {
+        let mut banks = Banks::new(1);
+        for (stride, start) in [(4, 0), (4, 256), (4, 4), (8, 0), (8, 64), (4, 0), (128, 0)] {
+            for mask in [u32::MAX, 0xFFFF, 1] {
+                let at = strided(stride).map(|a| a + start);
+                for _ in 0..2 {
+                    assert_eq!(banks.wavefronts(0, &at, mask, 4), shared_wavefronts(&at, mask, 4));
+                }
+            }
+        }
     }
 
     #[test]

@@ -152,6 +152,21 @@ fn producers_arrive_and_consumers_wait() {
 }
 
 #[test]
+fn barriers_reduce() {
+    for count in ["", " 64,"] {
+        let popc = format!("setp.lt.u32 %p0, %t, 37; bar.red.popc.u32 %r0, 1,{count} %p0; {STORE}");
+        assert!(good(&popc, 64)[..64].iter().all(|v| *v == 37));
+        for (op, limit, want) in [("and", 64, 1), ("and", 63, 0), ("or", 1, 1), ("or", 0, 0)] {
+            let body = format!(
+                "setp.lt.u32 %p0, %t, {limit}; barrier.cta.red.{op}.aligned.pred %p1, 1,{count} %p0; selp.u32 %r0, 1, 0, %p1; {STORE}"
+            );
+            assert!(good(&body, 64)[..64].iter().all(|v| *v == want), "{op} {limit}");
+        }
+    }
+    bad("setp.lt.u32 %p0, %t, 3; bar.red.popc.u32 %r0, 1, 128, %p0;", 96, ReportKind::Deadlock);
+}
+
+#[test]
 fn races_name_both_sides() {
     let body = "mov.u32 %r1, sm; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %t; bar.sync 0;\n\
                 xor.b32 %r3, %r1, 128; ld.shared.u32 %r0, [%r3];\n\

@@ -47,14 +47,14 @@ pub(crate) fn addresses(warp: &Warp, addr: Addr, mask: u32) -> Result<[u64; 32],
     Ok(out)
 }
 
-/// Whether all lanes access neighbouring words, which exist as addresses of a block's memory.
+/// Whether all lanes access neighbouring places of `bytes` bytes, which exist as addresses of a block's memory.
 #[inline(always)]
-fn in_a_row(at: &[u64; 32], mask: u32) -> bool {
+fn in_a_row(at: &[u64; 32], mask: u32, bytes: u64) -> bool {
     let first = at[0];
     mask == u32::MAX
-        && first.is_multiple_of(4)
+        && first & (bytes - 1) == 0
         && first < 1 << 20
-        && at.iter().zip(0u64..).fold(true, |same, (a, lane)| same & (*a == first.wrapping_add(4 * lane)))
+        && at.iter().zip(0u64..).fold(true, |same, (a, lane)| same & (*a == first.wrapping_add(bytes * lane)))
 }
 
 /// Which memory a generic address lies in, and the address there.
@@ -238,7 +238,7 @@ impl Cta<'_> {
     }
 
     pub(crate) fn count_shared(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
-        let (wavefronts, ideal) = counters::shared_wavefronts(addresses, mask, bytes);
+        let (wavefronts, ideal) = self.banks.wavefronts(pc, addresses, mask, bytes);
         let counts = &mut self.counts[pc];
         counts.wavefronts += wavefronts;
         counts.ideal_wavefronts += ideal;
@@ -265,12 +265,21 @@ impl Cta<'_> {
         self.count_shared(pc, mask, &at, bytes);
         let mut out = [[0u32; 32]; 4];
         let mut left = mask;
-        if n == 1 && in_a_row(&at, mask) {
+        if in_a_row(&at, mask, bytes) {
             let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strong: false, copy: false };
-            if let Some(words) = self.shared.words(at[0] as usize, 32) {
+            if let Some(words) = self.shared.words(at[0] as usize, 32 * n) {
                 // The lanes from the first that is not done on are done one by one.
-                let done = self.races.read_line(who, at[0] as usize);
-                out[0].copy_from_slice(words);
+                let done = self.races.read_line(who, at[0] as usize, n);
+                match n {
+                    1 => out[0].copy_from_slice(words),
+                    _ => {
+                        for (lane, own) in words.chunks_exact(n).enumerate() {
+                            for (out, word) in out.iter_mut().zip(own) {
+                                out[lane] = *word;
+                            }
+                        }
+                    }
+                }
                 left = u32::MAX.checked_shl(done as u32).unwrap_or(0);
             }
         }
@@ -308,10 +317,20 @@ impl Cta<'_> {
         let seq = self.next_seq();
         self.count_shared(pc, mask, &at, bytes);
         let mut left = mask;
-        if n == 1 && in_a_row(&at, mask) && at[0] < self.shared.bytes && self.shared.bytes - at[0] >= 128 {
+        if in_a_row(&at, mask, bytes) && at[0] < self.shared.bytes && self.shared.bytes - at[0] >= 32 * bytes {
             let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strong: false, copy: false };
-            let done = self.races.write_line(who, at[0] as usize);
-            self.shared.put_words(at[0] as usize, &warp.w[access.regs[0] as usize].v[..done]);
+            let done = self.races.write_line(who, at[0] as usize, n);
+            if n == 1 {
+                self.shared.put_words(at[0] as usize, &warp.w[access.regs[0] as usize].v[..done]);
+            } else {
+                let mut data = [0u32; 128];
+                for (k, r) in access.regs.iter().enumerate().take(n) {
+                    for (lane, v) in warp.w[*r as usize].v.iter().enumerate() {
+                        data[lane * n + k] = *v;
+                    }
+                }
+                self.shared.put_words(at[0] as usize, &data[..done * n]);
+            }
             left = u32::MAX.checked_shl(done as u32).unwrap_or(0);
         }
         for_lanes!(lane in left => {

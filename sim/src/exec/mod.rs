@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::counters::{Counters, Counts, merge};
+use crate::counters::{Banks, Counters, Counts, merge};
 use crate::memory::Device;
 use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
@@ -155,6 +155,7 @@ pub(crate) struct Cta<'a> {
     pub(crate) fenced: Vec<bool>,
     pub(crate) barriers: [sync::Barrier; 16],
     pub(crate) counts: &'a mut [Counts],
+    pub(crate) banks: Banks,
     pub(crate) fuel: u64,
     pub(crate) generation: Generation,
     pub(crate) landing: Landing,
@@ -459,6 +460,7 @@ impl<'a> Cta<'a> {
             fenced: vec![false; warps],
             barriers: Default::default(),
             counts,
+            banks: Banks::new(entry.code.len()),
             fuel: options.fuel,
             generation,
             landing: options.landing,

@@ -905,9 +905,9 @@ pub(crate) fn bar_red(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
     } else {
         Vote::Any
     };
-    let (p, negate) = pred(args, 2);
+    let (p, negate) = pred(args, args.len().saturating_sub(1));
     let red = Some((what, p, negate, slot(args, 0)));
-    Ok(Op::Bar(Box::new(Bar { id: slot(args, 1), count: None, wait: true, aligned, red })))
+    Ok(Op::Bar(Box::new(Bar { id: slot(args, 1), count: optional(args, 2), wait: true, aligned, red })))
 }
 
 /// `bar.warp.sync`.

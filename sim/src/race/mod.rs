@@ -106,16 +106,16 @@ impl Races {
         self.shared.write_words(&self.clocks, who, at, words)
     }
 
-    /// [`Races::read_words`] of 32 lanes, a word each from `at` on; how many from the first on are done.
+    /// [`Races::read_words`] of 32 lanes, so many words each from `at` on; how many from the first on are done.
     #[inline(always)]
-    pub(crate) fn read_line(&mut self, who: Who, at: usize) -> usize {
-        self.shared.read_line(&self.clocks, &mut self.sets, who, at)
+    pub(crate) fn read_line(&mut self, who: Who, at: usize, words: usize) -> usize {
+        self.shared.read_line(&self.clocks, &mut self.sets, who, at, words)
     }
 
     /// [`Races::write_words`] of 32 lanes, likewise.
     #[inline(always)]
-    pub(crate) fn write_line(&mut self, who: Who, at: usize) -> usize {
-        self.shared.write_line(&self.clocks, who, at)
+    pub(crate) fn write_line(&mut self, who: Who, at: usize, words: usize) -> usize {
+        self.shared.write_line(&self.clocks, who, at, words)
     }
 
     /// A read of `n` bytes of shared memory at `at`, within one word.

@@ -33,24 +33,26 @@ impl Shared {
         cells.iter_mut().all(|cell| write_fast(cell, row, now, who))
     }
 
-    /// As [`Shared::read_words`] for lanes in a row, one word each; how many from the first on are done.
+    /// As [`Shared::read_words`] for 32 lanes in a row, `words` (1, 2 or 4) each; how many from the first on are done.
     #[inline(always)]
-    pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize) -> usize {
-        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32) else { return 0 };
+    pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> usize {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        let stop =
-            cells.iter_mut().enumerate().position(|(lane, c)| !read_fast(c, row, now, sets, Who { lane, ..who }));
-        stop.unwrap_or(32)
+        let done = |(lane, own): (usize, &mut [Cell])| {
+            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, Who { lane, ..who }))
+        };
+        line(cells, words, done)
     }
 
-    /// As [`Shared::write_words`] for lanes in a row, one word each; how many from the first on are done.
+    /// As [`Shared::write_words`] for 32 lanes in a row, likewise.
     #[inline(always)]
-    pub(super) fn write_line(&mut self, clocks: &Clocks, who: Who, at: usize) -> usize {
-        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32) else { return 0 };
+    pub(super) fn write_line(&mut self, clocks: &Clocks, who: Who, at: usize, words: usize) -> usize {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        let stop =
-            cells.iter_mut().enumerate().position(|(lane, cell)| !write_fast(cell, row, now, Who { lane, ..who }));
-        stop.unwrap_or(32)
+        let done = |(lane, own): (usize, &mut [Cell])| {
+            own.iter_mut().all(|cell| write_fast(cell, row, now, Who { lane, ..who }))
+        };
+        line(cells, words, done)
     }
 
     pub(super) fn read(
@@ -117,6 +119,17 @@ impl Shared {
             }
         }
     }
+}
+
+/// How many lanes, of `words` cells each, are done from the first on.
+#[inline(always)]
+fn line(cells: &mut [Cell], words: usize, mut done: impl FnMut((usize, &mut [Cell])) -> bool) -> usize {
+    let stop = match words {
+        1 => cells.chunks_exact_mut(1).enumerate().position(|own| !done(own)),
+        2 => cells.chunks_exact_mut(2).enumerate().position(|own| !done(own)),
+        _ => cells.chunks_exact_mut(4).enumerate().position(|own| !done(own)),
+    };
+    stop.unwrap_or(32)
 }
 
 #[inline(always)]

@@ -210,8 +210,8 @@ pub(crate) struct Sim {
     /// Order of the blocks [default: forward]
     #[arg(long, value_name = "ORDER")]
     pub(crate) sim_order: Option<SimOrder>,
-    /// When asynchronous copies land: as early or as late as the rules allow, or both with equal results demanded
-    /// [default: both]
+    /// When asynchronous copies land: as early or as late as the rules allow, or in all ways with equal results demanded
+    /// [default: all]
     #[arg(long, value_name = "WHEN")]
     pub(crate) sim_landing: Option<SimLanding>,
     /// Host threads that share the blocks [default: the number of cores]
@@ -233,15 +233,19 @@ pub(crate) enum SimOrder {
     Seeded,
 }
 
-/// When asynchronous copies land.
+/// When asynchronous copies read and write.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum SimLanding {
-    /// When they are issued
+    /// Read and write when they are issued
     Early,
-    /// When they are waited for
+    /// Read when they are issued, write when they are waited for
     Late,
-    /// One run of each, if there are any
-    Both,
+    /// Read when they are waited for; until then the destination keeps its old value
+    LateReads,
+    /// Read and write when they are waited for; until then the destination is undefined
+    Latest,
+    /// A run of each, if there are any
+    All,
 }
 
 /// A generation of GPUs.

@@ -13,7 +13,7 @@ use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
 use tilec::run::{Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign};
-use tilec::simulate::{Generation, Landings, Order, SimOptions, counts, counts_json};
+use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
 use tilec::{Contract, Diagnostics, Target, compile, data};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -221,9 +221,11 @@ fn sim_options(args: &Run) -> SimOptions {
             Some(SimOrder::Forward) | None => Order::Forward,
         },
         landings: match sim.sim_landing {
-            Some(SimLanding::Early) => Landings::Early,
-            Some(SimLanding::Late) => Landings::Late,
-            Some(SimLanding::Both) | None => Landings::Both,
+            Some(SimLanding::Early) => Landings::One(Landing::Early),
+            Some(SimLanding::Late) => Landings::One(Landing::Late),
+            Some(SimLanding::LateReads) => Landings::One(Landing::LateReads),
+            Some(SimLanding::Latest) => Landings::One(Landing::Latest),
+            Some(SimLanding::All) | None => Landings::All,
         },
         imitate: sim.imitate.map(|generation| match generation {
             Imitate::Volta => Generation::Volta,

@@ -38,13 +38,11 @@ pub const MAX_BYTES: u64 = 2 << 30;
 /// When asynchronous copies land.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Landings {
-    /// As soon as they are issued.
-    Early,
-    /// As late as the waits of the program allow.
-    Late,
-    /// First early, then late if the program has any; the results must be equal.
+    /// In this way.
+    One(Landing),
+    /// As soon as they are issued; then, if there are any, in the other ways that the rules allow. The results must be equal.
     #[default]
-    Both,
+    All,
 }
 
 /// How to simulate.
@@ -70,7 +68,7 @@ impl Default for SimOptions {
     fn default() -> SimOptions {
         SimOptions {
             order: Order::Forward,
-            landings: Landings::Both,
+            landings: Landings::All,
             imitate: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             fuel: DEFAULT_FUEL,
@@ -91,8 +89,8 @@ pub struct Simulated {
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u32,
-    /// Whether it ran twice, with asynchronous copies landing early and late.
-    pub twice: bool,
+    /// In how many ways asynchronous copies landed, in as many runs.
+    pub landings: usize,
     /// What was counted (in the first run).
     pub counters: Counters,
 }
@@ -110,8 +108,8 @@ impl fmt::Display for Simulated {
             write!(f, "{} {}", if *mma > 0 { " and" } else { ", of them" }, plural(*barriers, "barrier"))?;
         }
         f.write_str(" (by warp)")?;
-        if self.twice {
-            f.write_str("; again with copies landing late: equal")?;
+        if self.landings > 1 {
+            write!(f, "; equal in {} runs that differ in when asynchronous copies land", self.landings)?;
         }
         Ok(())
     }
@@ -222,18 +220,24 @@ pub fn simulate(
         let after = memory.finish(&scene)?;
         Ok((counters, after))
     };
-    let first = if options.landings == Landings::Late { Landing::Late } else { Landing::Early };
+    let first = match options.landings {
+        Landings::One(landing) => landing,
+        Landings::All => Landing::Early,
+    };
     let (counters, after) = once(first)?;
     let asynchronous = || counters.rows.iter().any(|r| r.counts.executed > 0 && r.instruction.starts_with("cp.async"));
-    let twice = options.landings == Landings::Both && asynchronous();
-    if twice {
-        let (_, late) = once(Landing::Late)?;
-        if let Some(difference) = memory::difference(&bound, &after, &late) {
-            return Err(report::landing(&difference));
+    let mut landings = 1;
+    if options.landings == Landings::All && asynchronous() {
+        for landing in Landing::ALL.into_iter().filter(|l| *l != first) {
+            let (_, other) = once(landing)?;
+            if let Some(difference) = memory::difference(&bound, &after, &other) {
+                return Err(report::landing(&difference));
+            }
+            landings += 1;
         }
     }
     let threads = contract.block.iter().product();
-    Ok((Simulated { generation, why: None, blocks, threads, twice, counters }, after))
+    Ok((Simulated { generation, why: None, blocks, threads, landings, counters }, after))
 }
 
 /// More bytes than [`MAX_BYTES`].

@@ -99,7 +99,8 @@ fn neither_order_nor_threads_nor_landing_change_anything() {
         (run.stdout, fs::read(dir.0.join("b.bin")).expect("written"))
     };
     let first = run("");
-    for more in ["--sim-order reverse", "--sim-order seeded", "--sim-threads 3", "--sim-landing late", "--fuel 1000"] {
+    for more in ["--sim-order reverse", "--sim-order seeded", "--sim-threads 3", "--sim-landing latest", "--fuel 1000"]
+    {
         assert_eq!(run(more), first, "{more}");
     }
     assert!(run("--imitate hopper").0.contains("\"imitated\": \"hopper\""));

@@ -231,7 +231,7 @@ codes! {
     SIM_INVALID "E0810" "an instruction used against its rules"
         "The operands break a rule of the PTX manual: a barrier number, a membermask that lacks the executing thread, a byte count. The message says which.";
     SIM_LANDING "E0811" "the result depends on when asynchronous copies land"
-        "The kernel was run twice, with its asynchronous copies landing as early and as late as the rules allow, and the results differ: it reads the destination of a copy before waiting for it, or overwrites the source too soon. Look for a missing or too lax `cp.async.wait_group`.";
+        "The kernel was run several times, with its asynchronous copies reading and writing as early and as late as the rules allow, and the results differ: it reads the destination of a copy before waiting for it, or overwrites the source too soon. Look for a missing or too lax `cp.async.wait_group`.";
     SIM_PTX "E0812" "PTX that the simulator does not know"
         "The simulator knows the instructions of sm_70 to sm_89 code and refuses what it does not know rather than skipping it. A syntax error in a text changed by hand looks the same. `--device cuda` has the driver judge.";
     SIM_LAUNCH "E0813" "the launch does not fit the kernel"

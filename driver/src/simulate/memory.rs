@@ -166,7 +166,7 @@ pub(super) fn difference(bound: &Bound, early: &[Vec<u8>], late: &[Vec<u8>]) -> 
                 let index: Vec<String> = index.iter().map(u64::to_string).collect();
                 let (e, l) = (data::get(plan.elem, early, offset), data::get(plan.elem, late, offset));
                 found = Some(format!(
-                    "`{}[{}]` is {e} when asynchronous copies land early, and {l} when they land late",
+                    "`{}[{}]` is {e} when asynchronous copies land early, and {l} when they land later",
                     plan.name,
                     index.join(", ")
                 ));

@@ -36,9 +36,9 @@ pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
     let source = read(&args.input)?;
     let own = std::env::current_exe()
         .map_err(|e| Failure::io(tilec_ir::codes::LAUNCH_FAILED, format!("cannot find this program again: {e}")))?;
-    let mut launcher = || {
+    let mut launcher = |subcommand: &str| {
         let mut command = Command::new(&own);
-        command.arg(bench::SUBCOMMAND);
+        command.arg(subcommand);
         command
     };
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };

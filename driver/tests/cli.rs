@@ -262,3 +262,18 @@ fn a_measurement_that_cannot_be_made_is_refused_before_it_begins() {
         assert!(run.stderr.contains(said) && run.stdout.is_empty(), "{args:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_measurement_is_a_table_or_counts() {
+    let dir = Dir::new("bench-table");
+    dir.file("x.tile", include_bytes!("../../examples/gemm.tile"));
+    let args = ["bench", "x.tile", "M=N=K=64,72", "--variant", "STAGES=1/2", "--against", "none", "--seconds", "0.01"];
+    let run = dir.tilec(&args);
+    assert_eq!(run.status, 0, "{}{}", run.stdout, run.stderr);
+    for said in ["gemm on ", "M=64 N=64 K=64\n", "M=72 N=72 K=72\n", "STAGES=1 ", "STAGES=2 "] {
+        assert!(run.stdout.contains(said), "{said}: {}", run.stdout);
+    }
+    let json = dir.tilec(&[&args[..], &["--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!((&json["schema"], json["problems"].as_array().map(Vec::len)), (&"tilec.bench/1".into(), Some(2)));
+}

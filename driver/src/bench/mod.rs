@@ -6,6 +6,7 @@
 
 #[cfg(feature = "cuda")]
 mod blas;
+mod elsewhere;
 #[cfg(feature = "cuda")]
 mod inputs;
 mod libraries;
@@ -27,9 +28,9 @@ mod work;
 use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, bind};
 use crate::compile::{Compiled, CompiledKernel, Diagnostics, compile};
 use crate::render::SourceFile;
-use crate::run::child::{ChildError, Refused};
+use crate::run::child::ChildError;
 use product::Product;
-use report::{BenchReport, Problem};
+use report::{BenchReport, Problem, Row};
 use session::Session;
 use std::process::Command;
 use std::time::Duration;
@@ -67,7 +68,8 @@ pub struct BenchOptions {
     pub ladder: bool,
 }
 
-/// Compiles and measures. `launcher` makes the command that does [`session::serve`]; `progress` hears which problem is being
+/// Compiles and measures. `launcher` makes this program's command with a hidden
+/// subcommand: [`SUBCOMMAND`] does [`session::serve`], [`child::SUBCOMMAND`](crate::run::child::SUBCOMMAND) launches once; `progress` hears which problem is being
 /// worked on, what is done, and how far all of it is (0 to 1).
 ///
 /// # Errors
@@ -75,7 +77,7 @@ pub struct BenchOptions {
 pub fn bench(
     source: &str,
     options: &BenchOptions,
-    launcher: &mut dyn FnMut() -> Command,
+    launcher: &mut dyn FnMut(&str) -> Command,
     progress: &mut dyn FnMut(&str, f64),
 ) -> Result<BenchReport, Diagnostics> {
     let mut labels = Vec::new();
@@ -117,7 +119,7 @@ pub fn bench(
         let mut said = |what: &str, done: f64| progress(&format!("{name}: {what}"), (i as f64 + done) / count);
         if session.is_none() {
             said("starting", 0.0);
-            let started = Session::start(&mut launcher()).and_then(|mut new| {
+            let started = Session::start(&mut launcher(SUBCOMMAND)).and_then(|mut new| {
                 let answer = new.ask(&setup, SETUP_LIMIT, &mut |_, _| ())?;
                 Ok((new, answer))
             });
@@ -126,7 +128,11 @@ pub fn bench(
                     report.ready(machine, cublas, programs);
                     session = Some(new);
                 }
-                Ok((_, Answer::Refused(refused))) => return Err(fail_refused(&file, &refused)),
+                Ok((_, Answer::Refused(refused))) if refused.no_device => {
+                    count_instead(&mut report, &compiled, options, launcher, progress, refused.reason);
+                    return Ok(report);
+                }
+                Ok((_, Answer::Refused(refused))) => return Err(fail(codes::LAUNCH_FAILED, refused.reason)),
                 Ok(_) => return Err(fail(codes::LAUNCH_FAILED, "the measuring process gave no sense".to_owned())),
                 Err(e) => return Err(fail(code_of(&e), e.to_string())),
             }
@@ -143,7 +149,13 @@ pub fn bench(
                 Err(e.to_string())
             }
         };
-        report.problems.push(Problem::new(&job, unfit, outcome));
+        let mut problem = Problem::new(&job, unfit, outcome);
+        for row in problem.rows.iter_mut().filter(|row| row.check.skipped.is_some()) {
+            let program = &compiled[row.variant];
+            row.check =
+                elsewhere::interpret(program, options, &job.args, &mut launcher(elsewhere::CHILD), row.flops / 2.0);
+        }
+        report.problems.push(problem);
     }
     Ok(report)
 }
@@ -155,14 +167,32 @@ fn code_of(e: &ChildError) -> Code {
     }
 }
 
-fn fail_refused(file: &SourceFile, refused: &Refused) -> Diagnostics {
-    let diagnostic = if refused.no_device {
-        Diagnostic::error(codes::NO_GPU, Span::default(), format!("no GPU was found: {}", refused.reason))
-            .with_note("times need a GPU; `--emit report` counts instructions and conflicts without one")
-    } else {
-        Diagnostic::error(codes::LAUNCH_FAILED, Span::default(), refused.reason.clone())
-    };
-    Diagnostics::one(file.clone(), diagnostic)
+/// Fills the report with what the simulator counts.
+fn count_instead(
+    report: &mut BenchReport,
+    compiled: &[Compiled],
+    options: &BenchOptions,
+    launcher: &mut dyn FnMut(&str) -> Command,
+    progress: &mut dyn FnMut(&str, f64),
+    why: String,
+) {
+    report.simulated = Some(why);
+    let count = (options.problems.len() * compiled.len()).max(1) as f64;
+    for (i, args) in options.problems.iter().enumerate() {
+        let row = |(variant, program): (usize, &Compiled)| {
+            let name = format!("{}: {}", report::problem_name(args), options.variants[variant].label);
+            progress(&name, (i * compiled.len() + variant) as f64 / count);
+            Row::counted(variant, elsewhere::simulate(program, options, args, &mut launcher(elsewhere::CHILD)))
+        };
+        let rows = compiled.iter().enumerate().map(row).collect();
+        report.problems.push(Problem {
+            args: args.clone(),
+            rows,
+            references: Vec::new(),
+            failed: None,
+            notes: Vec::new(),
+        });
+    }
 }
 
 /// The jobs, each with the programs that cannot do it and why.

@@ -3,7 +3,7 @@
 use super::BenchOptions;
 use super::limits::{Bottleneck, Machine, Unit};
 use super::stats::{Summary, geometric_mean, ratios};
-use super::wire::{Check, Job, Loaded, Measured, Program, Reference};
+use super::wire::{Check, Counts, Job, Loaded, Measured, Program, Reference};
 use crate::bind::Args;
 use serde::Serialize;
 use std::fmt;
@@ -29,6 +29,9 @@ pub struct BenchReport {
     pub ladder: bool,
     /// Rounds asked for.
     pub rounds: u32,
+    /// Why there are counts of the simulator in place of times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<String>,
     /// The problems, in order.
     pub problems: Vec<Problem>,
 }
@@ -106,13 +109,24 @@ pub struct Row {
     pub bytes: f64,
     /// What was compared.
     pub check: Check,
+    /// What the simulator counted, where there was no GPU to measure on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
     /// Why it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl Row {
-    fn failed(variant: usize, why: String) -> Row {
+    /// A row of counts in place of times.
+    pub(super) fn counted(variant: usize, counts: Result<Counts, String>) -> Row {
+        match counts {
+            Ok(counts) => Row { counts: Some(counts), failed: None, ..Row::failed(variant, String::new()) },
+            Err(why) => Row::failed(variant, why),
+        }
+    }
+
+    pub(super) fn failed(variant: usize, why: String) -> Row {
         Row {
             variant,
             us: Vec::new(),
@@ -124,6 +138,7 @@ impl Row {
             flops: 0.0,
             bytes: 0.0,
             check: Check::default(),
+            counts: None,
             failed: Some(why),
         }
     }
@@ -154,6 +169,7 @@ impl Problem {
                                 flops: series.flops,
                                 bytes: series.bytes,
                                 check: series.check,
+                                counts: None,
                                 failed: None,
                             }
                         }
@@ -191,6 +207,7 @@ impl BenchReport {
             variants: labels.into_iter().zip(programs).map(variant).collect(),
             ladder: options.ladder,
             rounds: options.rounds,
+            simulated: None,
             problems: Vec::new(),
         }
     }
@@ -247,6 +264,9 @@ impl fmt::Display for BenchReport {
             }
             write!(f, ", CUDA {})", m.driver)?;
         }
+        if let Some(why) = &self.simulated {
+            return self.counted(f, why);
+        }
         match &self.cublas {
             Some(Library { version: Some(version), .. }) => writeln!(f, ", cuBLAS {version}")?,
             Some(Library { absent: Some(why), .. }) => writeln!(f, "\nmeasured alone: {why}")?,
@@ -260,7 +280,9 @@ impl fmt::Display for BenchReport {
             self.problems.iter().enumerate().map(|(i, p)| (i, self.lines(p))).collect();
         let mut widths: Vec<usize> = head.iter().map(|h| h.chars().count()).collect();
         for line in tables.iter().flat_map(|(_, lines)| lines) {
-            for (width, cell) in widths.iter_mut().zip(line) {
+            // A sentence in place of numbers takes the room that it needs.
+            let cells = if line.len() > 2 { line.len() } else { 1 };
+            for (width, cell) in widths.iter_mut().zip(&line[..cells]) {
                 *width = (*width).max(cell.chars().count());
             }
         }
@@ -354,6 +376,35 @@ impl BenchReport {
         [format!("{:.2}", time.median), format!("{:.1}%", 100.0 * time.spread()), rate, limit]
     }
 
+    /// The table of counts.
+    fn counted(&self, f: &mut fmt::Formatter<'_>, why: &str) -> fmt::Result {
+        writeln!(f, " on the simulator, counts by warp and no times: {why}")?;
+        let head = ["", "blocks", "instructions", "products", "barriers", "wavefronts", "conflicts", "sectors"];
+        for problem in &self.problems {
+            writeln!(f, "\n{}", problem_name(&problem.args))?;
+            let mut lines = vec![head.map(str::to_owned).to_vec()];
+            for row in &problem.rows {
+                let label = self.variants[row.variant].label.clone();
+                lines.push(match (&row.counts, &row.failed) {
+                    (Some(c), _) => {
+                        let numbers =
+                            [c.blocks, c.instructions, c.products, c.barriers, c.wavefronts, c.conflicts, c.sectors];
+                        std::iter::once(label).chain(numbers.iter().map(u64::to_string)).collect()
+                    }
+                    (None, why) => vec![label, why.clone().unwrap_or_default()],
+                });
+            }
+            let mut widths = vec![0; head.len()];
+            for line in lines.iter().filter(|line| line.len() > 2) {
+                for (width, cell) in widths.iter_mut().zip(line) {
+                    *width = (*width).max(cell.chars().count());
+                }
+            }
+            lines.iter().try_for_each(|line| write_line(f, line, &widths))?;
+        }
+        Ok(())
+    }
+
     /// Geometric means of the ratios over the problems.
     fn means(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.problems.len() < 2 {
@@ -366,7 +417,7 @@ impl BenchReport {
                 let least = all.iter().copied().fold(f64::INFINITY, f64::min);
                 writeln!(
                     f,
-                    "\n{}: geometric mean {mean:.3} of cuBLAS over {} problems, least {least:.3}",
+                    "\n{}: geometric mean {mean:.3} of cuBLAS, least {least:.3} (problems: {})",
                     variant.label,
                     all.len()
                 )?;
@@ -385,6 +436,9 @@ fn checked(check: &Check) -> String {
         return format!("not checked: {why}");
     }
     let mut said = Vec::new();
+    if check.interpreted > 0 {
+        said.push(format!("{} by the interpreter", check.interpreted));
+    }
     if check.exact > 0 {
         said.push(format!("{} exact", check.exact));
     }
@@ -408,3 +462,7 @@ fn write_line(f: &mut fmt::Formatter<'_>, line: &[String], widths: &[usize]) -> 
     }
     writeln!(f, "{}", text.trim_end())
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -127,6 +127,25 @@ pub struct Reference {
     pub refused: Option<String>,
 }
 
+/// What the simulator counted in place of a measurement.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Counts {
+    /// Blocks.
+    pub blocks: u64,
+    /// Instructions by warp.
+    pub instructions: u64,
+    /// Matrix instructions by warp.
+    pub products: u64,
+    /// Barriers by warp.
+    pub barriers: u64,
+    /// Cycles of shared memory.
+    pub wavefronts: u64,
+    /// Those beyond the fewest possible: bank conflicts.
+    pub conflicts: u64,
+    /// Sectors of 32 bytes of global memory.
+    pub sectors: u64,
+}
+
 /// What became of a comparison.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Check {
@@ -136,6 +155,9 @@ pub struct Check {
     pub bounded: u64,
     /// Elements compared with the result of cuBLAS on whole numbers.
     pub against_cublas: u64,
+    /// Elements compared with the interpreter's result on whole numbers.
+    #[serde(default)]
+    pub interpreted: u64,
     /// Elements that were wrong.
     pub wrong: u64,
     /// Largest error on the data of the measurement, as a fraction of its bound.

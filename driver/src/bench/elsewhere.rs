@@ -1,0 +1,107 @@
+//! What measuring leaves to `tilec run`: counts of the simulator where there is no GPU, and the interpreter's verdict on kernels
+//! that are no plain matrix product.
+
+use super::BenchOptions;
+use super::product::Product;
+use super::wire::{Check, Counts};
+use crate::bind::{Args, bind};
+use crate::compile::Compiled;
+use crate::run::{On, Ran, RunOptions, run};
+use std::process::Command;
+
+/// The subcommand that launches once.
+pub(super) const CHILD: &str = crate::run::child::SUBCOMMAND;
+/// Elements of all tensors that the interpreter is given at most.
+const MAX_INTERPRETED: u64 = 1 << 24;
+/// Multiply-adds that it is given at most.
+const MAX_PRODUCTS: f64 = 4e9;
+/// Multiply-adds, or elements, that the simulator is given at most: some minutes.
+const MAX_SIMULATED: f64 = 2e9;
+
+/// Executes the program on the simulator and counts.
+pub(super) fn simulate(
+    program: &Compiled,
+    options: &BenchOptions,
+    args: &Args,
+    launcher: &mut Command,
+) -> Result<Counts, String> {
+    let kernel = crate::run::select(program, options.kernel.as_deref()).map_err(|d| d.message.clone())?;
+    let bound =
+        bind(&kernel.contract, args).map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    let product = Product::of(&kernel.tile.specialized).and_then(|p| p.extents(&bound.tensors));
+    let elements: u64 = bound.tensors.iter().map(|t| t.count()).sum();
+    if product.map_or(0.0, |e| e.m as f64 * e.n as f64 * e.k as f64) + elements as f64 > MAX_SIMULATED {
+        return Err("too large to simulate; give sizes of some hundreds".to_owned());
+    }
+    let run_options = RunOptions {
+        kernel: options.kernel.clone(),
+        args: args.clone(),
+        seed: options.seed,
+        repeat: 0,
+        timeout: options.timeout,
+        on: On::Simulator,
+        ..RunOptions::default()
+    };
+    match run(program, &run_options, launcher).map_err(|d| first_error(&d))?.ran {
+        Ran::Simulator(simulated) => {
+            let counters = &simulated.counters;
+            let all = counters.sum("");
+            Ok(Counts {
+                blocks: simulated.blocks,
+                instructions: counters.instructions,
+                products: counters.mma,
+                barriers: counters.barriers,
+                wavefronts: all.wavefronts,
+                conflicts: all.wavefronts.saturating_sub(all.ideal_wavefronts),
+                sectors: all.sectors,
+            })
+        }
+        Ran::Cuda(_) => Err("the simulator was asked for and a GPU answered".to_owned()),
+    }
+}
+
+/// Compares the whole result with the interpreter's.
+pub(super) fn interpret(
+    program: &Compiled,
+    options: &BenchOptions,
+    args: &Args,
+    launcher: &mut Command,
+    work: f64,
+) -> Check {
+    let skipped = |why: String| Check { skipped: Some(why), ..Check::default() };
+    let kernel = match crate::run::select(program, options.kernel.as_deref()) {
+        Ok(kernel) => kernel,
+        Err(d) => return skipped(d.message.clone()),
+    };
+    let elements = bind(&kernel.contract, args).map_or(u64::MAX, |b| b.tensors.iter().map(|t| t.count()).sum());
+    if elements > MAX_INTERPRETED || work > MAX_PRODUCTS {
+        return skipped("too large for the interpreter, `tilec run --check` smaller".to_owned());
+    }
+    let run_options = RunOptions {
+        kernel: options.kernel.clone(),
+        args: args.clone(),
+        check: true,
+        seed: options.seed,
+        repeat: 0,
+        timeout: options.timeout,
+        on: On::Cuda,
+        ..RunOptions::default()
+    };
+    match run(program, &run_options, launcher) {
+        Ok(report) => {
+            let mut check = Check::default();
+            for (_, verdict) in &report.verdicts {
+                check.interpreted += verdict.elements;
+                check.wrong += verdict.wrong + verdict.stray_bytes;
+                check.shown.extend(verdict.shown.iter().take(5).cloned());
+            }
+            check
+        }
+        Err(d) => skipped(first_error(&d)),
+    }
+}
+
+fn first_error(d: &crate::compile::Diagnostics) -> String {
+    let error = d.list.iter().find(|d| d.severity == tilec_ir::diag::Severity::Error);
+    error.map_or_else(|| "it failed".to_owned(), |e| format!("[{}] {}", e.code, e.message))
+}

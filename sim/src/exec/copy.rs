@@ -108,10 +108,22 @@ impl Cta<'_> {
             }
         }
         for copy in &landed {
-            self.races.land(w.index, copy.seq, copy.dst as usize, usize::from(copy.size));
-            self.land(w.index, copy)?;
             let lane = usize::from(copy.lane);
-            w.copies.landed[lane] = w.copies.landed[lane].max(copy.clock);
+            // Where an arrival at an mbarrier is still on its way, its waiters will know of the copy by that.
+            let tells = |a: &&Arrival| a.warp == w.index && a.lane == lane && a.clock >= copy.clock;
+            let (at, size) = (copy.dst as usize, usize::from(copy.size));
+            let clock = match self.arrivals.iter().find(tells).map(|a| a.clock) {
+                Some(clock) => {
+                    self.races.land_unseen(w.index, copy.seq, clock, at, size);
+                    clock
+                }
+                None => {
+                    self.races.land(w.index, copy.seq, at, size);
+                    copy.clock
+                }
+            };
+            self.land(w.index, copy)?;
+            w.copies.landed[lane] = w.copies.landed[lane].max(clock);
         }
         // What an mbarrier saw land before, the thread now knows too; and that the sources have been read.
         if n.is_none_or(|n| n == 0) {

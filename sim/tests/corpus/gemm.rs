@@ -155,6 +155,18 @@ fn ring(n: i32) -> Case {
         .int(n)
 }
 
+/// A ring between warps, ordered by mbarriers.
+fn mbarrier_ring(n: usize) -> Case {
+    let mut random = Random::new(12);
+    let a: Vec<u32> = (0..n * 96 * 4).map(|_| random.word()).collect();
+    let out: Vec<u32> = (0..a.len()).map(|i| a[i / 384 * 384 + (95 - i / 4 % 96) * 4 + i % 4]).collect();
+    Case::new(format!("mbarrier_ring {n}"), ptx!("mbarrier_ring"), "mbarrier_ring")
+        .block(128, 1)
+        .input(&a, u32::to_le_bytes)
+        .result(&out, u32::to_le_bytes)
+        .int(n as i32)
+}
+
 /// ldmatrix of rows at a pitch of `pitch` bytes.
 fn ldmatrix(pitch: u32) -> Case {
     let mut random = Random::new(11);
@@ -194,12 +206,13 @@ pub(super) fn cases() -> Vec<Case> {
     };
     let mut all = vec![tiled([40, 53, 37]), tiled([64, 64, 64]), blocked([128, 64, 40]), types()];
     for integers in [true, false] {
-        all.push(tensor(&wmma, [64, 96, 48], integers));
-        all.push(tensor(&mma, [64, 32, 96], integers));
+        all.push(tensor(&wmma, [64, 96, 96], integers));
+        all.push(tensor(&mma, [64, 32, 192], integers));
         all.push(tensor(&pipeline, [64, 128, 224], integers));
         all.push(tensor(&pipeline, [128, 64, 32], integers));
     }
     all.extend([1, 2, 5, 11].map(ring));
+    all.extend([3, 9].map(mbarrier_ring));
     all.extend([16, 32, 64, 80, 128, 144].map(ldmatrix));
     all
 }

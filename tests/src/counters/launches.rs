@@ -65,8 +65,8 @@ const CORPUS: &[&str] = &[
     "ring 11",
     "gemm_blocked 128x64x40",
     "gemm_tiled 64x64x64",
-    "gemm_wmma 64x96x48 integers",
-    "gemm_mma 64x32x96 integers",
+    "gemm_wmma 64x96x96 integers",
+    "gemm_mma 64x32x192 integers",
     "gemm_pipeline 64x128x224 integers",
 ];
 

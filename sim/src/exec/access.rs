@@ -1,18 +1,11 @@
 //! Loads, stores and atomics: every access checked for bounds, alignment, definedness, and on shared memory for races.
 
+use super::warp::Warp;
 use super::{Cta, Fail, Step};
-use crate::counters;
-use crate::memory::Alloc;
-use crate::numerics::half::{self, Half};
-use crate::numerics::{Mode, Round, double, packed2, single};
 use crate::parse::raw::Space;
-use crate::program::{
-    Access, Addr, Area, Atom, AtomOp, Base, L64, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, SINK, WINDOW_BYTES,
-};
+use crate::program::{Access, Addr, Area, Base, L64, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::race::{Conflict, Who};
 use crate::report::ReportKind;
-
-use super::warp::Warp;
 
 /// The lanes of a mask, lowest first.
 macro_rules! for_lanes {
@@ -58,7 +51,7 @@ fn in_a_row(at: &[u64; 32], mask: u32, bytes: u64) -> bool {
 }
 
 /// Which memory a generic address lies in, and the address there.
-fn window(address: u64) -> (Space, u64) {
+pub(super) fn window(address: u64) -> (Space, u64) {
     for (start, space) in [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)] {
         if let Some(offset) = address.checked_sub(start).filter(|o| *o < WINDOW_BYTES) {
             return (space, offset);
@@ -68,12 +61,12 @@ fn window(address: u64) -> (Space, u64) {
 }
 
 /// An address with its memory: out of bounds and alignment failures.
-fn misaligned(lane: usize, address: u64, bytes: u64) -> Box<Fail> {
+pub(super) fn misaligned(lane: usize, address: u64, bytes: u64) -> Box<Fail> {
     let message = format!("address {address:#x} is no multiple of the {bytes} bytes accessed");
     Fail::new(ReportKind::Misaligned, message).at(lane).address(address)
 }
 
-fn outside(lane: usize, address: u64, bytes: u64, what: &str) -> Box<Fail> {
+pub(super) fn outside(lane: usize, address: u64, bytes: u64, what: &str) -> Box<Fail> {
     let message = format!("{bytes} bytes at {address:#x} are outside {what}");
     Fail::new(ReportKind::OutOfBounds, message).at(lane).address(address)
 }
@@ -106,30 +99,6 @@ impl Cta<'_> {
                     left &= !part;
                 }
                 Ok(())
-            }
-        }
-    }
-
-    pub(crate) fn global(&self, lane: usize, address: u64, bytes: u64) -> Result<&Alloc, Box<Fail>> {
-        match self.device.find(address) {
-            Some(alloc) if alloc.holds(address, bytes) => {
-                if address & (bytes - 1) != 0 {
-                    Err(misaligned(lane, address, bytes))
-                } else {
-                    Ok(alloc)
-                }
-            }
-            _ => {
-                let near = match self.device.nearest(address) {
-                    Some((base, n)) if address >= base => {
-                        format!("every allocation; the nearest has {n} bytes, and this is byte {}", address - base)
-                    }
-                    Some((base, n)) => {
-                        format!("every allocation; the nearest has {n} bytes and starts {} later", base - address)
-                    }
-                    None => "global memory: nothing is allocated".to_owned(),
-                };
-                Err(outside(lane, address, bytes, &near))
             }
         }
     }
@@ -243,17 +212,6 @@ impl Cta<'_> {
         counts.wavefronts += wavefronts;
         counts.ideal_wavefronts += ideal;
         counts.bytes += bytes * u64::from(mask.count_ones());
-    }
-
-    pub(crate) fn count_global(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
-        let counts = &mut self.counts[pc];
-        let sectors = counters::sectors(addresses, mask);
-        let named = bytes * u64::from(mask.count_ones());
-        counts.requests += 1;
-        counts.sectors += sectors;
-        counts.ideal_sectors += sectors.min(named.div_ceil(32));
-        counts.global_bytes += named;
-        counts.bytes += named;
     }
 
     /// The common load: whole words of shared memory to 32-bit slots.
@@ -431,76 +389,6 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Reads up to 16 bytes of global memory; only a read that is `noted` can be in a race.
-    pub(crate) fn read_global(
-        &mut self,
-        who: Who,
-        address: u64,
-        bytes: u64,
-        noted: bool,
-    ) -> Result<[u32; 4], Box<Fail>> {
-        let lane = who.lane;
-        let alloc = self.global(lane, address, bytes)?;
-        let start = (address - alloc.base) as usize;
-        let mut out = [0; 4];
-        let n = bytes.min(4) as usize;
-        let mut unwritten = None;
-        for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
-            let at = start + i * 4;
-            if !alloc.written(at, n) {
-                unwritten = unwritten.or(Some(alloc.base + at as u64));
-            }
-            *word = alloc.word(at) >> (at % 4 * 8);
-        }
-        if noted && !alloc.constant {
-            self.races.hand_in(self.grid, self.block, false);
-            if let Err(conflict) = self.races.read_global(who, address, bytes as usize) {
-                return Err(self.global_race(conflict, lane, address, false));
-            }
-        }
-        match unwritten {
-            None => Ok(out),
-            Some(at) => {
-                let message = format!("global address {at:#x} was never written");
-                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(address))
-            }
-        }
-    }
-
-    fn global_race(&self, conflict: Conflict, lane: usize, address: u64, writes: bool) -> Box<Fail> {
-        let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
-        let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
-        let message = format!(
-            "this {mine} of global address {address:#x} and an earlier {theirs} by {who} of the block are not ordered by any \
-             barrier"
-        );
-        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address);
-        fail.other = Some(conflict);
-        fail
-    }
-
-    /// Writes up to 16 bytes of global memory.
-    pub(crate) fn write_global(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
-        let alloc = self.global(who.lane, address, bytes)?;
-        if alloc.constant {
-            return Err(outside(who.lane, address, bytes, "writable memory: this is a constant"));
-        }
-        let start = (address - alloc.base) as usize;
-        let mut same = true;
-        let n = bytes.min(4) as usize;
-        let cut = if n == 4 { u32::MAX } else { (1 << (8 * n)) - 1 };
-        for i in 0..(bytes as usize).div_ceil(4) {
-            let at = start + i * 4;
-            same &= alloc.word(at) >> (at % 4 * 8) & cut == data[i] & cut;
-            alloc.put(at, n, data[i]);
-        }
-        self.races.hand_in(self.grid, self.block, false);
-        match self.races.write_global(who, address, bytes as usize, same) {
-            Ok(()) => Ok(()),
-            Err(conflict) => Err(self.global_race(conflict, who.lane, address, true)),
-        }
-    }
-
     fn read_param(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
         let n = self.params.len() as u64;
         if address >= n || bytes > n - address {
@@ -614,149 +502,8 @@ impl Cta<'_> {
             Ok(())
         })
     }
-
-    /// `atom`, `red`: lane by lane.
-    pub(crate) fn atomic(&mut self, warp: &mut Warp, atom: &Atom, mask: u32, pc: usize) -> Step {
-        if mask == 0 {
-            return Ok(());
-        }
-        let mut at = addresses(warp, atom.addr, mask)?;
-        let wide = atom.size == 8;
-        let ((a, a_ok), (b, b_ok)) = (warp.any(atom.src, wide), warp.any(atom.src2, wide));
-        let ok = if atom.src2 == SINK { a_ok } else { a_ok & b_ok };
-        if ok & mask != mask {
-            let lane = (mask & !ok).trailing_zeros() as usize;
-            return Err(Fail::new(ReportKind::Undefined, "the operand of an atomic is undefined").at(lane));
-        }
-        let mut old = [0u64; 32];
-        let bytes = u64::from(atom.size);
-        let seq = self.next_seq();
-        let (index, live) = (warp.index, warp.live);
-        self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
-            match space {
-                Space::Shared => {
-                    cta.count_shared(pc, mask, at, bytes);
-                    for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
-                        let was = cta.read_shared(who, at[lane], bytes)?;
-                        old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
-                        let new = combine(atom, old[lane], a[lane], b[lane]);
-                        cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
-                    });
-                    if cta.fenced[index] || atom.ordered {
-                        for_lanes!(lane in mask => {
-                            cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
-                        });
-                    }
-                }
-                Space::Global => {
-                    cta.count_global(pc, mask, at, bytes);
-                    for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
-                        cta.read_global(who, at[lane], bytes, true)?;
-                        if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
-                            return Err(cta.global_race(conflict, lane, at[lane], true));
-                        }
-                        if cta.fenced[index] || atom.ordered {
-                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
-                        }
-                        let alloc = cta.global(lane, at[lane], bytes)?;
-                        let start = (at[lane] - alloc.base) as usize;
-                        if bytes == 8 {
-                            // The host has no atomic pair of words here: one lock for all of them.
-                            let _guard = cta.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                            let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
-                            let new = combine(atom, was, a[lane], b[lane]);
-                            alloc.put(start, 4, new as u32);
-                            alloc.put(start + 4, 4, (new >> 32) as u32);
-                            old[lane] = was;
-                        } else {
-                            let shift = start % 4 * 8;
-                            let keep = if bytes == 4 { u32::MAX } else { 0xFFFF << shift };
-                            let was = alloc.update(start, |w| {
-                                let part = u64::from((w & keep) >> shift);
-                                let new = combine(atom, part, a[lane], b[lane]) as u32;
-                                (w & !keep) | ((new << shift) & keep)
-                            });
-                            old[lane] = u64::from((was & keep) >> shift);
-                        }
-                    });
-                }
-                Space::Local | Space::Param | Space::Const => {
-                    let lane = mask.trailing_zeros() as usize;
-                    return Err(outside(lane, at[lane], bytes, "memory that atomics work on"));
-                }
-            }
-            Ok(())
-        })?;
-        if atom.dst != SINK {
-            warp.put_any(atom.dst, wide, mask, &old, u32::MAX);
-        }
-        Ok(())
-    }
 }
 
-fn cut(v: u32, size: usize) -> u32 {
+pub(super) fn cut(v: u32, size: usize) -> u32 {
     if size >= 4 { v } else { v & ((1 << (size * 8)) - 1) }
-}
-
-/// The new value of an atomic (PTX 9.7.13.5).
-fn combine(atom: &Atom, old: u64, a: u64, b: u64) -> u64 {
-    let bits = u32::from(atom.size) * 8;
-    let sx = |v: u64| ((v << (64 - bits)) as i64) >> (64 - bits);
-    let new = match atom.op {
-        AtomOp::Add => old.wrapping_add(a),
-        AtomOp::Inc => {
-            if old as u32 >= a as u32 {
-                0
-            } else {
-                old + 1
-            }
-        }
-        AtomOp::Dec => {
-            if old as u32 == 0 || old as u32 > a as u32 {
-                a
-            } else {
-                old - 1
-            }
-        }
-        AtomOp::Min if atom.signed => sx(old).min(sx(a)) as u64,
-        AtomOp::Max if atom.signed => sx(old).max(sx(a)) as u64,
-        AtomOp::Min => old.min(a),
-        AtomOp::Max => old.max(a),
-        AtomOp::And => old & a,
-        AtomOp::Or => old | a,
-        AtomOp::Xor => old ^ a,
-        AtomOp::Exch => a,
-        AtomOp::Cas => {
-            if old == a {
-                b
-            } else {
-                old
-            }
-        }
-        // Atomic f32 additions in global memory flush subnormals on some devices; the manual asks for it there only
-        // (PTX 9.7.13.5), and in shared memory for none.
-        AtomOp::AddF32 => u64::from(single::add(Mode::RN, old as u32, a as u32)),
-        AtomOp::AddF64 => double::add(Round::Nearest, old, a),
-        AtomOp::AddF16 => u64::from(half::add(Half::F16, Mode::RN, old as u16, a as u16)),
-        AtomOp::AddBF16 => u64::from(half::add(Half::Bf16, Mode::RN, old as u16, a as u16)),
-        AtomOp::AddF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::F16, Mode::RN, x, y))),
-        AtomOp::AddBF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::Bf16, Mode::RN, x, y))),
-    };
-    if bits == 64 { new } else { new & ((1 << bits) - 1) }
-}
-
-/// The combination of `redux.sync`.
-pub(crate) fn reduce(op: AtomOp, signed: bool, a: u32, b: u32) -> u32 {
-    match op {
-        AtomOp::Min if signed => (a as i32).min(b as i32) as u32,
-        AtomOp::Max if signed => (a as i32).max(b as i32) as u32,
-        AtomOp::Min => a.min(b),
-        AtomOp::Max => a.max(b),
-        AtomOp::And => a & b,
-        AtomOp::Or => a | b,
-        AtomOp::Xor => a ^ b,
-        _ => a.wrapping_add(b),
-    }
 }

@@ -1,6 +1,7 @@
 //! Exchange among the lanes of a warp: `shfl`, `vote`, `match`, `redux`, `ldmatrix`, `movmatrix`.
 
-use super::access::{for_lanes, reduce};
+use super::access::for_lanes;
+use super::atomic::reduce;
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::numerics::mma::layout;

@@ -7,17 +7,22 @@
     clippy::double_comparisons,
     reason = "comparisons with NaN must be what PTX says, not what reads best"
 )]
+mod compare;
+mod conversion;
 
-use super::decode::{Arg, Cx};
-use super::raw::Ty;
-use super::sem::{Result, lanes, lll, set_l, set_w, slot, test, www};
-use super::table::Mods;
+pub(crate) use compare::*;
+pub(crate) use conversion::*;
+
 use crate::exec::convert::{self, Map};
 use crate::numerics::approx::{self, Function};
 use crate::numerics::convert::{Clamp, Float, Fp8};
 use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, double, packed1, packed2, packed3, single};
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::raw::Ty;
+use crate::parse::sem::{Result, lanes, lll, set_l, set_w, slot, test, www};
+use crate::parse::table::Mods;
 use crate::program::{L32, L64, Op};
 
 const fn round_of(r: u8) -> Round {
@@ -90,8 +95,11 @@ macro_rules! moded2 {
         }
     };
 }
+
 moded2!(add, single::add);
+
 moded2!(sub, single::sub);
+
 moded2!(mul, single::mul);
 
 fn fma<const R: u8, const F: bool, const S: bool>(d: &mut L32, a: &L32, b: &L32, c: &L32) {
@@ -101,10 +109,15 @@ fn fma<const R: u8, const F: bool, const S: bool>(d: &mut L32, a: &L32, b: &L32,
 }
 
 const RN: Mode = Mode::RN;
+
 const RN_FTZ: Mode = Mode { round: Round::Nearest, ftz: true, sat: false };
+
 const PLAIN: Extremum = Extremum { ftz: false, nan: false, xorsign_abs: false };
+
 const FTZ: Extremum = Extremum { ftz: true, nan: false, xorsign_abs: false };
+
 const NAN: Extremum = Extremum { ftz: false, nan: true, xorsign_abs: false };
+
 const FTZ_NAN: Extremum = Extremum { ftz: true, nan: true, xorsign_abs: false };
 
 /// Two f32 sources.
@@ -244,10 +257,15 @@ macro_rules! halves2 {
         }
     };
 }
+
 halves2!(half_add, half::add, Mode { round: Round::Nearest, ftz: F, sat: X });
+
 halves2!(half_sub, half::sub, Mode { round: Round::Nearest, ftz: F, sat: X });
+
 halves2!(half_mul, half::mul, Mode { round: Round::Nearest, ftz: F, sat: X });
+
 halves2!(half_min, half::min, Extremum { ftz: F, nan: X, xorsign_abs: false });
+
 halves2!(half_max, half::max, Extremum { ftz: F, nan: X, xorsign_abs: false });
 
 fn half_fma<const B: bool, const P: bool, const F: bool, const X: bool>(d: &mut L32, a: &L32, b: &L32, c: &L32) {
@@ -309,241 +327,6 @@ pub(crate) fn half1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     let f: fn(&mut L32, &L32) =
         if cx.opcode() == "neg" { with_half!(m, ty, false, half_neg) } else { with_half!(m, ty, false, half_abs) };
     Ok(Op::WW { f, d: slot(args, 0), a: slot(args, 1) })
-}
-
-/// The relation of a float comparison, on numbers; `u` forms also hold when an operand is NaN (PTX 9.3.2).
-macro_rules! relation {
-    ($m:expr, $view:expr) => {
-        match $m.words.first().copied().unwrap_or("") {
-            "eq" => test!(x, y => $view(x) == $view(y)),
-            "ne" => test!(x, y => { let (x, y) = ($view(x), $view(y)); x < y || x > y }),
-            "lt" => test!(x, y => $view(x) < $view(y)),
-            "le" => test!(x, y => $view(x) <= $view(y)),
-            "gt" => test!(x, y => $view(x) > $view(y)),
-            "ge" => test!(x, y => $view(x) >= $view(y)),
-            "equ" => test!(x, y => { let (x, y) = ($view(x), $view(y)); !(x < y || x > y) }),
-            "neu" => test!(x, y => $view(x) != $view(y)),
-            "ltu" => test!(x, y => !($view(x) >= $view(y))),
-            "leu" => test!(x, y => !($view(x) > $view(y))),
-            "gtu" => test!(x, y => !($view(x) <= $view(y))),
-            "geu" => test!(x, y => !($view(x) < $view(y))),
-            "num" => test!(x, y => !$view(x).is_nan() && !$view(y).is_nan()),
-            _ => test!(x, y => $view(x).is_nan() || $view(y).is_nan()),
-        }
-    };
-}
-
-/// Float comparison.
-pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let f: fn(&L32, &L32) -> u32 = match (m.ty()?, m.has("ftz")) {
-        (Ty::F64, _) => {
-            let f: fn(&L64, &L64) -> u32 = relation!(m, f64::from_bits);
-            return Ok(set_l(f, m, args));
-        }
-        (Ty::F32, false) => relation!(m, f32::from_bits),
-        (Ty::F32, true) => relation!(m, view_flushed),
-        (Ty::F16, false) => relation!(m, view_f16),
-        (Ty::F16, true) => relation!(m, view_f16_flushed),
-        _ => relation!(m, view_bf16),
-    };
-    Ok(set_w(f, m, args))
-}
-
-/// A comparison by number in the order of the manual's names.
-fn compare<const REL: u8>(x: f32, y: f32) -> bool {
-    match REL {
-        0 => x == y,
-        1 => x < y || x > y,
-        2 => x < y,
-        3 => x <= y,
-        4 => x > y,
-        5 => x >= y,
-        6 => !(x < y || x > y),
-        7 => x != y,
-        8 => !(x >= y),
-        9 => !(x > y),
-        10 => !(x <= y),
-        11 => !(x < y),
-        12 => !x.is_nan() && !y.is_nan(),
-        _ => x.is_nan() || y.is_nan(),
-    }
-}
-
-/// `set` of halves: 1.0 or all ones in each half in which the comparison holds; `.ftz` changes no comparison of f16 but with
-/// zero, where both sides count as zero.
-fn set_halves<const REL: u8, const B: bool, const F: bool, const ONES: bool>(d: &mut L32, a: &L32, b: &L32) {
-    let view = |x: u16| half_of::<B>().widen(if F { half_of::<B>().flush(x) } else { x });
-    let yes = if ONES {
-        0xFFFF
-    } else if B {
-        0x3F80
-    } else {
-        0x3C00
-    };
-    for i in 0..32 {
-        d[i] = packed2(a[i], b[i], |x, y| if compare::<REL>(view(x), view(y)) { yes } else { 0 });
-    }
-}
-
-/// `set` on f16 and bf16, alone or packed.
-pub(crate) fn set_half(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let ty = m.ty()?;
-    let bf16 = matches!(ty, Ty::BF16 | Ty::BF16x2);
-    let ones = matches!(m.first_type(), Some(Ty::U16 | Ty::S16 | Ty::U32));
-    macro_rules! relation {
-        ($n:literal) => {
-            match (bf16, m.has("ftz"), ones) {
-                (false, false, false) => set_halves::<$n, false, false, false>,
-                (false, false, true) => set_halves::<$n, false, false, true>,
-                (false, true, false) => set_halves::<$n, false, true, false>,
-                (false, true, true) => set_halves::<$n, false, true, true>,
-                (true, _, false) => set_halves::<$n, true, false, false>,
-                (true, _, true) => set_halves::<$n, true, false, true>,
-            }
-        };
-    }
-    let f: fn(&mut L32, &L32, &L32) = match m.words.first().copied().unwrap_or("") {
-        "eq" => relation!(0),
-        "ne" => relation!(1),
-        "lt" => relation!(2),
-        "le" => relation!(3),
-        "gt" => relation!(4),
-        "ge" => relation!(5),
-        "equ" => relation!(6),
-        "neu" => relation!(7),
-        "ltu" => relation!(8),
-        "leu" => relation!(9),
-        "gtu" => relation!(10),
-        "geu" => relation!(11),
-        "num" => relation!(12),
-        _ => relation!(13),
-    };
-    if matches!(ty, Ty::F16 | Ty::BF16) {
-        // The upper half of a slot of 16 bits is zero on both sides, and must stay so.
-        return Ok(Op::Low { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) });
-    }
-    Ok(www(f, args))
-}
-
-fn view_flushed(x: u32) -> f32 {
-    f32::from_bits(single::flush(x))
-}
-
-fn view_f16(x: u32) -> f32 {
-    Half::F16.widen(x as u16)
-}
-
-fn view_f16_flushed(x: u32) -> f32 {
-    Half::F16.widen(Half::F16.flush(x as u16))
-}
-
-fn view_bf16(x: u32) -> f32 {
-    Half::Bf16.widen(x as u16)
-}
-
-fn float(ty: Ty) -> Option<Float> {
-    Some(match ty {
-        Ty::F16 => Float::F16,
-        Ty::BF16 => Float::Bf16,
-        Ty::F32 => Float::F32,
-        Ty::F64 => Float::F64,
-        _ => return None,
-    })
-}
-
-fn types(m: &Mods<'_>) -> Result<(Ty, Ty)> {
-    match (m.first_type(), m.last_type()) {
-        (Some(to), Some(from)) => Ok((to, from)),
-        _ => m.error("`cvt` needs two types"),
-    }
-}
-
-fn map(map: Map, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let (to, from) = types(m)?;
-    let pick = |i: usize, ty: Ty| match args.get(i) {
-        Some(Arg::Many(r, wide)) => (r[0], *wide),
-        _ => (slot(args, i), ty.bytes() == 8),
-    };
-    let (d, wide) = pick(0, to);
-    let (a, from_wide) = pick(1, from);
-    Ok(Op::Map { map, d, wide, a, b: a, from_wide })
-}
-
-/// Integer to float.
-pub(crate) fn cvt_from_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let (to, from) = types(m)?;
-    let Some(to) = float(to) else { return m.error("no such conversion") };
-    map(Map::IntToFloat { from: convert::int(from), to, mode: Mode::of(rounding(m)) }, m, args)
-}
-
-/// Float to integer; out of range clamps (PTX 9.7.9.21).
-pub(crate) fn cvt_to_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let (to, from) = types(m)?;
-    let Some(from) = float(from) else { return m.error("no such conversion") };
-    let wide = matches!(args.first(), Some(Arg::Many(_, true)));
-    let reg_bits = if wide { 64 } else { 32 };
-    let (round, ftz) = (rounding(m), m.has("ftz"));
-    map(Map::FloatToInt { from, to: convert::int(to), round, ftz, reg_bits }, m, args)
-}
-
-/// Float to float, also to an integral value of the same type.
-pub(crate) fn cvt_float(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let (to, from) = types(m)?;
-    let (d, a) = (slot(args, 0), slot(args, 1));
-    let mode = Mode { round: rounding(m), ftz: m.has("ftz"), sat: m.has("sat") };
-    let clamp = Clamp { relu: m.has("relu"), satfinite: m.has("satfinite") };
-    let integral = m.words.iter().any(|w| matches!(*w, "rni" | "rzi" | "rmi" | "rpi"));
-    let rounded = m.words.iter().any(|w| matches!(*w, "rn" | "rz" | "rm" | "rp" | "rna"));
-    let (Some(to_float), Some(from_float)) = (float(to).or(Some(Float::F32)), float(from)) else {
-        return m.error("no such conversion");
-    };
-    match (to, from) {
-        (Ty::TF32, _) => map(Map::Tf32 { round: mode.round, clamp }, m, args),
-        (Ty::BF16, Ty::F32) => map(Map::Narrow { to: Half::Bf16, round: mode.round, clamp }, m, args),
-        (Ty::F32, Ty::F16) if mode == Mode::RN => {
-            Ok(Op::WW { f: lanes!(x => Half::F16.widen(x as u16).to_bits()), d, a })
-        }
-        (Ty::F16, Ty::F32) if mode == Mode::RN && rounded => {
-            Ok(Op::WW { f: lanes!(x => u32::from(Half::F16.narrow(f32::from_bits(x)))), d, a })
-        }
-        _ if to == from && integral => map(Map::Integral { ty: to_float, mode }, m, args),
-        _ if integral => m.error("rounding to an integer needs equal types"),
-        _ if to.bytes() < from.bytes() && !rounded => m.error("a narrowing conversion needs a rounding"),
-        _ if to.bytes() > from.bytes() && rounded => m.error("a widening conversion takes no rounding"),
-        _ => map(Map::FloatToFloat { from: from_float, to: to_float, mode }, m, args),
-    }
-}
-
-/// Two f32 to a packed pair; the first operand goes to the upper half.
-pub(crate) fn cvt_pack(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    if let Some(to) = fp8(m.first_type()) {
-        let map = Map::Fp8FromF32 { to, relu: m.has("relu") };
-        let (d, a, b) = (slot(args, 0), slot(args, 1), slot(args, 2));
-        return Ok(Op::Map { map, d, wide: false, a, b, from_wide: false });
-    }
-    let to = if m.has("bf16x2") { Half::Bf16 } else { Half::F16 };
-    let clamp = Clamp { relu: m.has("relu"), satfinite: false };
-    let round = if m.has("rz") { Round::Zero } else { Round::Nearest };
-    let (d, a, b) = (slot(args, 0), slot(args, 1), slot(args, 2));
-    Ok(Op::Map { map: Map::Narrow2 { to, round, clamp }, d, wide: false, a, b, from_wide: false })
-}
-
-fn fp8(ty: Option<Ty>) -> Option<Fp8> {
-    match ty {
-        Some(Ty::E4M3x2) => Some(Fp8::E4m3),
-        Some(Ty::E5M2x2) => Some(Fp8::E5m2),
-        _ => None,
-    }
-}
-
-/// Between packed f16 and packed 8-bit floats.
-pub(crate) fn cvt_fp8(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let relu = m.has("relu");
-    match (fp8(m.first_type()), fp8(m.last_type())) {
-        (Some(to), _) => map(Map::Fp8FromHalf { to, relu }, m, args),
-        (_, Some(from)) => map(Map::HalfFromFp8 { from, relu }, m, args),
-        _ => m.error("no such conversion"),
-    }
 }
 
 /// `ex2` and `tanh` of halves.

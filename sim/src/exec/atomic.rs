@@ -1,0 +1,154 @@
+//! `atom` and `red` (PTX 9.7.13.5).
+
+use super::access::{addresses, for_lanes, outside};
+use super::warp::Warp;
+use super::{Cta, Fail, Step};
+use crate::numerics::half::{self, Half};
+use crate::numerics::{Mode, Round, double, packed2, single};
+use crate::parse::raw::Space;
+use crate::program::{Atom, AtomOp, SINK};
+use crate::race::Who;
+use crate::report::ReportKind;
+
+impl Cta<'_> {
+    /// `atom`, `red`: lane by lane.
+    pub(crate) fn atomic(&mut self, warp: &mut Warp, atom: &Atom, mask: u32, pc: usize) -> Step {
+        if mask == 0 {
+            return Ok(());
+        }
+        let mut at = addresses(warp, atom.addr, mask)?;
+        let wide = atom.size == 8;
+        let ((a, a_ok), (b, b_ok)) = (warp.any(atom.src, wide), warp.any(atom.src2, wide));
+        let ok = if atom.src2 == SINK { a_ok } else { a_ok & b_ok };
+        if ok & mask != mask {
+            let lane = (mask & !ok).trailing_zeros() as usize;
+            return Err(Fail::new(ReportKind::Undefined, "the operand of an atomic is undefined").at(lane));
+        }
+        let mut old = [0u64; 32];
+        let bytes = u64::from(atom.size);
+        let seq = self.next_seq();
+        let (index, live) = (warp.index, warp.live);
+        self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
+            match space {
+                Space::Shared => {
+                    cta.count_shared(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
+                        let was = cta.read_shared(who, at[lane], bytes)?;
+                        old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
+                        let new = combine(atom, old[lane], a[lane], b[lane]);
+                        cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
+                    });
+                    if cta.fenced[index] || atom.ordered {
+                        for_lanes!(lane in mask => {
+                            cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
+                        });
+                    }
+                }
+                Space::Global => {
+                    cta.count_global(pc, mask, at, bytes);
+                    for_lanes!(lane in mask => {
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
+                        cta.read_global(who, at[lane], bytes, true)?;
+                        if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
+                            return Err(cta.global_race(conflict, lane, at[lane], true));
+                        }
+                        if cta.fenced[index] || atom.ordered {
+                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                        }
+                        let alloc = cta.global(lane, at[lane], bytes)?;
+                        let start = (at[lane] - alloc.base) as usize;
+                        if bytes == 8 {
+                            // The host has no atomic pair of words here: one lock for all of them.
+                            let _guard = cta.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                            let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
+                            let new = combine(atom, was, a[lane], b[lane]);
+                            alloc.put(start, 4, new as u32);
+                            alloc.put(start + 4, 4, (new >> 32) as u32);
+                            old[lane] = was;
+                        } else {
+                            let shift = start % 4 * 8;
+                            let keep = if bytes == 4 { u32::MAX } else { 0xFFFF << shift };
+                            let was = alloc.update(start, |w| {
+                                let part = u64::from((w & keep) >> shift);
+                                let new = combine(atom, part, a[lane], b[lane]) as u32;
+                                (w & !keep) | ((new << shift) & keep)
+                            });
+                            old[lane] = u64::from((was & keep) >> shift);
+                        }
+                    });
+                }
+                Space::Local | Space::Param | Space::Const => {
+                    let lane = mask.trailing_zeros() as usize;
+                    return Err(outside(lane, at[lane], bytes, "memory that atomics work on"));
+                }
+            }
+            Ok(())
+        })?;
+        if atom.dst != SINK {
+            warp.put_any(atom.dst, wide, mask, &old, u32::MAX);
+        }
+        Ok(())
+    }
+}
+
+/// The new value of an atomic (PTX 9.7.13.5).
+pub(super) fn combine(atom: &Atom, old: u64, a: u64, b: u64) -> u64 {
+    let bits = u32::from(atom.size) * 8;
+    let sx = |v: u64| ((v << (64 - bits)) as i64) >> (64 - bits);
+    let new = match atom.op {
+        AtomOp::Add => old.wrapping_add(a),
+        AtomOp::Inc => {
+            if old as u32 >= a as u32 {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old as u32 == 0 || old as u32 > a as u32 {
+                a
+            } else {
+                old - 1
+            }
+        }
+        AtomOp::Min if atom.signed => sx(old).min(sx(a)) as u64,
+        AtomOp::Max if atom.signed => sx(old).max(sx(a)) as u64,
+        AtomOp::Min => old.min(a),
+        AtomOp::Max => old.max(a),
+        AtomOp::And => old & a,
+        AtomOp::Or => old | a,
+        AtomOp::Xor => old ^ a,
+        AtomOp::Exch => a,
+        AtomOp::Cas => {
+            if old == a {
+                b
+            } else {
+                old
+            }
+        }
+        // Atomic f32 additions in global memory flush subnormals on some devices; the manual asks for it there only
+        // (PTX 9.7.13.5), and in shared memory for none.
+        AtomOp::AddF32 => u64::from(single::add(Mode::RN, old as u32, a as u32)),
+        AtomOp::AddF64 => double::add(Round::Nearest, old, a),
+        AtomOp::AddF16 => u64::from(half::add(Half::F16, Mode::RN, old as u16, a as u16)),
+        AtomOp::AddBF16 => u64::from(half::add(Half::Bf16, Mode::RN, old as u16, a as u16)),
+        AtomOp::AddF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::F16, Mode::RN, x, y))),
+        AtomOp::AddBF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::Bf16, Mode::RN, x, y))),
+    };
+    if bits == 64 { new } else { new & ((1 << bits) - 1) }
+}
+
+/// The combination of `redux.sync`.
+pub(crate) fn reduce(op: AtomOp, signed: bool, a: u32, b: u32) -> u32 {
+    match op {
+        AtomOp::Min if signed => (a as i32).min(b as i32) as u32,
+        AtomOp::Max if signed => (a as i32).max(b as i32) as u32,
+        AtomOp::Min => a.min(b),
+        AtomOp::Max => a.max(b),
+        AtomOp::And => a & b,
+        AtomOp::Or => a | b,
+        AtomOp::Xor => a ^ b,
+        _ => a.wrapping_add(b),
+    }
+}

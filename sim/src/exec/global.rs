@@ -1,0 +1,115 @@
+//! Global memory as a thread accesses it: bounds, alignment, definedness, races.
+
+use super::access::{misaligned, outside};
+use super::{Cta, Fail, Step};
+use crate::counters;
+use crate::memory::Alloc;
+use crate::race::{Conflict, Who};
+use crate::report::ReportKind;
+
+impl Cta<'_> {
+    pub(crate) fn global(&self, lane: usize, address: u64, bytes: u64) -> Result<&Alloc, Box<Fail>> {
+        match self.device.find(address) {
+            Some(alloc) if alloc.holds(address, bytes) => {
+                if address & (bytes - 1) != 0 {
+                    Err(misaligned(lane, address, bytes))
+                } else {
+                    Ok(alloc)
+                }
+            }
+            _ => {
+                let near = match self.device.nearest(address) {
+                    Some((base, n)) if address >= base => {
+                        format!("every allocation; the nearest has {n} bytes, and this is byte {}", address - base)
+                    }
+                    Some((base, n)) => {
+                        format!("every allocation; the nearest has {n} bytes and starts {} later", base - address)
+                    }
+                    None => "global memory: nothing is allocated".to_owned(),
+                };
+                Err(outside(lane, address, bytes, &near))
+            }
+        }
+    }
+
+    pub(crate) fn count_global(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
+        let counts = &mut self.counts[pc];
+        let sectors = counters::sectors(addresses, mask);
+        let named = bytes * u64::from(mask.count_ones());
+        counts.requests += 1;
+        counts.sectors += sectors;
+        counts.ideal_sectors += sectors.min(named.div_ceil(32));
+        counts.global_bytes += named;
+        counts.bytes += named;
+    }
+
+    /// Reads up to 16 bytes of global memory; only a read that is `noted` can be in a race.
+    pub(crate) fn read_global(
+        &mut self,
+        who: Who,
+        address: u64,
+        bytes: u64,
+        noted: bool,
+    ) -> Result<[u32; 4], Box<Fail>> {
+        let lane = who.lane;
+        let alloc = self.global(lane, address, bytes)?;
+        let start = (address - alloc.base) as usize;
+        let mut out = [0; 4];
+        let n = bytes.min(4) as usize;
+        let mut unwritten = None;
+        for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
+            let at = start + i * 4;
+            if !alloc.written(at, n) {
+                unwritten = unwritten.or(Some(alloc.base + at as u64));
+            }
+            *word = alloc.word(at) >> (at % 4 * 8);
+        }
+        if noted && !alloc.constant {
+            self.races.hand_in(self.grid, self.block, false);
+            if let Err(conflict) = self.races.read_global(who, address, bytes as usize) {
+                return Err(self.global_race(conflict, lane, address, false));
+            }
+        }
+        match unwritten {
+            None => Ok(out),
+            Some(at) => {
+                let message = format!("global address {at:#x} was never written");
+                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(address))
+            }
+        }
+    }
+
+    pub(super) fn global_race(&self, conflict: Conflict, lane: usize, address: u64, writes: bool) -> Box<Fail> {
+        let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
+        let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
+        let message = format!(
+            "this {mine} of global address {address:#x} and an earlier {theirs} by {who} of the block are not ordered by any \
+             barrier"
+        );
+        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address);
+        fail.other = Some(conflict);
+        fail
+    }
+
+    /// Writes up to 16 bytes of global memory.
+    pub(crate) fn write_global(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+        let alloc = self.global(who.lane, address, bytes)?;
+        if alloc.constant {
+            return Err(outside(who.lane, address, bytes, "writable memory: this is a constant"));
+        }
+        let start = (address - alloc.base) as usize;
+        let mut same = true;
+        let n = bytes.min(4) as usize;
+        let cut = if n == 4 { u32::MAX } else { (1 << (8 * n)) - 1 };
+        for i in 0..(bytes as usize).div_ceil(4) {
+            let at = start + i * 4;
+            same &= alloc.word(at) >> (at % 4 * 8) & cut == data[i] & cut;
+            alloc.put(at, n, data[i]);
+        }
+        self.races.hand_in(self.grid, self.block, false);
+        match self.races.write_global(who, address, bytes as usize, same) {
+            Ok(()) => Ok(()),
+            Err(conflict) => Err(self.global_race(conflict, who.lane, address, true)),
+        }
+    }
+}

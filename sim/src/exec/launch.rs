@@ -1,0 +1,290 @@
+//! Launches: what they consist of, whether they fit their kernel, and the blocks on the host's threads.
+
+use super::*;
+
+/// Threads of a block.
+pub(super) const MAX_THREADS: u64 = 1024;
+
+/// Shared memory of a block, static and dynamic: the most any device lends (227 KiB).
+pub(super) const MAX_SHARED: u64 = 227 << 10;
+
+/// Registers and local memory of a block, in bytes of the host.
+pub(super) const MAX_STATE: u64 = 256 << 20;
+
+/// In which order blocks run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By increasing index.
+    #[default]
+    Forward,
+    /// By decreasing index.
+    Reverse,
+    /// Shuffled by the seed.
+    Seeded,
+}
+
+/// How to execute.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seed of the scheduler.
+    pub seed: u64,
+    /// Order of the blocks.
+    pub order: Order,
+    /// Host threads that share the blocks.
+    pub threads: usize,
+    /// Warp instructions each block may execute.
+    pub fuel: u64,
+    /// Whose matrix arithmetic to imitate; by default the generation of the module's target.
+    pub generation: Option<Generation>,
+    /// When asynchronous copies land.
+    pub landing: Landing,
+    /// For a thread that watches the launch or ends it.
+    pub progress: Option<Arc<Progress>>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            seed: 0,
+            order: Order::Forward,
+            threads: 1,
+            fuel: 1 << 32,
+            generation: None,
+            landing: Landing::Early,
+            progress: None,
+        }
+    }
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Name of the kernel.
+    pub entry: String,
+    /// Blocks (x, y, z).
+    pub grid: [u32; 3],
+    /// Threads of a block (x, y, z).
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_smem: u32,
+    /// The parameters in order, each as the little-endian bytes of its declared type.
+    pub params: Vec<Vec<u8>>,
+}
+
+pub(super) fn volume(dims: [u32; 3]) -> Option<u64> {
+    dims.iter().try_fold(1u64, |n, d| n.checked_mul(u64::from(*d))).filter(|n| *n > 0)
+}
+
+impl Device {
+    /// Executes a launch to its end and gives its counts.
+    ///
+    /// Global memory keeps what was stored, also after an error. Variables of the module start from their initial values at
+    /// every launch. Atomic float additions of different blocks happen in an order that depends on the host when
+    /// `options.threads` is above one; everything else does not.
+    ///
+    /// # Errors
+    /// At the first thing the program does that PTX leaves undefined, at a deadlock, or when the fuel is spent.
+    pub fn run(&mut self, program: &Program, launch: &Launch, options: &Options) -> Result<Counters, Box<Report>> {
+        let entry = program
+            .entry(&launch.entry)
+            .ok_or_else(|| Report::launch(format!("the module has no kernel `{}`", launch.entry)))?;
+        let params = check_launch(entry, launch)?;
+        let generation = match options.generation {
+            Some(g) => g,
+            None => target_generation(program.target())?,
+        };
+        self.load_module(&program.vars);
+        let blocks = volume(launch.grid).expect("the launch was checked");
+        let order = block_order(blocks, options);
+        let device = &*self;
+        let lock = Mutex::new(());
+        let grid = Grid::default();
+        let next = AtomicUsize::new(0);
+        let first_error = AtomicUsize::new(usize::MAX);
+        let worker = || {
+            let mut counts = vec![Counts::default(); entry.code.len()];
+            let mut error = None;
+            loop {
+                let i = next.fetch_add(1, Relaxed);
+                if i as u64 >= blocks || i > first_error.load(Relaxed) {
+                    break;
+                }
+                let block = order.at(i as u64);
+                let mut cta = Cta::new(
+                    device,
+                    program,
+                    entry,
+                    &params,
+                    &lock,
+                    &grid,
+                    launch,
+                    options,
+                    generation,
+                    block,
+                    &mut counts,
+                );
+                if let Err(report) = cta.run(&mut Rng::new(options.seed, block)) {
+                    first_error.fetch_min(i, Relaxed);
+                    error = Some((i, report));
+                    break;
+                }
+                if let Some(progress) = &options.progress {
+                    progress.block_done();
+                }
+            }
+            (counts, error)
+        };
+        let threads = options.threads.clamp(1, 64);
+        let results: Vec<_> = if threads == 1 {
+            vec![worker()]
+        } else {
+            std::thread::scope(|scope| {
+                let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+                handles.into_iter().map(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+            })
+        };
+        let mut counts = vec![Counts::default(); entry.code.len()];
+        let mut first: Option<(usize, Box<Report>)> = None;
+        for (part, error) in results {
+            merge(&mut counts, &part);
+            if let Some((i, report)) = error
+                && first.as_ref().is_none_or(|(j, _)| i < *j)
+            {
+                first = Some((i, report));
+            }
+        }
+        match first {
+            Some((_, report)) => Err(report),
+            None => match grid.race() {
+                Some((address, one, other)) => Err(between_blocks(program, entry, launch, address, one, other)),
+                None => Ok(Counters::new(program, entry, &counts)),
+            },
+        }
+    }
+}
+
+/// The report of a race between two blocks.
+pub(super) fn between_blocks(
+    program: &Program,
+    entry: &Entry,
+    launch: &Launch,
+    address: u64,
+    one: Side,
+    other: Side,
+) -> Box<Report> {
+    let place = |side: Side| {
+        let inst = &entry.code[(side.pc as usize).min(entry.code.len() - 1)];
+        Place {
+            ptx_line: inst.line,
+            instruction: entry.names[inst.name as usize].clone(),
+            source: program.source(inst.loc),
+            thread: thread_of(launch.block, side.thread),
+        }
+    };
+    let verb = |side: Side| if side.wrote { "write" } else { "read" };
+    let [x, y, z] = position(launch.grid, other.block);
+    let message = format!(
+        "this {} of global address {address:#x} and a {} by block ({x}, {y}, {z}) are not ordered: blocks run in any order",
+        verb(one),
+        verb(other)
+    );
+    Box::new(Report {
+        kind: ReportKind::Race,
+        message,
+        place: Some(place(one)),
+        other: Some(place(other)),
+        block: position(launch.grid, one.block),
+        address: Some(address),
+    })
+}
+
+pub(super) fn target_generation(target: &str) -> Result<Generation, Box<Report>> {
+    let digits = target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let sm = digits.parse().ok().and_then(Generation::of_sm);
+    sm.ok_or_else(|| Report::launch(format!("no device of target `{target}` is known: name a generation")))
+}
+
+/// Checks the launch against the kernel and lays the parameters out.
+pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Box<Report>> {
+    let threads = volume(launch.block).filter(|n| *n <= MAX_THREADS);
+    let Some(threads) = threads else {
+        return Err(Report::launch(format!("a block of {:?} threads is not possible", launch.block)));
+    };
+    if volume(launch.grid).is_none_or(|n| n > 1 << 40) {
+        return Err(Report::launch(format!("a grid of {:?} blocks is not possible", launch.grid)));
+    }
+    if let Some(max) = entry.max_threads
+        && volume(max).is_some_and(|max| threads > max)
+    {
+        return Err(Report::launch(format!("the kernel takes at most {max:?} threads, got {:?}", launch.block)));
+    }
+    if let Some(required) = entry.required_threads
+        && required != launch.block
+    {
+        return Err(Report::launch(format!("the kernel needs {required:?} threads, got {:?}", launch.block)));
+    }
+    let shared = entry.shared_bytes + u64::from(launch.dynamic_smem);
+    if shared > MAX_SHARED {
+        return Err(Report::launch(format!("{shared} bytes of shared memory are more than any device has")));
+    }
+    let registers = entry.n32 as u64 * 132 + entry.n64 as u64 * 260;
+    let state = (registers * threads.div_ceil(32)).saturating_add(entry.local_bytes.saturating_mul(threads));
+    if state > MAX_STATE {
+        return Err(Report::launch(format!("the threads of a block would need {state} bytes of registers and stack")));
+    }
+    if launch.params.len() != entry.params.len() {
+        let (want, got) = (entry.params.len(), launch.params.len());
+        return Err(Report::launch(format!("the kernel takes {want} parameters, got {got}")));
+    }
+    let mut params = vec![0; entry.param_bytes as usize];
+    for (i, (place, bytes)) in entry.params.iter().zip(&launch.params).enumerate() {
+        if place.bytes != bytes.len() as u64 {
+            let message = format!("parameter {i} has {} bytes, got {}", place.bytes, bytes.len());
+            return Err(Report::launch(message));
+        }
+        let start = place.offset as usize;
+        params[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+    Ok(params)
+}
+
+/// The order of the blocks, computed and not stored: there may be many.
+pub(super) struct BlockOrder {
+    n: u64,
+    order: Order,
+    /// A multiplier prime to `n`, and a shift.
+    step: u64,
+    shift: u64,
+}
+
+pub(super) fn block_order(n: u64, options: &Options) -> BlockOrder {
+    let gcd = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let mut rng = Rng::new(options.seed, n);
+    let mut step = 1 + rng.below(1 << 30) as u64 % n;
+    while gcd(step, n) != 1 {
+        step += 1;
+    }
+    BlockOrder { n, order: options.order, step, shift: rng.below(1 << 30) as u64 }
+}
+
+impl BlockOrder {
+    fn at(&self, i: u64) -> u64 {
+        match self.order {
+            Order::Forward => i,
+            Order::Reverse => self.n - 1 - i,
+            Order::Seeded => {
+                ((u128::from(i) * u128::from(self.step) + u128::from(self.shift)) % u128::from(self.n)) as u64
+            }
+        }
+    }
+}
+
+pub(super) fn position(grid: [u32; 3], block: u64) -> [u32; 3] {
+    let (x, y) = (u64::from(grid[0]), u64::from(grid[1]));
+    [(block % x) as u32, (block / x % y) as u32, (block / x / y) as u32]
+}

@@ -1,0 +1,142 @@
+//! The scheduler of a block: which warp runs, until when, and what happens when none can.
+
+use super::*;
+
+/// Instructions a warp may execute before another gets its turn, so that a warp that spins does not starve the others.
+const TURN: u32 = 1 << 14;
+
+/// Times that all fragments may look at their mbarriers in vain, while nothing else happens, before that is a deadlock.
+pub(super) const MAX_POLLS: u32 = 1 << 9;
+
+/// A small generator (xorshift64*): the scheduler needs variety, not quality.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rng(u64);
+
+impl Rng {
+    pub(super) fn new(seed: u64, block: u64) -> Rng {
+        Rng((seed ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1)
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let r = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+        (r % (n as u64).max(1)) as usize
+    }
+}
+
+/// Lets every fragment look again that waits for a phase; whether there is one.
+pub(super) fn wake_all(warps: &mut [Warp]) -> bool {
+    let mut any = false;
+    for frag in warps.iter_mut().flat_map(|w| &mut w.frags) {
+        if matches!(frag.wait, Wait::Poll { .. }) {
+            frag.wait = Wait::Ready;
+            any = true;
+        }
+    }
+    any
+}
+
+impl Cta<'_> {
+    pub(super) fn run(&mut self, rng: &mut Rng) -> Result<(), Box<Report>> {
+        let threads = volume(self.shape.block).unwrap_or(1) as u32;
+        let n = threads.div_ceil(32) as usize;
+        let mut warps: Vec<Warp> = (0..n).map(|i| Warp::new(self.entry, i, threads, &self.shape)).collect();
+        let mut ready: Vec<usize> = Vec::with_capacity(n);
+        let (mut rounds, mut seen) = (0, (0, 0));
+        loop {
+            ready.clear();
+            ready.extend((0..n).filter(|i| warps[*i].frags.iter().any(|f| f.wait == Wait::Ready)));
+            if !ready.is_empty() {
+                let pick = ready[rng.below(ready.len())];
+                if self.progress.is_some_and(Progress::is_cancelled) {
+                    return Err(self.cancelled(&warps[pick]));
+                }
+                if let Err(report) = self.turn(&mut warps, pick) {
+                    return Err(self.blame(&mut warps, pick, report, rng));
+                }
+                continue;
+            }
+            let mut moved = self.release_barriers(&mut warps);
+            for warp in &mut warps {
+                moved |= warp.converge() | self.converge_warp_barriers(warp);
+            }
+            if moved {
+                continue;
+            }
+            if warps.iter().all(|w| w.frags.is_empty()) {
+                return self.finish(&mut warps);
+            }
+            // Nobody can go on without a copy engine: it is as late as it gets.
+            if let Some(arrival) = self.arrivals.pop_front() {
+                self.arrive_late(&mut warps, arrival)?;
+                continue;
+            }
+            // Waits at mbarriers are loops of the program, which may do something else after so many turns.
+            let state = (self.mbarrier_events, self.seq);
+            rounds = if state == seen { rounds + 1 } else { 0 };
+            seen = state;
+            if rounds > MAX_POLLS || !wake_all(&mut warps) {
+                return Err(self.stuck(&warps));
+            }
+        }
+    }
+
+    /// What was never waited for lands at the end of the kernel.
+    pub(super) fn finish(&mut self, warps: &mut [Warp]) -> Result<(), Box<Report>> {
+        while let Some(arrival) = self.arrivals.pop_front() {
+            self.arrive_late(warps, arrival)?;
+        }
+        for i in 0..warps.len() {
+            if let Err((pc, fail)) = self.land_all(&mut warps[i]) {
+                return Err(self.report(i, pc as usize, 1, *fail));
+            }
+        }
+        self.races.hand_in(self.grid, self.block, true);
+        Ok(())
+    }
+
+    pub(super) fn arrive_late(
+        &mut self,
+        warps: &mut [Warp],
+        arrival: asynchronous::Arrival,
+    ) -> Result<(), Box<Report>> {
+        if let Err(fail) = self.arrive_after_copies(&mut warps[arrival.warp], arrival) {
+            return Err(self.report(arrival.warp, arrival.pc as usize, 1 << arrival.lane, *fail));
+        }
+        self.wake(warps);
+        Ok(())
+    }
+
+    /// Runs one warp until none of its fragments is ready, or its turn is over.
+    pub(super) fn turn(&mut self, warps: &mut [Warp], pick: usize) -> Result<(), Box<Report>> {
+        let mut left = TURN;
+        loop {
+            let warp = &mut warps[pick];
+            let Some(at) = warp.frags.iter().position(|f| f.wait == Wait::Ready) else {
+                if warp.converge() | self.converge_warp_barriers(warp) {
+                    continue;
+                }
+                return Ok(());
+            };
+            let used = self.fragment(warp, at, left)?;
+            self.release_barriers(warps);
+            if !self.completed.is_empty() {
+                self.wake(warps);
+            }
+            left = left.saturating_sub(used);
+            if left == 0 {
+                // Others of this warp come first next time; and who polls may wait for something other than a phase.
+                warps[pick].frags.rotate_left(1);
+                wake_all(warps);
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn cancelled(&self, warp: &Warp) -> Box<Report> {
+        let (pc, mask) = warp.frags.first().map_or((0, 1), |f| (f.pc as usize, f.mask));
+        self.report(warp.index, pc, mask, *Fail::new(ReportKind::Cancelled, "the launch was ended before it was done"))
+    }
+}

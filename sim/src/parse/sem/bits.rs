@@ -1,0 +1,107 @@
+//! Bit fields, bytes and shifts (PTX 9.7.1, 9.7.8, 9.7.9.7).
+
+use super::*;
+
+/// `prmt` (PTX 9.7.9.7): each nibble of the selector names a byte of `b:a`; its top bit asks for the sign instead.
+pub(super) const fn prmt(a: u32, b: u32, c: u32) -> u32 {
+    let pool = (a as u64) | ((b as u64) << 32);
+    let mut out = 0;
+    let mut i = 0;
+    while i < 4 {
+        let nibble = (c >> (4 * i)) & 15;
+        let mut byte = (pool >> (8 * (nibble & 7))) as u32 & 0xFF;
+        if nibble & 8 != 0 {
+            byte = if byte & 0x80 != 0 { 0xFF } else { 0 };
+        }
+        out |= byte << (8 * i);
+        i += 1;
+    }
+    out
+}
+
+/// The special modes of `prmt`, as the selector of the plain one.
+pub(super) const fn prmt_mode(kind: u8, c: u32) -> u32 {
+    let n = c & 3;
+    match kind {
+        // Four bytes upwards or downwards from `n`.
+        0 => n | (n + 1) << 4 | (n + 2) << 8 | (n + 3) << 12,
+        1 => n | ((n + 7) & 7) << 4 | ((n + 6) & 7) << 8 | ((n + 5) & 7) << 12,
+        2 => n * 0x1111,
+        // Edge clamp left and right.
+        3 => n | (if n > 1 { n } else { 1 }) << 4 | (if n > 2 { n } else { 2 }) << 8 | 3 << 12,
+        4 => (if n < 1 { n } else { 1 }) << 4 | (if n < 2 { n } else { 2 }) << 8 | n << 12,
+        _ => ((n & 1) * 0x2222) | 0x1010,
+    }
+}
+
+pub(super) const fn funnel(a: u32, b: u32, n: u32, left: bool) -> u32 {
+    let pair = (a as u64) | ((b as u64) << 32);
+    if left { ((pair << n) >> 32) as u32 } else { (pair >> n) as u32 }
+}
+
+/// `bfe` on 64 bits; the 32-bit form extends first (PTX 9.7.1.18).
+pub(super) const fn extract(x: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
+    let (pos, len) = (pos & 0xFF, len & 0xFF);
+    if len == 0 {
+        return 0;
+    }
+    let top = if pos + len - 1 < bits - 1 { pos + len - 1 } else { bits - 1 };
+    let sign = signed && (x >> top) & 1 != 0;
+    let shifted = if pos >= bits { 0 } else { x >> pos };
+    let have = if pos >= bits {
+        0
+    } else if len < bits - pos {
+        len
+    } else {
+        bits - pos
+    };
+    let kept = if have >= 64 { shifted } else { shifted & ((1u64 << have) - 1) };
+    if sign && have < 64 { kept | (u64::MAX << have) } else { kept }
+}
+
+/// Bit field extract.
+pub(crate) fn bfe(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (d, a, b, c) = (slot(args, 0), slot(args, 1), slot(args, 2), slot(args, 3));
+    Ok(match m.ty()? {
+        Ty::S64 => Op::LLWW { f: lanes!(x, y, z => extract(x, y, z, 64, true)), d, a, b, c },
+        Ty::U64 => Op::LLWW { f: lanes!(x, y, z => extract(x, y, z, 64, false)), d, a, b, c },
+        Ty::S32 => Op::WWWW { f: lanes!(x, y, z => extract(u64::from(x), y, z, 32, true) as u32), d, a, b, c },
+        _ => Op::WWWW { f: lanes!(x, y, z => extract(u64::from(x), y, z, 32, false) as u32), d, a, b, c },
+    })
+}
+
+/// Bit field insert: `a` into `b` at `c` for `d` bits.
+pub(crate) fn bfi(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    if m.ty()?.bytes() == 8 {
+        return Ok(Op::Bfi64 {
+            d: slot(args, 0),
+            a: [slot(args, 1), slot(args, 2)],
+            at: [slot(args, 3), slot(args, 4)],
+        });
+    }
+    let f: fn(&mut L32, [&L32; 4]) = |out, [a, b, c, d]| {
+        for i in 0..32 {
+            let (pos, len) = (c[i] & 0xFF, d[i] & 0xFF);
+            let mask = low_bits(len).checked_shl(pos).unwrap_or(0);
+            out[i] = (b[i] & !mask) | (a[i].checked_shl(pos).unwrap_or(0) & mask);
+        }
+    };
+    Ok(Op::Wwwww { f, d: slot(args, 0), s: std::array::from_fn(|i| slot(args, i + 1)) })
+}
+
+/// 64-bit shifts by a 32-bit amount.
+pub(crate) fn shift64(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (d, a, b) = (slot(args, 0), slot(args, 1), slot(args, 2));
+    let f: fn(&mut L64, &L64, &L32) = match (cx.opcode(), m.ty()?) {
+        ("shl", _) => lanes!(x, n => if n > 63 { 0 } else { x << n }),
+        (_, Ty::S64) => lanes!(x, n => ((x as i64) >> n.min(63)) as u64),
+        _ => lanes!(x, n => if n > 63 { 0 } else { x >> n }),
+    };
+    Ok(Op::LLW { f, d, a, b })
+}
+
+/// Any function of three bits.
+pub(crate) fn lop3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let Ok(lut) = u8::try_from(int(args, 4)) else { return m.error("the table of `lop3` has 8 bits") };
+    Ok(Op::Lop3 { d: slot(args, 0), a: slot(args, 1), b: slot(args, 2), c: slot(args, 3), lut })
+}

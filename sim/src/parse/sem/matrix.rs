@@ -1,0 +1,51 @@
+//! Matrices (PTX 9.7.14).
+
+use super::*;
+
+/// `mma.sync`.
+pub(crate) fn mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let regs = |i| many(args, i).0.to_vec();
+    match mma::Mma::from_words(m.words, regs(0), regs(1), regs(2), regs(3)) {
+        Some(mma) => Ok(Op::Mma(Box::new(mma))),
+        None => m.error("this product is not supported"),
+    }
+}
+
+/// `ldmatrix`.
+pub(crate) fn ldmatrix(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (slots, _) = many(args, 0);
+    let (n, d) = (slots.len() as u8, four(slots));
+    Ok(Op::LdMatrix { addr: addr(args, 1), area: area(m), n, trans: m.has("trans"), d })
+}
+
+/// `movmatrix`.
+pub(crate) fn movmatrix(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    Ok(Op::MovMatrix { d: slot(args, 0), a: slot(args, 1) })
+}
+
+pub(super) fn wmma_move(m: &Mods<'_>, memory: &[Arg], regs: &[Arg], stride: Option<R>) -> Result<Op> {
+    let regs = many(regs, 0).0.to_vec();
+    match wmma::Move::from_words(m.words, addr(memory, 0), area(m), regs, stride) {
+        Some(mv) => Ok(Op::WmmaMove(Box::new(mv))),
+        None => m.error("this tile is not supported"),
+    }
+}
+
+/// `wmma.load`.
+pub(crate) fn wmma_load(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    wmma_move(m, &args[1..], args, optional(args, 2))
+}
+
+/// `wmma.store`.
+pub(crate) fn wmma_store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    wmma_move(m, args, &args[1..], optional(args, 2))
+}
+
+/// `wmma.mma`.
+pub(crate) fn wmma_mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let regs = std::array::from_fn(|i| many(args, i).0.to_vec());
+    match wmma::Product::from_words(m.words, regs) {
+        Some(product) => Ok(Op::WmmaMma(Box::new(product))),
+        None => m.error("this product is not supported"),
+    }
+}

@@ -1,0 +1,230 @@
+//! Data movement, atomics and asynchronous copies (PTX 9.7.9, 9.7.13).
+
+use super::*;
+
+/// `mov`: copies, packs, unpacks, takes addresses.
+pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let wide = m.ty()?.bytes() == 8;
+    Ok(match (&args[0], &args[1]) {
+        (Arg::Pred(d, _), Arg::Pred(a, negate)) => {
+            let f: fn(u32, u32) -> u32 = if *negate { |x, _| !x } else { |x, _| x };
+            Op::Pred { f, d: *d, a: *a, b: *a }
+        }
+        (Arg::Slot(d), Arg::Slot(a)) if wide => Op::Mov64 { d: *d, a: *a },
+        (Arg::Slot(d), Arg::Slot(a)) => Op::Mov32 { d: *d, a: *a },
+        (Arg::Slot(d), Arg::Int(bits)) if wide == (*bits == 64) => Op::Clock { d: *d, wide },
+        (Arg::Slot(d), Arg::Many(a, _)) => match (wide, a.len()) {
+            (false, 2) => Op::Pack16 { d: *d, a: [a[0], a[1]] },
+            (true, 2) => Op::Pack32 { d: *d, a: [a[0], a[1]] },
+            (true, 4) => Op::Pack64 { d: *d, a: four(a) },
+            _ => return m.error("`mov` cannot pack registers of this size"),
+        },
+        (Arg::Many(d, _), Arg::Slot(a)) => match (wide, d.len()) {
+            (false, 2) => Op::Unpack16 { d: [d[0], d[1]], a: *a },
+            (true, 2) => Op::Unpack32 { d: [d[0], d[1]], a: *a },
+            (true, 4) => Op::Unpack64 { d: four(d), a: *a },
+            _ => return m.error("`mov` cannot unpack to registers of this size"),
+        },
+        _ => return m.error(format!("`{}` has no such form", cx.opcode())),
+    })
+}
+
+pub(super) fn area(m: &Mods<'_>) -> Area {
+    let space = m.words.iter().find_map(|w| match *w {
+        "global" => Some(Space::Global),
+        "shared" | "shared::cta" | "shared::cluster" => Some(Space::Shared),
+        "local" => Some(Space::Local),
+        "param" => Some(Space::Param),
+        "const" => Some(Space::Const),
+        _ => None,
+    });
+    space.map_or(Area::Generic, Area::In)
+}
+
+pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]) -> Result<Access> {
+    let ty = m.ty()?;
+    let (slots, wide) = many(regs, 0);
+    // Parameters of calls are in the stack of the thread; only a kernel's own have a space to themselves.
+    let area = match area(m) {
+        Area::In(Space::Param) if cx.stack_param() => Area::In(Space::Local),
+        area => area,
+    };
+    Ok(Access {
+        area,
+        addr: addr(memory, 0),
+        size: ty.bytes() as u8,
+        n: slots.len() as u8,
+        signed: ty.signed(),
+        wide,
+        regs: four(slots),
+        strong: m.has("volatile") || m.has("relaxed") || m.has("acquire") || m.has("release"),
+    })
+}
+
+/// `ld`.
+pub(crate) fn load(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    access(cx, m, &args[1..], args).map(Op::Ld)
+}
+
+/// `st`.
+pub(crate) fn store(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    access(cx, m, args, &args[1..]).map(Op::St)
+}
+
+pub(super) fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
+    let ty = m.ty()?;
+    let op = match (m.words.iter().rev().find(|w| Ty::from_word(w).is_none() && **w != "noftz"), ty) {
+        (Some(&"add"), Ty::F32) => AtomOp::AddF32,
+        (Some(&"add"), Ty::F64) => AtomOp::AddF64,
+        (Some(&"add"), Ty::F16) => AtomOp::AddF16,
+        (Some(&"add"), Ty::F16x2) => AtomOp::AddF16x2,
+        (Some(&"add"), Ty::BF16) => AtomOp::AddBF16,
+        (Some(&"add"), Ty::BF16x2) => AtomOp::AddBF16x2,
+        (Some(&"add"), _) => AtomOp::Add,
+        (Some(&"min"), _) => AtomOp::Min,
+        (Some(&"max"), _) => AtomOp::Max,
+        (Some(&"inc"), _) => AtomOp::Inc,
+        (Some(&"dec"), _) => AtomOp::Dec,
+        (Some(&"and"), _) => AtomOp::And,
+        (Some(&"or"), _) => AtomOp::Or,
+        (Some(&"xor"), _) => AtomOp::Xor,
+        (Some(&"exch"), _) => AtomOp::Exch,
+        (Some(&"cas"), _) => AtomOp::Cas,
+        _ => return m.error("no such atomic operation"),
+    };
+    Ok((op, ty.bytes() as u8, ty.signed()))
+}
+
+pub(super) fn ordered(m: &Mods<'_>) -> bool {
+    m.has("acquire") || m.has("release") || m.has("acq_rel")
+}
+
+/// `atom`.
+pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (op, size, signed) = atomic(m)?;
+    let (dst, src, src2) = (slot(args, 0), slot(args, 2), slot(args, 3));
+    Ok(Op::Atom(Box::new(Atom {
+        op,
+        signed,
+        area: area(m),
+        addr: addr(args, 1),
+        size,
+        dst,
+        src,
+        src2,
+        ordered: ordered(m),
+    })))
+}
+
+/// `red`.
+pub(crate) fn red(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (op, size, signed) = atomic(m)?;
+    let (area, addr, src) = (area(m), addr(args, 0), slot(args, 1));
+    let ordered = ordered(m);
+    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK, ordered })))
+}
+
+/// Does nothing that can be observed.
+pub(crate) fn nop(_: &mut Cx<'_, '_>, _: &Mods<'_>, _: &[Arg]) -> Result<Op> {
+    Ok(Op::Nop)
+}
+
+/// `isspacep`.
+pub(crate) fn isspacep(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let Area::In(space) = area(m) else { return m.error("no such state space") };
+    Ok(Op::IsSpace { space, p: slot(args, 0), a: slot(args, 1) })
+}
+
+/// `cvta`: global and constant addresses are generic ones, the other spaces have a window each.
+pub(crate) fn cvta(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (d, a) = (slot(args, 0), slot(args, 1));
+    let f: fn(&mut L64, &L64) = match (area(m), m.has("to")) {
+        (Area::In(Space::Shared), false) => lanes!(x => x.wrapping_add(SHARED_WINDOW)),
+        (Area::In(Space::Shared), true) => lanes!(x => x.wrapping_sub(SHARED_WINDOW)),
+        (Area::In(Space::Local), false) => lanes!(x => x.wrapping_add(LOCAL_WINDOW)),
+        (Area::In(Space::Local), true) => lanes!(x => x.wrapping_sub(LOCAL_WINDOW)),
+        (Area::In(Space::Param), false) => lanes!(x => x.wrapping_add(PARAM_WINDOW)),
+        (Area::In(Space::Param), true) => lanes!(x => x.wrapping_sub(PARAM_WINDOW)),
+        _ => return Ok(Op::Mov64 { d, a }),
+    };
+    Ok(Op::LL { f, d, a })
+}
+
+/// Integer conversion: the source is cut to its type, extended by its sign, then cut or clamped to the destination and
+/// extended by the destination's sign to the register (PTX 9.7.9.21).
+pub(crate) fn cvt_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (Some(to), Some(from)) = (m.first_type(), m.last_type()) else { return m.error("`cvt` needs two types") };
+    let ((d, wide), (a, from_wide)) = (many(args, 0), many(args, 1));
+    let (d, a) = (d[0], a[0]);
+    if m.has("sat") {
+        return Ok(crate::exec::convert::int_to_int(d, wide, a, from_wide, to, from));
+    }
+    // Without clamping only the narrower of the two types matters.
+    let narrow = if from.bytes() <= to.bytes() { from } else { to };
+    macro_rules! narrow {
+        ($out:ty) => {
+            match narrow {
+                Ty::U8 => lanes!(x => x as u8 as $out),
+                Ty::S8 => lanes!(x => x as i8 as $out),
+                Ty::U16 => lanes!(x => x as u16 as $out),
+                Ty::S16 => lanes!(x => x as i16 as $out),
+                Ty::U32 => lanes!(x => x as u32 as $out),
+                Ty::S32 => lanes!(x => x as i32 as $out),
+                _ => lanes!(x => x as $out),
+            }
+        };
+    }
+    Ok(match (wide, from_wide) {
+        (false, false) => {
+            let f: fn(&mut L32, &L32) = if to.bytes() == 2 && narrow == Ty::S8 {
+                lanes!(x => x as i8 as u16 as u32)
+            } else if to.bytes() == 2 && narrow == Ty::S16 {
+                lanes!(x => x as u16 as u32)
+            } else {
+                narrow!(u32)
+            };
+            Op::WW { f, d, a }
+        }
+        (true, false) => Op::LW { f: narrow!(u64), d, a },
+        (false, true) => {
+            let f: fn(&mut L32, &L64) = if to == Ty::S16 { lanes!(x => x as u16 as u32) } else { narrow!(u32) };
+            Op::WL { f, d, a }
+        }
+        (true, true) => Op::LL { f: narrow!(u64), d, a },
+    })
+}
+
+/// `cp.async`.
+pub(crate) fn cp_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let size = int(args, 2);
+    if !(size == 16 || (m.has("ca") && (size == 4 || size == 8))) {
+        return m.error(format!("`cp.async` cannot copy {size} bytes"));
+    }
+    let ignore = match args.get(3) {
+        Some(Arg::Pred(p, negate)) => Some((*p, *negate)),
+        _ => None,
+    };
+    Ok(Op::CpAsync(Box::new(CpAsync {
+        dst: addr(args, 0),
+        src: addr(args, 1),
+        size: size as u8,
+        src_size: optional(args, 3),
+        ignore,
+    })))
+}
+
+/// `cp.async.commit_group`.
+pub(crate) fn cp_commit(_: &mut Cx<'_, '_>, _: &Mods<'_>, _: &[Arg]) -> Result<Op> {
+    Ok(Op::CpCommit)
+}
+
+/// `cp.async.wait_group` and `wait_all`.
+pub(crate) fn cp_wait(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    if m.has("wait_all") {
+        return Ok(Op::CpWait(None));
+    }
+    match u32::try_from(int(args, 0)) {
+        Ok(n) => Ok(Op::CpWait(Some(n))),
+        Err(_) => m.error("too many groups"),
+    }
+}

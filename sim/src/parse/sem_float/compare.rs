@@ -1,0 +1,133 @@
+//! Comparison of floats (PTX 9.7.5, 9.7.7).
+
+use super::*;
+
+/// The relation of a float comparison, on numbers; `u` forms also hold when an operand is NaN (PTX 9.3.2).
+macro_rules! relation {
+    ($m:expr, $view:expr) => {
+        match $m.words.first().copied().unwrap_or("") {
+            "eq" => test!(x, y => $view(x) == $view(y)),
+            "ne" => test!(x, y => { let (x, y) = ($view(x), $view(y)); x < y || x > y }),
+            "lt" => test!(x, y => $view(x) < $view(y)),
+            "le" => test!(x, y => $view(x) <= $view(y)),
+            "gt" => test!(x, y => $view(x) > $view(y)),
+            "ge" => test!(x, y => $view(x) >= $view(y)),
+            "equ" => test!(x, y => { let (x, y) = ($view(x), $view(y)); !(x < y || x > y) }),
+            "neu" => test!(x, y => $view(x) != $view(y)),
+            "ltu" => test!(x, y => !($view(x) >= $view(y))),
+            "leu" => test!(x, y => !($view(x) > $view(y))),
+            "gtu" => test!(x, y => !($view(x) <= $view(y))),
+            "geu" => test!(x, y => !($view(x) < $view(y))),
+            "num" => test!(x, y => !$view(x).is_nan() && !$view(y).is_nan()),
+            _ => test!(x, y => $view(x).is_nan() || $view(y).is_nan()),
+        }
+    };
+}
+
+/// Float comparison.
+pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let f: fn(&L32, &L32) -> u32 = match (m.ty()?, m.has("ftz")) {
+        (Ty::F64, _) => {
+            let f: fn(&L64, &L64) -> u32 = relation!(m, f64::from_bits);
+            return Ok(set_l(f, m, args));
+        }
+        (Ty::F32, false) => relation!(m, f32::from_bits),
+        (Ty::F32, true) => relation!(m, view_flushed),
+        (Ty::F16, false) => relation!(m, view_f16),
+        (Ty::F16, true) => relation!(m, view_f16_flushed),
+        _ => relation!(m, view_bf16),
+    };
+    Ok(set_w(f, m, args))
+}
+
+/// A comparison by number in the order of the manual's names.
+pub(super) fn compare<const REL: u8>(x: f32, y: f32) -> bool {
+    match REL {
+        0 => x == y,
+        1 => x < y || x > y,
+        2 => x < y,
+        3 => x <= y,
+        4 => x > y,
+        5 => x >= y,
+        6 => !(x < y || x > y),
+        7 => x != y,
+        8 => !(x >= y),
+        9 => !(x > y),
+        10 => !(x <= y),
+        11 => !(x < y),
+        12 => !x.is_nan() && !y.is_nan(),
+        _ => x.is_nan() || y.is_nan(),
+    }
+}
+
+/// `set` of halves: 1.0 or all ones in each half in which the comparison holds; `.ftz` changes no comparison of f16 but with
+/// zero, where both sides count as zero.
+pub(super) fn set_halves<const REL: u8, const B: bool, const F: bool, const ONES: bool>(d: &mut L32, a: &L32, b: &L32) {
+    let view = |x: u16| half_of::<B>().widen(if F { half_of::<B>().flush(x) } else { x });
+    let yes = if ONES {
+        0xFFFF
+    } else if B {
+        0x3F80
+    } else {
+        0x3C00
+    };
+    for i in 0..32 {
+        d[i] = packed2(a[i], b[i], |x, y| if compare::<REL>(view(x), view(y)) { yes } else { 0 });
+    }
+}
+
+/// `set` on f16 and bf16, alone or packed.
+pub(crate) fn set_half(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let ty = m.ty()?;
+    let bf16 = matches!(ty, Ty::BF16 | Ty::BF16x2);
+    let ones = matches!(m.first_type(), Some(Ty::U16 | Ty::S16 | Ty::U32));
+    macro_rules! relation {
+        ($n:literal) => {
+            match (bf16, m.has("ftz"), ones) {
+                (false, false, false) => set_halves::<$n, false, false, false>,
+                (false, false, true) => set_halves::<$n, false, false, true>,
+                (false, true, false) => set_halves::<$n, false, true, false>,
+                (false, true, true) => set_halves::<$n, false, true, true>,
+                (true, _, false) => set_halves::<$n, true, false, false>,
+                (true, _, true) => set_halves::<$n, true, false, true>,
+            }
+        };
+    }
+    let f: fn(&mut L32, &L32, &L32) = match m.words.first().copied().unwrap_or("") {
+        "eq" => relation!(0),
+        "ne" => relation!(1),
+        "lt" => relation!(2),
+        "le" => relation!(3),
+        "gt" => relation!(4),
+        "ge" => relation!(5),
+        "equ" => relation!(6),
+        "neu" => relation!(7),
+        "ltu" => relation!(8),
+        "leu" => relation!(9),
+        "gtu" => relation!(10),
+        "geu" => relation!(11),
+        "num" => relation!(12),
+        _ => relation!(13),
+    };
+    if matches!(ty, Ty::F16 | Ty::BF16) {
+        // The upper half of a slot of 16 bits is zero on both sides, and must stay so.
+        return Ok(Op::Low { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) });
+    }
+    Ok(www(f, args))
+}
+
+pub(super) fn view_flushed(x: u32) -> f32 {
+    f32::from_bits(single::flush(x))
+}
+
+pub(super) fn view_f16(x: u32) -> f32 {
+    Half::F16.widen(x as u16)
+}
+
+pub(super) fn view_f16_flushed(x: u32) -> f32 {
+    Half::F16.widen(Half::F16.flush(x as u16))
+}
+
+pub(super) fn view_bf16(x: u32) -> f32 {
+    Half::Bf16.widen(x as u16)
+}

@@ -1,0 +1,152 @@
+//! The executable form of a module: names resolved to register slots, modifiers to functions, labels to indices.
+//!
+//! Registers live in three files per warp: 32-bit slots (which also hold 8 and 16-bit values, zero-extended), 64-bit slots and
+//! predicates (one bit per lane). Immediates and special registers are slots too, filled when a warp starts, so that every
+//! source operand is read the same way. Slot 0 of each file is a sink; predicate 1 is true in every lane.
+
+mod op;
+
+pub(crate) use op::*;
+
+use crate::exec::convert::Map;
+use crate::exec::mbarrier::MBar;
+use crate::exec::mma::Mma;
+use crate::exec::wmma;
+use crate::parse::raw::Space;
+
+/// A register slot of one of the three files; which one follows from the instruction.
+pub(crate) type R = u32;
+
+/// The lanes of a 32-bit slot.
+pub(crate) type L32 = [u32; 32];
+
+/// The lanes of a 64-bit slot.
+pub(crate) type L64 = [u64; 32];
+
+/// Where results nobody wants go.
+pub(crate) const SINK: R = 0;
+
+/// The predicate that always holds.
+pub(crate) const TRUE: R = 1;
+
+/// Window of shared memory in the generic address space.
+pub(crate) const SHARED_WINDOW: u64 = 0x7F10_0000_0000_0000;
+
+/// Window of local memory in the generic address space.
+pub(crate) const LOCAL_WINDOW: u64 = 0x7F20_0000_0000_0000;
+
+/// Window of kernel parameters in the generic address space.
+pub(crate) const PARAM_WINDOW: u64 = 0x7F30_0000_0000_0000;
+
+/// Bytes in each of the windows.
+pub(crate) const WINDOW_BYTES: u64 = 1 << 32;
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub(crate) struct Inst {
+    pub(crate) op: Op,
+    /// Predicate slot of the guard.
+    pub(crate) guard: R,
+    /// All ones to negate the guard.
+    pub(crate) flip: u32,
+    /// Line in the PTX text.
+    pub(crate) line: u32,
+    /// `.loc`: file number and line, zero if none.
+    pub(crate) loc: (u32, u32),
+    /// Opcode as written, for reports.
+    pub(crate) name: u32,
+}
+
+/// A variable placed in shared, local or parameter memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A kernel ready to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) params: Vec<Placed>,
+    pub(crate) param_bytes: u64,
+    pub(crate) max_threads: Option<[u32; 3]>,
+    pub(crate) required_threads: Option<[u32; 3]>,
+    /// Bytes of static shared memory.
+    pub(crate) shared_bytes: u64,
+    /// Its variables; dynamic ones, whose size the launch gives, have none here.
+    pub(crate) shared_vars: Vec<(String, Placed)>,
+    /// Bytes of local memory of a thread.
+    pub(crate) local_bytes: u64,
+    pub(crate) code: Vec<Inst>,
+    /// Opcodes with modifiers, indexed by [`Inst::name`].
+    pub(crate) names: Vec<String>,
+    /// Slots in the three files.
+    pub(crate) n32: usize,
+    pub(crate) n64: usize,
+    pub(crate) npred: usize,
+    /// Immediates.
+    pub(crate) const32: Vec<(R, u32)>,
+    pub(crate) const64: Vec<(R, u64)>,
+    pub(crate) specials: Vec<(R, Special)>,
+}
+
+/// A variable of the module in global or constant memory, with its first bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct ModuleVar {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) init: Vec<u8>,
+    pub(crate) constant: bool,
+}
+
+/// A parsed and decoded module.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) version: (u32, u32),
+    pub(crate) target: String,
+    pub(crate) files: Vec<(u32, String)>,
+    pub(crate) vars: Vec<ModuleVar>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Program {
+    /// The PTX version the module asks for: major and minor.
+    pub fn version(&self) -> (u32, u32) {
+        self.version
+    }
+
+    /// The `.target` of the module, such as `sm_70`.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The kernels in order of the text.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|e| e.name.as_str())
+    }
+
+    /// Sizes in bytes of the parameters of a kernel.
+    pub fn params(&self, entry: &str) -> Option<Vec<u64>> {
+        self.entry(entry).map(|e| e.params.iter().map(|p| p.bytes).collect())
+    }
+
+    /// The variable that holds byte `offset` of a kernel's shared memory, and the byte in it: static variables where they
+    /// lie, a dynamic one (`.extern .shared`) from its start on.
+    pub fn shared_variable(&self, entry: &str, offset: u64) -> Option<(&str, u64)> {
+        let mut vars = self.entry(entry)?.shared_vars.iter();
+        let holds = |v: &Placed| offset >= v.offset && (v.bytes == 0 || offset - v.offset < v.bytes);
+        let (name, var) = vars.find(|(_, v)| holds(v))?;
+        Some((name, offset - var.offset))
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.name == name)
+    }
+
+    /// Name and line of a `.loc`, if the instruction has one.
+    pub(crate) fn source(&self, loc: (u32, u32)) -> Option<(String, u32)> {
+        let (_, name) = self.files.iter().find(|(n, _)| *n == loc.0 && loc.0 != 0)?;
+        Some((name.clone(), loc.1))
+    }
+}

@@ -5,7 +5,7 @@ use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use tilec_tests::programs::Test;
 use tilec_tests::test_file::{self, TestFile};
-use tilec_tests::{cases, fuzz, kinds, programs, root, silicon};
+use tilec_tests::{cases, fuzz, kinds, mutants, programs, root, silicon};
 
 fn main() -> ExitCode {
     let args = Arguments::from_args();
@@ -30,5 +30,6 @@ fn tests() -> Result<Vec<Test>, String> {
     tests.extend(cases::tests()?);
     tests.extend(fuzz::tests());
     tests.extend(silicon::tests::tests());
+    tests.extend(mutants::tests());
     Ok(tests)
 }

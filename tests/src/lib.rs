@@ -18,6 +18,7 @@
 //! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
+//! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
 //! | `device`      | launches on a GPU from the launch contract                                     |
 //! | `corpus`      | CUDA kernels: the table that the simulator's own tests read                    |
 //! | `corpus_gpu`  | a launch of the corpus on a GPU                                                |
@@ -36,6 +37,7 @@ pub mod expect;
 pub mod fuzz;
 pub mod golden;
 pub mod kinds;
+pub mod mutants;
 pub mod number;
 pub mod options;
 pub mod oracle;

@@ -81,9 +81,9 @@ impl Format {
         }
     }
 
-    /// Whether `x` is exact in this format. Subnormals and zeros of either sign count as what they are; `x` is finite.
+    /// Whether `x` is exact in this format. Subnormals and zeros of either sign count as what they are.
     pub fn holds(self, x: f64) -> bool {
-        x == 0.0 || (x.is_finite() && self.decode(&self.encode(x)) == x)
+        x == 0.0 || (!x.is_nan() && self.decode(&self.encode(x)) == x)
     }
 
     /// The bytes of `x`, little-endian, truncated where it is not exact.

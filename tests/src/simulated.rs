@@ -8,10 +8,11 @@
 use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
+use std::fmt;
 use tilec::contract::ParamKind;
 use tilec::{Compiled, Contract, expr};
 use tilec_ir::types::Elem;
-use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
+use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
 
 /// Bytes on either side of a tensor.
 const GUARD: usize = 256;
@@ -25,6 +26,32 @@ const GAPS: &[(&str, &str)] = &[];
 pub struct Executable {
     program: Program,
     contract: Contract,
+}
+
+/// Why a launch did not do what it should.
+#[derive(Debug)]
+pub enum Failure {
+    /// There could be no launch: the problem does not fit the contract.
+    Launch(String),
+    /// The simulator reports something.
+    Report(Box<Report>),
+    /// Memory is not as it should be afterwards.
+    Memory(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Report(report) => write!(f, "{report}"),
+            Failure::Launch(text) | Failure::Memory(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Failure {
+        Failure::Launch(text)
+    }
 }
 
 /// A tensor in memory of the device.
@@ -60,7 +87,12 @@ impl Executable {
         }
     }
 
-    /// Launches on `before` and demands `after`.
+    /// A parsed program and its contract.
+    pub(crate) fn of(program: Program, contract: Contract) -> Executable {
+        Executable { program, contract }
+    }
+
+    /// Launches on `before` and demands `after`, in the modes that matter.
     ///
     /// # Errors
     /// A precondition does not hold, the simulator reports something, or memory is not exactly `after`.
@@ -71,7 +103,7 @@ impl Executable {
         {
             if landing == Landing::Early || self.copies_asynchronously() {
                 let options = Options { landing, order, seed, fuel: 1 << 26, ..Options::default() };
-                self.launch(run, before, after, &options)?;
+                self.launch(run, before, after, &options).map_err(|e| e.to_string())?;
             }
         }
         Ok(())
@@ -81,7 +113,17 @@ impl Executable {
         !matches!(self.contract.target.as_str(), "sm_70" | "sm_72" | "sm_75")
     }
 
-    fn launch(&self, run: &Run, before: &[Tensor], after: &[Tensor], options: &Options) -> Result<(), String> {
+    /// Launches on `before` and demands `after`.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub(crate) fn launch(
+        &self,
+        run: &Run,
+        before: &[Tensor],
+        after: &[Tensor],
+        options: &Options,
+    ) -> Result<Counters, Failure> {
         let contract = &self.contract;
         let packed = |name: &str| match &contract.param(name)?.kind {
             ParamKind::Stride { packed: Some(text), .. } => {
@@ -96,7 +138,7 @@ impl Executable {
         };
         for text in &contract.requires {
             if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
-                return Err(format!("the precondition `{text}` does not hold"));
+                return Err(Failure::Launch(format!("the precondition `{text}` does not hold")));
             }
         }
         let mut device = Device::new();
@@ -108,7 +150,8 @@ impl Executable {
                     let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
                     let list = |l: &[String]| l.iter().map(|text| integer(text)).collect::<Result<Vec<_>, _>>();
                     if (list(shape)?, list(strides)?) != (tensor.shape.clone(), tensor.strides.clone()) {
-                        return Err(format!("the contract has another shape or other strides of `{name}`"));
+                        let text = format!("the contract has another shape or other strides of `{name}`");
+                        return Err(Failure::Launch(text));
                     }
                     let placed = Placed::new(&mut device, tensor, *elem, *align, access.writes())?;
                     let address = placed.address + placed.base as u64;
@@ -135,12 +178,13 @@ impl Executable {
         }
         let entry = contract.entry.clone();
         let launch = Launch { entry, grid, block: contract.block, dynamic_smem: contract.dynamic_smem_bytes, params };
-        device.run(&self.program, &launch, options).map_err(|report| report.to_string())?;
+        let counters = device.run(&self.program, &launch, options).map_err(Failure::Report)?;
         for placed in &tensors {
             let expected = after.iter().find(|t| t.name == placed.meant.name);
-            placed.compare(&device, expected.ok_or("a tensor went missing")?)?;
+            let expected = expected.ok_or_else(|| "a tensor went missing".to_owned())?;
+            placed.compare(&device, expected).map_err(Failure::Memory)?;
         }
-        Ok(())
+        Ok(counters)
     }
 
     /// Whether the kernel only writes the tensor, so that its elements can start as NaN.

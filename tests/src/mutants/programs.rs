@@ -1,0 +1,442 @@
+//! The kernels whose mutants are tried, each with problems that show what it does.
+//!
+//! Most are compiled here from the examples and the test files, for several targets and decisions; some are PTX of other
+//! origin, for mechanisms that the compiler does not use yet. Problems are ragged, with several blocks, at least three steps
+//! of the main loop in one and a single step in another, gaps between rows, and different numbers everywhere.
+
+use super::run::MODES;
+use crate::oracle::{self, Problem};
+use crate::problem::{Random, Run, Tensor};
+use crate::{options, test_file};
+use std::fs;
+use tilec::contract::{Access, Contract, Param, ParamKind, SCHEMA, U32};
+use tilec_ir::types::Elem;
+
+/// Memory before and after a launch.
+pub struct Case {
+    /// Sizes and scalars, and what is special about the data.
+    pub label: String,
+    /// Sizes and scalars.
+    pub run: Run,
+    /// The only mode in which it is tried, of [`super::run::MODES`]; all of them if absent.
+    pub mode: Option<usize>,
+    /// Memory before.
+    pub before: Vec<Tensor>,
+    /// Memory after.
+    pub after: Vec<Tensor>,
+}
+
+/// A kernel and its problems.
+pub struct Subject {
+    /// Its name, unique.
+    pub name: String,
+    /// The PTX.
+    pub ptx: String,
+    /// How it is launched.
+    pub contract: Contract,
+    /// In the order in which they are tried.
+    pub cases: Vec<Case>,
+}
+
+/// A program of the repository, how it is compiled, and with which sizes it runs.
+struct Row {
+    name: &'static str,
+    path: &'static str,
+    args: &'static str,
+    /// Sizes and scalars; `M=1..64/3` is a sweep from 1 to 64 in steps of 3, and a problem for each.
+    runs: &'static [&'static str],
+}
+
+const GEMM: &str = "examples/gemm.tile";
+/// Rows may start anywhere; gaps between rows.
+const ODD: &[&str] = &[
+    "M=70 N=40 K=29 alpha=2 beta=0 seed=3 A_ld=81 B_ld=47 C_ld=91",
+    "M=131 N=72 K=5 alpha=-1 beta=1 seed=4 A_ld=139 B_ld=79 C_ld=141",
+    "M=64 N=32 K=16 alpha=1 beta=2 seed=5",
+    "M=3 N=393 K=9 beta=0 seed=6",
+    "M=1..65/1 N=3 K=20 beta=2",
+    "M=2 N=1..33/1 K=20 beta=2",
+    "M=3 N=2 K=1..34/1 beta=0",
+];
+/// Rows start at multiples of eight elements.
+const EVEN: &[&str] = &[
+    "M=72 N=40 K=56 alpha=2 beta=0 seed=3 A_ld=80 B_ld=64 C_ld=88",
+    "M=136 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=144 B_ld=88 C_ld=152",
+    "M=64 N=32 K=64 alpha=1 beta=2 seed=5",
+    "M=8 N=392 K=24 beta=0 seed=6",
+    "M=8..72/8 N=8 K=24 beta=2",
+    "M=8 N=8..40/8 K=24 beta=2",
+    "M=8 N=8 K=8..72/8 beta=0",
+];
+/// Half-precision accumulators: small scalars, so that sums stay exact.
+const HALF: &[&str] = &[
+    "M=72 N=40 K=56 alpha=1 beta=0 seed=3 A_ld=80 B_ld=64 C_ld=88",
+    "M=136 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=144 B_ld=88 C_ld=152",
+    "M=8 N=392 K=24 beta=0 seed=6",
+    "M=8..72/8 N=8 K=24 beta=2",
+    "M=8 N=8..40/8 K=24 beta=2",
+    "M=8 N=8 K=8..72/8 beta=0",
+];
+const MATRIX: &[&str] =
+    &["M=131 N=75 A_ld=83 B_ld=139 seed=2", "M=67 N=259 A_ld=263 B_ld=269 seed=3", "M=1..65/1 N=5", "M=5 N=1..129/1"];
+const MATRIX_8: &[&str] =
+    &["M=136 N=88 A_ld=96 B_ld=144 seed=2", "M=72 N=264 A_ld=272 B_ld=280 seed=3", "M=8..72/8 N=8", "M=8 N=8..136/8"];
+/// Only N is a multiple of eight.
+const ROWS_8: &[&str] =
+    &["M=131 N=88 A_ld=96 B_ld=104 seed=2", "M=70 N=264 A_ld=272 B_ld=280 seed=3", "M=1..33/1 N=8", "M=5 N=8..136/8"];
+
+const ROWS: &[Row] = &[
+    Row { name: "copy", path: "examples/copy.tile", args: "sm_70", runs: ROWS_8 },
+    Row { name: "copy-f16-odd", path: "examples/copy.tile", args: "sm_75 -D T=f16 -D ALIGN=1", runs: MATRIX },
+    Row { name: "transpose", path: "examples/transpose.tile", args: "sm_70", runs: MATRIX_8 },
+    Row { name: "transpose-f16", path: "examples/transpose.tile", args: "sm_80 -D T=f16", runs: MATRIX_8 },
+    Row {
+        name: "transpose-odd",
+        path: "examples/transpose.tile",
+        args: "sm_70 -D ALIGN=1 -D BM=32 -D BN=32",
+        runs: MATRIX,
+    },
+    Row {
+        name: "transpose-plain",
+        path: "examples/transpose.tile",
+        args: "sm_70 -D BM=32 -D BN=32 --disable swizzle",
+        runs: MATRIX_8,
+    },
+    Row { name: "gemm-70", path: GEMM, args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32", runs: EVEN },
+    Row {
+        name: "gemm-70-odd",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=8 -D WM=32 -D WN=32 -D ALIGN=1",
+        runs: ODD,
+    },
+    Row {
+        name: "gemm-70-single",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=1 -D LA=col",
+        runs: EVEN,
+    },
+    Row {
+        name: "gemm-70-three-f16",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D Acc=f16 -D LB=col",
+        runs: HALF,
+    },
+    Row {
+        name: "gemm-70-no-swizzle",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col --disable swizzle",
+        runs: EVEN,
+    },
+    Row {
+        name: "gemm-70-plain",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=8 -D WM=32 -D WN=32 -D ALIGN=1 --disable all",
+        runs: ODD,
+    },
+    Row {
+        name: "gemm-70-col",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LC=col -D Acc=f16",
+        runs: HALF,
+    },
+    Row { name: "gemm-75", path: GEMM, args: "sm_75 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32", runs: EVEN },
+    Row {
+        name: "gemm-75-cols-f16",
+        path: GEMM,
+        args: "sm_75 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col -D Acc=f16",
+        runs: HALF,
+    },
+    Row { name: "gemm-80", path: GEMM, args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32", runs: EVEN },
+    Row {
+        name: "gemm-80-bf16-cols",
+        path: GEMM,
+        args: "sm_80 -D T=bf16 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col -D STAGES=3",
+        runs: EVEN,
+    },
+    Row {
+        name: "gemm-80-odd-single",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D ALIGN=1 -D STAGES=1 -D LB=col",
+        runs: ODD,
+    },
+    Row {
+        name: "gemm-80-plain",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D ALIGN=1 --disable all",
+        runs: ODD,
+    },
+    Row {
+        name: "gemm-direct",
+        path: "examples/gemm_direct.tile",
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32",
+        runs: EVEN,
+    },
+    Row {
+        name: "gemm-naive",
+        path: "examples/gemm_naive.tile",
+        args: "sm_70 -D BM=64 -D BN=32 -D WM=32 -D WN=32",
+        runs: EVEN,
+    },
+    Row {
+        name: "gemm-naive-f32",
+        path: "examples/gemm_naive.tile",
+        args: "sm_70 -D T=f32 -D BM=32 -D BN=32 -D WM=16 -D WN=32",
+        runs: EVEN,
+    },
+    Row {
+        name: "batched",
+        path: "tests/files/interp/batched.tile",
+        args: "sm_70 -D T=f16 -D ALIGN=8",
+        runs: &[
+            "Z=2 M=72 N=72 K=56 A_ld0=4616 A_ld1=64 B_ld0=4488 B_ld1=80 C_ld0=6400 C_ld1=88 seed=3",
+            "Z=1 M=8 N=8 K=8 seed=4",
+            "Z=1 M=1..33/1 N=8 K=24",
+            "Z=1 M=5 N=8..40/8 K=24",
+            "Z=1 M=5 N=8 K=8..72/8",
+        ],
+    },
+    Row {
+        name: "batched-f32",
+        path: "tests/files/interp/batched.tile",
+        args: "sm_70 -D T=f32 -D ALIGN=1",
+        runs: &[
+            "Z=2 M=67 N=69 K=55 A_ld0=4603 A_ld1=64 B_ld0=4489 B_ld1=73 C_ld0=6401 C_ld1=88 seed=3",
+            "Z=1 M=1 N=1 K=1 seed=4",
+            "Z=1 M=1..33/1 N=3 K=20",
+            "Z=1 M=2 N=1..33/1 K=20",
+            "Z=1 M=37 N=2 K=1..34/1",
+        ],
+    },
+    Row {
+        name: "ahead",
+        path: "tests/files/interp/residue_ahead.tile",
+        args: "sm_70",
+        runs: &["M=72 K=109 A_ld=113 C_ld=37 D_ld=39 seed=2", "M=1..33/1 K=40", "M=32 K=1..100/1"],
+    },
+    Row { name: "through-global", path: "tests/files/interp/residue_gb.tile", args: "sm_70", runs: &[] },
+    Row {
+        name: "two-loops",
+        path: "tests/files/interp/residue_two.tile",
+        args: "sm_70",
+        runs: &[
+            "M=70 N=67 K=60 L=100 A_ld=64 B_ld=71 E_ld=105 F_ld=73 C_ld=77 seed=2",
+            "M=67 N=35 K=20 L=40 A_ld=69 B_ld=41 E_ld=71 F_ld=43 C_ld=69 seed=3",
+            "M=1..33/1 N=3 K=60 L=100",
+            "M=1..33/1 N=3 K=5 L=7",
+            "M=2 N=1..33/1 K=20 L=40",
+            "M=37 N=3 K=1..49/1 L=5",
+            "M=37 N=3 K=5 L=1..97/1",
+        ],
+    },
+    Row {
+        name: "keep",
+        path: "tests/files/interp/residue_keep.tile",
+        args: "sm_70",
+        runs: &["M=100 K=110 A_ld=115 C_ld=37 seed=2", "M=1..50/1 K=40", "M=48 K=1..100/1"],
+    },
+];
+
+/// Names of all kernels, without building them.
+pub fn names() -> Vec<&'static str> {
+    ROWS.iter().map(|r| r.name).chain(STORED.iter().map(|s| s.name)).collect()
+}
+
+/// Builds the kernel called `name`.
+///
+/// # Errors
+/// There is none, it does not compile, or its meaning cannot be computed.
+pub fn subject(name: &str) -> Result<Subject, String> {
+    let built = match (ROWS.iter().find(|r| r.name == name), STORED.iter().find(|s| s.name == name)) {
+        (Some(row), _) => compiled(row),
+        (_, Some(stored)) => stored.subject(),
+        _ => Err("there is no such kernel".to_owned()),
+    };
+    built.map_err(|e| format!("{name}: {e}"))
+}
+
+fn compiled(row: &Row) -> Result<Subject, String> {
+    let path = crate::root().join(row.path);
+    let mut runs: Vec<String> = row.runs.iter().map(|&r| r.to_owned()).collect();
+    let text = if row.path.starts_with("tests/") {
+        let file = test_file::TestFile::read(&path, row.path)?;
+        if runs.is_empty() {
+            runs.extend(file.values("run").map(str::to_owned));
+        }
+        file.text
+    } else {
+        fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?
+    };
+    let words: Vec<String> = row.args.split_whitespace().map(str::to_owned).collect();
+    let (mut options, _) = options::parse(&words)?;
+    options.source_name = row.path.to_owned();
+    let done = tilec::optimize(&text, &options).map_err(|e| e.to_string())?;
+    let [kernel] = &done.kernels[..] else { return Err("not one kernel".to_owned()) };
+    let specialized = kernel.specialized.clone();
+    let compiled = tilec::lower(done).map_err(|e| e.to_string())?;
+    let contracts = Contract::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
+    let [contract]: [Contract; 1] = contracts.try_into().map_err(|_| "not one kernel".to_owned())?;
+    let (source, consts) = (oracle::parse_one(&text)?, oracle::consts(&options.defines)?);
+    let mut cases = Vec::new();
+    for (line, mode) in expanded(&runs)? {
+        let run = Run::parse(&line)?;
+        let problem = Problem::new(&specialized, &run, false)?;
+        for (label, mut before) in variations(&problem.tensors, mode.is_none()) {
+            poison_outputs(&contract, &run, &mut before);
+            let mut problem = Problem::new(&specialized, &run, false)?;
+            problem.tensors = before;
+            let after = problem.interpret(&source, &consts).map_err(|e| format!("{line}: {e}"))?;
+            cases.push(Case {
+                label: format!("{line}{label}"),
+                run: run.clone(),
+                mode,
+                before: problem.tensors,
+                after,
+            });
+        }
+    }
+    // What matters least often comes last.
+    cases.sort_by_key(|c| (c.label.contains("infinities"), c.mode.is_some()));
+    Ok(Subject { name: row.name.to_owned(), ptx: compiled.ptx, contract, cases })
+}
+
+/// Run lines with their sweeps written out: each problem of a sweep is tried in one mode, in turn.
+fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
+    let mut all = Vec::new();
+    for line in runs {
+        let Some(word) = line.split(' ').find(|w| w.contains("..")) else {
+            all.push((line.clone(), None));
+            continue;
+        };
+        let parts: Vec<&str> = word.split(['=', '/']).flat_map(|w| w.split("..")).collect();
+        let number = |text: &str| text.parse::<usize>().map_err(|e| format!("`{word}`: {e}"));
+        let [name, from, to, step] = parts[..] else { return Err(format!("`{word}` is not NAME=A..B/STEP")) };
+        for (i, value) in (number(from)?..=number(to)?).step_by(number(step)?.max(1)).enumerate() {
+            all.push((line.replace(word, &format!("{name}={value} seed={value}")), Some(i % MODES.len())));
+        }
+    }
+    Ok(all)
+}
+
+/// What is only written starts as NaN, and so does the last tensor where `beta` is zero.
+fn poison_outputs(contract: &Contract, run: &Run, tensors: &mut [Tensor]) {
+    let last = tensors.len() - 1;
+    for (i, tensor) in tensors.iter_mut().enumerate() {
+        let kind = contract.param(&tensor.name).map(|p| &p.kind);
+        let written = matches!(kind, Some(ParamKind::Tensor { access: Access::Write, .. }));
+        if written || (i == last && run.value("beta") == Some(0.0)) {
+            tensor.poison();
+        }
+    }
+}
+
+/// The memory as it is, and, of three tensors or more, with one that is full of infinities while the others are positive: all
+/// sums are then infinite, and NaN as soon as something is multiplied by zero that should not have been read.
+fn variations(tensors: &[Tensor], special: bool) -> Vec<(String, Vec<Tensor>)> {
+    let mut all = vec![(String::new(), tensors.to_vec())];
+    for which in 0..if special && tensors.len() > 2 { tensors.len() - 1 } else { 0 } {
+        let mut special = tensors.to_vec();
+        for (i, tensor) in special.iter_mut().enumerate() {
+            for a in tensor.addresses().collect::<Vec<_>>() {
+                tensor.data[a] = if i == which { f64::INFINITY } else { tensor.data[a].abs() + 1.0 };
+            }
+        }
+        all.push((format!(", infinities in {}", tensors[which].name), special));
+    }
+    all
+}
+
+/// PTX of other origin.
+struct Stored {
+    name: &'static str,
+    ptx: &'static str,
+    block: u32,
+    /// Dynamic shared memory in bytes.
+    smem: u32,
+    grid: [&'static str; 3],
+    params: &'static [Given],
+    runs: &'static [&'static str],
+    /// What it does.
+    meaning: fn(&mut [Tensor]),
+}
+
+/// A parameter of stored PTX.
+enum Given {
+    /// Name, type, extents, strides, whether it is written.
+    Tensor(&'static str, Elem, &'static [&'static str], &'static [&'static str], bool),
+    Size(&'static str),
+}
+
+const STORED: &[Stored] = &[Stored {
+    name: "ring-nvrtc",
+    ptx: include_str!("../../../sim/tests/data/cuda/ring.ptx"),
+    block: 128,
+    smem: 0,
+    grid: ["1", "1", "1"],
+    params: &[
+        Given::Tensor("a", Elem::F32, &["n", "512"], &["512", "1"], false),
+        Given::Tensor("out", Elem::F32, &["n", "512"], &["512", "1"], true),
+        Given::Size("n"),
+    ],
+    runs: &["n=11 range=1000 seed=7", "n=1..10/1 range=1000"],
+    meaning: |t| {
+        for (i, address) in t[0].clone().addresses().enumerate() {
+            t[1].data[address] = t[0].data[i ^ 4] + if i % 4 == 0 { 1.0 } else { 0.0 };
+        }
+    },
+}];
+
+impl Stored {
+    fn subject(&self) -> Result<Subject, String> {
+        let texts = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let param = |given: &Given| match given {
+            Given::Tensor(name, elem, shape, strides, written) => Param {
+                name: (*name).to_owned(),
+                kind: ParamKind::Tensor {
+                    elem: *elem,
+                    align: 16,
+                    access: if *written { Access::Write } else { Access::Read },
+                    shape: texts(shape),
+                    strides: texts(strides),
+                },
+            },
+            Given::Size(name) => Param { name: (*name).to_owned(), kind: ParamKind::Size { ty: U32::U32 } },
+        };
+        let directive = |name: &str| {
+            let line = self.ptx.lines().find_map(|l| l.strip_prefix(name));
+            line.map(|l| l.trim().to_owned()).ok_or_else(|| format!("no `{name}`"))
+        };
+        let entry = self.ptx.split_once(".entry").and_then(|(_, l)| l.split('(').next()).ok_or("no entry")?;
+        let contract = Contract {
+            schema: SCHEMA.to_owned(),
+            entry: entry.trim().to_owned(),
+            target: directive(".target")?,
+            ptx_version: directive(".version")?,
+            block: [self.block, 1, 1],
+            cluster: [1; 3],
+            dynamic_smem_bytes: self.smem,
+            grid: self.grid.map(str::to_owned),
+            params: self.params.iter().map(param).collect(),
+            requires: Vec::new(),
+        };
+        let mut cases = Vec::new();
+        let runs: Vec<String> = self.runs.iter().map(|&r| r.to_owned()).collect();
+        for (line, mode) in expanded(&runs)? {
+            let run = Run::parse(&line)?;
+            let value = |text: &str| text.parse().or_else(|_| run.integer(text));
+            let mut random = Random(run.seed);
+            let mut before = Vec::new();
+            for given in self.params {
+                let Given::Tensor(name, _, shape, strides, _) = given else { continue };
+                let list = |l: &[&str]| l.iter().map(|t| value(t)).collect::<Result<Vec<i64>, _>>();
+                let mut tensor = Tensor::new(name, &list(shape)?, &list(strides)?)?;
+                tensor.randomize(&mut random, run.range);
+                before.push(tensor);
+            }
+            poison_outputs(&contract, &run, &mut before);
+            let mut after = before.clone();
+            (self.meaning)(&mut after);
+            cases.push(Case { label: line, run, mode, before, after });
+        }
+        Ok(Subject { name: self.name.to_owned(), ptx: self.ptx.to_owned(), contract, cases })
+    }
+}

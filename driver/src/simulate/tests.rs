@@ -109,22 +109,34 @@ fn the_clock_ends_what_does_not_end() {
     assert!(text.contains("E0613") && text.contains("was here") && text.contains("`L: bra L;`"), "{text}");
 }
 
-/// A source that changes under a copy: no barrier is missing, only the wait.
+/// A program without a race may still depend on when copies land: it asks whether one has, and stores the answer.
 #[test]
 fn results_may_not_depend_on_when_copies_land() {
-    // The source of the copy changes while it may still be on its way.
-    let body = "mov.u32 %r4, 7;\nst.global.u32 [%rd2], %r4;\ncp.async.ca.shared.global [%r2], [%rd2], 4;\n\
-                mov.u32 %r4, 9;\nst.global.u32 [%rd2], %r4;\ncp.async.wait_all;\nld.shared.u32 %r4, [%r2];\nst.global.u32 [%rd2], %r4;";
+    let body = "mad.lo.u32 %r3, %r1, 4, %r2;\nmbarrier.init.shared.b64 [%r3+512], 1;\n\
+                cp.async.ca.shared.global [%r2], [%rd1], 4;\n\
+                cp.async.mbarrier.arrive.noinc.shared.b64 [%r3+512];\n\
+                mbarrier.test_wait.parity.shared.b64 %p1, [%r3+512], 0;\n\
+                selp.b32 %r4, 1, 0, %p1;\nst.global.u32 [%rd2], %r4;\ncp.async.wait_all;";
     let json = LAUNCH.replace("[3, 2]", "[2, 1]");
     let text = run(&small(body), &json, &[("n", 64)], |_| ()).map(|r| r.to_string()).expect_err("two results");
     assert!(text.contains("E0811") && text.contains("`b[0, 0]`"), "{text}");
-    // With a wait between, all is well in every way.
-    let waits = body.replacen("mov.u32 %r4, 9;", "cp.async.wait_all;\nmov.u32 %r4, 9;", 1);
+    // Asking until the answer is yes, all is well in every way.
+    let waits = body.replacen("selp", "@!%p1 bra W;\nselp", 1).replacen("mbarrier.test", "W:\nmbarrier.test", 1);
     let equal = run(&small(&waits), &json, &[("n", 64)], |_| ()).expect("waits").to_string();
     assert!(equal.contains("equal in 4 runs"), "{equal}");
     let once =
         run(&small(body), &json, &[("n", 64)], |o| o.sim.landings = Landings::One(Landing::Late)).expect("one landing");
     assert!(!once.to_string().contains("runs that differ"), "{once}");
+}
+
+/// The source of a copy may not change before the copy has landed.
+#[test]
+fn the_source_of_a_copy_is_read_until_it_lands() {
+    let body = "mov.u32 %r4, 7;\nst.global.u32 [%rd2], %r4;\ncp.async.ca.shared.global [%r2], [%rd2], 4;\n\
+                mov.u32 %r4, 9;\nst.global.u32 [%rd2], %r4;\ncp.async.wait_all;";
+    let json = LAUNCH.replace("[3, 2]", "[2, 1]");
+    let text = run(&small(body), &json, &[("n", 64)], |_| ()).map(|r| r.to_string()).expect_err("a race");
+    assert!(text.contains("E0805") && text.contains("the earlier asynchronous copy"), "{text}");
 }
 
 fn compiled(disabled: &[&str]) -> crate::Compiled {

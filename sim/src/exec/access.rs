@@ -2,6 +2,7 @@
 
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
+use crate::counters::Kind;
 use crate::parse::raw::Space;
 use crate::program::{Access, Addr, Area, Base, L64, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::race::{Conflict, Who};
@@ -206,8 +207,8 @@ impl Cta<'_> {
         Ok(())
     }
 
-    pub(crate) fn count_shared(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64) {
-        let (wavefronts, ideal) = self.banks.wavefronts(pc, addresses, mask, bytes);
+    pub(crate) fn count_shared(&mut self, pc: usize, mask: u32, addresses: &[u64; 32], bytes: u64, kind: Kind) {
+        let (wavefronts, ideal) = self.banks.wavefronts(pc, addresses, mask, bytes, kind);
         let counts = &mut self.counts[pc];
         counts.wavefronts += wavefronts;
         counts.ideal_wavefronts += ideal;
@@ -220,7 +221,7 @@ impl Cta<'_> {
         let at = addresses(warp, access.addr, mask)?;
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
-        self.count_shared(pc, mask, &at, bytes);
+        self.count_shared(pc, mask, &at, bytes, Kind::Load);
         let mut out = [[0u32; 32]; 4];
         let mut left = mask;
         if in_a_row(&at, mask, bytes) {
@@ -273,7 +274,7 @@ impl Cta<'_> {
         let at = addresses(warp, access.addr, mask)?;
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
-        self.count_shared(pc, mask, &at, bytes);
+        self.count_shared(pc, mask, &at, bytes, Kind::Other);
         let mut left = mask;
         if in_a_row(&at, mask, bytes) && at[0] < self.shared.bytes && self.shared.bytes - at[0] >= 32 * bytes {
             let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strong: false, copy: false };
@@ -324,7 +325,7 @@ impl Cta<'_> {
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
-                    cta.count_shared(pc, mask, at, bytes);
+                    cta.count_shared(pc, mask, at, bytes, Kind::Load);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         data[lane] = cta.read_shared(who, at[lane], bytes)?;
@@ -467,7 +468,7 @@ impl Cta<'_> {
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
-                    cta.count_shared(pc, mask, at, bytes);
+                    cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         cta.write_shared(who, at[lane], bytes, data[lane])?;

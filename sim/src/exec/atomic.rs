@@ -3,6 +3,7 @@
 use super::access::{addresses, for_lanes, outside};
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
+use crate::counters::Kind;
 use crate::numerics::half::{self, Half};
 use crate::numerics::{Mode, Round, double, packed2, single};
 use crate::parse::raw::Space;
@@ -31,7 +32,7 @@ impl Cta<'_> {
         self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
-                    cta.count_shared(pc, mask, at, bytes);
+                    cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
                         let was = cta.read_shared(who, at[lane], bytes)?;

@@ -4,6 +4,7 @@ use super::access::for_lanes;
 use super::atomic::reduce;
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
+use crate::counters::Kind;
 use crate::numerics::mma::layout;
 use crate::program::{Addr, Area, Op, R, SINK, Shfl, Vote};
 use crate::race::Who;
@@ -97,7 +98,7 @@ impl Cta<'_> {
     fn ldmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, d: [R; 4], pc: usize) -> Step {
         let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
         let at = self.shared_addresses(w, addr, area, lanes)?;
-        self.count_shared(pc, lanes, &at, 16);
+        self.count_shared(pc, lanes, &at, 16, Kind::Other);
         let seq = self.next_seq();
         for (j, dst) in d.iter().enumerate().take(usize::from(n)) {
             let mut rows = [[0u16; 8]; 8];

@@ -8,6 +8,7 @@ use super::access::{addresses, for_lanes};
 use super::asynchronous::{Arrival, Copy, Landing};
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
+use crate::counters;
 use crate::program::CpAsync;
 use crate::race::{Known, Who};
 use crate::report::ReportKind;
@@ -21,8 +22,7 @@ impl Cta<'_> {
         let dst = addresses(w, copy.dst, m)?;
         let src = addresses(w, copy.src, m)?;
         let size = u64::from(copy.size);
-        self.count_shared(pc, m, &dst, size);
-        self.count_global(pc, m, &src, size);
+        let mut reads = 0u32;
         let seq = self.next_seq();
         let clock = self.races.clocks.start_copies(w.index);
         for_lanes!(lane in m => {
@@ -48,6 +48,9 @@ impl Cta<'_> {
                     n = 0;
                 }
             }
+            if n > 0 {
+                reads |= 1 << lane;
+            }
             let mut copy = Copy {
                 lane: lane as u8,
                 group: w.copies.groups[lane],
@@ -71,7 +74,22 @@ impl Cta<'_> {
             }
             w.copies.flying.push(copy);
         });
+        self.count_copy(pc, m, reads, &src, &dst, size);
         Ok(())
+    }
+
+    /// Counts copies of `size` bytes in the lanes of `m`, of which those in `reads` read their source.
+    fn count_copy(&mut self, pc: usize, m: u32, reads: u32, src: &[u64; 32], dst: &[u64; 32], size: u64) {
+        let cost = counters::copies::cost(src, dst, m, reads, size);
+        let counts = &mut self.counts[pc];
+        let named = size * u64::from(reads.count_ones());
+        counts.wavefronts += cost.wavefronts;
+        counts.ideal_wavefronts += cost.ideal;
+        counts.requests += u64::from(reads != 0);
+        counts.sectors += cost.sectors;
+        counts.ideal_sectors += cost.sectors.min(named.div_ceil(32));
+        counts.global_bytes += named;
+        counts.bytes += named + size * u64::from(m.count_ones());
     }
 
     /// The bytes that a copy finds at its source now; it reads once, whenever that may be.

@@ -6,6 +6,7 @@
 pub mod data;
 mod gemm;
 mod moves;
+mod probes;
 mod reductions;
 mod scalar;
 mod wrong;
@@ -90,6 +91,7 @@ pub fn all() -> Vec<Case> {
     all.extend(reductions::cases());
     all.extend(moves::cases());
     all.extend(scalar::cases());
+    all.extend(probes::cases());
     all.extend(wrong::cases());
     all
 }

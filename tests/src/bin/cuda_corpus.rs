@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Ok(Mode::Compare { filter, dry }) => agree(&filter, dry),
         Ok(Mode::Launch) => launch_all(),
         Ok(Mode::Metrics) => {
-            metrics::METRICS.iter().flat_map(|m| m.names).for_each(|name| println!("{name}"));
+            metrics::METRICS.iter().flat_map(|m| m.names.iter().chain(&m.less)).for_each(|name| println!("{name}"));
             Ok(true)
         }
         Ok(Mode::Expected) => expected().map(|e| {

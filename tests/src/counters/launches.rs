@@ -70,8 +70,30 @@ const CORPUS: &[&str] = &[
     "gemm_pipeline 64x128x224 integers",
 ];
 
-/// The hardware joins diverged lanes where the assembler says so, behind the loop.
-const DIVERGED: &str = "lanes that diverged in the inner loop go on apart until the next barrier in the simulator";
+/// All cases whose names start so: one question about a cost each.
+const PROBES: &[&str] = &["copies ", "loads "];
+
+/// Definitions of `examples/gemm.tile` for sm_80: registers and `cp.async`, in every depth, width, order and accumulator.
+const PRODUCTS: &[&[(&str, &str)]] = &[
+    &[("STAGES", "3")],
+    &[("STAGES", "4")],
+    &[("STAGES", "3"), ("BK", "64")],
+    &[("STAGES", "4"), ("BK", "64"), ("BM", "64"), ("BN", "64"), ("WM", "32"), ("WN", "32")],
+    &[("Acc", "f16")],
+    &[("STAGES", "4"), ("Acc", "f16")],
+    &[("STAGES", "4"), ("LA", "col")],
+    &[("STAGES", "4"), ("LB", "col")],
+    &[("STAGES", "4"), ("LA", "col"), ("LB", "col")],
+    &[("STAGES", "4"), ("LC", "col")],
+    &[("LA", "col"), ("LB", "col")],
+    &[("STAGES", "4"), ("BM", "64"), ("BN", "64"), ("WM", "32"), ("WN", "32"), ("T", "bf16")],
+];
+
+/// The hardware joins diverged lanes where the assembler says so (`BSYNC`), behind the loop and the branch.
+const DIVERGED: &str =
+    "the simulator joins lanes that a branch parted at the next barrier or exit, the machine code behind the branch";
+/// What is true of all code for sm_70.
+const EMULATED: &str = "Hopper has no m8n8k4 of f16: ptxas emulates it, without tensor cores";
 
 /// What ptxas does to single kernels when it assembles them for Hopper, as seen in the machine code.
 const APART: &[(&str, Group, &str)] = &[
@@ -80,7 +102,8 @@ const APART: &[(&str, Group, &str)] = &[
     ("gemm_wmma", Group::MatrixLoads, "wmma.load becomes ldmatrix"),
     ("stencil", Group::GlobalLoads, DIVERGED),
     ("stencil", Group::SharedStores, DIVERGED),
-    ("gemm.tile sm_70", Group::Products, "Hopper has no m8n8k4 of f16: ptxas emulates it"),
+    ("stencil", Group::GlobalStores, DIVERGED),
+    ("gemm.tile sm_70", Group::Products, EMULATED),
 ];
 
 /// All launches.
@@ -96,19 +119,24 @@ pub fn launches() -> Result<Vec<Counted>, String> {
     }
     for target in [Target::Sm70, Target::Sm75, Target::Sm80] {
         for disabled in [None, Some("swizzle")] {
-            cases.push(product(target, disabled)?);
+            cases.push(product(target, disabled, &[])?);
         }
     }
+    for defines in PRODUCTS {
+        cases.push(product(Target::Sm80, None, defines)?);
+    }
+    cases.extend(all.iter().filter(|c| PROBES.iter().any(|start| c.name.starts_with(start))).cloned());
     let apart = |name: &str| APART.iter().filter(|(start, ..)| name.starts_with(start)).map(|a| (a.1, a.2)).collect();
     Ok(cases.into_iter().map(|case| Counted { apart: apart(&case.name), case }).collect())
 }
 
-/// `examples/gemm.tile` for a target, 128 x 128 x 128, perhaps without a pass.
-fn product(target: Target, disabled: Option<&str>) -> Result<Case, String> {
+/// `examples/gemm.tile` for a target, 128 x 128 x 128, perhaps without a pass, with definitions.
+fn product(target: Target, disabled: Option<&str>, defines: &[(&str, &str)]) -> Result<Case, String> {
     const SIZE: usize = 128;
     let options = CompileOptions {
         source_name: crate::cases::NAME.to_owned(),
         target,
+        defines: defines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         disabled: disabled.iter().map(|pass| (*pass).to_owned()).collect(),
         ..CompileOptions::default()
     };
@@ -118,6 +146,8 @@ fn product(target: Target, disabled: Option<&str>) -> Result<Case, String> {
         "M" | "N" | "K" | "A_ld" | "B_ld" | "C_ld" => Some(SIZE as i128),
         _ => None,
     };
+    let column = |name: &str| defines.contains(&(name, "col"));
+    let [a_col, b_col, c_col] = ["LA", "LB", "LC"].map(column);
     let mut random = Random(1);
     let mut matrices: Vec<Vec<i64>> = Vec::new();
     let (mut params, mut outputs) = (Vec::new(), Vec::new());
@@ -132,7 +162,14 @@ fn product(target: Target, disabled: Option<&str>) -> Result<Case, String> {
                     Param::In(bytes)
                 } else {
                     let [a, b] = &matrices[..] else { return Err("the output is not the third tensor".to_owned()) };
-                    let at = |i: usize| (0..SIZE).map(|l| a[i / SIZE * SIZE + l] * b[l * SIZE + i % SIZE]).sum::<i64>();
+                    let place = |row: usize, column: usize, by_column| {
+                        if by_column { column * SIZE + row } else { row * SIZE + column }
+                    };
+                    let term = |row, column, l| a[place(row, l, a_col)] * b[place(l, column, b_col)];
+                    let at = |i: usize| {
+                        let (row, column) = if c_col { (i % SIZE, i / SIZE) } else { (i / SIZE, i % SIZE) };
+                        (0..SIZE).map(|l| term(row, column, l)).sum::<i64>()
+                    };
                     let bytes: Vec<u8> = (0..SIZE * SIZE).flat_map(|i| format.encode(at(i) as f64)).collect();
                     let before = vec![0; bytes.len()];
                     outputs.push(Output::Bits(bytes));
@@ -149,8 +186,10 @@ fn product(target: Target, disabled: Option<&str>) -> Result<Case, String> {
         let value = expr::integer(text, &packed).map_err(|e| format!("`{text}`: {e}"))?;
         *extent = u32::try_from(value).map_err(|e| format!("`{text}`: {e}"))?;
     }
+    let without = disabled.map(|pass| format!(" without {pass}")).unwrap_or_default();
+    let with: String = defines.iter().map(|(name, value)| format!(" {name}={value}")).collect();
     Ok(Case {
-        name: format!("gemm.tile {}{}", target.name(), disabled.map(|p| format!(" without {p}")).unwrap_or_default()),
+        name: format!("gemm.tile {}{without}{with}", target.name()),
         ptx: compiled.ptx.clone().into(),
         entry: Cow::Owned(contract.entry.clone()),
         grid,

@@ -1,8 +1,13 @@
 //! Which counter of the profiler holds which count of the simulator.
 //!
 //! Names are those of `ncu --query-metrics`; where several are given the first that the profiler knows is taken. The
-//! `smsp__sass` ones are counted for each instruction by instrumented code; the others by the units themselves.
+//! `smsp__sass` ones are counted for each instruction by instrumented code, where a lane at least executes it; the others by the
+//! units themselves. `smsp__inst_executed_op_*` has instructions whose predicate is false in every lane too: the dummies before an
+//! `LDGSTS` (`@!PT LDS`), stores and loads that ptxas made of short branches. The tensor pipe of Hopper also executes packed f16
+//! arithmetic (`HFMA2.MMA`, with which ptxas loads constants), which is subtracted. The counter of bank conflicts of `LDGSTS` is
+//! not among them: it stays at zero whatever the copies cost; their wavefronts are compared.
 
+use std::collections::BTreeMap;
 use tilec_sim::{Counters, Counts};
 
 /// A kind of access; what the assembler changes, it changes for a whole group.
@@ -43,7 +48,12 @@ impl Group {
                 Group::Products => words[0] == "mma" || row.instruction.starts_with("wmma.mma"),
             };
             if is {
-                sum.executed += row.counts.executed * if self == Group::Products { pieces(&words) } else { 1 };
+                sum.executed += match self {
+                    Group::Products => row.counts.executed * pieces(&words),
+                    // A fragment is stored by several instructions, each a request.
+                    Group::GlobalStores => row.counts.requests,
+                    _ => row.counts.executed,
+                };
                 sum.wavefronts += row.counts.wavefronts;
                 sum.ideal_wavefronts += row.counts.ideal_wavefronts;
                 sum.requests += row.counts.requests;
@@ -83,6 +93,8 @@ pub struct Metric {
     pub number: Number,
     /// Counters, best first.
     pub names: &'static [&'static str],
+    /// A counter of what the first one counts beside.
+    pub less: Option<&'static str>,
 }
 
 impl Metric {
@@ -108,6 +120,13 @@ impl Metric {
         format!("{group}: {number}")
     }
 
+    /// What the profiler counted, if it did.
+    pub fn measured(&self, values: &BTreeMap<String, f64>) -> Option<u64> {
+        let got = *self.names.iter().find_map(|name| values.get(*name))?;
+        let less = self.less.and_then(|name| values.get(name)).copied().unwrap_or(0.0);
+        Some((got - less).max(0.0) as u64)
+    }
+
     /// What the simulator counted.
     pub fn expected(&self, counters: &Counters) -> u64 {
         let counts = self.group.counts(counters);
@@ -121,44 +140,51 @@ impl Metric {
     }
 }
 
+macro_rules! less {
+    () => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
 macro_rules! metrics {
-    ($($group:ident $number:ident: $($name:literal)*;)*) => {
-        &[$(Metric { group: Group::$group, number: Number::$number, names: &[$($name),*] }),*]
+    ($($group:ident $number:ident: $($name:literal)* $(- $less:literal)?;)*) => {
+        &[$(Metric { group: Group::$group, number: Number::$number, names: &[$($name),*], less: less!($($less)?) }),*]
     };
 }
 
 /// All of them.
 pub const METRICS: &[Metric] = metrics! {
-    SharedLoads Executed: "smsp__inst_executed_op_shared_ld.sum" "smsp__sass_inst_executed_op_shared_ld.sum";
+    SharedLoads Executed: "smsp__sass_inst_executed_op_shared_ld.sum" "smsp__inst_executed_op_shared_ld.sum";
     SharedLoads Wavefronts: "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum";
     SharedLoads Conflicts: "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum";
-    SharedStores Executed: "smsp__inst_executed_op_shared_st.sum" "smsp__sass_inst_executed_op_shared_st.sum";
+    SharedStores Executed: "smsp__sass_inst_executed_op_shared_st.sum" "smsp__inst_executed_op_shared_st.sum";
     SharedStores Wavefronts: "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum";
     SharedStores Conflicts: "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum";
-    MatrixLoads Executed: "smsp__inst_executed_op_ldsm.sum" "smsp__sass_inst_executed_op_ldsm.sum";
+    MatrixLoads Executed: "smsp__sass_inst_executed_op_ldsm.sum" "smsp__inst_executed_op_ldsm.sum";
     MatrixLoads Wavefronts: "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum"
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum";
     MatrixLoads Conflicts: "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum"
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum";
-    CopyWrites Executed: "smsp__inst_executed_op_ldgsts.sum" "smsp__sass_inst_executed_op_ldgsts.sum";
+    CopyWrites Executed: "smsp__sass_inst_executed_op_ldgsts.sum" "smsp__inst_executed_op_ldgsts.sum";
     CopyWrites Wavefronts: "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum";
-    CopyWrites Conflicts: "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum";
     CopyReads Requests: "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum"
         "smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum";
     CopyReads Sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum"
         "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum";
-    GlobalLoads Executed: "smsp__inst_executed_op_global_ld.sum" "smsp__sass_inst_executed_op_global_ld.sum";
+    GlobalLoads Executed: "smsp__sass_inst_executed_op_global_ld.sum" "smsp__inst_executed_op_global_ld.sum";
     GlobalLoads Requests: "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
     GlobalLoads Sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum";
-    GlobalStores Executed: "smsp__inst_executed_op_global_st.sum" "smsp__sass_inst_executed_op_global_st.sum";
+    GlobalStores Executed: "smsp__sass_inst_executed_op_global_st.sum" "smsp__inst_executed_op_global_st.sum";
     GlobalStores Requests: "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum";
     GlobalStores Sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum";
     Products Executed: "sm__inst_executed_pipe_tensor_op_hmma.sum" "smsp__inst_executed_pipe_tensor_op_hmma.sum"
-        "sm__inst_executed_pipe_tensor.sum";
+        "sm__inst_executed_pipe_tensor.sum" - "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum";
 };

@@ -43,7 +43,7 @@ fn expected_counts_survive_the_table_and_changes_do_not() {
     let (text, summary) = compare::table(&expected, &measured).unwrap();
     assert_eq!((summary.different, summary.equal_launches), (1, summary.launches - 1), "{text}");
     // A different number of instructions explains a different number of wavefronts, not itself.
-    let executed = "smsp__inst_executed_op_shared_ld.sum";
+    let executed = "smsp__sass_inst_executed_op_shared_ld.sum";
     *measured[at].values.get_mut(executed).unwrap() += 1.0;
     let (text, summary) = compare::table(&expected, &measured).unwrap();
     assert_eq!((summary.different, summary.explained), (0, 2), "{text}");

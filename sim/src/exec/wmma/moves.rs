@@ -1,6 +1,7 @@
 //! `wmma.load` and `wmma.store`.
 
 use super::*;
+use crate::counters::Kind;
 
 /// `wmma.load` or `wmma.store`.
 #[derive(Clone, Debug)]
@@ -99,7 +100,7 @@ impl Cta<'_> {
             let bytes = (count * f.bits / 8) as u64;
             self.by_space(mv.area, u32::MAX, &mut at, |cta, space, mask, at| {
                 match space {
-                    Space::Shared => cta.count_shared(pc, mask, at, bytes),
+                    Space::Shared => cta.count_shared(pc, mask, at, bytes, Kind::Other),
                     _ => cta.count_global(pc, mask, at, bytes),
                 }
                 for_lanes!(lane in mask => {

@@ -150,7 +150,7 @@ macro_rules! less {
 }
 
 macro_rules! metrics {
-    ($($group:ident $number:ident: $($name:literal)* $(- $less:literal)?;)*) => {
+    ($($group:ident $number:ident: $($name:literal)* $(less $less:literal)?;)*) => {
         &[$(Metric { group: Group::$group, number: Number::$number, names: &[$($name),*], less: less!($($less)?) }),*]
     };
 }
@@ -186,5 +186,5 @@ pub const METRICS: &[Metric] = metrics! {
     GlobalStores Requests: "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum";
     GlobalStores Sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum";
     Products Executed: "sm__inst_executed_pipe_tensor_op_hmma.sum" "smsp__inst_executed_pipe_tensor_op_hmma.sum"
-        "sm__inst_executed_pipe_tensor.sum" - "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum";
+        "sm__inst_executed_pipe_tensor.sum" less "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum";
 };

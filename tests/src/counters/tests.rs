@@ -1,7 +1,8 @@
 use super::compare::{self, Summary};
 use super::csv::{self, Measured};
 use super::launches::launches;
-use super::metrics::METRICS;
+use super::metrics::{Group, METRICS};
+use std::collections::BTreeMap;
 
 #[test]
 fn both_forms_of_the_profilers_table_are_read() {
@@ -22,6 +23,16 @@ fn both_forms_of_the_profilers_table_are_read() {
     assert_eq!(csv::read(long).unwrap(), [first]);
     let refused = csv::read("==ERROR== ERR_NVGPUCTRPERM - no permission").unwrap_err();
     assert!(refused.contains("ERR_NVGPUCTRPERM"), "{refused}");
+}
+
+#[test]
+fn constants_loaded_on_the_tensor_pipe_are_no_products() {
+    let products = METRICS.iter().find(|m| m.group == Group::Products).unwrap();
+    let mut values = BTreeMap::from([("sm__inst_executed_pipe_tensor_op_hmma.sum".to_owned(), 75.0)]);
+    assert_eq!(products.measured(&values), Some(75));
+    values.insert("sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum".to_owned(), 72.0);
+    assert_eq!(products.measured(&values), Some(3));
+    assert_eq!(products.measured(&BTreeMap::new()), None);
 }
 
 /// What the simulator expects agrees with itself through the profiler's form, and a changed count is seen.
@@ -50,6 +61,15 @@ fn expected_counts_survive_the_table_and_changes_do_not() {
     *measured[at].values.get_mut("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum").unwrap() += 1.0;
     let (text, summary) = compare::table(&expected, &measured).unwrap();
     assert_eq!((summary.different, summary.explained), (1, 2), "{text}");
+    // The counter of the unit alone may say more, where wavefronts are as expected.
+    let (mut unit, mut fewer) =
+        (csv::read(&compare::csv(&expected)).unwrap(), csv::read(&compare::csv(&expected)).unwrap());
+    for (rows, by) in [(&mut unit, 7.0), (&mut fewer, -7.0)] {
+        let count = rows[at].values.remove(conflicts).unwrap();
+        rows[at].values.insert("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum".to_owned(), count + by);
+    }
+    let summaries = [unit, fewer].map(|rows| compare::table(&expected, &rows).unwrap().1);
+    assert_eq!(summaries.map(|s| (s.different, s.explained)), [(0, 1), (1, 0)]);
     measured[at].kernel = "another".to_owned();
     assert!(compare::table(&expected, &measured).is_err());
 }

@@ -85,11 +85,11 @@ mod tests {
         }
         // Lines permuted by xor, each by its own.
         for by in 0..8 {
-            let permuted = at(|l| l / 8 * 128 + (l % 8 ^ (l / 8 + by) % 8) * 16);
+            let permuted = at(|l| l / 8 * 128 + ((l % 8) ^ ((l / 8 + by) % 8)) * 16);
             assert_eq!(costs(&plain, &permuted, all, all, 16), [4, 4, 16], "xor {by}");
         }
         // `gemm_pipeline`: rows of 64 bytes, 448 apart, two to a line of the destination, in even and odd steps of k; zeros.
-        let rows = at(|l| l / 8 * 128 + l / 4 % 2 * 64 + (l % 4 ^ l / 8) * 16);
+        let rows = at(|l| l / 8 * 128 + l / 4 % 2 * 64 + ((l % 4) ^ (l / 8)) * 16);
         let steps = [0, 64].map(|k| costs(&at(|l| l / 4 * 448 + l % 4 * 16 + k), &rows, all, all, 16));
         let zeros = costs(&plain, &rows, all, 0, 16);
         assert_eq!([steps[0], steps[1], zeros], [[4, 4, 16], [4, 4, 16], [16, 4, 0]]);

@@ -62,12 +62,12 @@ pub(super) fn cases() -> Vec<Case> {
     };
     let mut all = vec![
         wide("plain", |l| (l * 16, l * 16)),
-        wide("lines by xor", |l| (l * 16, l / 8 * 128 + (l % 8 ^ l / 8 ^ 5) * 16)),
+        wide("lines by xor", |l| (l * 16, l / 8 * 128 + ((l % 8) ^ (l / 8) ^ 5) * 16)),
         // Rows of 64 bytes, two to a line of the destination: the halves of the lines where they were, then exchanged.
         wide("half rows", |l| (l / 4 * 448 + l % 4 * 16, l * 16)),
         wide("half rows exchanged", |l| (l / 4 * 448 + l % 4 * 16 + 64, l * 16)),
-        wide("half rows by xor", |l| (l / 4 * 448 + l % 4 * 16, l / 4 * 64 + (l % 4 ^ l / 8) * 16)),
-        wide("half rows exchanged by xor", |l| (l / 4 * 448 + l % 4 * 16 + 64, l / 4 * 64 + (l % 4 ^ l / 8) * 16)),
+        wide("half rows by xor", |l| (l / 4 * 448 + l % 4 * 16, l / 4 * 64 + ((l % 4) ^ (l / 8)) * 16)),
+        wide("half rows exchanged by xor", |l| (l / 4 * 448 + l % 4 * 16 + 64, l / 4 * 64 + ((l % 4) ^ (l / 8)) * 16)),
         wide("quarter rows", |l| (l / 2 * 160 + l % 2 * 16, l * 16)),
         wide("pieces exchanged in sectors", |l| (l * 16, (l ^ 1) * 16)),
         wide("sectors exchanged", |l| (l * 16, (l ^ 2) * 16)),
@@ -88,7 +88,7 @@ pub(super) fn cases() -> Vec<Case> {
         copies("half a warp", "copy16", 16, |l| (l < 16).then_some((l * 16, l * 16, 16))),
         copies("even lanes", "copy16", 16, |l| (l % 2 == 0).then_some((l * 16, l * 16, 16))),
         copies("all zeros", "copy16", 16, |l| Some((l * 16, l * 16, 0))),
-        copies("zeros by xor", "copy16", 16, |l| Some((l * 16, l / 8 * 128 + (l % 8 ^ l / 8) * 16, 0))),
+        copies("zeros by xor", "copy16", 16, |l| Some((l * 16, l / 8 * 128 + ((l % 8) ^ (l / 8)) * 16, 0))),
         copies("zeros scattered", "copy16", 16, |l| Some((l * 16, l * 32, 0))),
         copies("half zeros", "copy16", 16, |l| Some((l * 16, l * 16, if l < 16 { 16 } else { 0 }))),
         copies("zeros in every line", "copy16", 16, |l| Some((l * 16, l * 16, if l % 8 < 6 { 16 } else { 0 }))),

@@ -251,7 +251,7 @@ impl Cta<'_> {
             Op::Bfi64 { d, a, at } => {
                 let ([a, b], [pos, len]) = (a.map(|r| w.l[r as usize]), at.map(|r| w.w[r as usize]));
                 let v = std::array::from_fn(|i| {
-                    let (pos, len) = (pos.v[i] & 0xFF, len.v[i] & 0xFF);
+                    let (pos, len) = (pos.v[i], len.v[i]);
                     let ones = if len > 63 { u64::MAX } else { (1 << len) - 1 };
                     let mask = u64::checked_shl(ones, pos).unwrap_or(0);
                     (b.v[i] & !mask) | (a.v[i].checked_shl(pos).unwrap_or(0) & mask)

@@ -8,7 +8,7 @@
 
 use super::half::{self, Half};
 use super::single::{self, flush, output};
-use super::{Mode, NAN_F32, packed1};
+use super::{Mode, NAN_F32, Round, double, packed1};
 
 /// The approximate functions of f32 with one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,7 +95,9 @@ impl Function {
             Function::Rcp => Allowance::Ulps(1.0),
             Function::Rsqrt => Allowance::Relative(power(-22.9)),
             Function::Sqrt => Allowance::Relative(power(-23.0)),
-            Function::Sin | Function::Cos if x.abs() <= 2.0 * PI => Allowance::Absolute(power(-20.5)),
+            // The manual says 2^-20.5 of both. Measured on an H200, near three quarters of a turn: 2^-20.44.
+            Function::Cos if x.abs() <= 2.0 * PI => Allowance::Absolute(power(-20.4)),
+            Function::Sin if x.abs() <= 2.0 * PI => Allowance::Absolute(power(-20.5)),
             Function::Sin | Function::Cos if x.abs() <= 100.0 * PI => Allowance::Absolute(power(-14.7)),
             Function::Sin | Function::Cos => Allowance::Anything,
             Function::Tanh => Allowance::Relative(power(-11.0)),
@@ -156,12 +158,34 @@ pub fn div(ftz: bool, a: u32, b: u32) -> u32 {
     single::div(mode, a, b)
 }
 
-/// `rcp.approx.ftz.f64` (`sqrt` false) and `rsqrt.approx.ftz.f64`: only the upper 32 bits of operand and result count.
+/// `rsqrt.approx.f64`, a routine of Newton steps good to the last bits, subnormals included. A NaN comes out made quiet; of a
+/// negative number it is 0xfff8000000000000.
+#[must_use]
+pub fn rsqrt_f64(a: u64) -> u64 {
+    let near = double::div(Round::Nearest, 1f64.to_bits(), double::sqrt(Round::Nearest, a));
+    if a >> 63 != 0 || a == 0 || a >= 0x7ff0_0000_0000_0000 {
+        return near;
+    }
+    // x in [1, 4) times a power of four; one Newton step from the rounded root of it.
+    let shift = if a >> 52 == 0 { 54 } else { 0 };
+    let scaled = (f64::from_bits(a) * f64::from_bits((1023 + shift) << 52)).to_bits();
+    let exponent = (scaled >> 52) as i64 - 1023;
+    let half = exponent.div_euclid(2);
+    let x = f64::from_bits(scaled.wrapping_sub((half as u64).wrapping_mul(2) << 52));
+    let y = 1.0 / x.sqrt();
+    let square = y * y;
+    let rest = x.mul_add(-square, 1.0) - x * y.mul_add(y, -square);
+    let y = y + y * rest / 2.0;
+    y.to_bits().wrapping_sub((half as u64).wrapping_sub(shift / 2) << 52)
+}
+
+/// `rcp.approx.ftz.f64` (`sqrt` false) and `rsqrt.approx.ftz.f64`: only the upper 32 bits of operand and result count, so that
+/// a NaN whose payload is in the lower ones is an infinity (measured on Hopper).
 #[must_use]
 pub fn reciprocal_f64(sqrt: bool, a: u64) -> u64 {
     let flush = |x: u64| if x & 0x7ff0_0000_0000_0000 == 0 { x & 1 << 63 } else { x };
     let x = f64::from_bits(flush(a & !0xffff_ffff));
-    if f64::from_bits(a).is_nan() || x.is_nan() {
+    if x.is_nan() {
         return 0x7fff_ffff_0000_0000;
     }
     let d = if sqrt { 1.0 / x.sqrt() } else { 1.0 / x };

@@ -1,8 +1,10 @@
 //! f64 arithmetic on register bits (PTX ISA 9.7.3).
 //!
 //! To nearest it is the host's, the fused multiply-add included (the standard library promises one rounding); the directed
-//! roundings are exact arithmetic rounded once. The manual says that f64 keeps NaN payloads without saying whose: here the
-//! first NaN operand comes out, made quiet, and a NaN made from numbers is 0xfff8000000000000.
+//! roundings are exact arithmetic rounded once. The manual says that f64 keeps NaN payloads without saying whose. As measured
+//! on an H200, a NaN operand comes out made quiet, with its sign: of several the second factor or addend, of a fused
+//! multiply-add the second factor, else the addend, else the first factor; of a quotient the dividend. A NaN made from numbers
+//! is 0xfff8000000000000. The machine instructions are the same on every generation, whose rule is assumed to be.
 
 use super::exact::{self, F64, Value};
 use super::single::Extremum;
@@ -10,6 +12,8 @@ use super::{NAN_F64, Round};
 
 const SIGN: u64 = 1 << 63;
 const INFINITY: u64 = 0x7ff0_0000_0000_0000;
+/// The bit that makes a NaN quiet.
+const QUIET: u64 = 1 << 51;
 
 /// Whether these bits are a NaN.
 #[inline(always)]
@@ -18,13 +22,13 @@ pub fn is_nan(a: u64) -> bool {
     a & !SIGN > INFINITY
 }
 
-/// The result, or the NaN that the operands ask for.
+/// The result, or the first NaN among the operands.
 #[inline(always)]
 fn output(d: f64, operands: [u64; 3]) -> u64 {
     if !d.is_nan() {
         return d.to_bits();
     }
-    operands.into_iter().find(|&x| is_nan(x)).map_or(NAN_F64, |x| x | 1 << 51)
+    operands.into_iter().find(|&x| is_nan(x)).map_or(NAN_F64, |x| x | QUIET)
 }
 
 #[inline(always)]
@@ -46,7 +50,7 @@ pub fn add(round: Round, a: u64, b: u64) -> u64 {
             rounded(round, exact::add(round, value(a), value(b)))
         }
     };
-    output(d, [a, b, 0])
+    output(d, [b, a, 0])
 }
 
 /// `sub.f64`.
@@ -64,7 +68,7 @@ pub fn mul(round: Round, a: u64, b: u64) -> u64 {
         Round::Nearest => f64::from_bits(a) * f64::from_bits(b),
         Round::NearestAway | Round::Zero | Round::Down | Round::Up => rounded(round, exact::mul(value(a), value(b))),
     };
-    output(d, [a, b, 0])
+    output(d, [b, a, 0])
 }
 
 /// `fma.f64`: one rounding.
@@ -77,7 +81,7 @@ pub fn fma(round: Round, a: u64, b: u64, c: u64) -> u64 {
             rounded(round, exact::add(round, exact::mul(value(a), value(b)), value(c)))
         }
     };
-    output(d, [a, b, c])
+    output(d, [b, c, a])
 }
 
 /// `div.f64`.
@@ -106,26 +110,26 @@ pub fn sqrt(round: Round, a: u64) -> u64 {
     output(d, [a, 0, 0])
 }
 
-/// `neg.f64`.
+/// `neg.f64`: the sign turns; a NaN keeps its sign and is made quiet, since the device adds zero.
 #[inline(always)]
 #[must_use]
 pub fn neg(a: u64) -> u64 {
-    a ^ SIGN
+    if is_nan(a) { a | QUIET } else { a ^ SIGN }
 }
 
-/// `abs.f64`.
+/// `abs.f64`: the sign is cleared, but a NaN keeps its sign and is made quiet.
 #[inline(always)]
 #[must_use]
 pub fn abs(a: u64) -> u64 {
-    a & !SIGN
+    if is_nan(a) { a | QUIET } else { a & !SIGN }
 }
 
 #[inline(always)]
 fn extremum(how: Extremum, a: u64, b: u64, first: impl Fn(i64, i64) -> bool) -> u64 {
     let key = |x: u64| (x ^ (((x as i64) >> 63) as u64 >> 1)) as i64;
     match (is_nan(a), is_nan(b)) {
-        (true, true) => output(f64::NAN, [a, b, 0]),
-        (true, false) | (false, true) if how.nan => output(f64::NAN, [a, b, 0]),
+        (true, true) => b | QUIET,
+        (true, false) | (false, true) if how.nan => output(f64::NAN, [b, a, 0]),
         (true, false) => b,
         (false, true) => a,
         (false, false) if first(key(a), key(b)) => a,

@@ -167,7 +167,7 @@ pub fn mul(ty: Half, mode: Mode, a: u16, b: u16) -> u16 {
     ty.output(
         mode,
         match ty {
-            Half::F16 => ty.narrow(a * b),
+            Half::F16 => ty.narrow(flush_tiny(mode, a * b)),
             Half::Bf16 => ty.narrow64(f64::from(a) * f64::from(b)),
         },
     )
@@ -181,10 +181,18 @@ pub fn fma(ty: Half, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
     ty.output(
         mode,
         match ty {
-            Half::F16 => ty.narrow(sum_to_odd(a * b, c)),
+            Half::F16 => ty.narrow(flush_tiny(mode, sum_to_odd(a * b, c))),
             Half::Bf16 => ty.narrow64(single::sum_to_odd(f64::from(a) * f64::from(b), f64::from(c))),
         },
     )
+}
+
+/// `.ftz` of an f16 result that is to be rounded, by the rule of [`super::single`]: below the middle between 2^-14 and the number
+/// of 11 bits before it is zero. bf16 has no `.ftz`.
+#[inline(always)]
+fn flush_tiny(mode: Mode, exact: f32) -> f32 {
+    const MIDDLE: f32 = 4095.0 / 4096.0 / 16384.0;
+    if mode.ftz && exact.abs() < MIDDLE { 0f32.copysign(exact) } else { exact }
 }
 
 /// A sum in f32 rounded to odd (see [`single::sum_to_odd`]).
@@ -211,18 +219,18 @@ pub fn relu(ty: Half, d: u16) -> u16 {
     }
 }
 
-/// `neg.f16`, `neg.bf16`: the sign turns, of NaN too.
+/// `neg.f16`, `neg.bf16`: the sign turns; a NaN becomes the canonical one, since the device adds zero (measured on Hopper).
 #[inline(always)]
 #[must_use]
 pub fn neg(ty: Half, ftz: bool, a: u16) -> u16 {
-    (if ftz { ty.flush(a) } else { a }) ^ SIGN
+    if ty.is_nan(a) { NAN_HALF } else { (if ftz { ty.flush(a) } else { a }) ^ SIGN }
 }
 
-/// `abs.f16`, `abs.bf16`: the sign is cleared, of NaN too.
+/// `abs.f16`, `abs.bf16`: the sign is cleared; a NaN becomes the canonical one, as in [`neg`].
 #[inline(always)]
 #[must_use]
 pub fn abs(ty: Half, ftz: bool, a: u16) -> u16 {
-    (if ftz { ty.flush(a) } else { a }) & !SIGN
+    if ty.is_nan(a) { NAN_HALF } else { (if ftz { ty.flush(a) } else { a }) & !SIGN }
 }
 
 #[inline(always)]

@@ -16,7 +16,8 @@ pub mod convert;
 pub mod double;
 pub mod exact;
 pub mod half;
-
+#[cfg(test)]
+mod measured;
 pub mod mma;
 pub mod single;
 

@@ -5,7 +5,9 @@
 //! last bit is even moves to its odd neighbour on the side of the exact value), and one more rounding to f32 is then correct in
 //! any direction, subnormals included. The error of the sum comes from Knuth's two-sum. No operation calls `fma`.
 //!
-//! Choices: an arithmetic NaN is 0x7fffffff; `.ftz` flushes results after rounding; a `.sat` result of -0 is +0.
+//! An arithmetic NaN is 0x7fffffff and a `.sat` result of -0 is +0. `.ftz` flushes products, fused sums and quotients that are
+//! subnormal when rounded as if exponents had no end: the number just below the smallest normal one becomes zero, although
+//! among subnormals it would round up. (Sums are exact there.) All of this measured on an H200, assumed of the others.
 
 use super::exact::{self, F32};
 use super::{Mode, NAN_F32, Round};
@@ -41,6 +43,20 @@ pub(crate) fn output(mode: Mode, d: f32) -> u32 {
     }
     let bits = if d.is_nan() { NAN_F32 } else { d.to_bits() };
     if mode.ftz { flush(bits) } else { bits }
+}
+
+/// Whether `.ftz` makes a zero of a number that is to be rounded to f32: rounded to 24 bits it is below the smallest normal one.
+#[inline(always)]
+pub(crate) fn tiny(round: Round, exact: f64) -> bool {
+    let least = f64::from(f32::MIN_POSITIVE);
+    // The largest number of 24 bits below it, and the middle between the two.
+    let (below, middle) = (least - least / 16_777_216.0, least - least / 33_554_432.0);
+    match round {
+        Round::Nearest | Round::NearestAway => exact.abs() < middle,
+        Round::Down if exact < 0.0 => exact >= -below,
+        Round::Up if exact > 0.0 => exact <= below,
+        Round::Zero | Round::Down | Round::Up => exact.abs() < least,
+    }
 }
 
 /// A sum in f64, rounded to odd: exact enough for one more rounding to at most 50 bits.
@@ -106,7 +122,14 @@ pub fn sub(mode: Mode, a: u32, b: u32) -> u32 {
 #[must_use]
 pub fn mul(mode: Mode, a: u32, b: u32) -> u32 {
     let (a, b) = (input(mode, a), input(mode, b));
-    let d = if mode.round == Round::Nearest { a * b } else { narrow(mode.round, f64::from(a) * f64::from(b)) };
+    let exact = f64::from(a) * f64::from(b);
+    let d = if mode.ftz && tiny(mode.round, exact) {
+        0f32.copysign(exact as f32)
+    } else if mode.round == Round::Nearest {
+        a * b
+    } else {
+        narrow(mode.round, exact)
+    };
     output(mode, d)
 }
 
@@ -116,6 +139,12 @@ pub fn mul(mode: Mode, a: u32, b: u32) -> u32 {
 pub fn fma(mode: Mode, a: u32, b: u32, c: u32) -> u32 {
     let (a, b, c) = (input(mode, a), input(mode, b), input(mode, c));
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    if mode.ftz {
+        let exact = sum_to_odd(p, c);
+        if exact != 0.0 && tiny(mode.round, exact) {
+            return output(mode, 0f32.copysign(exact as f32));
+        }
+    }
     let d = if mode.round == Round::Nearest { sum_to_odd(p, c) as f32 } else { sum(mode.round, p, c) };
     output(mode, d)
 }
@@ -124,6 +153,11 @@ pub fn fma(mode: Mode, a: u32, b: u32, c: u32) -> u32 {
 #[must_use]
 pub fn div(mode: Mode, a: u32, b: u32) -> u32 {
     let (a, b) = (input(mode, a), input(mode, b));
+    // The f64 quotient of two f32 is on the same side of the bound as the exact one.
+    let near = f64::from(a) / f64::from(b);
+    if mode.ftz && tiny(mode.round, near) {
+        return output(mode, 0f32.copysign(near as f32));
+    }
     if mode.round == Round::Nearest {
         return output(mode, a / b);
     }
@@ -148,18 +182,19 @@ pub fn sqrt(mode: Mode, a: u32) -> u32 {
     output(mode, f32::from_bits(F32.encode(mode.round, root) as u32))
 }
 
-/// `neg.f32`: the sign turns, of NaN too (the manual leaves a NaN unspecified).
+/// `neg.f32`: the sign turns; a NaN becomes the canonical one, since the device adds zero (measured on Hopper; the manual leaves
+/// it open).
 #[inline(always)]
 #[must_use]
 pub fn neg(ftz: bool, a: u32) -> u32 {
-    (if ftz { flush(a) } else { a }) ^ SIGN
+    if is_nan(a) { NAN_F32 } else { (if ftz { flush(a) } else { a }) ^ SIGN }
 }
 
-/// `abs.f32`: the sign is cleared, of NaN too (the manual leaves a NaN unspecified).
+/// `abs.f32`: the sign is cleared; a NaN becomes the canonical one, as in [`neg`].
 #[inline(always)]
 #[must_use]
 pub fn abs(ftz: bool, a: u32) -> u32 {
-    (if ftz { flush(a) } else { a }) & !SIGN
+    if is_nan(a) { NAN_F32 } else { (if ftz { flush(a) } else { a }) & !SIGN }
 }
 
 /// The modifiers of `min` and `max` (all types).

@@ -13,8 +13,10 @@ use tilec_sim::{Device, Launch, Options, Order, Program};
 const SETS: u64 = 2048;
 /// Blocks of one launch.
 pub const BLOCKS: u32 = 64;
-/// Differences of a form, and of a class of data, that are described.
+/// Differences of a class of data of a product that are described.
 const DESCRIBED: usize = 3;
+/// Differences of any other form that are described.
+const DESCRIBED_OTHERS: usize = 24;
 
 /// What executes a kernel.
 pub trait Machine {
@@ -175,7 +177,7 @@ fn compare_all(
                     outcome.wrong += 1;
                     outcome.by_class[class] += 1;
                     described[class] += 1;
-                    if described[class] <= DESCRIBED {
+                    if described[class] <= if probe.product.is_some() { DESCRIBED } else { DESCRIBED_OTHERS } {
                         let name = probe.product.map_or("", |_| CLASSES[class].1);
                         outcome.described.push(format!("{name} {}", explain(probe, input, at, want, got)));
                     }

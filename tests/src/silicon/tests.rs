@@ -1,5 +1,6 @@
 //! What must hold of the probes without a GPU.
 
+use super::compare::{Compare, compare, rule};
 use super::fragments::CLASSES;
 use super::probe::Probe;
 use super::run::{Amounts, Machine, Simulator, check};
@@ -15,6 +16,7 @@ pub fn tests() -> Vec<crate::programs::Test> {
         ("silicon/simulated".to_owned(), Box::new(simulated)),
         ("silicon/assembled".to_owned(), Box::new(assembled)),
         ("silicon/planted".to_owned(), Box::new(planted)),
+        ("silicon/compared".to_owned(), Box::new(compared)),
     ]
 }
 
@@ -76,6 +78,27 @@ pub fn assemble(probes: &[&Probe]) -> Result<Option<Vec<String>>, String> {
         }
         Err(e) => Err(e.to_string()),
     }
+}
+
+/// What an H200 answered agrees, and what is as far off in the wrong place does not.
+fn compared() -> Result<(), String> {
+    let (quotient, root) = (|ftz| Compare::Quotient(ftz), rule("rsqrt", &["approx", "f64"]));
+    for (how, want, got, good) in [
+        (rule("div", &["full", "f32"]), 0x7f7f_ffff, 0x7f80_0000, true),
+        (quotient(false), 0xff7f_ffff, 0xff80_0000, true),
+        (quotient(false), 0xff7f_ffff, 0x7f80_0000, false),
+        (quotient(false), 0x7f7f_fffd, 0x7f80_0000, false),
+        (rule("div", &["approx", "ftz", "f32"]), 0x0080_0000, 0, true),
+        (quotient(false), 0x0080_0000, 0, false),
+        (quotient(true), 0x0080_0003, 0, false),
+        (root, 0x6176_a09e_667f_3bcd, 0x6176_a09e_667f_3bcc, true),
+        (root, 0x6176_a09e_667f_3bcd, 0x6176_a09e_667f_3bcb, false),
+    ] {
+        if compare(how, want, got, 0).good != good {
+            return Err(format!("{how:?}: {want:#x} {got:#x} must be {good}"));
+        }
+    }
+    Ok(())
 }
 
 /// A machine that gives one wrong bit.

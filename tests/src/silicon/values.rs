@@ -33,6 +33,10 @@ pub fn float_edges(f: Float) -> Vec<u64> {
     } else if f == Float::F64 {
         list.extend(narrow.map(|x| f64::from(f32::from_bits(x)).to_bits()));
         list.extend([0x47ef_ffff_e000_0000, 0x47ef_ffff_f000_0000, 0x36a0_0000_0000_0000, 0x3690_0000_0000_0000]);
+        // What rounds to the smallest normal f32, with and without a bound on exponents.
+        for at in [0x380f_ffff_e000_0000, 0x380f_ffff_f000_0000, 0x3810_0000_0000_0000] {
+            list.extend([at - 1, at, at + 1]);
+        }
     }
     list.extend([infinity - unit, infinity - 2, infinity - 1, infinity, infinity + 1, infinity + unit / 2]);
     list.extend([infinity + unit / 2 + 1, infinity + unit - 1]);

@@ -195,7 +195,8 @@ fn product(
         return if ab == Elem::F16 { quad_pairs(acc, a, b, sums) } else { Err(MmaError::Device) };
     }
     let (shape, steps) = match (ab, device) {
-        (Elem::Tf32, _) => (Shape::M16N8K8, 1),
+        // Also where an m16n8k8 exists (ptxas 12.9 for sm_90; measured on an H200).
+        (Elem::Tf32, _) => (Shape::M16N8K4, 2),
         (Elem::F16, Generation::Turing) => (Shape::M16N8K8, 2),
         _ => (Shape::M16N8K16, 1),
     };
@@ -278,4 +279,27 @@ fn quad_pairs(acc: Acc, a: &[[u32; 32]], b: &[[u32; 32]], sums: Vec<[u32; 32]>) 
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row and a column with which an H200 was asked: two steps of four products give another sum than one of eight.
+    #[test]
+    fn tf32_takes_two_steps() {
+        let registers = |list: &[[u32; 4]], lane: usize| -> Vec<[u32; 32]> {
+            let fill = |four: &[u32; 4]| std::array::from_fn(|l| if l / 4 == lane { four[l % 4] } else { 0 });
+            list.iter().map(fill).collect()
+        };
+        let row = [0xc0c4_da73, 0xc002_7a2e, 0x40da_444b, 0xbfd3_a297];
+        let rest = [0x3f3c_24bc, 0xc0ea_5ba8, 0x3f12_6214, 0xc0d6_e77c];
+        let a = registers(&[row, [0; 4], rest, [0; 4]], 1);
+        let column = [0xc0db_a46f, 0xbe9f_84f6, 0xc001_f150, 0x4089_178c];
+        let b = registers(&[column, [0x401f_8e26, 0x3eac_a8e7, 0xc0ae_1e43, 0x403f_8c6f]], 2);
+        let mut c = vec![[0; 32]; 4];
+        c[0][5] = 0x3e13_c67d;
+        let d = product(Generation::Hopper, Elem::Tf32, Acc::F32, &a, &b, c);
+        assert_eq!(d.map(|d| d[0][5]), Ok(0xbfe3_bae0));
+    }
 }

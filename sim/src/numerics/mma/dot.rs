@@ -2,7 +2,8 @@
 //!
 //! Operands keep their *unnormalised* exponent (the smallest normal one for subnormals), and so do products: 1.5 · 1.5 counts
 //! as exponent 0. Zero operands and a zero accumulator take no part in the choice of the largest exponent. Cutting off is
-//! toward zero, term by term. A sum that is exactly zero is +0.
+//! toward zero, term by term. A result of zero is +0, also when a negative sum rounds to it: the sign belongs to the rounded
+//! number (measured on Hopper in every form; assumed of the others).
 
 use super::form::Elem;
 use super::model::{Model, Output};
@@ -166,7 +167,7 @@ fn finite_sum(terms: &[Term], model: &Model) -> u32 {
         sticky: false,
     };
     match model.output {
-        Output::F16 => F16.round(Round::Nearest, value) as u32,
+        Output::F16 => without_minus_zero(F16.round(Round::Nearest, value) as u32, 0x7fff),
         Output::F32 | Output::F32Short => {
             // Cutting off never rounds up to an infinity, but a sum of 2^128 or more is one.
             let length = 64 - sum.unsigned_abs().leading_zeros() as i32;
@@ -174,9 +175,15 @@ fn finite_sum(terms: &[Term], model: &Model) -> u32 {
                 return infinity(model.output, value.negative);
             }
             let bits = F32.round(Round::Zero, value) as u32;
-            if model.output == Output::F32Short { bits & !0x3ff } else { bits }
+            let bits = if model.output == Output::F32Short { bits & !0x3ff } else { bits };
+            without_minus_zero(bits, 0x7fff_ffff)
         }
     }
+}
+
+/// The bits of a result, whose magnitude is in `magnitude`; a zero is positive.
+fn without_minus_zero(bits: u32, magnitude: u32) -> u32 {
+    if bits & magnitude == 0 { 0 } else { bits }
 }
 
 fn infinity(output: Output, negative: bool) -> u32 {

@@ -429,7 +429,8 @@ fn fast_step<const M: usize, const K: usize, const STEP: usize>(
                     let kept = cut(v, 29);
                     f32::from_bits(kept.to_bits() | u32::from(f64::from(kept) != v))
                 });
-                odd.map(|v| Half::F16.widen(Half::F16.narrow(v)))
+                // A negative sum that rounds to zero is +0.
+                odd.map(|v| Half::F16.widen(Half::F16.narrow(v)) + 0.0)
             }
         };
     }

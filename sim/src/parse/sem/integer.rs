@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Two sources of the size of the result. Division by zero gives all ones, a remainder by zero the dividend: what the
-/// hardware's expansion yields where the manual leaves it open.
+/// Two sources of the size of the result. A quotient and a remainder by zero are all ones: what the hardware's expansion
+/// yields where the manual leaves it open (measured on Hopper; the expansion is the same for all targets).
 pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let ty = m.ty()?;
     let op = cx.opcode();
@@ -20,8 +20,10 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
                 lanes!(x, y => if y == 0 { u64::MAX } else { (x as i64).wrapping_div(y as i64) as u64 })
             }
             ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(u64::MAX)),
-            ("rem", Ty::S64) => lanes!(x, y => if y == 0 { x } else { (x as i64).wrapping_rem(y as i64) as u64 }),
-            ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(x)),
+            ("rem", Ty::S64) => {
+                lanes!(x, y => if y == 0 { u64::MAX } else { (x as i64).wrapping_rem(y as i64) as u64 })
+            }
+            ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(u64::MAX)),
             ("min", Ty::S64) => lanes!(x, y => (x as i64).min(y as i64) as u64),
             ("min", _) => lanes!(x, y => x.min(y)),
             ("max", Ty::S64) => lanes!(x, y => (x as i64).max(y as i64) as u64),
@@ -42,8 +44,8 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
             ("mul", _) => lanes!(x, y => (x & 0xFFFF).wrapping_mul(y & 0xFFFF) >> 16),
             ("div", Ty::S16) => lanes!(x, y => if y == 0 { 0xFFFF } else { (sx16(x) / sx16(y)) as u32 & 0xFFFF }),
             ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(0xFFFF)),
-            ("rem", Ty::S16) => lanes!(x, y => if y == 0 { x } else { (sx16(x) % sx16(y)) as u32 & 0xFFFF }),
-            ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(x)),
+            ("rem", Ty::S16) => lanes!(x, y => if y == 0 { 0xFFFF } else { (sx16(x) % sx16(y)) as u32 & 0xFFFF }),
+            ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(0xFFFF)),
             ("min", Ty::S16) => lanes!(x, y => sx16(x).min(sx16(y)) as u32 & 0xFFFF),
             ("min", _) => lanes!(x, y => x.min(y)),
             ("max", Ty::S16) => lanes!(x, y => sx16(x).max(sx16(y)) as u32 & 0xFFFF),
@@ -74,8 +76,8 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
         ("mul24", _) => lanes!(x, y => (x & 0xFF_FFFF).wrapping_mul(y & 0xFF_FFFF)),
         ("div", Ty::S32) => lanes!(x, y => if y == 0 { u32::MAX } else { (x as i32).wrapping_div(y as i32) as u32 }),
         ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(u32::MAX)),
-        ("rem", Ty::S32) => lanes!(x, y => if y == 0 { x } else { (x as i32).wrapping_rem(y as i32) as u32 }),
-        ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(x)),
+        ("rem", Ty::S32) => lanes!(x, y => if y == 0 { u32::MAX } else { (x as i32).wrapping_rem(y as i32) as u32 }),
+        ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(u32::MAX)),
         ("min", Ty::S32) => lanes!(x, y => (x as i32).min(y as i32) as u32),
         ("min", _) => lanes!(x, y => x.min(y)),
         ("max", Ty::S32) => lanes!(x, y => (x as i32).max(y as i32) as u32),

@@ -159,8 +159,10 @@ pub(crate) fn cvt_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<
     if m.has("sat") {
         return Ok(crate::exec::convert::int_to_int(d, wide, a, from_wide, to, from));
     }
-    // Without clamping only the narrower of the two types matters.
-    let narrow = if from.bytes() <= to.bytes() { from } else { to };
+    // Without clamping the narrower of the two types says which bits count and how they are extended, of equals the
+    // destination; an unsigned destination wider than a signed source ends the extension.
+    let narrow = if from.bytes() < to.bytes() { from } else { to };
+    let cut = from.signed() && !to.signed() && from.bytes() < to.bytes();
     macro_rules! narrow {
         ($out:ty) => {
             match narrow {
@@ -185,7 +187,15 @@ pub(crate) fn cvt_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<
             };
             Op::WW { f, d, a }
         }
-        (true, false) => Op::LW { f: narrow!(u64), d, a },
+        (true, false) => {
+            let f: fn(&mut L64, &L32) = match (cut, from, to) {
+                (true, Ty::S8, Ty::U16) => lanes!(x => u64::from(x as i8 as u16)),
+                (true, Ty::S8, Ty::U32) => lanes!(x => u64::from(x as i8 as u32)),
+                (true, Ty::S16, Ty::U32) => lanes!(x => u64::from(x as i16 as u32)),
+                _ => narrow!(u64),
+            };
+            Op::LW { f, d, a }
+        }
         (false, true) => {
             let f: fn(&mut L32, &L64) = if to == Ty::S16 { lanes!(x => x as u16 as u32) } else { narrow!(u32) };
             Op::WL { f, d, a }

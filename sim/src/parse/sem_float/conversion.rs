@@ -1,6 +1,7 @@
 //! Conversions (PTX 9.7.9.21).
 
 use super::*;
+use crate::numerics;
 
 pub(super) fn float(ty: Ty) -> Option<Float> {
     Some(match ty {
@@ -62,7 +63,7 @@ pub(crate) fn cvt_float(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
         (Ty::TF32, _) => map(Map::Tf32 { round: mode.round, clamp }, m, args),
         (Ty::BF16, Ty::F32) => map(Map::Narrow { to: Half::Bf16, round: mode.round, clamp }, m, args),
         (Ty::F32, Ty::F16) if mode == Mode::RN => {
-            Ok(Op::WW { f: lanes!(x => Half::F16.widen(x as u16).to_bits()), d, a })
+            Ok(Op::WW { f: lanes!(x => numerics::convert::f16_to_f32(x as u16)), d, a })
         }
         (Ty::F16, Ty::F32) if mode == Mode::RN && rounded => {
             Ok(Op::WW { f: lanes!(x => u32::from(Half::F16.narrow(f32::from_bits(x)))), d, a })

@@ -126,7 +126,7 @@ pub(crate) fn f32_2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
         ("add", ..) => with_mode!(m, add),
         ("sub", ..) => with_mode!(m, sub),
         ("mul", ..) => with_mode!(m, mul),
-        ("div", ftz, _) if m.has("rn") => {
+        ("div", ftz, _) if m.has("rn") || m.has("full") => {
             if ftz {
                 lanes!(x, y => single::div(RN_FTZ, x, y))
             } else {
@@ -213,7 +213,8 @@ pub(crate) fn f64_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
         "neg" => lanes!(x => double::neg(x)),
         "sqrt" => lanes!(x => double::sqrt(Round::Nearest, x)),
         "rcp" if m.has("approx") => lanes!(x => approx::reciprocal_f64(false, x)),
-        "rsqrt" => lanes!(x => approx::reciprocal_f64(true, x)),
+        "rsqrt" if m.has("ftz") => lanes!(x => approx::reciprocal_f64(true, x)),
+        "rsqrt" => lanes!(x => approx::rsqrt_f64(x)),
         _ => lanes!(x => double::rcp(Round::Nearest, x)),
     };
     Ok(Op::LL { f, d: slot(args, 0), a: slot(args, 1) })

@@ -4,8 +4,9 @@
 //! lists, for the value (register) bits and the five lane bits of each operand, which coordinate bit they carry. All
 //! layouts of more than one product follow from the row: further registers repeat the atom over the tile.
 //!
-//! Facts: PTX ISA "Matrix Fragments for mma.m8n8k4" (9.7.14.5.1). The verifier proves that fragments fit a row, and its
-//! tests compare the row with a lane-by-lane execution.
+//! Facts: PTX ISA 9.7.14.5, "Matrix Fragments for mma". The verifier proves that fragments fit a row, and its tests compare
+//! a row with a lane-by-lane execution. Names are unique: where the manual gives one shape to several families of types,
+//! the family is part of the name.
 
 use crate::target::Target;
 use crate::types::Elem;
@@ -152,8 +153,98 @@ static M16N8K16: AtomRow = AtomRow {
     tensor_core: true,
 };
 
+/// Accumulator of the m8n8 family: pairs of neighbouring columns of one row.
+const M8N8_C: Fragment = Fragment { name: "", value: &[N(0)], lane: [N(1), N(2), M(0), M(1), M(2)] };
+
+/// Ampere: one 16x8x8 product of tf32, a 32-bit register per element (PTX ISA 9.7.14.5.7).
+static M16N8K8_TF32: AtomRow = AtomRow {
+    name: "m16n8k8_tf32",
+    log2_shape: (4, 3, 3),
+    k: 8,
+    types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C }],
+    a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
+    interleave: &[],
+    first: Target::Sm80,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
+/// A of the 16x8x32 products of 8-bit elements, four to a register (PTX ISA 9.7.14.5.10).
+const M16N8K32_A: &[Fragment] =
+    &[Fragment { name: "row", value: &[K(0), K(1), M(3), K(4)], lane: [K(2), K(3), M(0), M(1), M(2)] }];
+
+/// Their B.
+const M16N8K32_B: &[Fragment] =
+    &[Fragment { name: "col", value: &[K(0), K(1), K(4)], lane: [K(2), K(3), N(0), N(1), N(2)] }];
+
+/// Ampere: one 16x8x32 product of bytes.
+static M16N8K32_I8: AtomRow = AtomRow {
+    name: "m16n8k32_i8",
+    log2_shape: (4, 3, 5),
+    k: 32,
+    types: &[
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C },
+    ],
+    a: M16N8K32_A,
+    b: M16N8K32_B,
+    interleave: &[],
+    first: Target::Sm80,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
+/// Ada: one 16x8x32 product of 8-bit floats. Hopper computes it with f16 instructions.
+static M16N8K32_F8: AtomRow = AtomRow {
+    name: "m16n8k32_f8",
+    log2_shape: (4, 3, 5),
+    k: 32,
+    types: &[
+        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C },
+    ],
+    a: M16N8K32_A,
+    b: M16N8K32_B,
+    interleave: &[],
+    first: Target::Sm89,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
+/// Turing: one 8x8x16 product of bytes (PTX ISA 9.7.14.5.4).
+static M8N8K16: AtomRow = AtomRow {
+    name: "m8n8k16",
+    log2_shape: (3, 3, 4),
+    k: 16,
+    types: &[
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M8N8_C },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M8N8_C },
+    ],
+    a: &[Fragment { name: "row", value: &[K(0), K(1)], lane: [K(2), K(3), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[K(0), K(1)], lane: [K(2), K(3), N(0), N(1), N(2)] }],
+    interleave: &[],
+    first: Target::Sm75,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
+/// Ampere: one 8x8x4 product of f64 (PTX ISA 9.7.14.5.1, "f64").
+static M8N8K4_F64: AtomRow = AtomRow {
+    name: "m8n8k4_f64",
+    log2_shape: (3, 3, 2),
+    k: 4,
+    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M8N8_C }],
+    a: &[Fragment { name: "row", value: &[], lane: [K(0), K(1), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[], lane: [K(0), K(1), N(0), N(1), N(2)] }],
+    interleave: &[],
+    first: Target::Sm80,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
 /// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes.
-static FMA: AtomRow = AtomRow {
+const FMA: AtomRow = AtomRow {
     name: "fma",
     log2_shape: (2, 3, 0),
     k: 1,
@@ -161,8 +252,11 @@ static FMA: AtomRow = AtomRow {
         AtomTypes { input: Elem::F16, acc: Elem::F32, c: FMA_C },
         AtomTypes { input: Elem::F16, acc: Elem::F16, c: FMA_C },
         AtomTypes { input: Elem::BF16, acc: Elem::F32, c: FMA_C },
+        AtomTypes { input: Elem::TF32, acc: Elem::F32, c: FMA_C },
         AtomTypes { input: Elem::F32, acc: Elem::F32, c: FMA_C },
         AtomTypes { input: Elem::F64, acc: Elem::F64, c: FMA_C },
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C },
     ],
     a: &[Fragment { name: "", value: &[], lane: [Same, Same, Same, M(0), M(1)] }],
     b: &[Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), Same, Same] }],
@@ -172,25 +266,28 @@ static FMA: AtomRow = AtomRow {
     tensor_core: false,
 };
 
+/// The same where 8-bit floats can be converted.
+static FMA_F8: AtomRow = AtomRow {
+    name: "fma_f8",
+    types: &[
+        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: FMA_C },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: FMA_C },
+    ],
+    first: Target::Sm89,
+    ..FMA
+};
+
 const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), M(0), M(1)] };
 
-/// Best first.
-static TABLE: &[&AtomRow] = &[&M16N8K16, &M16N8K8, &M8N8K4, &FMA];
+/// Best first; the scalar rows last.
+static TABLE: &[&AtomRow] =
+    &[&M16N8K32_I8, &M8N8K16, &M16N8K32_F8, &M16N8K8_TF32, &M8N8K4_F64, &M16N8K16, &M16N8K8, &M8N8K4, &FMA, &FMA_F8];
 
 /// An atom: an index into the table.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Atom(u8);
 
 impl Atom {
-    /// The scalar multiply-add that every target has.
-    pub const FMA: Atom = Atom(3);
-    /// Ampere's tensor-core product.
-    pub const M16N8K16: Atom = Atom(0);
-    /// Turing's tensor-core product.
-    pub const M16N8K8: Atom = Atom(1);
-    /// Volta's tensor-core product.
-    pub const M8N8K4: Atom = Atom(2);
-
     /// Every atom, best first.
     pub fn all() -> impl Iterator<Item = Atom> {
         (0..TABLE.len()).map(|i| Atom(i as u8))

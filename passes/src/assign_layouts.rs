@@ -18,20 +18,20 @@ mod fragments;
 use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::{global_width, window_contiguous_dim};
+use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::select_mma::{smem_window_dim, source_order};
 use crate::vectorize::memory_views;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    orders(k);
+    orders(k, cx);
     fragments::assign(k, cx)?;
     let threads = thread_bits(k);
     register_tiles(k, cx, threads);
@@ -49,8 +49,9 @@ pub(crate) fn thread_bits(k: &Kernel) -> u32 {
     u64::try_from(threads).unwrap_or(128).max(32).ilog2()
 }
 
-/// Shared-memory tiles without an order take that of their source.
-fn orders(k: &mut Kernel) {
+/// Shared-memory tiles without an order take that of their source; 8-bit operands of tensor-core products, that in which
+/// fragments are whole words.
+fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
     let buffers: Vec<Value> = k
         .values
         .iter()
@@ -58,14 +59,54 @@ fn orders(k: &mut Kernel) {
         .map(|(v, _)| v)
         .collect();
     for v in buffers {
-        let order = source_order(k, v).unwrap_or(Order::Row);
+        let source = source_order(k, v).unwrap_or(Order::Row);
+        let needed = if cx.enabled { word_order(k, v) } else { None };
+        let order = needed.unwrap_or(source);
         if let Some(tile) = k.tile_ty_mut(v)
             && tile.order.is_none()
             && tile.smem_layout.is_none()
         {
             tile.order = Some(order);
+            if order != source {
+                let message = format!(
+                    "`{0}` is transposed on its way into shared memory: products of 8-bit elements take words along \
+                     the reduction; store its tensor in the other order to have it copied as it is",
+                    k.values[v].name
+                );
+                cx.remark(k.values[v].span, message);
+            }
         }
     }
+}
+
+/// The order in which the elements of a word of a fragment are neighbours, for a buffer of 8-bit elements that a tensor-core
+/// product reads: instructions that transpose on loading (`ldmatrix.trans`) move 16-bit units.
+fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
+    if elem_of(k, buffer)?.bits() != 8 {
+        return None;
+    }
+    let stmts = all_stmts(k, k.body);
+    for &s in &stmts {
+        let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        if !mma.atom.is_some_and(|a| a.row().tensor_core) {
+            continue;
+        }
+        for (operand, k_dim) in [(mma.a, 1), (mma.b, 0)] {
+            let Some(fragment) = plain_var(k, operand) else { continue };
+            for &s in &stmts {
+                let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+                let Some(view) = resolve_view(k, src).filter(|v| v.base == buffer) else { continue };
+                let kept = view.kept();
+                if plain_var(k, dst) == Some(fragment) && kept.len() == 2 {
+                    let dim = kept[k_dim];
+                    let rank = k.tile_ty(buffer)?.shape.len();
+                    return [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == dim);
+                }
+            }
+        }
+    }
+    None
 }
 
 pub(crate) fn log2_shape(shape: &[u64]) -> Vec<u32> {

@@ -295,7 +295,8 @@ fn choose_atom(
             return Ok(atom);
         }
     }
-    if fits(&Atom::FMA) {
+    let scalar = |atom: &Atom| target.at_least(atom.row().first) && !atom.row().tensor_core;
+    if let Some(atom) = Atom::all().filter(scalar).find(fits) {
         if cx.enabled {
             let message = format!(
                 "no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: scalar multiply-add",
@@ -303,13 +304,13 @@ fn choose_atom(
                 input.name(),
                 acc.name()
             );
-            if input.bits() <= 16 {
+            if !matches!(input, Elem::F32 | Elem::F64) {
                 cx.warn(Diagnostic::warning(codes::SCALAR_PRODUCT, span, message).with_note(available(target)));
             } else {
                 cx.remark(span, message);
             }
         }
-        return Ok(Atom::FMA);
+        return Ok(atom);
     }
     Err(cx.report(
         Diagnostic::error(

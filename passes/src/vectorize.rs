@@ -19,9 +19,10 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::layout::matrix::{MatrixLoad, matrix_load};
+use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
 use tilec_ir::target::Target;
+use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -73,18 +74,22 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             say(k, cx, &what, &views, vec, &provable, span);
         }
         let matrix = cx.enabled && attrs.vec.is_none() && as_matrices(k, cx, &facts, src, dst, &layout, &shape);
+        let row = resolve_view(k, src).and_then(|v| elem_of(k, v.base)).and_then(matrix_row).unwrap_or(vec);
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-            attrs.vec = Some(if matrix { MATRIX_ROW } else { vec });
+            attrs.vec = Some(if matrix { row } else { vec });
             attrs.matrix = matrix;
         }
     }
     result
 }
 
-/// Elements of a row of the 8x8 matrices that `ldmatrix` reads.
-const MATRIX_ROW: u32 = 8;
+/// Elements of a row of the 8x8 matrices that `ldmatrix` reads; `None` for types whose registers it does not fill.
+fn matrix_row(elem: Elem) -> Option<u32> {
+    let fits = elem.bits() <= 16 || elem == Elem::TF32;
+    fits.then(|| row_elements(elem.bits())).flatten()
+}
 
-/// Whether a copy from shared memory into a fragment can read whole 8x8 matrices: sm_75, 16-bit elements, rows of 16 bytes.
+/// Whether a copy from shared memory into a fragment can read whole 8x8 matrices: sm_75, rows of 16 bytes.
 fn as_matrices(
     k: &Kernel,
     cx: &Cx<'_>,
@@ -98,23 +103,25 @@ fn as_matrices(
         return false;
     };
     let (from, to) = (elem_of(k, view.base), elem_of(k, var));
-    if !cx.options.target.at_least(Target::Sm75) || from != to || from.is_none_or(|e| e.bits() != 16) {
+    let Some((elem, row)) = from.and_then(|e| Some((e, matrix_row(e)?))) else { return false };
+    if !cx.options.target.at_least(Target::Sm75) || from != to {
         return false;
     }
     let bits = log2_shape(shape);
     let Some(dim) = smem_window_dim(k, &view) else { return false };
     matrix_rows(k, &view, layout, &bits).is_some()
-        && shared_width(k, facts, &view, 2, shape, Some(dim)).elems >= MATRIX_ROW
+        && shared_width(k, facts, &view, elem.bytes(), shape, Some(dim)).elems >= row
 }
 
 /// The rows that the lanes name when a window is read as matrices.
 pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, bits: &[u32]) -> Option<MatrixLoad> {
     let dim = smem_window_dim(k, view)?;
     let base: u32 = bits.get(..dim)?.iter().sum();
-    if *bits.get(dim)? < 3 {
+    let elem = elem_of(k, view.base)?;
+    if *bits.get(dim)? < matrix_row(elem)?.ilog2() {
         return None;
     }
-    matrix_load(layout, [1 << base, 2 << base, 4 << base])
+    matrix_load(layout, 1 << base, elem.bits())
 }
 
 fn say(

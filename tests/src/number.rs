@@ -9,8 +9,14 @@ pub enum Format {
     F16,
     /// The upper half of a binary32.
     BF16,
+    /// IEEE 754 binary32 of which the low 13 bits do not count: data has noise there.
+    TF32,
     /// IEEE 754 binary32.
     F32,
+    /// 8-bit float of 4 exponent and 3 fraction bits, bias 7 (OCP FP8), as far as whole numbers need it.
+    E4M3,
+    /// 8-bit float of 5 exponent and 2 fraction bits, bias 15.
+    E5M2,
     /// IEEE 754 binary64.
     F64,
     /// An integer of so many bytes.
@@ -28,6 +34,9 @@ impl Format {
         match name {
             "f16" => Some(Format::F16),
             "bf16" => Some(Format::BF16),
+            "tf32" => Some(Format::TF32),
+            "e4m3" => Some(Format::E4M3),
+            "e5m2" => Some(Format::E5M2),
             "f32" => Some(Format::F32),
             "f64" => Some(Format::F64),
             _ => {
@@ -47,6 +56,9 @@ impl Format {
         match self {
             Format::F16 => "f16",
             Format::BF16 => "bf16",
+            Format::TF32 => "tf32",
+            Format::E4M3 => "e4m3",
+            Format::E5M2 => "e5m2",
             Format::F32 => "f32",
             Format::F64 => "f64",
             Format::Int { bytes: 1, signed: true } => "i8",
@@ -64,7 +76,8 @@ impl Format {
     pub fn bytes(self) -> usize {
         match self {
             Format::F16 | Format::BF16 => 2,
-            Format::F32 => 4,
+            Format::E4M3 | Format::E5M2 => 1,
+            Format::F32 | Format::TF32 => 4,
             Format::F64 => 8,
             Format::Int { bytes, .. } => usize::from(bytes),
         }
@@ -73,7 +86,9 @@ impl Format {
     /// Bits of the significand, the hidden one included; of an integer, all bits but the sign.
     pub fn precision(self) -> u32 {
         match self {
-            Format::F16 => 11,
+            Format::F16 | Format::TF32 => 11,
+            Format::E4M3 => 4,
+            Format::E5M2 => 3,
             Format::BF16 => 8,
             Format::F32 => 24,
             Format::F64 => 53,
@@ -92,6 +107,10 @@ impl Format {
             // Truncation does not matter: callers ask `holds` or pass small numbers.
             Format::F32 => (x as f32).to_le_bytes().to_vec(),
             Format::F16 => f16_bits(x).to_le_bytes().to_vec(),
+            Format::TF32 => ((x as f32).to_bits() & !0x1fff | 0x0aaa).to_le_bytes().to_vec(),
+            Format::E4M3 => vec![small_bits(x, 3, 7, 0x7e)],
+            // Binary16 without its lower byte.
+            Format::E5M2 => vec![(f16_bits(x) >> 8) as u8],
             Format::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
             Format::F64 => x.to_le_bytes().to_vec(),
             // What does not fit is cut off, as `holds` then finds.
@@ -103,6 +122,9 @@ impl Format {
     pub fn decode(self, bytes: &[u8]) -> f64 {
         match (self, bytes) {
             (Format::F32, &[a, b, c, d, ..]) => f64::from(f32::from_le_bytes([a, b, c, d])),
+            (Format::TF32, &[_, b, c, d, ..]) => f64::from(f32::from_le_bytes([0, b & 0xe0, c, d])),
+            (Format::E4M3, &[a, ..]) => small_value(a, 3, 7),
+            (Format::E5M2, &[a, ..]) => f16_value(u16::from(a) << 8),
             (Format::F16, &[a, b, ..]) => f16_value(u16::from_le_bytes([a, b])),
             (Format::BF16, &[a, b, ..]) => f64::from(f32::from_le_bytes([0, 0, a, b])),
             (Format::F64, &[a, b, c, d, e, f, g, h, ..]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
@@ -145,6 +167,31 @@ fn f16_value(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
+/// The bits of a number in the normal range of an 8-bit float, truncated; at most `largest`, and zero below.
+fn small_bits(x: f64, fraction_bits: u32, bias: i32, largest: u8) -> u8 {
+    let bits = x.to_bits();
+    let sign = ((bits >> 56) & 0x80) as u8;
+    let exponent = ((bits >> 52) & 0x7ff) as i32 - 1023 + bias;
+    if x.is_nan() {
+        return 0x7f;
+    }
+    if exponent < 1 {
+        return sign;
+    }
+    let fraction = (bits >> (52 - fraction_bits)) as i32 & ((1 << fraction_bits) - 1);
+    sign | (exponent << fraction_bits | fraction).min(i32::from(largest)) as u8
+}
+
+/// The value of the bits of an 8-bit float without infinities.
+fn small_value(bits: u8, fraction_bits: u32, bias: i32) -> f64 {
+    let magnitude = match (i32::from(bits & 0x7f) >> fraction_bits, f64::from(bits & ((1 << fraction_bits) - 1))) {
+        _ if bits & 0x7f == 0x7f => f64::NAN,
+        (0, fraction) => fraction * 2f64.powi(1 - bias - fraction_bits as i32),
+        (exponent, fraction) => (1.0 + fraction * 2f64.powi(-(fraction_bits as i32))) * 2f64.powi(exponent - bias),
+    };
+    if bits & 0x80 == 0 { magnitude } else { -magnitude }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +210,10 @@ mod tests {
         assert!(byte.holds(-128.0) && !byte.holds(128.0) && !byte.holds(0.5) && byte.name() == "i8");
         let word = Format::Int { bytes: 4, signed: false };
         assert!(word.holds(4_294_967_295.0) && !word.holds(-1.0) && word.decode(&word.encode(7.0)) == 7.0);
+        assert!(Format::E4M3.holds(448.0) && !Format::E4M3.holds(480.0) && !Format::E4M3.holds(17.0));
+        assert!(Format::E4M3.encode(-1.5) == [0xbc] && Format::E5M2.encode(1.5) == [0x3e]);
+        assert!(Format::E5M2.holds(-57344.0) && !Format::E5M2.holds(9.0) && Format::E5M2.holds(7.0));
+        assert!(Format::TF32.holds(2047.0) && !Format::TF32.holds(2049.0) && Format::TF32.holds(-1.5));
         assert!(Format::F32.holds(16_777_216.0) && !Format::F32.holds(16_777_217.0));
     }
 }

@@ -51,12 +51,13 @@ impl Problem {
                 Strides::Ordered(OrderRef::Param(_)) => return Err(format!("`{name}` has no order")),
             };
             let mut tensor = Tensor::new(name, &shape, &strides)?;
+            let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
             tensor.randomize(&mut random, run.range);
-            tensors.push(tensor);
-            match ty.elem {
-                ElemRef::Known(elem) => elems.push(elem),
-                ElemRef::Param(_) => return Err(format!("`{name}` has no element type")),
+            if matches!(elem, Elem::U8 | Elem::U32) {
+                tensor.data.iter_mut().for_each(|x| *x = x.abs());
             }
+            tensors.push(tensor);
+            elems.push(elem);
         }
         if let Some(last) = tensors.last_mut().filter(|_| poison) {
             last.poison();

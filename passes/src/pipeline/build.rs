@@ -1,11 +1,13 @@
 //! The statements that pipelined loops are made of.
 
 use super::plan::{self, Fill};
+use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
+use tilec_ir::types::ElemClass;
 
 /// One pipelined buffer.
 pub(super) struct Lane {
@@ -28,7 +30,8 @@ impl Lane {
             ty.reg_layout = fill.attrs.threads.clone();
             let name = format!("{}_stage", k.values[fill.buffer].name);
             let stage = k.value(&name, span, ValueDef::Var(ty));
-            let zero = k.expr(ExprData::Float(0f64.to_bits()), span);
+            let integers = elem_of(k, fill.buffer).is_some_and(|e| e.class() == ElemClass::Int);
+            let zero = if integers { k.int(0, span) } else { k.expr(ExprData::Float(0f64.to_bits()), span) };
             decls.push(k.stmt(StmtData::Var { value: stage, init: Some(zero) }, span));
             stage
         });

@@ -2,13 +2,13 @@
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::Target;
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Slots when the schedule names none: two where tiles pass through registers.
 const STAGED_SLOTS: u64 = 2;
@@ -129,14 +129,17 @@ fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
     let view = resolve_view(k, *src)?;
     k.tensor_ty(view.base)?;
-    let direct = direct(k, cx, view.base, buffer, attrs);
+    let direct = direct(k, cx, &view, buffer, attrs);
     Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct })
 }
 
-/// Whether `cp.async` can do the copy: accesses of 4, 8 or 16 bytes, elements as they are.
-fn direct(k: &Kernel, cx: &Cx<'_>, tensor: Value, buffer: Value, attrs: &CopyAttrs) -> bool {
-    let (Some(from), Some(to)) = (elem_of(k, tensor), elem_of(k, buffer)) else { return false };
-    cx.options.target.at_least(Target::Sm80)
+/// Whether `cp.async` can do the copy: accesses of 4, 8 or 16 bytes, elements as they are, in the order they have.
+fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> bool {
+    let same_order =
+        attrs.vec.unwrap_or(1) == 1 || window_contiguous_dim(k, from) == crate::select_mma::smem_contiguous(k, buffer);
+    let (Some(from), Some(to)) = (elem_of(k, from.base), elem_of(k, buffer)) else { return false };
+    same_order
+        && cx.options.target.at_least(Target::Sm80)
         && from == to
         && matches!(attrs.vec.unwrap_or(1) * from.bytes(), 4 | 8 | 16)
         && attrs.reduce.is_none()

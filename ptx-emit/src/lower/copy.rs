@@ -4,6 +4,7 @@
 //! storing values into a window. A copy between two memories loads all of its elements before it stores the first.
 
 use super::Lower;
+use super::bytes::Pairs;
 use super::elementwise::Scope;
 use super::tiles::{Tile, class_of, groups};
 use crate::inst::{Class, Guard, Operand, Reg};
@@ -18,7 +19,7 @@ use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
 /// A load or store instruction for `bytes` of elements of a class, and how many registers it takes.
-fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
+pub(super) fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
     let global = space == Space::Gmem;
     Some(match (class, regs) {
         (Class::B16, 1) => {
@@ -102,7 +103,7 @@ fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
     })
 }
 
-fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
+pub(super) fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
     let global = space == Space::Gmem;
     Some(match (class, regs) {
         (Class::B16, 1) => {
@@ -186,7 +187,7 @@ fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
     })
 }
 
-fn vector(regs: Vec<Reg>) -> Operand {
+pub(super) fn vector(regs: Vec<Reg>) -> Operand {
     match regs[..] {
         [one] => Operand::Reg(one),
         _ => Operand::Vec(regs),
@@ -202,7 +203,7 @@ pub(super) enum Window {
 /// A memory window with the groups of register indices that one access covers.
 pub(super) struct Access {
     window: Window,
-    space: Space,
+    pub(super) space: Space,
     layout: RegLayout,
     dim_bits: Vec<u32>,
     pub(super) groups: Vec<Vec<usize>>,
@@ -363,7 +364,10 @@ impl Lower<'_> {
         if elem == tile.elem {
             let groups = std::mem::take(&mut access.groups);
             let preds = access.preds.clone();
-            if tile.packed && attrs.vec.unwrap_or(1) == 1 {
+            if elem.bits() == 8 {
+                return self.load_bytes(src, &mut access, &groups, &preds, tile, attrs.keep);
+            }
+            if tile.packed() && attrs.vec.unwrap_or(1) == 1 {
                 return self.load_halves(&mut access, &groups, &preds, tile, attrs.keep);
             }
             if !groups.iter().all(|g| self.registers_of(tile, g).is_some()) {
@@ -415,9 +419,10 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let load = self.contiguous(from).and_then(|dim| {
             let base: u32 = tile.dim_bits.get(..dim)?.iter().sum();
-            matrix_load(&tile.layout, [1 << base, 2 << base, 4 << base])
+            matrix_load(&tile.layout, 1 << base, tile.elem.bits())
         });
-        let Some(load) = load.filter(|_| tile.packed && from.space(self.k) == Space::Smem) else {
+        let words = tile.regs.iter().all(|&r| self.emit.func.regs[r] == Class::B32);
+        let Some(load) = load.filter(|_| words && from.space(self.k) == Space::Smem) else {
             return Err(self.unsupported(src, "`matrix` on a fragment that `ldmatrix` does not load"));
         };
         let op = match (load.matrix_bits.len(), load.trans) {
@@ -447,7 +452,9 @@ impl Lower<'_> {
         for outer in 0..1usize << load.outer_bits.len() {
             let address = self.address(&mut access, outer);
             let regs: Vec<Reg> = (0..1usize << load.matrix_bits.len())
-                .map(|j| tile.regs[(spread(outer, &load.outer_bits) | spread(j, &load.matrix_bits)) / 2])
+                .map(|j| {
+                    tile.regs[(spread(outer, &load.outer_bits) | spread(j, &load.matrix_bits)) / tile.per_register]
+                })
                 .collect();
             self.emit.push(op, vec![Operand::Vec(regs), address]);
         }
@@ -520,13 +527,16 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The registers that hold a group, in address order; `None` if neighbours in memory are halves of different registers.
-    fn registers_of(&self, tile: &Tile, group: &[usize]) -> Option<Vec<Reg>> {
-        if !tile.packed {
+    /// The registers that hold a group, in address order; `None` if neighbours in memory are parts of different registers.
+    pub(super) fn registers_of(&self, tile: &Tile, group: &[usize]) -> Option<Vec<Reg>> {
+        if !tile.packed() {
             return Some(group.iter().map(|&v| tile.regs[v]).collect());
         }
-        let paired = |pair: &[usize]| matches!(*pair, [lo, hi] if lo.is_multiple_of(2) && hi == lo + 1);
-        group.chunks(2).map(|pair| paired(pair).then(|| tile.regs[pair[0] / 2])).collect()
+        let per = tile.per_register;
+        let whole = |part: &[usize]| {
+            part.len() == per && part[0].is_multiple_of(per) && part.iter().enumerate().all(|(i, &v)| v == part[0] + i)
+        };
+        group.chunks(per).map(|part| whole(part).then(|| tile.regs[part[0] / per])).collect()
     }
 
     /// Loads one group of a window into fresh registers of the computed class.
@@ -538,8 +548,10 @@ impl Lower<'_> {
         group: &[usize],
         pred: Option<Reg>,
     ) -> Result<Vec<Reg>, Reported> {
-        let class = class_of(elem).filter(|_| true);
-        let Some(class) = class else { return Err(self.unsupported(e, "elements of this type in registers")) };
+        if elem.bits() == 8 {
+            return self.load_byte_group(e, access, elem, group, pred);
+        }
+        let Some(class) = class_of(elem) else { return Err(self.unsupported(e, "elements of this type in registers")) };
         let packed = class == Class::B16 && group.len() > 1;
         let (class, n) = if packed { (Class::B32, group.len() / 2) } else { (class, group.len()) };
         let regs: Vec<Reg> = (0..n).map(|_| self.emit.mutable(class)).collect();
@@ -601,6 +613,7 @@ impl Lower<'_> {
             }
         }
         let replicas = self.replica_predicate(&layout);
+        let mut pairs = Pairs::default();
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();
         for (g, (group, pred)) in groups.iter().zip(preds).enumerate() {
@@ -609,6 +622,24 @@ impl Lower<'_> {
                 Source::Elementwise(e, _) => self.tile_of(*e),
             }
             .filter(|t| t.elem == elem);
+            if elem.bits() == 8 {
+                let bytes: Vec<(Reg, usize)> = match (same, source, &mut operands) {
+                    (Some(t), ..) => group.iter().map(|&v| t.byte_of(v)).collect(),
+                    (None, Source::Elementwise(e, _), Some(operands)) => {
+                        let computed = self.compute_group(*e, operands, g, group)?;
+                        self.narrow_all(dst, computed, elem)?.into_iter().map(|r| (r, 0)).collect()
+                    }
+                    (None, Source::Tile(t), _) => {
+                        let computed = group.iter().map(|&v| self.get(t, v)).collect();
+                        self.narrow_all(dst, computed, elem)?.into_iter().map(|r| (r, 0)).collect()
+                    }
+                    (None, Source::Elementwise(..), None) => Vec::new(),
+                };
+                let address = self.address(&mut access, group[0]);
+                let pred = self.emit.and(pred, replicas);
+                self.store_bytes(dst, access.space, address, &bytes, pred, &mut pairs)?;
+                continue;
+            }
             let regs = match same.as_ref().and_then(|t| self.registers_of(t, group)) {
                 Some(regs) => regs,
                 None => {
@@ -648,7 +679,7 @@ impl Lower<'_> {
     /// A half of a packed register for a 16-bit store, which takes the low half of a register: an upper one is shifted down
     /// (taken apart, ptxas keeps more registers live).
     fn half_to_store(&mut self, tile: &Tile, v: usize) -> Reg {
-        if v.is_multiple_of(2) || !tile.packed {
+        if v.is_multiple_of(2) || !tile.packed() {
             return self.raw(tile, v);
         }
         let low = self.emit.def(Class::B32, P::ShrU32, vec![tile.regs[v / 2].into(), Operand::Imm(16)]);

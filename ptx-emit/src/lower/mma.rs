@@ -10,7 +10,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use crate::report::MmaReport;
 use std::collections::BTreeMap;
-use tilec_ir::atoms::Atom;
+use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::Mma;
@@ -41,20 +41,58 @@ fn along_k(tile: &Tile, k_dim: usize) -> bool {
     }
 }
 
+/// The variant of an operand for a fragment whose register neighbours are `along_k`.
+fn variant(variants: &'static [Fragment], along_k: bool) -> &'static Fragment {
+    let fits = |f: &&Fragment| matches!(f.value.first(), Some(Bit::K(_))) == along_k;
+    variants.iter().find(fits).unwrap_or(&variants[0])
+}
+
+/// The opcode of an atom for element types and the names of its operands' variants.
+fn opcode(row: &AtomRow, input: Elem, acc: Elem, a: &str, b: &str) -> Option<P> {
+    let fits = |o: &&Opcode| o.0 == row.name && o.1 == input && o.2 == acc && o.3 == a && o.4 == b;
+    OPCODES.iter().find(fits).map(|o| o.5)
+}
+
+/// Atom, inputs, accumulator, variants of A and B, instruction.
+type Opcode = (&'static str, Elem, Elem, &'static str, &'static str, P);
+
+use Elem::{BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8};
+
+/// The instruction of every tensor-core row of the atom table.
+const OPCODES: &[Opcode] = &[
+    ("m8n8k4", F16, F32, "row", "row", P::MmaM8n8k4RowRowF32),
+    ("m8n8k4", F16, F32, "row", "col", P::MmaM8n8k4RowColF32),
+    ("m8n8k4", F16, F32, "col", "row", P::MmaM8n8k4ColRowF32),
+    ("m8n8k4", F16, F32, "col", "col", P::MmaM8n8k4ColColF32),
+    ("m8n8k4", F16, F16, "row", "row", P::MmaM8n8k4RowRowF16),
+    ("m8n8k4", F16, F16, "row", "col", P::MmaM8n8k4RowColF16),
+    ("m8n8k4", F16, F16, "col", "row", P::MmaM8n8k4ColRowF16),
+    ("m8n8k4", F16, F16, "col", "col", P::MmaM8n8k4ColColF16),
+    ("m16n8k8", F16, F32, "row", "col", P::MmaM16n8k8F32),
+    ("m16n8k8", F16, F16, "row", "col", P::MmaM16n8k8F16),
+    ("m16n8k16", F16, F32, "row", "col", P::MmaM16n8k16F32),
+    ("m16n8k16", F16, F16, "row", "col", P::MmaM16n8k16F16),
+    ("m16n8k16", BF16, F32, "row", "col", P::MmaM16n8k16Bf16F32),
+    ("m16n8k8_tf32", TF32, F32, "row", "col", P::MmaM16n8k8Tf32F32),
+    ("m8n8k16", I8, I32, "row", "col", P::MmaM8n8k16S8S32),
+    ("m8n8k16", U8, I32, "row", "col", P::MmaM8n8k16U8S32),
+    ("m16n8k32_i8", I8, I32, "row", "col", P::MmaM16n8k32S8S32),
+    ("m16n8k32_i8", U8, I32, "row", "col", P::MmaM16n8k32U8S32),
+    ("m16n8k32_f8", E4M3, F32, "row", "col", P::MmaM16n8k32E4m3F32),
+    ("m16n8k32_f8", E5M2, F32, "row", "col", P::MmaM16n8k32E5m2F32),
+    ("m8n8k4_f64", F64, F64, "row", "col", P::MmaM8n8k4F64),
+];
+
 impl Lower<'_> {
     pub(super) fn product(&mut self, s: Stmt, acc: Value, src: Expr, mma: &Mma) -> Result<(), Reported> {
         let (Some(a), Some(b), Some(c)) = (self.tile_of(mma.a), self.tile_of(mma.b), self.tiles[acc].clone()) else {
             return Err(self.unsupported(src, "a product whose operands are not register fragments"));
         };
         let Some(atom) = mma.atom else { return Err(self.unsupported(src, "a product without an instruction")) };
-        let count = if atom == Atom::FMA {
-            self.scalar_product(src, &a, &b, &c)?
-        } else if atom == Atom::M8N8K4 {
-            self.m8n8k4(src, &a, &b, &c, mma.swap)?
-        } else if atom == Atom::M16N8K16 || atom == Atom::M16N8K8 {
-            self.m16n8(src, atom, &a, &b, &c, mma.swap)?
+        let count = if atom.row().tensor_core {
+            self.warp_product(src, atom, &a, &b, &c, mma.swap)?
         } else {
-            return Err(self.unsupported(src, "this product instruction"));
+            self.scalar_product(src, &a, &b, &c)?
         };
         self.report.mma.push(MmaReport {
             span: self.k.stmt_spans[s],
@@ -65,38 +103,26 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `mma.sync.m16n8k8` and `m16n8k16` (PTX ISA 9.7.14.5.7 and .8): A by rows, B by columns.
-    fn m16n8(&mut self, src: Expr, atom: Atom, a: &Tile, b: &Tile, c: &Tile, swap: bool) -> Result<u32, Reported> {
-        let op = match (atom == Atom::M16N8K16, a.elem, c.elem) {
-            (true, Elem::F16, Elem::F32) => P::MmaM16n8k16F32,
-            (true, Elem::F16, Elem::F16) => P::MmaM16n8k16F16,
-            (true, Elem::BF16, Elem::F32) => P::MmaM16n8k16Bf16F32,
-            (false, Elem::F16, Elem::F32) => P::MmaM16n8k8F32,
-            (false, Elem::F16, Elem::F16) => P::MmaM16n8k8F16,
-            _ => return Err(self.unsupported(src, "these element types")),
-        };
+    /// A tensor-core instruction (PTX ISA 9.7.14.5). Its rows are the tile's, or its columns if swapped.
+    fn warp_product(
+        &mut self,
+        src: Expr,
+        atom: Atom,
+        a: &Tile,
+        b: &Tile,
+        c: &Tile,
+        swap: bool,
+    ) -> Result<u32, Reported> {
         let row = atom.row();
-        let (a_bits, b_bits) = (row.a[0].value.len() as u32, row.b[0].value.len() as u32);
-        self.issue(src, op, (a, b, c), swap, (a_bits, b_bits, 2))
-    }
-
-    /// `mma.sync.m8n8k4` (PTX ISA 9.7.14.5.1). The instruction's rows are the tile's, or its columns if swapped.
-    fn m8n8k4(&mut self, src: Expr, a: &Tile, b: &Tile, c: &Tile, swap: bool) -> Result<u32, Reported> {
-        // (tile, outer dimension, reduction dimension) of the instruction's operands.
-        let (ia, ib) = if swap { ((b, 1, 0), (a, 0, 1)) } else { ((a, 0, 1), (b, 1, 0)) };
-        let (a_row, b_col) = (along_k(ia.0, ia.2), along_k(ib.0, ib.2));
-        let op = match (a_row, b_col, c.elem) {
-            (true, false, Elem::F32) => P::MmaM8n8k4RowRowF32,
-            (true, true, Elem::F32) => P::MmaM8n8k4RowColF32,
-            (false, false, Elem::F32) => P::MmaM8n8k4ColRowF32,
-            (false, true, Elem::F32) => P::MmaM8n8k4ColColF32,
-            (true, false, Elem::F16) => P::MmaM8n8k4RowRowF16,
-            (true, true, Elem::F16) => P::MmaM8n8k4RowColF16,
-            (false, false, Elem::F16) => P::MmaM8n8k4ColRowF16,
-            (false, true, Elem::F16) => P::MmaM8n8k4ColColF16,
-            _ => return Err(self.unsupported(src, "this accumulator type")),
+        // (tile, reduction dimension) of the instruction's operands.
+        let (ia, ib) = if swap { ((b, 0), (a, 1)) } else { ((a, 1), (b, 0)) };
+        let (fa, fb) = (variant(row.a, along_k(ia.0, ia.1)), variant(row.b, along_k(ib.0, ib.1)));
+        let types = row.types_for(a.elem, c.elem);
+        let (Some(types), Some(op)) = (types, opcode(row, a.elem, c.elem, fa.name, fb.name)) else {
+            return Err(self.unsupported(src, "these element types"));
         };
-        self.issue(src, op, (a, b, c), swap, (2, 2, 3))
+        let bits = |f: &Fragment| f.value.len() as u32;
+        self.issue(src, op, (a, b, c), swap, (bits(fa), bits(fb), bits(&types.c)))
     }
 
     /// Issues an instruction for every repetition: slices of the reduction outermost, then columns, then rows in
@@ -130,15 +156,11 @@ impl Lower<'_> {
                     let (Some(&va), Some(&vb), Some(&vc)) = (la.get(&(m, k)), lb.get(&(n, k)), lc.get(&(m, n))) else {
                         return Err(self.unsupported(src, "fragments that do not fit each other"));
                     };
-                    // Inputs are 16-bit pairs; the accumulator is pairs too if it is 16 bits wide.
                     let operand = |t: &Tile, v: usize, bits: u32| {
-                        let count = (1usize << bits) / 2;
-                        Operand::Vec(t.regs[v / 2..v / 2 + count].to_vec())
+                        let first = v / t.per_register;
+                        Operand::Vec(t.regs[first..first + (1usize << bits).div_ceil(t.per_register)].to_vec())
                     };
-                    let owned = 1usize << bits.2;
-                    let accumulator =
-                        if c.packed { &c.regs[vc / 2..(vc + owned) / 2] } else { &c.regs[vc..vc + owned] };
-                    let d = Operand::Vec(accumulator.to_vec());
+                    let d = operand(c, vc, bits.2);
                     self.emit.push(op, vec![d.clone(), operand(ia.0, va, bits.0), operand(ib.0, vb, bits.1), d]);
                     count += 1;
                 }
@@ -183,6 +205,7 @@ impl Lower<'_> {
                     let op = match c.elem {
                         Elem::F32 => P::FmaRnF32,
                         Elem::F64 => P::FmaRnF64,
+                        Elem::I32 => P::MadLoS32,
                         _ => return Err(self.unsupported(src, "this accumulator type")),
                     };
                     self.emit.push(op, vec![d.into(), x.into(), y.into(), d.into()]);
@@ -195,5 +218,39 @@ impl Lower<'_> {
             self.set_raw(c, &values);
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every type and variant of every tensor-core row has an instruction, of the registers that the row says, and no
+    /// instruction is without a row.
+    #[test]
+    fn atoms_and_opcodes_agree() {
+        let mut met = 0;
+        for row in Atom::all().map(Atom::row).filter(|r| r.tensor_core) {
+            for types in row.types {
+                for (a, b) in row.a.iter().flat_map(|a| row.b.iter().map(move |b| (a, b))) {
+                    let op = opcode(row, types.input, types.acc, a.name, b.name);
+                    let op = op.unwrap_or_else(|| panic!("{} {:?} {} {}", row.name, types.input, a.name, b.name));
+                    let registers = |f: &Fragment, elem: Elem| {
+                        let elements = 1usize << f.value.len();
+                        (elements * elem.bits() as usize).div_ceil(32.max(elem.bits() as usize))
+                    };
+                    let counts: Vec<usize> = op
+                        .signature()
+                        .kinds()
+                        .map(|k| if let crate::ops::Kind::Vec(n, _) = k { usize::from(n) } else { 0 })
+                        .collect();
+                    let (input, acc) = (types.input, types.acc);
+                    let c = registers(&types.c, acc);
+                    assert_eq!(counts, [c, registers(a, input), registers(b, input), c], "{}", row.name);
+                    met += 1;
+                }
+            }
+        }
+        assert_eq!(met, OPCODES.len());
     }
 }

@@ -9,6 +9,7 @@
 //! shared-memory layout, in which order, and where barriers stand, is in the IR.
 
 mod asynchronous;
+mod bytes;
 mod contract;
 mod copy;
 mod elementwise;

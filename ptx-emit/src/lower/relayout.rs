@@ -19,9 +19,9 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     if from.elem != to.elem || from.layout.value_bits() != to.layout.value_bits() {
         return unsupported(cx);
     }
-    // Pairs of 16-bit elements move together: value bit 0, which tells them apart, stays where it is.
-    let first = u32::from(from.packed);
-    if from.packed && from.layout.value_col(0) != to.layout.value_col(0) {
+    // The elements of a register move together: the value bits that tell them apart stay where they are.
+    let first = from.per_register.ilog2().min(from.layout.value_bits());
+    if (0..first).any(|i| from.layout.value_col(i) != to.layout.value_col(i)) {
         return unsupported(cx);
     }
     let n_thread = from.layout.thread_bits();

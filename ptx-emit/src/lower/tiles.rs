@@ -14,8 +14,9 @@ pub(super) struct Tile {
     /// Log2 extents.
     pub(super) dim_bits: Vec<u32>,
     pub(super) regs: Vec<Reg>,
-    /// Two 16-bit elements per 32-bit register, value bit 0 selecting the half.
-    pub(super) packed: bool,
+    /// Elements per register: two of 16 bits, or four of 8 bits, which value bit 0 (and 1) tell apart, lowest first. 1 if
+    /// elements are wider, or a thread owns one. A thread that owns two of 8 bits has half a register of them.
+    pub(super) per_register: usize,
 }
 
 impl Tile {
@@ -24,21 +25,32 @@ impl Tile {
         1 << self.layout.value_bits()
     }
 
+    /// Whether registers hold several elements.
+    pub(super) fn packed(&self) -> bool {
+        self.per_register > 1
+    }
+
+    /// Where 8-bit element `v` is: a register, and a byte of it.
+    pub(super) fn byte_of(&self, v: usize) -> (Reg, usize) {
+        (self.regs[v / self.per_register], v % self.per_register)
+    }
+
     /// Whether another tile holds its elements in the same places.
     pub(super) fn same_shape(&self, other: &Tile) -> bool {
         self.elem == other.elem && self.layout == other.layout
     }
 }
 
-/// The register class of a single element.
+/// The register class of a single element; one of 8 bits is the low byte of a 32-bit register.
 pub(super) fn class_of(elem: Elem) -> Option<Class> {
     match elem {
         Elem::F16 | Elem::BF16 => Some(Class::B16),
-        Elem::F32 | Elem::TF32 => Some(Class::F32),
+        Elem::F32 => Some(Class::F32),
         Elem::F64 => Some(Class::F64),
-        Elem::I32 | Elem::U32 => Some(Class::B32),
+        Elem::I32 | Elem::U32 | Elem::TF32 => Some(Class::B32),
+        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 => Some(Class::B32),
         Elem::I64 => Some(Class::B64),
-        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 | Elem::Bool => None,
+        Elem::Bool => None,
     }
 }
 
@@ -46,7 +58,7 @@ pub(super) fn class_of(elem: Elem) -> Option<Class> {
 pub(super) fn compute_class(elem: Elem) -> Class {
     match elem {
         Elem::F64 => Class::F64,
-        Elem::I32 | Elem::U32 => Class::B32,
+        Elem::I32 | Elem::U32 | Elem::I8 | Elem::U8 => Class::B32,
         Elem::I64 => Class::B64,
         _ => Class::F32,
     }
@@ -63,10 +75,11 @@ impl Lower<'_> {
     ) -> Option<Tile> {
         let class = class_of(elem)?;
         let n = 1usize << layout.value_bits();
-        let packed = class == Class::B16 && n > 1;
-        let (class, count) = if packed { (Class::B32, n / 2) } else { (class, n) };
+        let per_register = if n > 1 { (32 / elem.bits() as usize).max(1) } else { 1 };
+        let class = if per_register > 1 { Class::B32 } else { class };
+        let count = n.div_ceil(per_register);
         let regs = (0..count).map(|_| if mutable { self.emit.mutable(class) } else { self.emit.reg(class) }).collect();
-        Some(Tile { elem, layout, dim_bits, regs, packed })
+        Some(Tile { elem, layout, dim_bits, regs, per_register })
     }
 
     /// Sets every element to zero.
@@ -88,10 +101,14 @@ impl Lower<'_> {
         self.emit.push(op, vec![r.into(), zero]);
     }
 
-    /// The element `v`, as stored (16-bit elements in a 16-bit register).
+    /// The element `v`, as stored (16-bit elements in a 16-bit register, 8-bit elements in the low byte of a 32-bit one).
     pub(super) fn raw(&mut self, tile: &Tile, v: usize) -> Reg {
-        if !tile.packed {
+        if !tile.packed() {
             return tile.regs[v];
+        }
+        if tile.elem.bits() == 8 {
+            let (reg, byte) = tile.byte_of(v);
+            return self.byte(reg, byte);
         }
         let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
         self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), tile.regs[v / 2].into()]);
@@ -114,6 +131,21 @@ impl Lower<'_> {
                 let bits = self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(vec![zero, raw])]);
                 self.emit.def(Class::F32, P::MovF32B32, vec![bits.into()])
             }
+            Elem::TF32 => {
+                // The low 13 bits of a tf32 are not part of its value.
+                let bits = self.emit.def(Class::B32, P::AndB32, vec![raw.into(), Operand::Imm(0xffff_e000)]);
+                self.emit.def(Class::F32, P::MovF32B32, vec![bits.into()])
+            }
+            Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, vec![raw.into()]),
+            Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, vec![raw.into()]),
+            Elem::E4M3 | Elem::E5M2 => {
+                let op = if elem == Elem::E4M3 { P::CvtRnF16x2E4m3x2 } else { P::CvtRnF16x2E5m2x2 };
+                let pair = self.emit.def(Class::B16, P::CvtU16U32, vec![raw.into()]);
+                let pair = self.emit.def(Class::B32, op, vec![pair.into()]);
+                let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), pair.into()]);
+                self.emit.def(Class::F32, P::CvtF32F16, vec![lo.into()])
+            }
             _ => raw,
         }
     }
@@ -129,8 +161,22 @@ impl Lower<'_> {
                 // Rounding to odd in f32 first would keep a single rounding; not available below sm_80 either.
                 return None;
             }
-            (Class::F32, Elem::F32 | Elem::TF32) | (Class::F64, Elem::F64) => x,
-            (Class::F64, Elem::F32 | Elem::TF32) => self.emit.def(Class::F32, P::CvtRnF32F64, vec![x.into()]),
+            (Class::F32, Elem::TF32) => self.round_upper(x, 13),
+            (Class::F32, Elem::E4M3 | Elem::E5M2) => {
+                let op = if to == Elem::E4M3 { P::CvtRnSatfiniteE4m3x2F32 } else { P::CvtRnSatfiniteE5m2x2F32 };
+                let zero = self.literal(0.0, Class::F32);
+                let pair = self.emit.def(Class::B16, op, vec![zero.into(), x.into()]);
+                self.emit.def(Class::B32, P::CvtU32U16, vec![pair.into()])
+            }
+            (Class::B32, Elem::I8) => self.emit.def(Class::B32, P::CvtSatS8S32, vec![x.into()]),
+            (Class::B32, Elem::U8) => self.emit.def(Class::B32, P::CvtSatU8S32, vec![x.into()]),
+            (Class::F32, Elem::I8 | Elem::U8) => {
+                let whole = self.emit.def(Class::B32, P::CvtRniS32F32, vec![x.into()]);
+                let op = if to == Elem::I8 { P::CvtSatS8S32 } else { P::CvtSatU8S32 };
+                self.emit.def(Class::B32, op, vec![whole.into()])
+            }
+            (Class::F32, Elem::F32) | (Class::F64, Elem::F64) => x,
+            (Class::F64, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32F64, vec![x.into()]),
             (Class::F32, Elem::F64) => self.emit.def(Class::F64, P::CvtF64F32, vec![x.into()]),
             (Class::B32, Elem::I32 | Elem::U32) | (Class::B64, Elem::I64) => x,
             (Class::B32, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S32, vec![x.into()]),
@@ -143,18 +189,23 @@ impl Lower<'_> {
 
     /// f32 to bf16, to nearest even, with integer instructions: the conversion instruction needs sm_80.
     fn round_bf16(&mut self, x: Reg) -> Reg {
+        let rounded = self.round_upper(x, 16);
+        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), rounded.into()]);
+        hi
+    }
+
+    /// The bits of an f32 rounded to nearest even at bit `drop`; what is below is of no meaning.
+    fn round_upper(&mut self, x: Reg, drop: i64) -> Reg {
         let bits = self.emit.def(Class::B32, P::MovB32F32, vec![x.into()]);
-        let shifted = self.emit.def(Class::B32, P::ShrU32, vec![bits.into(), Operand::Imm(16)]);
+        let shifted = self.emit.def(Class::B32, P::ShrU32, vec![bits.into(), Operand::Imm(drop)]);
         let odd = self.emit.def(Class::B32, P::AndB32, vec![shifted.into(), Operand::Imm(1)]);
-        let biased = self.emit.def(Class::B32, P::AddS32, vec![bits.into(), Operand::Imm(0x7fff)]);
+        let biased = self.emit.def(Class::B32, P::AddS32, vec![bits.into(), Operand::Imm((1 << (drop - 1)) - 1)]);
         let rounded = self.emit.def(Class::B32, P::AddS32, vec![biased.into(), odd.into()]);
         // A NaN must stay a NaN: the addition may carry into the exponent.
         let nan = self.emit.def(Class::Pred, P::SetpNeuF32, vec![x.into(), x.into()]);
         let quiet = self.emit.def(Class::B32, P::OrB32, vec![bits.into(), Operand::Imm(0x0040_0000)]);
-        let chosen = self.emit.def(Class::B32, P::SelpB32, vec![quiet.into(), rounded.into(), nan.into()]);
-        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), chosen.into()]);
-        hi
+        self.emit.def(Class::B32, P::SelpB32, vec![quiet.into(), rounded.into(), nan.into()])
     }
 
     /// Copies `src` into `dst`, registers of one class.
@@ -172,11 +223,15 @@ impl Lower<'_> {
 
     /// Puts stored-form elements into a tile, packing pairs.
     pub(super) fn set_raw(&mut self, tile: &Tile, values: &[(usize, Reg)]) {
-        if !tile.packed {
+        if !tile.packed() {
             for &(v, r) in values {
                 self.mov(tile.regs[v], r);
             }
             return;
+        }
+        if tile.elem.bits() == 8 {
+            let bytes: Vec<_> = values.iter().map(|&(v, r)| (v, (r, 0))).collect();
+            return self.set_bytes(tile, &bytes);
         }
         for &(v, r) in values {
             let pair = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);

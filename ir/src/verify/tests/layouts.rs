@@ -91,7 +91,7 @@ fn computes(k: &Kernel, swap: bool) -> bool {
         let (x, y) = (i & ((1 << low) - 1), i >> low);
         if swap { (y, x) } else { (x, y) }
     };
-    let row = crate::atoms::Atom::M8N8K4.row();
+    let row = crate::atoms::Atom::from_name("m8n8k4").unwrap().row();
     let coordinate = |f: &crate::atoms::Fragment, lane: u64, value: u64| {
         let (mut m, mut n, mut kk) = (0u64, 0u64, 0u64);
         let bits = f.lane.iter().zip(0..).map(|(b, i)| (b, lane >> i & 1));

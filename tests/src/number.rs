@@ -107,7 +107,7 @@ impl Format {
             // Truncation does not matter: callers ask `holds` or pass small numbers.
             Format::F32 => (x as f32).to_le_bytes().to_vec(),
             Format::F16 => f16_bits(x).to_le_bytes().to_vec(),
-            Format::TF32 => ((x as f32).to_bits() & !0x1fff | 0x0aaa).to_le_bytes().to_vec(),
+            Format::TF32 => (((x as f32).to_bits() & !0x1fff) | 0x0aaa).to_le_bytes().to_vec(),
             Format::E4M3 => vec![small_bits(x, 3, 7, 0x7e)],
             // Binary16 without its lower byte.
             Format::E5M2 => vec![(f16_bits(x) >> 8) as u8],
@@ -179,7 +179,7 @@ fn small_bits(x: f64, fraction_bits: u32, bias: i32, largest: u8) -> u8 {
         return sign;
     }
     let fraction = (bits >> (52 - fraction_bits)) as i32 & ((1 << fraction_bits) - 1);
-    sign | (exponent << fraction_bits | fraction).min(i32::from(largest)) as u8
+    sign | ((exponent << fraction_bits) | fraction).min(i32::from(largest)) as u8
 }
 
 /// The value of the bits of an 8-bit float without infinities.

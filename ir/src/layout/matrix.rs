@@ -109,7 +109,7 @@ mod tests {
                 let unit = (t << word) + e;
                 let (row, column) = if load.trans { (unit, g) } else { (g, unit) };
                 let start = load.rows.at(matrix * 8 + row, outer);
-                assert_eq!(layout.at(lane, v), start ^ column * first, "lane {lane} value {v}");
+                assert_eq!(layout.at(lane, v), start ^ (column * first), "lane {lane} value {v}");
             }
         }
     }

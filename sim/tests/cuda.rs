@@ -45,10 +45,6 @@ const NEEDED: &[&str] = &[
     "membar.gl",
 ];
 
-/// What the simulator lets pass, and why.
-const MISSED: [(&str, &str); 1] =
-    [("last_block: membar.gl at line 184", "any earlier fence of the warp counts for what follows an atomic")];
-
 /// Orders of blocks, landings of copies and host threads that must agree.
 fn ways() -> [Options; 5] {
     [
@@ -173,5 +169,5 @@ fn every_synchronisation_is_needed() {
         }
     }
     println!("{mutants} mutants");
-    assert_eq!(survivors, MISSED.map(|(what, _)| what));
+    assert!(survivors.is_empty(), "{}", survivors.join("\n"));
 }

@@ -165,9 +165,14 @@ fn tickets_order_blocks() {
         let (out, _) = run(LAST, 4, &options).unwrap_or_else(|r| panic!("{options:?}: {r}"));
         assert_eq!(out[64], 6);
     }
-    // The ticket says nothing without a fence, nor about what comes after it.
+    // The ticket says nothing without both fences, or if they only reach the block, nor about what comes after it.
+    let (first, second) = (LAST.find("membar.gl;").unwrap(), LAST.rfind("membar.gl;").unwrap());
     for mutant in [
         LAST.replace("membar.gl;", ""),
+        format!("{}{}", &LAST[..first], &LAST[first + 10..]),
+        format!("{}{}", &LAST[..second], &LAST[second + 10..]),
+        LAST.replacen("membar.gl;", "membar.cta;", 1),
+        format!("{}membar.cta;{}", &LAST[..second], &LAST[second + 10..]),
         LAST.replace("setp.ne.u32 %p0, %r0, 3;", "st.global.u32 [%rd1], %b; setp.ne.u32 %p0, %r0, 3;"),
     ] {
         for options in modes() {
@@ -176,4 +181,5 @@ fn tickets_order_blocks() {
         }
     }
     good(&LAST.replace("membar.gl;", "").replace("atom.global", "atom.acq_rel.gpu.global"), 4);
+    good(&LAST.replace("membar.gl;", "fence.acq_rel.gpu;"), 4);
 }

@@ -340,7 +340,8 @@ impl Cta<'_> {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
                         data[lane] = cta.read_global(who, at[lane], bytes, true)?;
                         if access.strong {
-                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                            cta.races.synchronise_globally(index, lane, live, at[lane]);
+                            cta.races.learn(access.ordered, cta.moments);
                         }
                     });
                 }
@@ -481,9 +482,12 @@ impl Cta<'_> {
                     cta.count_global(pc, mask, at, bytes);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: access.strong, copy: false };
+                        if access.strong {
+                            cta.races.publish(index, access.ordered, cta.moments);
+                        }
                         cta.write_global(who, at[lane], bytes, data[lane])?;
                         if access.strong {
-                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                            cta.races.synchronise_globally(index, lane, live, at[lane]);
                         }
                     });
                 }

@@ -55,8 +55,9 @@ impl Cta<'_> {
                             return Err(cta.global_race(conflict, lane, at[lane], true));
                         }
                         if cta.fenced[index] || atom.ordered {
-                            cta.races.synchronise_globally(index, lane, live, at[lane], cta.moments);
+                            cta.races.synchronise_globally(index, lane, live, at[lane]);
                         }
+                        cta.races.publish(index, atom.ordered, cta.moments);
                         let alloc = cta.global(lane, at[lane], bytes)?;
                         let start = (at[lane] - alloc.base) as usize;
                         if bytes == 8 {
@@ -77,6 +78,7 @@ impl Cta<'_> {
                             });
                             old[lane] = u64::from((was & keep) >> shift);
                         }
+                        cta.races.learn(atom.ordered, cta.moments);
                     });
                 }
                 Space::Local | Space::Param | Space::Const => {

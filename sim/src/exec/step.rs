@@ -300,7 +300,12 @@ impl Cta<'_> {
             Op::CpWait(n) => self.copy_wait(w, n, m)?,
             Op::MBar(ref op) => return self.mbarrier(w, at, op, m, pc),
             Op::PendingCount { d, state } => self.pending_counts(w, d, state, m)?,
-            Op::Fence => self.fenced[w.index] = true,
+            Op::Fence { block_only } => {
+                self.fenced[w.index] = true;
+                if !block_only {
+                    self.races.fence(w.index);
+                }
+            }
             Op::Clock { d, wide } => {
                 let now = self.fuel.wrapping_neg();
                 w.put_any(d, wide, m, &[now; 32], u32::MAX);

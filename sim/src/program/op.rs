@@ -64,6 +64,8 @@ pub(crate) struct Access {
     pub(crate) regs: [R; 4],
     /// Acquire, release or volatile: never part of a data race with its like.
     pub(crate) strong: bool,
+    /// Acquire or release: it orders other accesses without a fence.
+    pub(crate) ordered: bool,
 }
 
 /// What an atomic does to the word.
@@ -405,7 +407,10 @@ pub(crate) enum Op {
     BarWarp {
         mask: R,
     },
-    Fence,
+    Fence {
+        /// Its scope is the block: it says nothing to others.
+        block_only: bool,
+    },
     Mma(Box<Mma>),
     WmmaMove(Box<wmma::Move>),
     WmmaMma(Box<wmma::Product>),

@@ -6,11 +6,13 @@
 //! conflict, it does not depend on the order in which blocks end, and it costs nothing while a block runs. When all have
 //! ended the words that were written are looked through, and the conflict of the lowest block is the report.
 //!
-//! A fence with an atomic, or an ordered access, publishes what a block did and shows it what others published. It ends a
-//! *section* of the block. All such moments of a launch are numbered in the order in which they happen: what a block did in
-//! a section that ended before another's section began counts as ordered. That they meant the same flag is not checked, and
-//! only the last section in which a block touched a word is known: so a launch that synchronises its blocks can hide a race,
-//! and never has one invented.
+//! A fence with an atomic or volatile write after it publishes what a block did (PTX 8.7: release pattern), and a block learns
+//! what others published by an atomic or volatile read with a fence after it (acquire pattern); an access with `.release` or
+//! `.acquire` needs no fence. Either ends a *section* of the block. The writes and reads are numbered in the order in which they
+//! happen: what a block did before it published is ordered before what another does after it has learnt something later.
+//! That they meant the same flag is not checked, any fence of the block counts as that after a read, any earlier one of the
+//! warp as that before a write, and only the last section in which a block touched a word is known: so a launch that
+//! synchronises its blocks can hide a race, and never has one invented.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -123,12 +125,50 @@ impl Summary {
     }
 }
 
+/// What ends a section of a block, with the moment that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Meeting {
+    /// From this moment on others can know what was done before.
+    Published(u64),
+    /// What was published before this moment is known afterwards.
+    Learnt(u64),
+}
+
+/// The meetings of a block as its sections need them.
+#[derive(Debug)]
+struct Sections {
+    /// When what was done in a section was first published.
+    published: Vec<u64>,
+    /// When the block last learnt something before a section began.
+    learnt: Vec<u64>,
+}
+
+impl Sections {
+    fn new(meetings: &[Meeting]) -> Sections {
+        let n = meetings.len() + 1;
+        let mut sections = Sections { published: vec![u64::MAX; n], learnt: vec![0; n] };
+        for (i, meeting) in meetings.iter().enumerate().rev() {
+            sections.published[i] = match *meeting {
+                Meeting::Published(at) => at.min(sections.published[i + 1]),
+                Meeting::Learnt(_) => sections.published[i + 1],
+            };
+        }
+        for (i, meeting) in meetings.iter().enumerate() {
+            sections.learnt[i + 1] = match *meeting {
+                Meeting::Learnt(at) => at.max(sections.learnt[i]),
+                Meeting::Published(_) => sections.learnt[i],
+            };
+        }
+        sections
+    }
+}
+
 /// What the blocks of a launch have done to global memory.
 #[derive(Debug, Default)]
 pub(crate) struct Grid {
     pages: Mutex<BTreeMap<u64, Summary>>,
-    /// Numbers of the moments that end the sections of a block, of blocks with more than one.
-    sections: Mutex<BTreeMap<u64, Vec<u64>>>,
+    /// Of blocks with more than one section.
+    sections: Mutex<BTreeMap<u64, Sections>>,
     clock: AtomicU64,
 }
 
@@ -138,14 +178,14 @@ impl Grid {
         self.clock.fetch_add(1, Relaxed) + 1
     }
 
-    /// Takes over what `block` did; `ends` are the moments that ended its sections so far.
-    pub(super) fn add(&self, block: u64, pages: &[Page], sets: &mut Sets, ends: &[u64]) {
+    /// Takes over what `block` did; `meetings` ended its sections so far.
+    pub(super) fn add(&self, block: u64, pages: &[Page], sets: &mut Sets, meetings: &[Meeting]) {
         if block >= 1 << 28 {
             return;
         }
-        if !ends.is_empty() {
+        if !meetings.is_empty() {
             let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
-            sections.insert(block, ends.to_vec());
+            sections.insert(block, Sections::new(meetings));
         }
         let mut all = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         for page in pages {
@@ -160,10 +200,10 @@ impl Grid {
     pub(crate) fn race(self) -> Option<(u64, Side, Side)> {
         let sections = self.sections.into_inner().unwrap_or_else(PoisonError::into_inner);
         let ordered = |a: Side, b: Side| {
-            // The section of `a` ended before the section of `b` began; the last one a block can count to is never judged.
-            let end = sections.get(&a.block).and_then(|s| s.get(usize::from(a.section)));
-            let start = sections.get(&b.block).and_then(|s| s.get(usize::from(b.section).checked_sub(1)?));
-            a.section == u8::MAX || b.section == u8::MAX || end.zip(start).is_some_and(|(end, start)| end < start)
+            // What `a` did was published before `b` learnt; the last section a block can count to is never judged.
+            let published = sections.get(&a.block).and_then(|s| s.published.get(usize::from(a.section)));
+            let learnt = sections.get(&b.block).and_then(|s| s.learnt.get(usize::from(b.section)));
+            a.section == u8::MAX || b.section == u8::MAX || published.zip(learnt).is_some_and(|(p, l)| p < l)
         };
         let mut found: Option<(u64, Side, Side)> = None;
         for (number, page) in self.pages.into_inner().unwrap_or_else(PoisonError::into_inner) {

@@ -27,6 +27,7 @@ use cell::Sets;
 use clocks::Clocks;
 pub(crate) use clocks::{Known, engine};
 use global::Global;
+use grid::Meeting;
 pub(crate) use grid::{Grid, Side};
 use shared::Shared;
 
@@ -69,8 +70,12 @@ pub(crate) struct Races {
     published: BTreeMap<u32, Known>,
     global: Global,
     published_globally: BTreeMap<u64, Known>,
-    /// Moments at which this block met others.
-    moments: Vec<u64>,
+    /// What ended each section of this block but the last.
+    meetings: Vec<Meeting>,
+    /// Which warps have executed a fence that reaches other blocks: what they write atomically publishes.
+    fenced: Vec<bool>,
+    /// When the block last read something atomically that no fence has followed yet.
+    seen: Option<u64>,
 }
 
 impl Races {
@@ -82,7 +87,9 @@ impl Races {
             published: BTreeMap::new(),
             global: Global::default(),
             published_globally: BTreeMap::new(),
-            moments: Vec::new(),
+            meetings: Vec::new(),
+            fenced: vec![false; warps],
+            seen: None,
         }
     }
 
@@ -140,8 +147,8 @@ impl Races {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
-    /// As [`Races::synchronise`], by a word of global memory; and with other blocks.
-    pub(crate) fn synchronise_globally(&mut self, warp: usize, lane: usize, live: u32, address: u64, grid: &Grid) {
+    /// As [`Races::synchronise`], by a word of global memory; within the block.
+    pub(crate) fn synchronise_globally(&mut self, warp: usize, lane: usize, live: u32, address: u64) {
         // Flags are few; of very many words all that come later are one.
         let key = match self.published_globally.len() < MAX_FLAGS || self.published_globally.contains_key(&address) {
             true => address,
@@ -154,8 +161,38 @@ impl Races {
         self.clocks.acquire(warp, 1 << lane, live, &known);
         self.clocks.release(warp, 1 << lane, live, &mut known);
         self.published_globally.insert(key, known);
+    }
+
+    /// Before an atomic, volatile or ordered write of `warp` to global memory. It shows other blocks what this one did if it
+    /// releases itself, or if the warp has executed a fence.
+    pub(crate) fn publish(&mut self, warp: usize, releases: bool, grid: &Grid) {
+        if releases || self.fenced[warp] {
+            self.meet(Meeting::Published(grid.moment()));
+        }
+    }
+
+    /// After an atomic, volatile or ordered read of global memory: what others published before is known, at once if the
+    /// read acquires itself, else after the next fence of the block.
+    pub(crate) fn learn(&mut self, acquires: bool, grid: &Grid) {
+        let now = grid.moment();
+        if acquires {
+            self.meet(Meeting::Learnt(now));
+        } else {
+            self.seen = Some(now);
+        }
+    }
+
+    /// A fence whose scope is more than the block.
+    pub(crate) fn fence(&mut self, warp: usize) {
+        self.fenced[warp] = true;
+        if let Some(moment) = self.seen.take() {
+            self.meet(Meeting::Learnt(moment));
+        }
+    }
+
+    fn meet(&mut self, meeting: Meeting) {
         if self.global.section < u8::MAX {
-            self.moments.push(grid.moment());
+            self.meetings.push(meeting);
             self.global.section += 1;
         }
     }
@@ -167,7 +204,7 @@ impl Races {
             return;
         }
         if let Some(grid) = grid {
-            grid.add(block, &self.global.pages, &mut self.sets, &self.moments);
+            grid.add(block, &self.global.pages, &mut self.sets, &self.meetings);
         }
         self.global.clear();
     }

@@ -261,5 +261,6 @@ fn stack_access(at: u64, bytes: u64, slot: R) -> Access {
         wide: bytes == 8,
         regs: [slot, SINK, SINK, SINK],
         strong: false,
+        ordered: false,
     }
 }

@@ -57,6 +57,7 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
         signed: ty.signed(),
         wide,
         regs: four(slots),
+        ordered: ordered(m),
         strong: m.has("volatile") || m.has("relaxed") || m.has("acquire") || m.has("release"),
     })
 }

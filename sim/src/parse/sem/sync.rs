@@ -58,8 +58,8 @@ pub(crate) fn bar_warp(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result
 }
 
 /// `membar`, `fence`.
-pub(crate) fn fence(_: &mut Cx<'_, '_>, _: &Mods<'_>, _: &[Arg]) -> Result<Op> {
-    Ok(Op::Fence)
+pub(crate) fn fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
+    Ok(Op::Fence { block_only: m.has("cta") })
 }
 
 /// `shfl.sync`.

@@ -10,10 +10,13 @@
 
 pub mod equivalent;
 mod liveness;
+#[cfg(test)]
+mod operator_tests;
 pub mod operators;
 pub mod programs;
 pub mod run;
 mod slice;
+mod stored;
 mod text;
 
 use crate::programs::Test;

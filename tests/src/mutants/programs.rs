@@ -1,16 +1,16 @@
 //! The kernels whose mutants are tried, each with problems that show what it does.
 //!
 //! Most are compiled here from the examples and the test files, for several targets and decisions; some are PTX of other
-//! origin, for mechanisms that the compiler does not use yet. Problems are ragged, with several blocks, at least three steps
+//! origin ([`super::stored`]). Problems are ragged, with several blocks, at least three steps
 //! of the main loop in one and a single step in another, gaps between rows, and different numbers everywhere.
 
 use super::run::MODES;
+use super::stored::STORED;
 use crate::oracle::{self, Problem};
-use crate::problem::{Random, Run, Tensor};
+use crate::problem::{Run, Tensor};
 use crate::{options, test_file};
 use std::fs;
-use tilec::contract::{Access, Contract, Param, ParamKind, SCHEMA, U32};
-use tilec_ir::types::Elem;
+use tilec::contract::{Access, Contract, ParamKind};
 
 /// Memory before and after a launch.
 pub struct Case {
@@ -76,6 +76,25 @@ const HALF: &[&str] = &[
     "M=8..72/8 N=8 K=24 beta=2",
     "M=8 N=8..40/8 K=24 beta=2",
     "M=8 N=8 K=8..72/8 beta=0",
+];
+/// As [`EVEN`], with several steps of 64.
+const DEEP: &[&str] = &[
+    "M=72 N=40 K=328 alpha=2 beta=0 seed=3 A_ld=336 B_ld=344 C_ld=88",
+    "M=136 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=24 C_ld=152",
+    "M=8 N=392 K=24 beta=0 seed=6 C_ld=16",
+    "M=8..72/8 N=8 K=72 beta=2",
+    "M=8 N=8..40/8 K=72 beta=2",
+    "M=8 N=8 K=8..200/8 beta=0",
+];
+/// Rows of A start at multiples of eight elements, those of B and C anywhere.
+const MIXED: &[&str] = &[
+    "M=70 N=41 K=56 alpha=2 beta=0 seed=3 A_ld=64 B_ld=47 C_ld=91",
+    "M=35 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=79 C_ld=81",
+    "M=32 N=32 K=64 alpha=1 beta=2 seed=5",
+    "M=3 N=197 K=24 beta=0 seed=6",
+    "M=1..33/1 N=3 K=24 beta=2",
+    "M=2 N=1..33/1 K=24 beta=2",
+    "M=3 N=2 K=8..80/8 beta=0",
 ];
 const MATRIX: &[&str] =
     &["M=131 N=75 A_ld=83 B_ld=139 seed=2", "M=67 N=259 A_ld=263 B_ld=269 seed=3", "M=1..65/1 N=5", "M=5 N=1..129/1"];
@@ -153,6 +172,19 @@ const ROWS: &[Row] = &[
         args: "sm_80 -D T=bf16 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col -D STAGES=3",
         runs: EVEN,
     },
+    Row {
+        name: "gemm-80-four-f16",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D STAGES=4 -D Acc=f16",
+        runs: HALF,
+    },
+    Row {
+        name: "gemm-80-deep",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=64 -D WM=32 -D WN=32 -D LB=col -D LC=col -D STAGES=4",
+        runs: DEEP,
+    },
+    Row { name: "gemm-80-mixed", path: "tests/files/interp/gemm_mixed.tile", args: "sm_80 -D STAGES=3", runs: MIXED },
     Row {
         name: "gemm-80-odd-single",
         path: GEMM,
@@ -300,7 +332,7 @@ fn compiled(row: &Row) -> Result<Subject, String> {
 }
 
 /// Run lines with their sweeps written out: each problem of a sweep is tried in one mode, in turn.
-fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
+pub(super) fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
     let mut all = Vec::new();
     for line in runs {
         let Some(word) = line.split(' ').find(|w| w.contains("..")) else {
@@ -318,7 +350,7 @@ fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
 }
 
 /// What is only written starts as NaN, and so does the last tensor where `beta` is zero.
-fn poison_outputs(contract: &Contract, run: &Run, tensors: &mut [Tensor]) {
+pub(super) fn poison_outputs(contract: &Contract, run: &Run, tensors: &mut [Tensor]) {
     let last = tensors.len() - 1;
     for (i, tensor) in tensors.iter_mut().enumerate() {
         let kind = contract.param(&tensor.name).map(|p| &p.kind);
@@ -343,100 +375,4 @@ fn variations(tensors: &[Tensor], special: bool) -> Vec<(String, Vec<Tensor>)> {
         all.push((format!(", infinities in {}", tensors[which].name), special));
     }
     all
-}
-
-/// PTX of other origin.
-struct Stored {
-    name: &'static str,
-    ptx: &'static str,
-    block: u32,
-    /// Dynamic shared memory in bytes.
-    smem: u32,
-    grid: [&'static str; 3],
-    params: &'static [Given],
-    runs: &'static [&'static str],
-    /// What it does.
-    meaning: fn(&mut [Tensor]),
-}
-
-/// A parameter of stored PTX.
-enum Given {
-    /// Name, type, extents, strides, whether it is written.
-    Tensor(&'static str, Elem, &'static [&'static str], &'static [&'static str], bool),
-    Size(&'static str),
-}
-
-const STORED: &[Stored] = &[Stored {
-    name: "ring-nvrtc",
-    ptx: include_str!("../../../sim/tests/data/cuda/ring.ptx"),
-    block: 128,
-    smem: 0,
-    grid: ["1", "1", "1"],
-    params: &[
-        Given::Tensor("a", Elem::F32, &["n", "512"], &["512", "1"], false),
-        Given::Tensor("out", Elem::F32, &["n", "512"], &["512", "1"], true),
-        Given::Size("n"),
-    ],
-    runs: &["n=11 range=1000 seed=7", "n=1..10/1 range=1000"],
-    meaning: |t| {
-        for (i, address) in t[0].clone().addresses().enumerate() {
-            t[1].data[address] = t[0].data[i ^ 4] + if i % 4 == 0 { 1.0 } else { 0.0 };
-        }
-    },
-}];
-
-impl Stored {
-    fn subject(&self) -> Result<Subject, String> {
-        let texts = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-        let param = |given: &Given| match given {
-            Given::Tensor(name, elem, shape, strides, written) => Param {
-                name: (*name).to_owned(),
-                kind: ParamKind::Tensor {
-                    elem: *elem,
-                    align: 16,
-                    access: if *written { Access::Write } else { Access::Read },
-                    shape: texts(shape),
-                    strides: texts(strides),
-                },
-            },
-            Given::Size(name) => Param { name: (*name).to_owned(), kind: ParamKind::Size { ty: U32::U32 } },
-        };
-        let directive = |name: &str| {
-            let line = self.ptx.lines().find_map(|l| l.strip_prefix(name));
-            line.map(|l| l.trim().to_owned()).ok_or_else(|| format!("no `{name}`"))
-        };
-        let entry = self.ptx.split_once(".entry").and_then(|(_, l)| l.split('(').next()).ok_or("no entry")?;
-        let contract = Contract {
-            schema: SCHEMA.to_owned(),
-            entry: entry.trim().to_owned(),
-            target: directive(".target")?,
-            ptx_version: directive(".version")?,
-            block: [self.block, 1, 1],
-            cluster: [1; 3],
-            dynamic_smem_bytes: self.smem,
-            grid: self.grid.map(str::to_owned),
-            params: self.params.iter().map(param).collect(),
-            requires: Vec::new(),
-        };
-        let mut cases = Vec::new();
-        let runs: Vec<String> = self.runs.iter().map(|&r| r.to_owned()).collect();
-        for (line, mode) in expanded(&runs)? {
-            let run = Run::parse(&line)?;
-            let value = |text: &str| text.parse().or_else(|_| run.integer(text));
-            let mut random = Random(run.seed);
-            let mut before = Vec::new();
-            for given in self.params {
-                let Given::Tensor(name, _, shape, strides, _) = given else { continue };
-                let list = |l: &[&str]| l.iter().map(|t| value(t)).collect::<Result<Vec<i64>, _>>();
-                let mut tensor = Tensor::new(name, &list(shape)?, &list(strides)?)?;
-                tensor.randomize(&mut random, run.range);
-                before.push(tensor);
-            }
-            poison_outputs(&contract, &run, &mut before);
-            let mut after = before.clone();
-            (self.meaning)(&mut after);
-            cases.push(Case { label: line, run, mode, before, after });
-        }
-        Ok(Subject { name: self.name.to_owned(), ptx: self.ptx.to_owned(), contract, cases })
-    }
 }

@@ -18,12 +18,48 @@ const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
 
 /// A value for a parameter.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(into = "Written", try_from = "Written")]
 pub enum Number {
     /// Whole.
     Int(i64),
     /// Any.
     Float(f64),
+}
+
+/// How a number stands in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are words.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Int(i64),
+    Float(f64),
+    Word(String),
+}
+
+impl From<Number> for Written {
+    fn from(n: Number) -> Written {
+        match n {
+            Number::Int(i) => Written::Int(i),
+            Number::Float(x) if x.is_finite() => Written::Float(x),
+            Number::Float(x) => Written::Word(if x.is_nan() { "nan".to_owned() } else { x.to_string() }),
+        }
+    }
+}
+
+impl TryFrom<Written> for Number {
+    type Error = String;
+
+    fn try_from(w: Written) -> Result<Number, String> {
+        match w {
+            Written::Int(i) => Ok(Number::Int(i)),
+            Written::Float(x) => Ok(Number::Float(x)),
+            Written::Word(word) => match word.as_str() {
+                "inf" => Ok(Number::Float(f64::INFINITY)),
+                "-inf" => Ok(Number::Float(f64::NEG_INFINITY)),
+                "nan" => Ok(Number::Float(f64::NAN)),
+                _ => Err(format!("`{word}` is no number; words are `inf`, `-inf` and `nan`")),
+            },
+        }
+    }
 }
 
 impl Number {

@@ -85,10 +85,25 @@ pub enum ParamKind {
         /// Element type.
         #[serde(rename = "type", with = "elem_name")]
         elem: Elem,
-        /// Default.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// Default; infinities and NaN are the words `inf`, `-inf` and `nan`.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "scalar_default")]
         default: Option<f64>,
     },
+}
+
+/// A default value as a [`Number`](crate::Number), which can be infinite.
+mod scalar_default {
+    use crate::bind::Number;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(x: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+        x.map(Number::Float).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+        Ok(Option::<Number>::deserialize(from)?.map(Number::to_f64))
+    }
 }
 
 /// The word `u32`: 32 bits, unsigned.
@@ -294,6 +309,26 @@ pub(crate) mod tests {
         for contracts in [vec![one.clone()], vec![one, other], vec![]] {
             assert_eq!(Contract::from_json(&to_json(&contracts)).expect("our own JSON reads back"), contracts);
         }
+    }
+
+    #[test]
+    fn infinite_defaults_are_words() {
+        for (value, word) in [(f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")] {
+            let mut contract = gemm();
+            for param in &mut contract.params {
+                if let ParamKind::Scalar { default, .. } = &mut param.kind {
+                    *default = Some(value);
+                }
+            }
+            let json = to_json(&[contract.clone()]);
+            assert!(json.contains(&format!("\"default\": \"{word}\"")), "{json}");
+            assert_eq!(Contract::from_json(&json).expect("our own JSON reads back"), [contract]);
+        }
+        let nan = serde_json::to_string(&crate::Number::Float(f64::NAN)).expect("JSON");
+        assert_eq!(nan, "\"nan\"");
+        let back: crate::Number = serde_json::from_str(&nan).expect("reads back");
+        assert!(back.to_f64().is_nan());
+        assert!(serde_json::from_str::<crate::Number>("\"five\"").is_err());
     }
 
     #[test]

@@ -45,9 +45,13 @@ pub fn explain(word: &str) -> Result<String, String> {
         say(format!("{code}: {title}"), text);
     }
     for pass in PASSES.iter().filter(|p| p.name == word) {
-        let off = if pass.required { "always runs" } else { "`--disable-pass` switches it off" };
+        let off = if pass.required {
+            "It always runs".to_owned()
+        } else {
+            format!("`--disable-pass {word}` switches it off")
+        };
         let body = format!(
-            "{}.\nIt {off}; `--print-after {word}` shows the program after it; `--remarks` shows what it did, and \
+            "{}.\n{off}; `--print-after {word}` shows the program after it; `--remarks` shows what it did, and \
              `--deny {word}` makes those remarks errors.",
             pass.summary
         );

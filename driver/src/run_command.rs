@@ -40,7 +40,20 @@ pub(crate) fn run_command(args: &Run) -> Result<(), Failure> {
     }
 }
 
+/// Says before the work, and not after it, that a result could not be written.
+fn outputs_have_folders(args: &Run) -> Result<(), Failure> {
+    for (_, file) in &args.outputs {
+        let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let message = format!("cannot write `{file}`: there is no folder `{}`", folder.display());
+            return Err(Failure::io(codes::NOT_WRITABLE, message));
+        }
+    }
+    Ok(())
+}
+
 fn run_tile(args: &Run) -> Result<(), Failure> {
+    outputs_have_folders(args)?;
     let run_options = run_options(args)?;
     let source = read(&args.input)?;
     let compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
@@ -52,6 +65,7 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
 }
 
 fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
+    outputs_have_folders(args)?;
     let program = &args.program;
     if args.check {
         return Err(Failure::Usage(

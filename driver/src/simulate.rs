@@ -248,5 +248,7 @@ pub(crate) fn too_big(bytes: u64) -> Box<Diagnostic> {
 
 fn target_generation(target: &str) -> Option<Generation> {
     let digits = target.strip_prefix("sm_")?.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    digits.parse().ok().and_then(Generation::of_sm)
+    let sm: u32 = digits.parse().ok()?;
+    // Before Volta there were no matrix instructions, and the rest of the arithmetic is the same.
+    if sm < 70 { Some(Generation::Volta) } else { Generation::of_sm(sm) }
 }

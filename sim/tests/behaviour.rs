@@ -117,6 +117,14 @@ fn a_loop_with_a_different_count_in_each_lane_ends() {
 }
 
 #[test]
+fn a_guard_may_not_divide_an_instruction_of_the_whole_warp() {
+    bad("setp.lt.u32 %p0, %t, 16; @%p0 bar.sync 0;", 64, ReportKind::Divergence);
+    // Warp by warp it may differ, as long as the counts are right; and a warp may leave early.
+    good("setp.lt.u32 %p0, %t, 32; @%p0 bar.sync 1, 32; bar.sync 0; st.global.u32 [%mine], %t;", 64);
+    good("st.global.u32 [%mine], %t; setp.ge.u32 %p0, %t, 40; @%p0 bra E; bar.sync 0; E: ret;", 64);
+}
+
+#[test]
 fn a_matrix_product_in_part_of_a_warp_is_divergence() {
     let body = "setp.lt.u32 %p0, %t, 16; @%p0 bra E; mov.b32 %r1, 0;\n\
                 movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r1; E: ret;";
@@ -344,6 +352,8 @@ fn what_is_not_ptx_is_refused_at_its_place() {
         ("mov.u32 %r0, 0x1FFFFFFFF;", "does not fit 32 bits"),
         ("cp.async.cg.shared.global [%r0], [%rd0], 8;", "cannot copy"),
         ("ld.global.v4.u32 {%r0, %r1}, [%rd0];", "expected 4"),
+        ("ld.global.v4.b64 {%rd0, %rd1, %rd2, %rd3}, [%rd0];", "at most 16 bytes"),
+        ("st.shared.v4.b64 [%r0], {%rd0, %rd1, %rd2, %rd3};", "at most 16 bytes"),
         ("setp.lt.b32 %p0, %r0, %r1;", "does not fit"),
         (".align 4;", "unknown directive"),
     ] {

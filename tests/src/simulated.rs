@@ -97,14 +97,18 @@ impl Executable {
     /// # Errors
     /// A precondition does not hold, the simulator reports something, or memory is not exactly `after`.
     pub fn check(&self, run: &Run, before: &[Tensor], after: &[Tensor]) -> Result<(), String> {
-        // Copies land at once or as late as they may; either way nothing may depend on the order of warps and blocks.
-        for (landing, order, seed) in
-            [(Landing::Early, Order::Forward, run.seed), (Landing::Late, Order::Reverse, !run.seed)]
-        {
-            if landing == Landing::Early || self.copies_asynchronously() {
-                let options = Options { landing, order, seed, fuel: 1 << 26, ..Options::default() };
-                self.launch(run, before, after, &options).map_err(|e| e.to_string())?;
-            }
+        // Nothing may depend on the order of warps and blocks, nor on when copies land.
+        const MODES: [(Landing, Order); 4] = [
+            (Landing::Early, Order::Forward),
+            (Landing::Latest, Order::Reverse),
+            (Landing::Late, Order::Seeded),
+            (Landing::LateReads, Order::Forward),
+        ];
+        let modes = if self.copies_asynchronously() { 4 } else { 3 };
+        for (i, (landing, order)) in MODES.into_iter().take(modes).enumerate() {
+            let seed = run.seed.rotate_left(i as u32) ^ i as u64;
+            let options = Options { landing, order, seed, fuel: 1 << 26, ..Options::default() };
+            self.launch(run, before, after, &options).map_err(|e| format!("{order:?}, copies {landing:?}: {e}"))?;
         }
         Ok(())
     }

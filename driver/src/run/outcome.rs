@@ -69,8 +69,7 @@ impl fmt::Display for RunReport {
         match &self.ran {
             Ran::Cuda(Launched { device, cc, .. }) => writeln!(f, "{entry} for {target} on {device} (sm_{cc})")?,
             Ran::Simulator(simulated) => {
-                let why =
-                    simulated.why.as_ref().map_or_else(String::new, |why| format!(", as no GPU was found: {why}"));
+                let why = if simulated.why.is_some() { ", as no GPU was found" } else { "" };
                 let generation = generation_name(simulated.generation);
                 writeln!(f, "{entry} for {target} on the simulator (arithmetic of {generation}){why}")?;
             }

@@ -75,7 +75,10 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::OutOfBounds => {
             Some("look at the predicate that should have switched this access off, and at its address")
         }
-        ReportKind::Misaligned => Some("raise `align` of the tensor in the launch contract, or use narrower accesses"),
+        ReportKind::Misaligned => Some(
+            "look at how the address is computed; where it is the start of a tensor in global memory, its `align` in the \
+             launch contract says too little for this access",
+        ),
         ReportKind::Uninitialised => Some("somebody has to write it first, with a barrier between"),
         ReportKind::Undefined => Some("initialise the register on every path"),
         ReportKind::Divergence => Some("take the instruction out of the branch, or branch alike in the whole warp"),

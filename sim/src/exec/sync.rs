@@ -47,6 +47,13 @@ impl Cta<'_> {
         if m == 0 {
             return Ok(Next::Advance);
         }
+        let whole_warp =
+            matches!(op, Op::Mma(_) | Op::WmmaMove(_) | Op::WmmaMma(_) | Op::LdMatrix { .. } | Op::MovMatrix { .. })
+                || matches!(op, Op::Bar(bar) if bar.aligned);
+        if m != mask && whole_warp {
+            let message = "the guard of an instruction that needs the whole warp holds in a part of it";
+            return Err(Fail::new(ReportKind::Divergence, message).at((mask & !m).trailing_zeros() as usize));
+        }
         if m != mask {
             // Lanes whose guard is false go on by themselves; the others wait for company here.
             w.frags[at].mask = m;

@@ -44,6 +44,10 @@ pub(super) fn area(m: &Mods<'_>) -> Area {
 pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]) -> Result<Access> {
     let ty = m.ty()?;
     let (slots, wide) = many(regs, 0);
+    // PTX ISA, "Vectors": limited to 128 bits.
+    if ty.bytes() as usize * slots.len() > 16 {
+        return m.error("a vector has at most 16 bytes");
+    }
     // Parameters of calls are in the stack of the thread; only a kernel's own have a space to themselves.
     let area = match area(m) {
         Area::In(Space::Param) if cx.stack_param() => Area::In(Space::Local),

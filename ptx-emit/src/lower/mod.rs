@@ -69,6 +69,8 @@ pub(crate) struct Lower<'a> {
     rings: Vec<Ring>,
     loops: Vec<LoopState>,
     thread_bits: u32,
+    /// A conversion of the current statement that the target has no instruction for.
+    unconverted: Option<Elem>,
     smem_bytes: u64,
     report: Report,
 }
@@ -104,6 +106,7 @@ pub fn lower(
         rings: Vec::new(),
         loops: Vec::new(),
         thread_bits: threads.ilog2(),
+        unconverted: None,
         smem_bytes: 0,
         report: Report { stages: 1, ..Report::default() },
     };

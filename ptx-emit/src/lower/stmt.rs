@@ -23,6 +23,11 @@ impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
         for s in self.k.blocks[b].clone() {
             self.stmt(s)?;
+            if let Some(elem) = self.unconverted.take() {
+                let what =
+                    format!("conversions of {0}; they start with sm_89, copies of {0} as it is do not", elem.name());
+                return Err(self.unsupported_at(self.k.stmt_spans[s], &what));
+            }
         }
         Ok(())
     }

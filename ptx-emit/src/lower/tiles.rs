@@ -4,6 +4,7 @@ use super::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::layout::RegLayout;
+use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
 /// A register tile: `2^value_bits` elements per thread.
@@ -139,6 +140,7 @@ impl Lower<'_> {
             Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, vec![raw.into()]),
             Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, vec![raw.into()]),
             Elem::E4M3 | Elem::E5M2 => {
+                self.need_fp8_conversions(elem);
                 let op = if elem == Elem::E4M3 { P::CvtRnF16x2E4m3x2 } else { P::CvtRnF16x2E5m2x2 };
                 let pair = self.emit.def(Class::B16, P::CvtU16U32, vec![raw.into()]);
                 let pair = self.emit.def(Class::B32, op, vec![pair.into()]);
@@ -163,6 +165,7 @@ impl Lower<'_> {
             }
             (Class::F32, Elem::TF32) => self.round_upper(x, 13),
             (Class::F32, Elem::E4M3 | Elem::E5M2) => {
+                self.need_fp8_conversions(to);
                 let op = if to == Elem::E4M3 { P::CvtRnSatfiniteE4m3x2F32 } else { P::CvtRnSatfiniteE5m2x2F32 };
                 let zero = self.literal(0.0, Class::F32);
                 let pair = self.emit.def(Class::B16, op, vec![zero.into(), x.into()]);
@@ -185,6 +188,14 @@ impl Lower<'_> {
             (Class::F32, Elem::I32) => self.emit.def(Class::B32, P::CvtRniS32F32, vec![x.into()]),
             _ => return None,
         })
+    }
+
+    /// Notes a conversion of 8-bit floats for a target without the instruction (PTX ISA 9.7.9.21: sm_89); the statement is
+    /// refused once it is lowered.
+    fn need_fp8_conversions(&mut self, elem: Elem) {
+        if !self.target.at_least(Target::Sm89) {
+            self.unconverted = Some(elem);
+        }
     }
 
     /// f32 to bf16, to nearest even, with integer instructions: the conversion instruction needs sm_80.

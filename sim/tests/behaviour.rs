@@ -117,6 +117,20 @@ fn a_loop_with_a_different_count_in_each_lane_ends() {
 }
 
 #[test]
+fn atomic_sums_flush_subnormals_in_global_memory_only() {
+    let sum = |place: &str| {
+        format!(
+            "mov.u32 %r1, sm; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2; mov.b32 %r0, 1; st.shared.u32 [%r1], %r0;\n\
+             st.global.u32 [%mine], %r0; mov.b32 %f0, 0f00000002; {place}"
+        )
+    };
+    let global = good(&sum("atom.global.add.f32 %f1, [%mine], %f0;"), 32);
+    assert!(global[..32].iter().all(|v| *v == 0), "{global:?}");
+    let shared = "atom.shared.add.f32 %f1, [%r1], %f0; ld.shared.u32 %r0, [%r1]; st.global.u32 [%mine], %r0;";
+    assert!(good(&sum(shared), 32)[..32].iter().all(|v| *v == 3));
+}
+
+#[test]
 fn a_guard_may_not_divide_an_instruction_of_the_whole_warp() {
     bad("setp.lt.u32 %p0, %t, 16; @%p0 bar.sync 0;", 64, ReportKind::Divergence);
     // Warp by warp it may differ, as long as the counts are right; and a warp may leave early.

@@ -37,7 +37,7 @@ impl Cta<'_> {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
                         let was = cta.read_shared(who, at[lane], bytes)?;
                         old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
-                        let new = combine(atom, old[lane], a[lane], b[lane]);
+                        let new = combine(atom, Space::Shared, old[lane], a[lane], b[lane]);
                         cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
                     });
                     if cta.fenced[index] || atom.ordered {
@@ -64,7 +64,7 @@ impl Cta<'_> {
                             // The host has no atomic pair of words here: one lock for all of them.
                             let _guard = cta.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                             let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
-                            let new = combine(atom, was, a[lane], b[lane]);
+                            let new = combine(atom, Space::Global, was, a[lane], b[lane]);
                             alloc.put(start, 4, new as u32);
                             alloc.put(start + 4, 4, (new >> 32) as u32);
                             old[lane] = was;
@@ -73,7 +73,7 @@ impl Cta<'_> {
                             let keep = if bytes == 4 { u32::MAX } else { 0xFFFF << shift };
                             let was = alloc.update(start, |w| {
                                 let part = u64::from((w & keep) >> shift);
-                                let new = combine(atom, part, a[lane], b[lane]) as u32;
+                                let new = combine(atom, Space::Global, part, a[lane], b[lane]) as u32;
                                 (w & !keep) | ((new << shift) & keep)
                             });
                             old[lane] = u64::from((was & keep) >> shift);
@@ -96,7 +96,7 @@ impl Cta<'_> {
 }
 
 /// The new value of an atomic (PTX 9.7.13.5).
-pub(super) fn combine(atom: &Atom, old: u64, a: u64, b: u64) -> u64 {
+pub(super) fn combine(atom: &Atom, space: Space, old: u64, a: u64, b: u64) -> u64 {
     let bits = u32::from(atom.size) * 8;
     let sx = |v: u64| ((v << (64 - bits)) as i64) >> (64 - bits);
     let new = match atom.op {
@@ -130,9 +130,13 @@ pub(super) fn combine(atom: &Atom, old: u64, a: u64, b: u64) -> u64 {
                 old
             }
         }
-        // Atomic f32 additions in global memory flush subnormals on some devices; the manual asks for it there only
-        // (PTX 9.7.13.5), and in shared memory for none.
-        AtomOp::AddF32 => u64::from(single::add(Mode::RN, old as u32, a as u32)),
+        // In global memory f32 sums flush subnormals, in shared memory they do not (PTX ISA, `atom`; measured on an H200).
+        AtomOp::AddF32 => {
+            let mode = Mode { ftz: space == Space::Global, ..Mode::RN };
+            u64::from(single::add(mode, old as u32, a as u32))
+        }
+        // Measured on an H200: the second-level cache leaves a NaN as it finds it.
+        AtomOp::AddF64 if space == Space::Global && double::is_nan(old) => old,
         AtomOp::AddF64 => double::add(Round::Nearest, old, a),
         AtomOp::AddF16 => u64::from(half::add(Half::F16, Mode::RN, old as u16, a as u16)),
         AtomOp::AddBF16 => u64::from(half::add(Half::Bf16, Mode::RN, old as u16, a as u16)),

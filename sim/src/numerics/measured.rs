@@ -80,6 +80,21 @@ fn signs_of_nan_are_not_kept_by_shorter_types() {
 }
 
 #[test]
+fn a_subnormal_accumulator_is_aligned_as_the_smallest_normal_number() {
+    let a = [0x8f32, 0x0da2, 0x0ee0, 0x8c20, 0x8c65, 0x0de4, 0x8fa4, 0x0d96];
+    let b = [0x8073, 0x01b8, 0x817d, 0x80eb, 0x00c6, 0x01dc, 0x80f2, 0x01ed];
+    assert_eq!(sum(Shape::M16N8K8, Elem::F16, Acc::F16, &a, &b, 0x00b7), 0x00b7);
+}
+
+#[test]
+fn a_flushed_nan_is_canonical_before_it_is_widened() {
+    use super::convert::{Float, float_to_float};
+    for nan in [0x7f80_0001, 0x7fc0_0000, 0xffc0_0001, 0xffff_ffff] {
+        assert_eq!(float_to_float(Float::F32, Float::F64, FTZ, nan), 0x7fff_ffff_e000_0000);
+    }
+}
+
+#[test]
 fn ftz_flushes_what_is_subnormal_without_a_bound_on_exponents() {
     assert_eq!(single::mul(FTZ, 0x3f7f_ffff, 0x0080_0000), 0);
     assert_eq!(single::mul(FTZ, 0xbf7f_ffff, 0x0080_0000), 1 << 31);

@@ -8,7 +8,6 @@
 use super::form::Elem;
 use super::model::{Model, Output};
 use crate::numerics::exact::{BF16, E4M3, E5M2, Exact, F16, F32, Format, Value};
-use crate::numerics::half::Half;
 use crate::numerics::{NAN_F32, NAN_HALF, Round};
 
 /// Fraction bits of every significand in [`Operand`].
@@ -73,8 +72,8 @@ struct Term {
 fn accumulator(output: Output, c: u32) -> Value {
     match output {
         Output::F32 | Output::F32Short => F32.decode(u64::from(c)),
-        // An f16 accumulator travels as f32: its subnormals are normal numbers here.
-        Output::F16 => F32.decode(u64::from(Half::F16.widen(c as u16).to_bits())),
+        // Subnormals keep the smallest normal exponent, as operands do (measured on Hopper, assumed of the others).
+        Output::F16 => F16.decode(u64::from(c as u16)),
     }
 }
 
@@ -93,8 +92,10 @@ pub fn dot_accumulate(a: &[Operand], b: &[Operand], c: u32, model: &Model) -> u3
         Value::Infinite(negative) => infinities[usize::from(negative)] = true,
         Value::Finite(e) if e.significand == 0 => {}
         Value::Finite(e) => {
+            // As wide as it is stored.
+            let fraction_bits = if model.output == Output::F16 { 10 } else { 23 };
             let magnitude = e.significand as u64;
-            terms[n] = Term { negative: e.negative, magnitude, exponent: e.exponent + 23, fraction_bits: 23 };
+            terms[n] = Term { negative: e.negative, magnitude, exponent: e.exponent + fraction_bits, fraction_bits };
             n += 1;
         }
     }

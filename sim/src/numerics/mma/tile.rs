@@ -384,6 +384,8 @@ fn fast_step<const M: usize, const K: usize, const STEP: usize>(
 ) {
     let floor = model.min_exponent.max(i32::from(FLOOR)) as i16;
     let fraction_bits = model.fraction_bits as i16;
+    // Subnormal accumulators have the smallest normal exponent of their type.
+    let least = if model.output == Output::F16 { -14 } else { -126 };
     let (Some(columns), Some(column_exponents)) =
         (b.value[first..].first_chunk::<STEP>(), b.exponent[first..].first_chunk::<STEP>())
     else {
@@ -399,7 +401,7 @@ fn fast_step<const M: usize, const K: usize, const STEP: usize>(
         for n in 0..8 {
             // The field of a zero is 0, which stands for an exponent below the floor.
             let field = ((c[m][n].to_bits() >> 23) & 0xff) as i16;
-            largest[n] = largest[n].max(field - 127);
+            largest[n] = largest[n].max(if field == 0 { -127 } else { (field - 127).max(least) });
         }
         for k in 0..STEP {
             for n in 0..8 {

@@ -180,8 +180,8 @@ fn joined<const LANES: usize>(addresses: &[u64; 32], mask: u32, log2: u32) -> (u
 /// xor 1, lane xor 2), or that one is not active. Two phases then need no more data than one.
 ///
 /// Measured on an H200 (sm_90): loads of 16 bytes at one address for each half warp take 2 wavefronts, at addresses that lanes
-/// `i` and `i + 8` or `i + 16` share they take 4. That lane xor 2 is as good, the part of lanes that are not active, and loads of 8
-/// bytes are assumed, and so are other architectures.
+/// `i` and `i + 8` or `i + 16` share they take 4; so do the launches named `loads` of `sim/tests/corpus/probes.rs`, with lane xor 2, lanes
+/// that are not active, and 8 bytes. Other architectures are assumed.
 fn paired(addresses: &[u64; 32], mask: u32) -> bool {
     let same = |distance: usize| {
         (0..32).all(|lane| {

@@ -8,7 +8,7 @@ use super::access::{addresses, for_lanes};
 use super::asynchronous::{Arrival, Copy, Landing};
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
-use crate::counters;
+use crate::counters::{self, copies::Form};
 use crate::program::CpAsync;
 use crate::race::{Known, Who};
 use crate::report::ReportKind;
@@ -74,22 +74,23 @@ impl Cta<'_> {
             }
             w.copies.flying.push(copy);
         });
-        self.count_copy(pc, m, reads, &src, &dst, size);
+        let form = Form { bytes: size, cached: copy.cached, partial: copy.partial };
+        self.count_copy(pc, m, reads, &src, &dst, form);
         Ok(())
     }
 
-    /// Counts copies of `size` bytes in the lanes of `m`, of which those in `reads` read their source.
-    fn count_copy(&mut self, pc: usize, m: u32, reads: u32, src: &[u64; 32], dst: &[u64; 32], size: u64) {
-        let cost = counters::copies::cost(src, dst, m, reads, size);
+    /// Counts copies in the lanes of `m`, of which those in `reads` read their source.
+    fn count_copy(&mut self, pc: usize, m: u32, reads: u32, src: &[u64; 32], dst: &[u64; 32], form: Form) {
+        let cost = counters::copies::cost(src, dst, m, reads, form);
         let counts = &mut self.counts[pc];
-        let named = size * u64::from(reads.count_ones());
+        let named = form.bytes * u64::from(reads.count_ones());
         counts.wavefronts += cost.wavefronts;
         counts.ideal_wavefronts += cost.ideal;
         counts.requests += u64::from(reads != 0);
         counts.sectors += cost.sectors;
         counts.ideal_sectors += cost.sectors.min(named.div_ceil(32));
         counts.global_bytes += named;
-        counts.bytes += named + size * u64::from(m.count_ones());
+        counts.bytes += named + form.bytes * u64::from(m.count_ones());
     }
 
     /// The bytes that a copy finds at its source now; it reads once, whenever that may be.

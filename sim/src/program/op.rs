@@ -150,6 +150,10 @@ pub(crate) struct CpAsync {
     pub(crate) src_size: Option<R>,
     /// A predicate: when true nothing is read.
     pub(crate) ignore: Option<(R, bool)>,
+    /// Through the first-level cache (`.ca`).
+    pub(crate) cached: bool,
+    /// Nothing in the program says that `src_size` is zero or all: see `parse::decode::copies`.
+    pub(crate) partial: bool,
 }
 
 /// One decoded operation. Lane-wise arithmetic is a function over whole slots, chosen when decoding; the letters give the

@@ -153,6 +153,16 @@ fn verdict(e: &Expected, m: &Measured, metric: &Metric, want: u64, got: u64) -> 
         let metric = METRICS.iter().find(|x| x.group == group && x.number == number)?;
         Some((metric.expected(&e.counters), metric.measured(&m.values)?))
     };
+    // Measured: the same copies took 1120 and 1136 wavefronts in two launches.
+    if e.counted.gathers
+        && (metric.group, metric.number) == (Group::CopyWrites, Number::Wavefronts)
+        && count(metric.group, Number::Executed).is_some_and(|(want, got)| want == got)
+        && got.abs_diff(want) <= want / 8
+    {
+        return Verdict::Explained(
+            "not modelled: when the parts of a line arrive; the same copies differ from launch to launch".to_owned(),
+        );
+    }
     // A counter may or may not include the accesses that do the same work by another instruction.
     let wider = match metric.group {
         Group::SharedLoads => Some((Group::MatrixLoads, "ldmatrix")),
@@ -166,6 +176,14 @@ fn verdict(e: &Expected, m: &Measured, metric: &Metric, want: u64, got: u64) -> 
         && want + also == got
     {
         return Verdict::Explained(format!("this counter includes {what}"));
+    }
+    if metric.number == Number::Sectors
+        && let Some((Group::CopyReads, _)) = wider
+        && let Some((also, counted)) = count(Group::CopyReads, Number::Sectors)
+        && also == counted
+        && (want + 1..want + also).contains(&got)
+    {
+        return Verdict::Explained("this counter includes cp.async, sectors asked for twice in part".to_owned());
     }
     // The counter of the unit, where the profiler has none for each instruction.
     if metric.number == Number::Conflicts

@@ -15,6 +15,9 @@ pub struct Counted {
     pub case: Case,
     /// Groups of counts that differ, each with the reason.
     pub apart: Vec<(Group, &'static str)>,
+    /// Copies fill lines of shared memory from several lines of the source, in many warps at once: the wavefronts that they take
+    /// depend on when the parts arrive.
+    pub gathers: bool,
 }
 
 /// Cases of the corpus, by name.
@@ -92,6 +95,8 @@ const PRODUCTS: &[&[(&str, &str)]] = &[
 /// The hardware joins diverged lanes where the assembler says so (`BSYNC`), behind the loop and the branch.
 const DIVERGED: &str =
     "the simulator joins lanes that a branch parted at the next barrier or exit, the machine code behind the branch";
+/// The one pattern of the probes that no rule fits: 60 wavefronts beside those that write zeros, expected 32.
+const SAME_SOURCE: &str = "not modelled: several lanes that copy the same 16 bytes";
 /// What is true of all code for sm_70.
 const EMULATED: &str = "Hopper has no m8n8k4 of f16: ptxas emulates it, without tensor cores";
 
@@ -104,7 +109,20 @@ const APART: &[(&str, Group, &str)] = &[
     ("stencil", Group::SharedStores, DIVERGED),
     ("stencil", Group::GlobalStores, DIVERGED),
     ("gemm.tile sm_70", Group::Products, EMULATED),
+    ("copies copy16 one source", Group::CopyWrites, SAME_SOURCE),
 ];
+
+/// Probes whose loops over shared memory some lanes leave a turn before others.
+const UNEVEN: &[&str] = &[
+    "copies copy16 destination off by 32",
+    "copies copy16 first sector split",
+    "copies copy16_ca rows apart",
+    "copies copy8 a column",
+    "copies copy4 a column",
+];
+
+/// Launches of [`Counted::gathers`]: rows of 64 bytes, many warps. (The probes have one warp each and agree.)
+const GATHERS: &[&str] = &["gemm_pipeline", "gemm.tile sm_80"];
 
 /// All launches.
 ///
@@ -126,8 +144,15 @@ pub fn launches() -> Result<Vec<Counted>, String> {
         cases.push(product(Target::Sm80, None, defines)?);
     }
     cases.extend(all.iter().filter(|c| PROBES.iter().any(|start| c.name.starts_with(start))).cloned());
-    let apart = |name: &str| APART.iter().filter(|(start, ..)| name.starts_with(start)).map(|a| (a.1, a.2)).collect();
-    Ok(cases.into_iter().map(|case| Counted { apart: apart(&case.name), case }).collect())
+    let counted = |case: Case| {
+        let is = |start: &&str| case.name.starts_with(*start);
+        let mut apart: Vec<_> = APART.iter().filter(|a| is(&a.0)).map(|a| (a.1, a.2)).collect();
+        if UNEVEN.iter().any(is) {
+            apart.extend([Group::SharedLoads, Group::SharedStores, Group::GlobalStores].map(|g| (g, DIVERGED)));
+        }
+        Counted { apart, gathers: GATHERS.iter().any(is), case }
+    };
+    Ok(cases.into_iter().map(counted).collect())
 }
 
 /// `examples/gemm.tile` for a target, 128 x 128 x 128, perhaps without a pass, with definitions.

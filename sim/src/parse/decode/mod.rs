@@ -6,6 +6,7 @@
 //! code.
 
 mod call;
+mod copies;
 mod names;
 mod operand;
 
@@ -223,6 +224,7 @@ fn decode_entry<'a>(
             _ => {}
         }
     }
+    copies::mark_partial(&mut cx.entry);
     Ok(cx.entry)
 }
 

@@ -225,6 +225,8 @@ pub(crate) fn cp_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         size: size as u8,
         src_size: optional(args, 3),
         ignore,
+        cached: m.has("ca"),
+        partial: false,
     })))
 }
 

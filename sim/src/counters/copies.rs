@@ -71,8 +71,8 @@ struct Move {
     to: u64,
     /// How many moves of the same sector come before it.
     turn: u32,
-    /// Halves of the two sectors that lanes have named.
-    halves: [u8; 2],
+    /// Halves of the source that lanes have named, as bits.
+    halves: u8,
 }
 
 /// The moves of an instruction, at most one a lane.
@@ -86,14 +86,14 @@ impl Moves {
         let mut moves = Moves { all: [Move::default(); 32], len: 0 };
         for lane in lanes(mask) {
             let (from, to) = (src[lane] / 32, dst[lane] / 32);
-            let halves = [src[lane], dst[lane]].map(|at| 1 << (at / 16 % 2));
+            let half = 1 << (src[lane] / 16 % 2);
             let known = &mut moves.all[..moves.len];
             let turn = known.iter().filter(|m| m.from == from).count() as u32;
-            let free = |m: &&mut Move| (m.from, m.to) == (from, to) && (0..2).all(|i| m.halves[i] & halves[i] == 0);
+            let free = |m: &&mut Move| (m.from, m.to) == (from, to) && m.halves & half == 0;
             match known.iter_mut().find(free) {
-                Some(with) => (0..2).for_each(|i| with.halves[i] |= halves[i]),
+                Some(with) => with.halves |= half,
                 None => {
-                    moves.all[moves.len] = Move { from, to, turn, halves };
+                    moves.all[moves.len] = Move { from, to, turn, halves: half };
                     moves.len += 1;
                 }
             }
@@ -201,6 +201,7 @@ mod tests {
             assert_eq!([got, asked], [*wavefronts, *sectors], "{name}");
         }
         let plain = at(|l| 16 * l);
+        assert_eq!(costs(&at(|_| 0), &plain, ALL, ALL, PARTIAL)[2], 32, "one source");
         assert_eq!(costs(&plain, &plain, 0xFFFF, ALL, PARTIAL), [4, 4, 8], "half a warp");
         assert_eq!(costs(&plain, &plain, 0x5555_5555, ALL, PARTIAL), [8, 8, 16], "even lanes");
         assert_eq!(costs(&plain, &plain, ALL, 0xFFFF, PARTIAL), [8, 8, 8], "half zeros");

@@ -130,6 +130,19 @@ fn atomic_sums_flush_subnormals_in_global_memory_only() {
     assert!(good(&sum(shared), 32)[..32].iter().all(|v| *v == 3));
 }
 
+/// A lock: taken by a relaxed atomic with a fence after it, given back by one with a fence before it.
+const LOCKED: &str = "mov.u32 %r1, sm; setp.ne.u32 %p0, %t, 0; @%p0 bra W; mov.b32 %r0, 0; st.shared.u32 [%r1], %r0;\n\
+    st.shared.u32 [%r1+4], %r0; W: bar.sync 0; T: atom.shared.cas.b32 %r2, [%r1], 0, 1; setp.ne.u32 %p1, %r2, 0;\n\
+    @%p1 bra T; membar.cta; ld.shared.u32 %r3, [%r1+4]; add.u32 %r3, %r3, 1; st.shared.u32 [%r1+4], %r3; membar.cta;\n\
+    atom.shared.exch.b32 %r4, [%r1], 0; bar.sync 0; ld.shared.u32 %r5, [%r1+4]; st.global.u32 [%mine], %r5;";
+
+#[test]
+fn fences_make_a_lock_of_relaxed_atomics() {
+    assert!(good(LOCKED, 64)[..64].iter().all(|v| *v == 64));
+    bad(&LOCKED.replacen("membar.cta;", "", 2), 64, ReportKind::Race);
+    bad(&LOCKED.replacen(" membar.cta;\n", "", 1), 64, ReportKind::Race);
+}
+
 #[test]
 fn a_guard_may_not_divide_an_instruction_of_the_whole_warp() {
     bad("setp.lt.u32 %p0, %t, 16; @%p0 bar.sync 0;", 64, ReportKind::Divergence);

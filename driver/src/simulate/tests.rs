@@ -55,7 +55,13 @@ fn reports_name_line_thread_and_place() {
     reported("ld.global.u32 %r3, [%rd1+-4];", &["E0801", "4 bytes in front of `a`", "thread (0, 0, 0)"]);
     reported(
         "ld.global.u64 %rd5, [%rd1];",
-        &["E0802", "is no multiple of the 8 bytes accessed", "`a[", "of f32 [64]", "its `align` in the launch contract"],
+        &[
+            "E0802",
+            "is no multiple of the 8 bytes accessed",
+            "`a[",
+            "of f32 [64]",
+            "its `align` in the launch contract",
+        ],
     );
     reported("ld.shared.u32 %r3, [%r2+512];", &["E0803", "of `tile`", "was never written"]);
     reported("st.shared.u32 [%r2+1024], %r1;", &["E0801", "outside the 1024 bytes of shared memory"]);

@@ -40,11 +40,14 @@ impl Cta<'_> {
                         let new = combine(atom, Space::Shared, old[lane], a[lane], b[lane]);
                         cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
                     });
-                    if cta.fenced[index] || atom.ordered {
-                        for_lanes!(lane in mask => {
-                            cta.races.synchronise(index, lane, live, at[lane] as u32 / 4);
-                        });
-                    }
+                    let orders = cta.fenced[index] || atom.ordered;
+                    for_lanes!(lane in mask => {
+                        let word = at[lane] as u32 / 4;
+                        match orders {
+                            true => cta.races.synchronise(index, lane, live, word),
+                            false => cta.races.observe(index, lane, word),
+                        }
+                    });
                 }
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
@@ -54,8 +57,9 @@ impl Cta<'_> {
                         if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
                             return Err(cta.global_race(conflict, lane, at[lane], true));
                         }
-                        if cta.fenced[index] || atom.ordered {
-                            cta.races.synchronise_globally(index, lane, live, at[lane]);
+                        match cta.fenced[index] || atom.ordered {
+                            true => cta.races.synchronise_globally(index, lane, live, at[lane]),
+                            false => cta.races.observe_globally(index, lane, at[lane]),
                         }
                         cta.races.publish(index, atom.ordered, cta.moments);
                         let alloc = cta.global(lane, at[lane], bytes)?;

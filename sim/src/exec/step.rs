@@ -302,6 +302,7 @@ impl Cta<'_> {
             Op::PendingCount { d, state } => self.pending_counts(w, d, state, m)?,
             Op::Fence { block_only } => {
                 self.fenced[w.index] = true;
+                self.races.fence_within(w.index, m, w.live);
                 if !block_only {
                     self.races.fence(w.index);
                 }

@@ -76,6 +76,8 @@ pub(crate) struct Races {
     fenced: Vec<bool>,
     /// When the block last read something atomically that no fence has followed yet.
     seen: Option<u64>,
+    /// What lanes of each warp read atomically, to be known to them after a fence (PTX ISA, acquire pattern).
+    unfenced: Vec<(u32, Known)>,
 }
 
 impl Races {
@@ -90,6 +92,38 @@ impl Races {
             meetings: Vec::new(),
             fenced: vec![false; warps],
             seen: None,
+            unfenced: vec![(0, Known::default()); warps],
+        }
+    }
+
+    /// An atomic access of a lane to `word` that orders nothing by itself: a fence after it does.
+    pub(crate) fn observe(&mut self, warp: usize, lane: usize, word: u32) {
+        if let Some(known) = self.published.get(&word) {
+            self.unfenced[warp].0 |= 1 << lane;
+            self.unfenced[warp].1.join(known);
+        }
+    }
+
+    /// As [`Races::observe`], of global memory.
+    pub(crate) fn observe_globally(&mut self, warp: usize, lane: usize, address: u64) {
+        for key in [address, u64::MAX] {
+            if let Some(known) = self.published_globally.get(&key) {
+                self.unfenced[warp].0 |= 1 << lane;
+                self.unfenced[warp].1.join(known);
+            }
+        }
+    }
+
+    /// A fence of any scope by these lanes: they know what they have read atomically.
+    pub(crate) fn fence_within(&mut self, warp: usize, lanes: u32, live: u32) {
+        let (waiting, known) = &mut self.unfenced[warp];
+        let now = *waiting & lanes;
+        if now != 0 {
+            self.clocks.acquire(warp, now, live, known);
+            *waiting &= !lanes;
+            if *waiting == 0 {
+                *known = Known::default();
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! A launch on the simulator: from the contract, the PTX and the values of the parameters alone, as on a GPU.
 //!
 //! The simulator checks what a GPU lets pass, so a launch ends in results and counts, or in a diagnostic that says what is
-//! wrong and where ([`report`]). Tensors lie where nothing is true by chance ([`memory`]). The calling thread watches the
-//! clock and draws progress ([`watch`]) while others execute.
+//! wrong and where (`report`). Tensors lie where nothing is true by chance (`memory`). The calling thread watches the
+//! clock and draws progress (`watch`) while others execute.
 
 pub mod counts;
 pub mod counts_json;

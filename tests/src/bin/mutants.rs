@@ -1,6 +1,8 @@
 //! Tries every mutant of every kernel and prints the table: per operator how many, what killed them, which are equivalent.
 //!
-//!     cargo run --release -p tilec-tests --bin mutants [-- KERNEL ...] [--list] [--show NAME-PART]
+//! ```text
+//! cargo run --release -p tilec-tests --bin mutants [-- KERNEL ...] [--list] [--show NAME-PART]
+//! ```
 //!
 //! `--list` prints the fate of every mutant, `--show` the changed text of those whose name contains it. Status 1: one survives
 //! that is not listed as equivalent, or one is killed that is.

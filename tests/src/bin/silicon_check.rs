@@ -1,7 +1,9 @@
 //! Every instruction that the simulator computes, on the simulator and on a GPU: equal bit for bit, or failed.
 //!
-//!     silicon_check [--seconds N] [--threads N] [--only mma|arith] [--filter TEXT] [--factor X] [--seed N]
-//!                   [--report FILE] [--dry-run]
+//! ```text
+//! silicon_check [--seconds N] [--threads N] [--only mma|arith] [--filter TEXT] [--factor X] [--seed N]
+//!               [--report FILE] [--dry-run]
+//! ```
 //!
 //! Matrix products get ten million results each, other instructions a million and all combinations of their edge values,
 //! both times `--factor`. `--dry-run` needs no GPU: the second machine is the simulator with its blocks in another order,

@@ -1,7 +1,7 @@
 //! What can be wrong with a kernel, one thing at a time: a table of operators over the statements of a PTX text.
 //!
 //! An operator looks at one statement and proposes replacements of it. It goes by opcodes and by what a result is used for
-//! ([`Slices`]), never by which program it sees, so that new pipelines are covered as they come.
+//! (`Slices`), never by which program it sees, so that new pipelines are covered as they come.
 
 use super::slice::Slices;
 use super::text::{Guard, Statement, registers};

@@ -1,7 +1,7 @@
 //! The kernels whose mutants are tried, each with problems that show what it does.
 //!
 //! Most are compiled here from the examples and the test files, for several targets and decisions; some are PTX of other
-//! origin ([`super::stored`]). Problems are ragged, with several blocks, at least three steps
+//! origin (`stored`). Problems are ragged, with several blocks, at least three steps
 //! of the main loop in one and a single step in another, gaps between rows, and different numbers everywhere.
 
 use super::run::MODES;

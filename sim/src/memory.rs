@@ -65,6 +65,13 @@ impl Alloc {
         }
     }
 
+    /// Makes `n` bytes at byte `at`, both multiples of 32, undefined.
+    pub(crate) fn forget(&self, at: usize, n: usize) {
+        for word in &self.init[at / 32..(at + n) / 32] {
+            word.store(0, Relaxed);
+        }
+    }
+
     /// The word that holds byte `at`.
     pub(crate) fn word(&self, at: usize) -> u32 {
         self.words[at / 4].load(Relaxed)

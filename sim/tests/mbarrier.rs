@@ -6,7 +6,7 @@ use tilec_sim::{Device, Landing, Launch, Options, Program, Report, ReportKind};
 /// `%b` is the address of an object, `%s` that of the thread's word, `%t` the thread, `%mine` its output.
 fn kernel(body: &str) -> String {
     format!(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n\
+        ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n\
          .reg .b32 %r<16>, %t, %b, %s;\n.reg .b64 %rd<8>, %out, %mine;\n.shared .align 8 .b64 bar[4];\n\
          .shared .align 16 .b8 sm[1024];\nld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %mine, %t, 4;\n\
          add.s64 %mine, %out, %mine;\nmov.u32 %b, bar;\nmov.u32 %s, sm;\nshl.b32 %r15, %t, 2;\nadd.u32 %s, %s, %r15;\n\

@@ -46,9 +46,11 @@ fn shared_memory_has_names() {
     let program = Program::parse(TEXT).unwrap();
     let name = |entry, at| program.shared_variable(entry, at);
     assert_eq!(name("spin", 5), Some(("first", 5)));
-    assert_eq!(name("spin", 17), Some(("second", 1)));
-    assert_eq!(name("spin", 31), Some(("second", 15)));
-    assert_eq!(name("spin", 100), Some(("rest", 68)));
-    assert_eq!(name("ends", 100), Some(("rest", 84)));
+    // Behind each variable there are 128 bytes that belong to nobody.
+    assert_eq!(name("spin", 17), None);
+    assert_eq!(name("spin", 145), Some(("second", 1)));
+    assert_eq!(name("spin", 159), Some(("second", 15)));
+    assert_eq!(name("spin", 356), Some(("rest", 68)));
+    assert_eq!(name("ends", 228), Some(("rest", 84)));
     assert_eq!(name("nothing", 0), None);
 }

@@ -3,6 +3,8 @@
 //! The place for oracle B: a copy waits in its warp's queue until something makes it land. Which of the legal moments that
 //! is, is the mode of the launch; a correct program gives the same results in all of them.
 
+use std::collections::VecDeque;
+
 /// When asynchronous copies read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Landing {
@@ -60,6 +62,10 @@ pub(crate) struct Queue {
     pub(crate) groups: [u32; 32],
     /// Clock of the engine up to which the copies of each lane have landed.
     pub(crate) landed: [u32; 32],
+    /// Copies of each lane in flight.
+    pub(crate) pending: [u32; 32],
+    /// Clocks of the arrivals of each lane that are on their way, in their order.
+    pub(crate) arrivals: [VecDeque<u32>; 32],
 }
 
 /// `cp.async.mbarrier.arrive` of one lane, on its way: it arrives when the copies before it have landed.

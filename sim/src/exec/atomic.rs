@@ -8,7 +8,7 @@ use crate::numerics::half::{self, Half};
 use crate::numerics::{Mode, Round, double, packed2, single};
 use crate::parse::raw::Space;
 use crate::program::{Atom, AtomOp, SINK};
-use crate::race::Who;
+use crate::race::{Touch, Who};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -29,39 +29,30 @@ impl Cta<'_> {
         let bytes = u64::from(atom.size);
         let seq = self.next_seq();
         let (index, live) = (warp.index, warp.live);
+        let strength = atom.order.strength;
+        self.strong_begins(&atom.order, (index, mask, live));
         self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
             match space {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         let was = cta.read_shared(who, at[lane], bytes)?;
                         old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
                         let new = combine(atom, Space::Shared, old[lane], a[lane], b[lane]);
                         cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
                     });
-                    let orders = cta.fenced[index] || atom.ordered;
-                    for_lanes!(lane in mask => {
-                        let word = at[lane] as u32 / 4;
-                        match orders {
-                            true => cta.races.synchronise(index, lane, live, word),
-                            false => cta.races.observe(index, lane, word),
-                        }
-                    });
+                    cta.strong_done(&atom.order, (index, mask, live), at, Touch::Update);
                 }
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
+                    let meeting = cta.meeting(&atom.order, index);
                     for_lanes!(lane in mask => {
-                        let who = Who { warp: index, lane, pc: pc as u32, seq, strong: true, copy: false };
+                        let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.read_global(who, at[lane], bytes, true)?;
                         if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
                             return Err(cta.global_race(conflict, lane, at[lane], true));
                         }
-                        match cta.fenced[index] || atom.ordered {
-                            true => cta.races.synchronise_globally(index, lane, live, at[lane]),
-                            false => cta.races.observe_globally(index, lane, at[lane]),
-                        }
-                        cta.races.publish(index, atom.ordered, cta.moments);
                         let alloc = cta.global(lane, at[lane], bytes)?;
                         let start = (at[lane] - alloc.base) as usize;
                         if bytes == 8 {
@@ -82,8 +73,9 @@ impl Cta<'_> {
                             });
                             old[lane] = u64::from((was & keep) >> shift);
                         }
-                        cta.races.learn(atom.ordered, cta.moments);
                     });
+                    cta.met(meeting, &atom.order, (index, mask, live), at, Touch::Update);
+                    cta.strong_done(&atom.order, (index, mask, live), at, Touch::Update);
                 }
                 Space::Local | Space::Param | Space::Const => {
                     let lane = mask.trailing_zeros() as usize;

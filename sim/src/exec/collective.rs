@@ -7,7 +7,7 @@ use super::{Cta, Fail, Step};
 use crate::counters::Kind;
 use crate::numerics::mma::layout;
 use crate::program::{Addr, Area, Op, R, SINK, Shfl, Vote};
-use crate::race::Who;
+use crate::race::{Strength, Who};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -82,6 +82,16 @@ impl Cta<'_> {
                 w.put32(d, m, &out, if a.ok & m == m { u32::MAX } else { 0 });
                 Ok(())
             }
+            Op::Elect { d, p, mask } => {
+                // Which lane is up to the machine, the same one for the same mask (PTX 9.7.13.16): the lowest here.
+                let members = w.w[mask as usize].v;
+                let leader: [u32; 32] = std::array::from_fn(|lane| (members[lane] & m).trailing_zeros() & 31);
+                let chosen = (0..32).fold(0, |v, lane| v | u32::from(leader[lane as usize] == lane) << lane);
+                w.put32(d, m, &leader, u32::MAX);
+                w.putp(p, m, chosen, u32::MAX);
+                Ok(())
+            }
+            Op::StMatrix { addr, area, n, trans, s } => self.stmatrix(w, addr, area, n, trans, s, pc),
             Op::LdMatrix { addr, area, n, trans, d } => self.ldmatrix(w, addr, area, n, trans, d, pc),
             Op::MovMatrix { d, a } => {
                 let a = w.w[a as usize];
@@ -91,6 +101,29 @@ impl Cta<'_> {
             }
             _ => Err(Fail::new(ReportKind::Invalid, "this instruction cannot be executed")),
         }
+    }
+
+    /// `stmatrix`: the rows go where lane `8j + i` says for row `i` of matrix `j` (PTX 9.7.14.5.16).
+    #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn stmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, s: [R; 4], pc: usize) -> Step {
+        let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
+        let at = self.shared_addresses(w, addr, area, lanes)?;
+        self.count_shared(pc, lanes, &at, 16, Kind::Other);
+        let seq = self.next_seq();
+        for (j, source) in s.iter().enumerate().take(usize::from(n)) {
+            let slot = w.w[*source as usize];
+            if slot.ok != u32::MAX {
+                return Err(Fail::new(ReportKind::Undefined, "a register of `stmatrix` is undefined")
+                    .at((!slot.ok).trailing_zeros() as usize));
+            }
+            for (i, row) in layout::store_matrix(trans, &slot.v).iter().enumerate() {
+                let lane = 8 * j + i;
+                let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+                let words = std::array::from_fn(|k| u32::from(row[2 * k]) | u32::from(row[2 * k + 1]) << 16);
+                self.write_shared(who, at[lane], 16, words)?;
+            }
+        }
+        Ok(())
     }
 
     /// `ldmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.15).
@@ -104,7 +137,7 @@ impl Cta<'_> {
             let mut rows = [[0u16; 8]; 8];
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = 8 * j + i;
-                let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: false };
+                let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
                 let words = self.read_shared(who, at[lane], 16)?;
                 *row = std::array::from_fn(|k| (words[k / 2] >> (16 * (k % 2))) as u16);
             }

@@ -10,7 +10,7 @@ use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::counters::{self, copies::Form};
 use crate::program::CpAsync;
-use crate::race::{Known, Who};
+use crate::race::{Known, Strength, Who};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -65,13 +65,14 @@ impl Cta<'_> {
             };
             copy.bytes = self.read_source(w.index, &copy, true)?;
             // From here until the wait nobody may touch the destination, and whoever still reads the old contents races too.
-            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: false, copy: true };
+            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
             self.claim_shared(who, dst[lane], size)?;
             if self.landing == Landing::Early {
                 self.settle(&copy);
             } else if self.landing.poisons() {
                 self.shared.poison(dst[lane] as usize, size as usize);
             }
+            w.copies.pending[lane] += 1;
             w.copies.flying.push(copy);
         });
         let form = Form { bytes: size, cached: copy.cached, partial: copy.partial };
@@ -97,7 +98,7 @@ impl Cta<'_> {
     fn read_source(&mut self, warp: usize, copy: &Copy, noted: bool) -> Result<[u32; 4], Box<Fail>> {
         let (n, size) = (u64::from(copy.read), u64::from(copy.size));
         let lane = usize::from(copy.lane);
-        let who = Who { warp, lane, pc: copy.pc, seq: copy.seq, strong: false, copy: true };
+        let who = Who { warp, lane, pc: copy.pc, seq: copy.seq, strength: Strength::Weak, copy: true };
         if n == size {
             return self.read_global(who, copy.src, size, noted);
         }
@@ -121,6 +122,7 @@ impl Cta<'_> {
         for copy in flying {
             if done(w, &copy) {
                 lanes |= 1 << copy.lane;
+                w.copies.pending[usize::from(copy.lane)] -= 1;
                 landed.push(copy);
             } else {
                 w.copies.flying.push(copy);
@@ -129,9 +131,10 @@ impl Cta<'_> {
         for copy in &landed {
             let lane = usize::from(copy.lane);
             // Where an arrival at an mbarrier is still on its way, its waiters will know of the copy by that.
-            let tells = |a: &&Arrival| a.warp == w.index && a.lane == lane && a.clock >= copy.clock;
+            let arrivals = &w.copies.arrivals[lane];
+            let tells = arrivals.get(arrivals.partition_point(|clock| *clock < copy.clock)).copied();
             let (at, size) = (copy.dst as usize, usize::from(copy.size));
-            let clock = match self.arrivals.iter().find(tells).map(|a| a.clock) {
+            let clock = match tells {
                 Some(clock) => {
                     self.races.land_unseen(w.index, copy.seq, clock, at, size);
                     clock
@@ -161,12 +164,13 @@ impl Cta<'_> {
 
     /// Lands the copies of a lane before an arrival at an mbarrier, and arrives.
     pub(crate) fn arrive_after_copies(&mut self, w: &mut Warp, arrival: Arrival) -> Step {
-        let flying = std::mem::take(&mut w.copies.flying);
+        let flying = if w.copies.pending[arrival.lane] > 0 { std::mem::take(&mut w.copies.flying) } else { Vec::new() };
         for copy in flying {
             if usize::from(copy.lane) != arrival.lane || copy.clock > arrival.clock {
                 w.copies.flying.push(copy);
                 continue;
             }
+            w.copies.pending[arrival.lane] -= 1;
             self.races.land_unseen(w.index, copy.seq, arrival.clock, copy.dst as usize, usize::from(copy.size));
             self.land(w.index, &copy)?;
             w.copies.landed[arrival.lane] = arrival.clock;

@@ -1,10 +1,13 @@
 //! Global memory as a thread accesses it: bounds, alignment, definedness, races.
 
-use super::access::{misaligned, outside};
+use super::access::{addresses, for_lanes, misaligned, outside};
+use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::counters;
 use crate::memory::Alloc;
-use crate::race::{Conflict, Who};
+use crate::parse::raw::Space;
+use crate::program::{Addr, Area};
+use crate::race::{Conflict, Strength, Who};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -79,6 +82,14 @@ impl Cta<'_> {
         }
     }
 
+    /// After a read that takes the bytes for constants: nobody of the block may have written them (PTX ISA, `ld.global.nc`).
+    pub(crate) fn check_constant(&mut self, lane: usize, address: u64, bytes: u64) -> Step {
+        match self.races.read_constant(address, bytes as usize) {
+            Ok(()) => Ok(()),
+            Err(conflict) => Err(self.global_race(conflict, lane, address, false)),
+        }
+    }
+
     pub(super) fn global_race(&self, conflict: Conflict, lane: usize, address: u64, writes: bool) -> Box<Fail> {
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
@@ -86,7 +97,15 @@ impl Cta<'_> {
             "this {mine} of global address {address:#x} and an earlier {theirs} by {who} of the block are not ordered by any \
              barrier"
         );
-        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address);
+        let constant = format!(
+            "this {mine} of global address {address:#x} and a {theirs} by another instruction, one of them `.nc`: that is for data \
+             which nobody writes while the kernel runs"
+        );
+        let (kind, message) = match conflict.constant {
+            true => (ReportKind::Invalid, constant),
+            false => (ReportKind::Race, message),
+        };
+        let mut fail = Fail::new(kind, message).at(lane).address(address);
         fail.other = Some(conflict);
         fail
     }
@@ -111,5 +130,25 @@ impl Cta<'_> {
             Ok(()) => Ok(()),
             Err(conflict) => Err(self.global_race(conflict, who.lane, address, true)),
         }
+    }
+
+    /// `discard`: the 128 bytes at each lane's address become undefined (PTX 9.7.9.18), which is a write of them.
+    pub(crate) fn discard(&mut self, w: &Warp, addr: Addr, area: Area, mask: u32, pc: usize) -> Step {
+        let mut at = addresses(w, addr, mask)?;
+        let (warp, seq) = (w.index, self.next_seq());
+        self.by_space(area, mask, &mut at, |cta, space, mask, at| {
+            for_lanes!(lane in mask => {
+                if space != Space::Global {
+                    return Err(outside(lane, at[lane], 128, "global memory, which alone is discarded"));
+                }
+                let who = Who { warp, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+                for part in (at[lane]..).step_by(16).take(8) {
+                    cta.write_global(who, part, 16, [0; 4])?;
+                }
+                let alloc = cta.global(lane, at[lane], 128)?;
+                alloc.forget((at[lane] - alloc.base) as usize, 128);
+            });
+            Ok(())
+        })
     }
 }

@@ -156,8 +156,12 @@ impl Device {
         match first {
             Some((_, report)) => Err(report),
             None => match grid.race() {
-                Some((address, one, other)) => Err(between_blocks(program, entry, launch, address, one, other)),
-                None => Ok(Counters::new(program, entry, &counts)),
+                (Some((address, one, other)), _) => Err(between_blocks(program, entry, launch, address, one, other)),
+                (None, partial) => {
+                    let mut counters = Counters::new(program, entry, &counts);
+                    counters.races_partial = partial;
+                    Ok(counters)
+                }
             },
         }
     }
@@ -188,8 +192,18 @@ pub(super) fn between_blocks(
         verb(one),
         verb(other)
     );
+    let constant = format!(
+        "this {} of global address {address:#x} and a {} by block ({x}, {y}, {z}), one of them `.nc`: that is for data which \
+         nobody writes while the kernel runs",
+        verb(one),
+        verb(other)
+    );
+    let (kind, message) = match one.constant || other.constant {
+        true => (ReportKind::Invalid, constant),
+        false => (ReportKind::Race, message),
+    };
     Box::new(Report {
-        kind: ReportKind::Race,
+        kind,
         message,
         place: Some(place(one)),
         other: Some(place(other)),
@@ -223,7 +237,7 @@ pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Bo
     {
         return Err(Report::launch(format!("the kernel needs {required:?} threads, got {:?}", launch.block)));
     }
-    let shared = entry.shared_bytes + u64::from(launch.dynamic_smem);
+    let shared = entry.static_bytes + u64::from(launch.dynamic_smem);
     if shared > MAX_SHARED {
         return Err(Report::launch(format!("{shared} bytes of shared memory are more than any device has")));
     }

@@ -12,7 +12,7 @@ use super::step::Next;
 use super::warp::{Wait, Warp};
 use super::{Cta, Fail, Step};
 use crate::program::{Addr, Area, R, SINK};
-use crate::race::{Known, Who};
+use crate::race::{Known, Strength, Who};
 use crate::report::ReportKind;
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
@@ -178,7 +178,7 @@ impl Cta<'_> {
         let (mut states, mut waits, mut last) = ([0u64; 32], 0u32, None);
         for_lanes!(lane in m => {
             let here = self.check_shared(lane, at[lane], 8)? as u32;
-            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strong: true, copy: false };
+            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Block, copy: false };
             let value = |r: R, what: &str| -> Result<u32, Box<Fail>> {
                 let slot = &w.w[r as usize];
                 if slot.ok >> lane & 1 == 0 {
@@ -197,7 +197,7 @@ impl Cta<'_> {
                         let message = format!("shared address {here:#x} holds an mbarrier already: invalidate it first");
                         return Err(invalid(lane, here, message));
                     }
-                    self.claim_object(Who { strong: false, ..who }, here)?;
+                    self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
                     let (known, done) = (Known::default(), Known::default());
                     let object = Object { expected: count, pending: count, tx: 0, phase: 0, known, done };
                     self.mbarriers.insert(here, object);
@@ -207,7 +207,7 @@ impl Cta<'_> {
                 What::Inval => {
                     self.object(lane, here)?;
                     self.mbarriers.remove(&here);
-                    self.claim_object(Who { strong: false, ..who }, here)?;
+                    self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
                     self.mbarrier_events += 1;
                     continue;
                 }
@@ -289,6 +289,7 @@ impl Cta<'_> {
                     if self.landing == Landing::Early {
                         self.arrive_after_copies(w, arrival)?;
                     } else {
+                        w.copies.arrivals[lane].push_back(clock);
                         self.arrivals.push_back(arrival);
                     }
                     // Later copies are not among those that this arrival waits for.

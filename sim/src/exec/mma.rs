@@ -3,7 +3,7 @@
 use super::Fail;
 use super::warp::Warp;
 use crate::numerics::Round;
-use crate::numerics::mma::{self, Acc, Elem, Form, Generation, Layout, MmaError, Shape};
+use crate::numerics::mma::{self, Acc, Elem, Form, Generation, Layout, MmaError, Pairs, Shape, Small};
 use crate::program::R;
 use crate::report::ReportKind;
 
@@ -20,13 +20,29 @@ pub(crate) struct Mma {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Narrow(Form),
+    Small(Small),
     F64 { m: usize, k: usize },
 }
 
 impl Mma {
-    /// The instruction its modifiers name: `sync aligned shape alayout blayout [satfinite] d a b c`.
+    /// The instruction its modifiers name: `sync aligned shape alayout blayout [satfinite] d a b c [op popc]`.
     pub(crate) fn from_words(words: &[&str], d: Vec<R>, a: Vec<R>, b: Vec<R>, c: Vec<R>) -> Option<Mma> {
+        let pairs = if words.contains(&"xor") { Some(Pairs::Xor) } else { None };
+        let pairs = if words.contains(&"and") { Some(Pairs::And) } else { pairs };
+        let words = words.get(..words.len() - if pairs.is_some() { 2 } else { 0 })?;
         let (shape, layouts, types) = (words.get(2)?, words.get(3..5)?, words.get(words.len().checked_sub(4)?..)?);
+        let small = |word: &str| matches!(word, "s4" | "u4" | "b1");
+        if small(types[1]) && small(types[2]) {
+            let signed = |word: &str| word == "s4";
+            let products = Pairs::Products { a_signed: signed(types[1]), b_signed: signed(types[2]) };
+            let small = Small {
+                m: if shape.starts_with("m16") { 16 } else { 8 },
+                k: shape.rsplit('k').next()?.parse().ok()?,
+                pairs: pairs.unwrap_or(products),
+                satfinite: words.contains(&"satfinite"),
+            };
+            return Some(Mma { kind: Kind::Small(small.checked()?), d, a, b, c });
+        }
         if types[0] == "f64" {
             let (m, k) = (
                 if shape.starts_with("m16") { 16 } else { 8 },
@@ -66,7 +82,7 @@ impl Mma {
     pub(crate) fn run(&self, warp: &mut Warp, device: Generation) -> Result<(), Box<Fail>> {
         let sources = [&self.a, &self.b, &self.c];
         let defined = |warp: &Warp, r: R| match self.kind {
-            Kind::Narrow(_) => warp.w[r as usize].ok,
+            Kind::Narrow(_) | Kind::Small(_) => warp.w[r as usize].ok,
             Kind::F64 { .. } => warp.l[r as usize].ok,
         };
         // An undefined element spoils elements of other lanes; which ones is not worth keeping track of.
@@ -74,6 +90,15 @@ impl Mma {
         let ok = if all == u32::MAX { u32::MAX } else { 0 };
         let failed = |e: MmaError| Fail::new(ReportKind::Invalid, format!("{e} ({device:?})"));
         match &self.kind {
+            Kind::Small(small) => {
+                let gather = |regs: &[R]| -> Vec<[u32; 32]> { regs.iter().map(|r| warp.w[*r as usize].v).collect() };
+                let (a, b, c) = (gather(&self.a), gather(&self.b), gather(&self.c));
+                let mut d = vec![[0u32; 32]; self.d.len()];
+                small.run(device, &a, &b, &c, &mut d).map_err(failed)?;
+                for (r, v) in self.d.iter().zip(&d) {
+                    warp.put32(*r, u32::MAX, v, ok);
+                }
+            }
             Kind::Narrow(form) => {
                 let gather = |regs: &[R], out: &mut [[u32; 32]; 8]| {
                     for (slot, r) in out.iter_mut().zip(regs) {

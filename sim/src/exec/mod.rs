@@ -6,6 +6,7 @@
 //! on the host.
 
 mod access;
+mod assertion;
 pub(crate) mod asynchronous;
 mod atomic;
 mod blame;
@@ -13,13 +14,16 @@ mod collective;
 pub(crate) mod convert;
 mod copy;
 mod global;
+pub(crate) mod lanewise;
 mod launch;
 pub(crate) mod mbarrier;
 pub(crate) mod mma;
 mod schedule;
 mod scratch;
 mod step;
+mod strong;
 mod sync;
+mod transfer;
 mod warp;
 pub(crate) mod wmma;
 
@@ -76,8 +80,6 @@ pub(crate) struct Cta<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) params: &'a [u8],
     pub(crate) lock: &'a Mutex<()>,
-    /// Counts the moments at which blocks meet.
-    pub(crate) moments: &'a Grid,
     /// Who compares what blocks did, if there are several.
     pub(crate) grid: Option<&'a Grid>,
     /// Which block it is.
@@ -86,8 +88,6 @@ pub(crate) struct Cta<'a> {
     pub(crate) shared: Scratch,
     pub(crate) locals: Vec<Scratch>,
     pub(crate) races: Races,
-    /// Which warps have executed a fence: their atomics order other accesses.
-    pub(crate) fenced: Vec<bool>,
     pub(crate) barriers: [sync::Barrier; 16],
     pub(crate) counts: &'a mut [Counts],
     pub(crate) banks: Banks,
@@ -125,13 +125,14 @@ impl<'a> Cta<'a> {
         let warps = threads.div_ceil(32);
         let shared_bytes = entry.shared_bytes + u64::from(launch.dynamic_smem);
         let locals = if entry.local_bytes == 0 { 0 } else { warps * 32 };
+        let mut races = Races::new(warps, shared_bytes as usize, grid.moment());
+        entry.gaps.iter().for_each(|(start, end)| races.forbid(*start as usize, *end as usize));
         Cta {
             device,
             program,
             entry,
             params,
             lock,
-            moments: grid,
             grid: Some(grid).filter(|_| volume(launch.grid) != Some(1)),
             block,
             shape: Shape {
@@ -139,12 +140,11 @@ impl<'a> Cta<'a> {
                 grid: launch.grid,
                 index: position(launch.grid, block),
                 dynamic: launch.dynamic_smem,
-                shared: shared_bytes as u32,
+                shared: (entry.static_bytes + u64::from(launch.dynamic_smem)) as u32,
             },
             shared: Scratch::new(shared_bytes),
             locals: vec![Scratch::new(entry.local_bytes); locals],
-            races: Races::new(warps, shared_bytes as usize),
-            fenced: vec![false; warps],
+            races,
             barriers: Default::default(),
             counts,
             banks: Banks::new(entry.code.len()),

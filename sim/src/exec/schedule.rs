@@ -94,7 +94,7 @@ impl Cta<'_> {
             }
         }
         self.races.hand_in(self.grid, self.block, true);
-        Ok(())
+        self.left_over().map_or(Ok(()), Err)
     }
 
     pub(super) fn arrive_late(
@@ -102,6 +102,7 @@ impl Cta<'_> {
         warps: &mut [Warp],
         arrival: asynchronous::Arrival,
     ) -> Result<(), Box<Report>> {
+        warps[arrival.warp].copies.arrivals[arrival.lane].pop_front();
         if let Err(fail) = self.arrive_after_copies(&mut warps[arrival.warp], arrival) {
             return Err(self.report(arrival.warp, arrival.pc as usize, 1 << arrival.lane, *fail));
         }

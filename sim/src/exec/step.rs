@@ -4,10 +4,13 @@
 //! elsewhere, stops the fragment: [`super::sync`] decides when it goes on.
 
 use super::access::for_lanes;
+use super::lanewise::extended;
 use super::warp::{Frag, Wait, Warp};
 use super::{Cta, Fail};
 use crate::parse::raw::Space;
-use crate::program::{BoolOp, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, SHARED_WINDOW, WINDOW_BYTES};
+use crate::program::{
+    BoolOp, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, Relation, SHARED_WINDOW, SINK, WINDOW_BYTES,
+};
 use crate::report::{Report, ReportKind};
 
 /// What becomes of the fragment after an instruction.
@@ -224,29 +227,39 @@ impl Cta<'_> {
                 let v = std::array::from_fn(|i| map.apply(x[i], y[i]));
                 w.put_any(d, wide, m, &v, x_ok & y_ok);
             }
-            Op::Carry32 { d, a, b, carry, sub, take, give } => {
-                let (a, b, c) = (w.w[a as usize], w.w[b as usize], w.p[carry as usize]);
-                let mut out = [0; 32];
-                let mut flags = 0;
-                for i in 0..32 {
-                    let bit = take && c.v >> i & 1 != 0;
-                    let (v, flag) = if sub {
-                        let (x, f) = a.v[i].overflowing_sub(b.v[i]);
-                        let (x, g) = x.overflowing_sub(u32::from(bit));
-                        (x, f | g)
-                    } else {
-                        let (x, f) = a.v[i].overflowing_add(b.v[i]);
-                        let (x, g) = x.overflowing_add(u32::from(bit));
-                        (x, f | g)
+            Op::Carry(ref carry) => extended(w, carry, m),
+            Op::Lanewise(ref op) => {
+                let [(x, x_ok), (y, y_ok), (z, z_ok)] = op.s.map(|(r, wide)| w.any(r, wide));
+                let v = std::array::from_fn(|i| op.f.apply(x[i], y[i], z[i]));
+                w.put_any(op.d.0, op.d.1, m, &v, x_ok & y_ok & z_ok);
+            }
+            Op::Joined { ref inner, d, all, with: (how, p, negate) } => {
+                self.execute(w, at, inner, m, pc)?;
+                let (mut out, p) = (w.w[d as usize], w.p[p as usize]);
+                let take = if negate { !p.v } else { p.v };
+                for (i, v) in out.v.iter_mut().enumerate() {
+                    *v = match (how, take >> i & 1 != 0) {
+                        (BoolOp::And, false) => 0,
+                        (BoolOp::Or, true) => all,
+                        (BoolOp::Xor, true) => *v ^ all,
+                        _ => *v,
                     };
-                    out[i] = v;
-                    flags |= u32::from(flag) << i;
                 }
-                let ok = a.ok & b.ok & if take { c.ok } else { u32::MAX };
-                w.put32(d, m, &out, ok);
-                if give {
-                    w.putp(carry, m, flags, ok);
+                w.put32(d, m, &out.v, out.ok & p.ok);
+            }
+            Op::SetPair { f, d, a, b, with } => {
+                let (a, b) = (w.w[a as usize], w.w[b as usize]);
+                for (f, d) in f.iter().zip(d) {
+                    set(w, m, d, SINK, f(&a.v, &b.v), a.ok & b.ok, with);
                 }
+            }
+            Op::Lop3Test(ref op) => {
+                let [a, b, c] = op.s.map(|r| w.w[r as usize]);
+                let ok = a.ok & b.ok & c.ok;
+                let v: L32 = std::array::from_fn(|i| lop3(a.v[i], b.v[i], c.v[i], op.lut));
+                let any = (0..32).fold(0, |any, i| any | u32::from(v[i] != 0) << i);
+                set(w, m, op.p, SINK, any, ok, Some(op.with));
+                w.put32(op.d, m, &v, ok);
             }
             Op::Bfi64 { d, a, at } => {
                 let ([a, b], [pos, len]) = (a.map(|r| w.l[r as usize]), at.map(|r| w.w[r as usize]));
@@ -265,9 +278,17 @@ impl Cta<'_> {
                 w.put32(d, m, &out.map(|x| x & 0xFFFF), a.ok & b.ok);
             }
             Op::SetWord { f, d, a, b, yes } => {
-                let (a, b) = (w.w[a as usize], w.w[b as usize]);
-                let p = f(&a.v, &b.v);
-                w.put32(d, m, &std::array::from_fn(|i| if p >> i & 1 != 0 { yes } else { 0 }), a.ok & b.ok);
+                let (p, ok) = match f {
+                    Relation::Words(f) => {
+                        let (a, b) = (&w.w[a as usize], &w.w[b as usize]);
+                        (f(&a.v, &b.v), a.ok & b.ok)
+                    }
+                    Relation::Longs(f) => {
+                        let (a, b) = (&w.l[a as usize], &w.l[b as usize]);
+                        (f(&a.v, &b.v), a.ok & b.ok)
+                    }
+                };
+                w.put32(d, m, &std::array::from_fn(|i| if p >> i & 1 != 0 { yes } else { 0 }), ok);
             }
             Op::Pack32 { d, a } => {
                 let [x, y] = a.map(|r| w.w[r as usize]);
@@ -300,11 +321,9 @@ impl Cta<'_> {
             Op::CpWait(n) => self.copy_wait(w, n, m)?,
             Op::MBar(ref op) => return self.mbarrier(w, at, op, m, pc),
             Op::PendingCount { d, state } => self.pending_counts(w, d, state, m)?,
-            Op::Fence { block_only } => {
-                self.fenced[w.index] = true;
-                self.races.fence_within(w.index, m, w.live);
-                if !block_only {
-                    self.races.fence(w.index);
+            Op::Fence { wide, acquire, release } => {
+                if m != 0 {
+                    self.fence(w.index, m, w.live, (wide, acquire, release));
                 }
             }
             Op::Clock { d, wide } => {
@@ -331,6 +350,12 @@ impl Cta<'_> {
                 }
                 w.retire(at, m);
                 return Ok(Next::Stop);
+            }
+            Op::Discard { addr, area } => self.discard(w, addr, area, m, pc)?,
+            Op::Assert(ref parts) => {
+                if m != 0 {
+                    return Err(self.failed_assertion(w, parts, m));
+                }
             }
             Op::Trap => {
                 if m != 0 {

@@ -4,6 +4,7 @@
 //! fragments at the same place join. `.aligned` instructions need every live lane of the warp, `.sync` ones the lanes of
 //! their membermask.
 
+use super::access::for_lanes;
 use super::step::Next;
 use super::warp::{Frag, Wait, Warp};
 use super::{Cta, Fail};
@@ -14,19 +15,36 @@ use crate::report::{Report, ReportKind};
 /// A named barrier of the block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Barrier {
-    /// Threads that have arrived in this phase.
+    /// Threads that have arrived in this phase, whole warps counted as 32.
     arrived: u32,
+    /// Those of them that there are.
+    threads: u32,
     /// Threads it waits for, if someone said so.
     expected: Option<u32>,
     /// What the participants know.
     known: Known,
     /// Phases completed.
     phase: u32,
+    /// Where someone arrived last.
+    last: u32,
     /// Warps and lanes in this phase.
     participants: Vec<(usize, u32)>,
     /// `bar.red`: lanes with a true predicate, and lanes in all.
     yes: u32,
     total: u32,
+}
+
+/// Whether all 32 lanes execute it together.
+fn is_matrix(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Mma(_)
+            | Op::WmmaMove(_)
+            | Op::WmmaMma(_)
+            | Op::LdMatrix { .. }
+            | Op::StMatrix { .. }
+            | Op::MovMatrix { .. }
+    )
 }
 
 impl Cta<'_> {
@@ -47,9 +65,7 @@ impl Cta<'_> {
         if m == 0 {
             return Ok(Next::Advance);
         }
-        let whole_warp =
-            matches!(op, Op::Mma(_) | Op::WmmaMove(_) | Op::WmmaMma(_) | Op::LdMatrix { .. } | Op::MovMatrix { .. })
-                || matches!(op, Op::Bar(bar) if bar.aligned);
+        let whole_warp = is_matrix(op) || matches!(op, Op::Bar(bar) if bar.aligned);
         if m != mask && whole_warp {
             let message = "the guard of an instruction that needs the whole warp holds in a part of it";
             return Err(Fail::new(ReportKind::Divergence, message).at((mask & !m).trailing_zeros() as usize));
@@ -63,14 +79,13 @@ impl Cta<'_> {
         let (need, aligned) = match *op {
             Op::Bar(ref bar) if bar.aligned => (w.live, true),
             Op::Bar(_) => (m, false),
-            Op::Mma(_) | Op::WmmaMove(_) | Op::WmmaMma(_) | Op::LdMatrix { .. } | Op::MovMatrix { .. } => {
-                (u32::MAX, true)
-            }
+            ref op if is_matrix(op) => (u32::MAX, true),
             Op::Shfl { mask, .. }
             | Op::Vote { mask, .. }
             | Op::MatchAny { mask, .. }
             | Op::MatchAll { mask, .. }
             | Op::Redux { mask, .. }
+            | Op::Elect { mask, .. }
             | Op::BarWarp { mask } => (self.members(w, mask, m)? & w.live, false),
             _ => return Err(Fail::new(ReportKind::Invalid, "this instruction cannot be executed")),
         };
@@ -83,8 +98,16 @@ impl Cta<'_> {
             return Ok(Next::Stop);
         }
         match *op {
-            Op::Bar(ref bar) => return self.barrier(w, at, bar, m),
-            Op::BarWarp { .. } => self.races.clocks.synchronise(w.index, m, w.live),
+            Op::Bar(ref bar) => return self.barrier(w, at, bar, m, pc),
+            Op::BarWarp { mask } => {
+                let masks = w.w[mask as usize].v;
+                let mut left = m;
+                while left != 0 {
+                    let group = masks[left.trailing_zeros() as usize] & m;
+                    self.races.clocks.synchronise(w.index, group, w.live);
+                    left &= !group;
+                }
+            }
             Op::Mma(ref mma) => mma.run(w, self.generation)?,
             Op::WmmaMma(ref product) => product.run(w, self.generation)?,
             Op::WmmaMove(ref mv) => self.wmma_move(w, mv, pc)?,
@@ -93,7 +116,7 @@ impl Cta<'_> {
         Ok(Next::Advance)
     }
 
-    /// The union of the membermasks of the lanes; each must name its own lane.
+    /// The union of the membermasks of the lanes; each must name its own lane, and lanes of one mask have the same.
     fn members(&self, w: &Warp, mask: u32, m: u32) -> Result<u32, Box<Fail>> {
         let slot = &w.w[mask as usize];
         if slot.ok & m != m {
@@ -105,12 +128,20 @@ impl Cta<'_> {
                 let message = format!("lane {lane} is not in its own membermask {:#010x}", slot.v[lane]);
                 return Err(Fail::new(ReportKind::Invalid, message).at(lane));
             }
+            let other = slot.v[lane] & m;
+            if let Some(other) = (0..32).find(|l| other >> l & 1 != 0 && slot.v[*l] != slot.v[lane]) {
+                let (mine, theirs) = (slot.v[lane], slot.v[other]);
+                let message = format!(
+                    "the membermask {mine:#010x} of lane {lane} names lane {other}, whose membermask is {theirs:#010x}"
+                );
+                return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+            }
             union |= slot.v[lane];
         }
         Ok(union)
     }
 
-    fn barrier(&mut self, w: &mut Warp, at: usize, bar: &Bar, m: u32) -> Result<Next, Box<Fail>> {
+    fn barrier(&mut self, w: &mut Warp, at: usize, bar: &Bar, m: u32, pc: usize) -> Result<Next, Box<Fail>> {
         let first = m.trailing_zeros() as usize & 31;
         let id = w.w[bar.id as usize].v[first];
         let count = bar.count.map(|r| w.w[r as usize].v[first]);
@@ -127,23 +158,35 @@ impl Cta<'_> {
             let message = format!("a barrier of {count} threads: it must be a multiple of 32 up to 1024");
             return Err(Fail::new(ReportKind::Invalid, message));
         }
+        let block = (self.shape.block.iter().product::<u32>()).next_multiple_of(32);
         let barrier = &mut self.barriers[id as usize];
-        if barrier.arrived > 0 && barrier.expected != count {
+        // All threads of the block are a count like any other.
+        if barrier.arrived > 0 && barrier.expected.unwrap_or(block) != count.unwrap_or(block) {
             let show = |c: Option<u32>| c.map_or("all threads".to_owned(), |c| format!("{c} threads"));
             let message =
                 format!("barrier {id} waits for {}, this instruction says {}", show(barrier.expected), show(count));
             return Err(Fail::new(ReportKind::Invalid, message));
         }
-        barrier.expected = count;
+        barrier.expected = barrier.expected.or(count);
+        let again =
+            barrier.participants.iter().fold(0, |lanes, p| if p.0 == w.index { lanes | p.1 } else { lanes }) & m;
+        if again != 0 {
+            let message = format!("this thread arrives at barrier {id} a second time before the others have come");
+            return Err(Fail::new(ReportKind::Invalid, message).at(again.trailing_zeros() as usize));
+        }
         // A whole warp counts as 32 threads, whatever its size (PTX 9.7.13.1).
-        barrier.arrived += if count.is_some() && bar.aligned { 32 } else { m.count_ones() };
-        if let Some(count) = count
+        barrier.arrived += if bar.aligned { 32 } else { m.count_ones() };
+        barrier.threads += m.count_ones();
+        if let Some(count) = barrier.expected
             && barrier.arrived > count
         {
             let message = format!("{} threads arrive at barrier {id}, which waits for {count}", barrier.arrived);
             return Err(Fail::new(ReportKind::Invalid, message));
         }
         barrier.participants.push((w.index, m));
+        barrier.last = pc as u32;
+        self.barrier_follows(w.index, m, w.live);
+        let barrier = &mut self.barriers[id as usize];
         self.races.clocks.release(w.index, m, w.live, &mut barrier.known);
         let mut red = None;
         if let Some((what, p, negate, d)) = bar.red {
@@ -171,11 +214,11 @@ impl Cta<'_> {
             if barrier.arrived == 0 {
                 continue;
             }
-            let expected = match barrier.expected {
-                Some(n) => n,
-                None => warps.iter().map(|w| w.live.count_ones()).sum(),
+            let complete = match barrier.expected {
+                Some(n) => barrier.arrived >= n,
+                None => barrier.threads >= warps.iter().map(|w| w.live.count_ones()).sum(),
             };
-            if barrier.arrived < expected {
+            if !complete {
                 continue;
             }
             moved = true;
@@ -208,29 +251,51 @@ impl Cta<'_> {
         moved
     }
 
-    /// `bar.warp.sync` at different places: lanes pass when all of the membermask are at one.
+    /// `bar.warp.sync` at different places: lanes pass when all lanes of their membermask are at one with the same mask.
     pub(crate) fn converge_warp_barriers(&mut self, w: &mut Warp) -> bool {
-        let at_barrier = |f: &Frag| {
-            matches!(f.wait, Wait::Converge { .. })
-                && matches!(self.entry.code.get(f.pc as usize).map(|i| &i.op), Some(Op::BarWarp { .. }))
-        };
-        let union = w.frags.iter().filter(|f| at_barrier(f)).fold(0, |u, f| u | f.mask);
-        let need = w.frags.iter().filter(|f| at_barrier(f)).fold(0, |u, f| match f.wait {
-            Wait::Converge { need, .. } => u | need,
-            _ => u,
-        });
-        if union == 0 || union & need & w.live != need & w.live {
+        let mut masks = [0u32; 32];
+        for frag in w.frags.iter().filter(|f| matches!(f.wait, Wait::Converge { .. })) {
+            let Some(Op::BarWarp { mask }) = self.entry.code.get(frag.pc as usize).map(|i| &i.op) else { continue };
+            for_lanes!(lane in frag.mask => { masks[lane] = w.w[*mask as usize].v[lane]; });
+        }
+        let mut passing = 0;
+        for lane in 0..32 {
+            let group = masks[lane] & w.live;
+            if masks[lane] == 0
+                || passing >> lane & 1 != 0
+                || (0..32).any(|l| group >> l & 1 != 0 && masks[l] != masks[lane])
+            {
+                continue;
+            }
+            passing |= group;
+            self.races.clocks.synchronise(w.index, group, w.live);
+        }
+        if passing == 0 {
             return false;
         }
-        let passing: Vec<bool> = w.frags.iter().map(at_barrier).collect();
-        for (frag, pass) in w.frags.iter_mut().zip(passing) {
-            if pass {
-                frag.wait = Wait::Ready;
-                frag.pc += 1;
+        let mut passed = Vec::new();
+        for frag in w.frags.iter_mut().filter(|f| matches!(f.wait, Wait::Converge { .. })) {
+            let lanes = (0..32).fold(0, |lanes, l| lanes | u32::from(masks[l] != 0) << l) & passing & frag.mask;
+            if lanes != 0 {
+                passed.push(Frag { pc: frag.pc + 1, mask: lanes, wait: Wait::Ready });
+                frag.mask &= !lanes;
             }
         }
-        self.races.clocks.synchronise(w.index, union, w.live);
+        w.frags.retain(|f| f.mask != 0);
+        w.frags.append(&mut passed);
         true
+    }
+
+    /// Arrivals at a barrier that nobody waited for: the program has lost count.
+    pub(crate) fn left_over(&self) -> Option<Box<Report>> {
+        let (id, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.arrived > 0)?;
+        let (warp, lanes) = *barrier.participants.last()?;
+        let message = format!(
+            "the block ends with {} arrivals at barrier {id}, which waits for {}",
+            barrier.arrived,
+            barrier.expected.map_or("all threads".to_owned(), |n| format!("{n}"))
+        );
+        Some(self.report(warp, barrier.last as usize, lanes, *Fail::new(ReportKind::Invalid, message)))
     }
 
     /// Why nobody can continue: every waiter, by name.
@@ -244,15 +309,15 @@ impl Cta<'_> {
                 match frag.wait {
                     Wait::Barrier { id, .. } => {
                         let barrier = &self.barriers[usize::from(id)];
-                        let expected = match barrier.expected {
-                            Some(n) => n,
-                            None => warps.iter().map(|w| w.live.count_ones()).sum(),
+                        let (arrived, expected) = match barrier.expected {
+                            Some(n) => (barrier.arrived, n),
+                            None => (barrier.threads, warps.iter().map(|w| w.live.count_ones()).sum()),
                         };
                         let place = self.place(frag.pc as usize - 1, warp.index, lane);
                         lines.push(format!(
-                            "warp {} lanes {:#010x} wait at barrier {id}, phase {}, where {} of {expected} threads are: \
+                            "warp {} lanes {:#010x} wait at barrier {id}, phase {}, where {arrived} of {expected} threads are: \
                              `{}` at PTX line {}",
-                            warp.index, frag.mask, barrier.phase, barrier.arrived, place.instruction, place.ptx_line
+                            warp.index, frag.mask, barrier.phase, place.instruction, place.ptx_line
                         ));
                         first = first.or(Some(place));
                     }

@@ -9,9 +9,11 @@
 //! * [`mod@convert`]: the instruction `cvt`
 //! * [`single`], [`double`], [`half`]: arithmetic of f32, f64, and f16/bf16 alone and packed
 //! * [`approx`]: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
+//! * [`bits`], [`video`]: searches and packing of integers, and the video instructions
 //! * [`mma`]: matrix products, bit for bit by executing generation; fragment layouts; `ldmatrix` and kin
 
 pub mod approx;
+pub mod bits;
 pub mod convert;
 pub mod double;
 pub mod exact;
@@ -20,6 +22,7 @@ pub mod half;
 mod measured;
 pub mod mma;
 pub mod single;
+pub mod video;
 
 /// A rounding direction of a floating-point result (PTX ISA 6.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

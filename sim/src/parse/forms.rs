@@ -1,6 +1,6 @@
 //! The instruction table, spelled out: for tests that compare every instruction with a device or an assembler.
 
-use super::table::ROWS;
+use super::table::{all, needs};
 
 /// One spelling of an instruction that the table accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,12 @@ pub struct InstructionForm {
     /// immediate, `m` memory; `:type` where the type is not the last one of the modifiers (`U`: the first one, `W`: the last
     /// one, twice as wide).
     pub operands: &'static str,
+    /// Number of the row it is a spelling of.
+    pub row: usize,
+    /// The first PTX version that has it: major and minor.
+    pub version: (u32, u32),
+    /// The first target that has it: 80 for `sm_80`.
+    pub target: u32,
 }
 
 /// Every spelling of every row of the table, in its order. A few are refused later, since a row states which modifiers
@@ -20,7 +26,7 @@ pub struct InstructionForm {
 #[must_use]
 pub fn instruction_forms() -> Vec<InstructionForm> {
     let mut forms = Vec::new();
-    for row in ROWS {
+    for (number, row) in all().enumerate() {
         let mut spellings: Vec<Vec<&'static str>> = vec![Vec::new()];
         for slot in row.mods.split_ascii_whitespace() {
             let (words, optional) = slot.strip_suffix('?').map_or((slot, false), |s| (s, true));
@@ -30,10 +36,9 @@ pub fn instruction_forms() -> Vec<InstructionForm> {
             }
             spellings = longer;
         }
-        forms.extend(spellings.into_iter().map(|modifiers| InstructionForm {
-            opcode: row.op,
-            modifiers,
-            operands: row.args,
+        forms.extend(spellings.into_iter().map(|modifiers| {
+            let needs::Need { version, target } = needs::of(row.op, &modifiers);
+            InstructionForm { opcode: row.op, modifiers, operands: row.args, row: number, version, target }
         }));
     }
     forms

@@ -243,8 +243,10 @@ impl<'a> Parser<'a> {
     }
 
     fn entry(&mut self) -> Result<RawEntry<'a>> {
+        let pos = self.pos();
         let name = self.name("a kernel name")?;
-        let mut entry = RawEntry { name, params: Vec::new(), max_threads: None, required_threads: None, body: vec![] };
+        let mut entry =
+            RawEntry { name, params: Vec::new(), max_threads: None, required_threads: None, body: vec![], pos };
         if self.eat(b'(') && !self.eat(b')') {
             loop {
                 if !self.eat_dot("param") {

@@ -24,6 +24,8 @@ pub(crate) enum Ty {
     F16x2,
     BF16,
     BF16x2,
+    U16x2,
+    S16x2,
     TF32,
     E4M3x2,
     E5M2x2,
@@ -53,6 +55,8 @@ impl Ty {
             "f16x2" => Ty::F16x2,
             "bf16" => Ty::BF16,
             "bf16x2" => Ty::BF16x2,
+            "u16x2" => Ty::U16x2,
+            "s16x2" => Ty::S16x2,
             "tf32" => Ty::TF32,
             "e4m3" | "e5m2" => Ty::B8,
             "e4m3x2" => Ty::E4M3x2,
@@ -69,7 +73,7 @@ impl Ty {
             Ty::Pred => 0,
             Ty::B8 | Ty::U8 | Ty::S8 => 1,
             Ty::B16 | Ty::U16 | Ty::S16 | Ty::F16 | Ty::BF16 | Ty::E4M3x2 | Ty::E5M2x2 => 2,
-            Ty::B32 | Ty::U32 | Ty::S32 | Ty::F16x2 | Ty::BF16x2 | Ty::TF32 | Ty::F32 => 4,
+            Ty::B32 | Ty::U32 | Ty::S32 | Ty::F16x2 | Ty::BF16x2 | Ty::U16x2 | Ty::S16x2 | Ty::TF32 | Ty::F32 => 4,
             Ty::B64 | Ty::U64 | Ty::S64 | Ty::F64 => 8,
             Ty::B128 => 16,
         }
@@ -80,21 +84,25 @@ impl Ty {
         matches!(self, Ty::S8 | Ty::S16 | Ty::S32 | Ty::S64)
     }
 
-    /// Whether a register of type `reg` may hold an operand of this type of the same size (PTX 9.4.1, Table 26).
+    /// Whether a register of type `reg` may hold an operand of this type of the same size (PTX 9.4.1, Table 26): integers,
+    /// floats, and formats that only untyped registers hold, do not mix.
     pub(crate) fn agrees(self, reg: Ty) -> bool {
         #[derive(PartialEq)]
         enum Class {
             Bits,
             Int,
             Float,
+            Packed,
             Pred,
         }
         let class = |t: Ty| match t {
             Ty::Pred => Class::Pred,
             Ty::U8 | Ty::U16 | Ty::U32 | Ty::U64 | Ty::S8 | Ty::S16 | Ty::S32 | Ty::S64 => Class::Int,
-            Ty::F16 | Ty::F16x2 | Ty::F32 | Ty::F64 => Class::Float,
-            // Alternative formats live in untyped registers.
-            _ => Class::Bits,
+            Ty::F16 | Ty::F32 | Ty::F64 => Class::Float,
+            Ty::F16x2 | Ty::BF16 | Ty::BF16x2 | Ty::TF32 | Ty::E4M3x2 | Ty::E5M2x2 | Ty::U16x2 | Ty::S16x2 => {
+                Class::Packed
+            }
+            Ty::B8 | Ty::B16 | Ty::B32 | Ty::B64 | Ty::B128 => Class::Bits,
         };
         let (a, b) = (class(self), class(reg));
         a == b || (a == Class::Bits && b != Class::Pred) || (b == Class::Bits && a != Class::Pred)
@@ -119,6 +127,8 @@ pub(crate) enum RawArg<'a> {
     Name(&'a str, Pos),
     /// `!%p`.
     Not(&'a str, Pos),
+    /// `-%r`, perhaps with a selector.
+    Negated(&'a str, &'a str, Pos),
     /// `%tid.x`.
     Dotted(&'a str, &'a str, Pos),
     /// `_`.
@@ -147,6 +157,7 @@ impl RawArg<'_> {
         match self {
             RawArg::Name(_, p)
             | RawArg::Not(_, p)
+            | RawArg::Negated(_, _, p)
             | RawArg::Dotted(_, _, p)
             | RawArg::Sink(p)
             | RawArg::Int(_, p)
@@ -229,6 +240,7 @@ pub(crate) struct RawEntry<'a> {
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
     pub(crate) body: Vec<RawStmt<'a>>,
+    pub(crate) pos: Pos,
 }
 
 /// A parameter or result of a function.

@@ -142,7 +142,8 @@ impl<'a> Parser<'a> {
                 }
                 _ => None,
             };
-            let offset = if base.is_some() && !self.eat(b'+') && !self.is(b'-') { 0 } else { self.signed()? as i64 };
+            // A negative offset is written `+-4`; the assembler takes no `-4` behind a name.
+            let offset = if base.is_some() && !self.eat(b'+') { 0 } else { self.signed()? as i64 };
             self.expect(b']')?;
             return Ok(RawArg::Memory(base, offset, pos));
         }
@@ -161,6 +162,13 @@ impl<'a> Parser<'a> {
             Tok::Punct(b'-') => match self.bump() {
                 Tok::Int(v) => Ok(RawArg::Int(v.wrapping_neg(), pos)),
                 Tok::F64(v) => Ok(RawArg::F64(v ^ (1 << 63), pos)),
+                Tok::Name(name) => {
+                    let field = if let Tok::Dot(field) = self.peek() { field } else { "" };
+                    if !field.is_empty() {
+                        self.bump();
+                    }
+                    Ok(RawArg::Negated(name, field, pos))
+                }
                 other => Err(pos.error(format!("expected a number, found {}", other.show()))),
             },
             Tok::Int(v) => Ok(RawArg::Int(v, pos)),

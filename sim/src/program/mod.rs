@@ -5,10 +5,13 @@
 //! source operand is read the same way. Slot 0 of each file is a sink; predicate 1 is true in every lane.
 
 mod op;
+mod operand;
 
 pub(crate) use op::*;
+pub(crate) use operand::*;
 
 use crate::exec::convert::Map;
+use crate::exec::lanewise::Function;
 use crate::exec::mbarrier::MBar;
 use crate::exec::mma::Mma;
 use crate::exec::wmma;
@@ -72,8 +75,12 @@ pub(crate) struct Entry {
     pub(crate) param_bytes: u64,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
-    /// Bytes of static shared memory.
+    /// Bytes of static shared memory, with the gaps between its variables.
     pub(crate) shared_bytes: u64,
+    /// Without them, as on a device.
+    pub(crate) static_bytes: u64,
+    /// First byte and end of each gap, in order.
+    pub(crate) gaps: Vec<(u64, u64)>,
     /// Its variables; dynamic ones, whose size the launch gives, have none here.
     pub(crate) shared_vars: Vec<(String, Placed)>,
     /// Bytes of local memory of a thread.

@@ -2,160 +2,6 @@
 
 use super::*;
 
-/// A special register (PTX 10) whose value a warp knows when it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Special {
-    Tid(u8),
-    NTid(u8),
-    CtaId(u8),
-    NCtaId(u8),
-    LaneId,
-    WarpId,
-    NWarpId,
-    LaneMaskEq,
-    LaneMaskLt,
-    LaneMaskLe,
-    LaneMaskGt,
-    LaneMaskGe,
-    DynamicSharedBytes,
-    TotalSharedBytes,
-    Zero,
-    One,
-}
-
-/// The base of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Base {
-    /// The offset alone.
-    None,
-    /// A 32-bit slot, zero-extended.
-    R32(R),
-    /// A 64-bit slot.
-    R64(R),
-}
-
-/// `[base + offset]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Addr {
-    pub(crate) base: Base,
-    pub(crate) offset: i64,
-}
-
-/// The state space an access names; `Generic` is resolved lane by lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Area {
-    Generic,
-    In(Space),
-}
-
-/// Load or store of a vector of 1, 2 or 4 elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(crate) area: Area,
-    pub(crate) addr: Addr,
-    /// Bytes of an element.
-    pub(crate) size: u8,
-    /// Elements.
-    pub(crate) n: u8,
-    /// Loads of small signed elements extend the sign.
-    pub(crate) signed: bool,
-    /// Whether the registers are 64-bit slots.
-    pub(crate) wide: bool,
-    pub(crate) regs: [R; 4],
-    /// Acquire, release or volatile: never part of a data race with its like.
-    pub(crate) strong: bool,
-    /// Acquire or release: it orders other accesses without a fence.
-    pub(crate) ordered: bool,
-}
-
-/// What an atomic does to the word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the variants are PTX's own operation names")]
-pub(crate) enum AtomOp {
-    Add,
-    Inc,
-    Dec,
-    Min,
-    Max,
-    And,
-    Or,
-    Xor,
-    Exch,
-    Cas,
-    AddF32,
-    AddF64,
-    AddF16x2,
-    AddF16,
-    AddBF16,
-    AddBF16x2,
-}
-
-/// `atom` or `red`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Atom {
-    pub(crate) op: AtomOp,
-    pub(crate) signed: bool,
-    pub(crate) area: Area,
-    pub(crate) addr: Addr,
-    pub(crate) size: u8,
-    pub(crate) dst: R,
-    pub(crate) src: R,
-    /// The new value of `cas`, whose `src` is the expected one.
-    pub(crate) src2: R,
-    /// Acquire or release: it orders other accesses without a fence.
-    pub(crate) ordered: bool,
-}
-
-/// How `shfl` finds the lane to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shfl {
-    Up,
-    Down,
-    Bfly,
-    Idx,
-}
-
-/// What `vote` and `bar.red` compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vote {
-    All,
-    Any,
-    Uni,
-    Ballot,
-    Popc,
-}
-
-/// A number known at decode time or read from a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bar {
-    /// Barrier number, a slot.
-    pub(crate) id: R,
-    /// Threads, a slot; `None`: all of the block.
-    pub(crate) count: Option<R>,
-    /// Whether the warp waits.
-    pub(crate) wait: bool,
-    /// Whether a warp must come as a whole.
-    pub(crate) aligned: bool,
-    /// `red`: what, source predicate, negated, destination.
-    pub(crate) red: Option<(Vote, R, bool, R)>,
-}
-
-/// A copy of `cp.async`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CpAsync {
-    pub(crate) dst: Addr,
-    pub(crate) src: Addr,
-    pub(crate) size: u8,
-    /// Bytes to read, a slot; the rest is zero-filled.
-    pub(crate) src_size: Option<R>,
-    /// A predicate: when true nothing is read.
-    pub(crate) ignore: Option<(R, bool)>,
-    /// Through the first-level cache (`.ca`).
-    pub(crate) cached: bool,
-    /// Nothing in the program says that `src_size` is zero or all: see `parse::decode::copies`.
-    pub(crate) partial: bool,
-}
-
 /// One decoded operation. Lane-wise arithmetic is a function over whole slots, chosen when decoding; the letters give the
 /// widths of destination and sources (`W` 32-bit slot, `L` 64-bit slot).
 #[derive(Clone, Debug)]
@@ -260,16 +106,28 @@ pub(crate) enum Op {
         c: R,
         lut: u8,
     },
-    /// Add or subtract with carry; the carry is a predicate slot.
-    Carry32 {
+    /// Extended-precision arithmetic.
+    Carry(Box<Carry>),
+    /// An operation on up to three operands described rather than compiled.
+    Lanewise(Box<Lanewise>),
+    /// The result of another operation, joined with a predicate where it is all or nothing (`set` with `.and`, `.or`, `.xor`).
+    Joined {
+        inner: Box<Op>,
         d: R,
+        /// The result where the comparison holds.
+        all: u32,
+        with: (BoolOp, R, bool),
+    },
+    /// `setp` on pairs: one predicate for each half.
+    SetPair {
+        f: [fn(&L32, &L32) -> u32; 2],
+        d: [R; 2],
         a: R,
         b: R,
-        carry: R,
-        sub: bool,
-        take: bool,
-        give: bool,
+        with: Option<(BoolOp, R, bool)>,
     },
+    /// `lop3` with a predicate that says whether any bit is set.
+    Lop3Test(Box<Lop3Test>),
     SetW {
         f: fn(&L32, &L32) -> u32,
         p: R,
@@ -288,7 +146,7 @@ pub(crate) enum Op {
     },
     /// A comparison as an all-ones or 1.0 word (`set`).
     SetWord {
-        f: fn(&L32, &L32) -> u32,
+        f: Relation,
         d: R,
         a: R,
         b: R,
@@ -400,6 +258,12 @@ pub(crate) enum Op {
     ActiveMask {
         d: R,
     },
+    /// One lane of the members, and a predicate that holds in it.
+    Elect {
+        d: R,
+        p: R,
+        mask: R,
+    },
     Redux {
         op: AtomOp,
         signed: bool,
@@ -412,8 +276,10 @@ pub(crate) enum Op {
         mask: R,
     },
     Fence {
-        /// Its scope is the block: it says nothing to others.
-        block_only: bool,
+        /// Whether its scope is more than the block.
+        wide: bool,
+        acquire: bool,
+        release: bool,
     },
     Mma(Box<Mma>),
     WmmaMove(Box<wmma::Move>),
@@ -425,9 +291,21 @@ pub(crate) enum Op {
         trans: bool,
         d: [R; 4],
     },
+    StMatrix {
+        addr: Addr,
+        area: Area,
+        n: u8,
+        trans: bool,
+        s: [R; 4],
+    },
     MovMatrix {
         d: R,
         a: R,
+    },
+    /// Makes the 128 bytes at an address undefined.
+    Discard {
+        addr: Addr,
+        area: Area,
     },
     Clock {
         d: R,
@@ -448,13 +326,7 @@ pub(crate) enum Op {
     },
     Exit,
     Trap,
+    /// A failed assertion: where its message and the file, line and function of it are.
+    Assert(Box<[Addr; 4]>),
     Nop,
-}
-
-/// How `setp` joins its comparison with a predicate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BoolOp {
-    And,
-    Or,
-    Xor,
 }

@@ -1,13 +1,13 @@
 //! What is remembered of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
 use super::clocks::{AGENTS, Clocks, engine};
-use super::{Conflict, Who};
+use super::{Conflict, Strength, Who};
 
 pub(super) const NOBODY: u8 = 0xFF;
 pub(super) const MANY: u8 = 0xFE;
 
 /// The last write of a word or byte, and the reads since.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) write_clock: u32,
     pub(super) write_pc: u32,
@@ -19,11 +19,12 @@ pub(super) struct Cell {
     pub(super) read_lanes: u32,
     pub(super) write_agent: u8,
     pub(super) write_lane: u8,
-    pub(super) write_strong: bool,
+    pub(super) write_strength: Strength,
     /// By an asynchronous copy in flight: ordered before nothing.
     pub(super) flying: bool,
     pub(super) read_agent: u8,
-    pub(super) read_strong: bool,
+    /// Of the only reading agent.
+    pub(super) read_strength: Strength,
     /// Of a word: look at its bytes instead.
     pub(super) split: bool,
 }
@@ -37,10 +38,10 @@ pub(super) const FRESH: Cell = Cell {
     read_lanes: 0,
     write_agent: NOBODY,
     write_lane: 0,
-    write_strong: false,
+    write_strength: Strength::Weak,
     flying: false,
     read_agent: NOBODY,
-    read_strong: false,
+    read_strength: Strength::Weak,
     split: false,
 };
 
@@ -54,22 +55,46 @@ impl Cell {
             write_seq: who.seq,
             write_agent: who.warp as u8,
             write_lane: who.lane as u8,
-            write_strong: who.strong,
+            write_strength: who.strength,
             flying: who.copy,
             ..FRESH
         }
     }
+
+    /// The reads of its only reading agent.
+    fn only_read(&self) -> Read {
+        Read { clock: self.read_clock, pc: self.read_pc, lanes: self.read_lanes, strength: self.read_strength }
+    }
+
+    fn set_only_read(&mut self, agent: usize, read: Read) {
+        (self.read_agent, self.read_clock, self.read_pc) = (agent as u8, read.clock, read.pc);
+        (self.read_lanes, self.read_strength) = (read.lanes, read.strength);
+    }
 }
 
+/// The last reads of an agent: of one clock, or of several at which its lanes did not wait for each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Read {
     pub(super) clock: u32,
     pub(super) pc: u32,
     pub(super) lanes: u32,
-    pub(super) strong: bool,
+    pub(super) strength: Strength,
 }
 
-/// Readers of cells with more than one reading agent: to each set an entry for every warp, and behind them for every engine.
+impl Read {
+    /// With a later read of the same agent; `met` is the clock at which its lanes last waited for each other. Reads of other
+    /// lanes since then are not ordered before it, and stay.
+    #[inline(always)]
+    pub(super) fn then(self, later: Read, met: u32) -> Read {
+        if self.clock <= met || self.lanes == later.lanes {
+            return later;
+        }
+        Read { lanes: self.lanes | later.lanes, strength: self.strength.min(later.strength), ..later }
+    }
+}
+
+/// Readers of cells with more than one reading agent, or with weak and strong reads: to each set two entries for every warp,
+/// of its weak and of its strong reads, and behind them for every engine.
 #[derive(Debug)]
 pub(super) struct Sets {
     warps: usize,
@@ -82,9 +107,13 @@ impl Sets {
         Sets { warps, entries: Vec::new(), free: Vec::new() }
     }
 
+    fn size(&self) -> usize {
+        4 * self.warps
+    }
+
     fn range(&self, set: u32) -> std::ops::Range<usize> {
-        let start = set as usize * 2 * self.warps;
-        start..start + 2 * self.warps
+        let start = set as usize * self.size();
+        start..start + self.size()
     }
 
     fn take(&mut self) -> u32 {
@@ -93,26 +122,39 @@ impl Sets {
             self.entries[range].fill(Read::default());
             return set;
         }
-        let set = self.entries.len() / (2 * self.warps);
-        self.entries.resize(self.entries.len() + 2 * self.warps, Read::default());
+        let set = self.entries.len() / self.size();
+        self.entries.resize(self.entries.len() + self.size(), Read::default());
         u32::try_from(set).unwrap_or(u32::MAX)
     }
 
     fn of(&self, cell: &Cell) -> impl Iterator<Item = (usize, Read)> {
         let agent = |i: usize| if i < self.warps { i } else { engine(i - self.warps) };
-        self.entries[self.range(cell.read_clock)].iter().enumerate().map(move |(i, read)| (agent(i), *read))
+        self.entries[self.range(cell.read_clock)].iter().enumerate().map(move |(i, read)| (agent(i / 2), *read))
     }
 
-    /// The entry of an agent in the set of a cell.
+    /// The entry of an agent in the set of a cell, for reads as strong as these.
     #[inline(always)]
-    pub(super) fn entry(&mut self, cell: &Cell, agent: usize) -> Option<&mut Read> {
+    pub(super) fn entry(&mut self, cell: &Cell, agent: usize, strength: Strength) -> Option<&mut Read> {
         let i = if agent < 32 { agent } else { self.warps + agent - 32 };
-        self.entries.get_mut(cell.read_clock as usize * 2 * self.warps + i)
+        let i = 2 * i + usize::from(strength.is_strong());
+        self.entries.get_mut(cell.read_clock as usize * 4 * self.warps + i)
     }
 
-    /// An agent in the set of a cell.
+    /// One of the reads of a cell.
+    #[inline(always)]
     pub(super) fn first(&self, cell: &Cell) -> Option<(usize, Read)> {
-        self.of(cell).find(|(_, read)| read.lanes != 0)
+        match cell.read_agent {
+            NOBODY => None,
+            MANY => self.of(cell).find(|(_, read)| read.lanes != 0),
+            agent => Some((usize::from(agent), cell.only_read())),
+        }
+    }
+
+    /// The reads of a cell.
+    pub(super) fn reads(&self, cell: &Cell) -> impl Iterator<Item = (usize, Read)> {
+        let many = (cell.read_agent == MANY).then(|| self.of(cell));
+        let one = (cell.read_agent < MANY).then(|| (usize::from(cell.read_agent), cell.only_read()));
+        many.into_iter().flatten().chain(one).filter(|(_, read)| read.lanes != 0)
     }
 
     pub(super) fn give_back(&mut self, cell: &Cell) {
@@ -135,17 +177,17 @@ impl Sets {
 
 /// Whether the last write of `cell` is not ordered before `who`.
 fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<Conflict> {
-    if cell.write_agent == NOBODY || (cell.write_strong && who.strong) {
+    if cell.write_agent == NOBODY || (cell.write_strength.is_strong() && who.strength.is_strong()) {
         return None;
     }
     let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
     let ordered = !cell.flying && clocks.ordered((who.warp, who.lane), (writer, lane), cell.write_clock);
     let (copy, warp) = (cell.flying || writer >= 32, writer % 32);
-    (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy })
+    (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false })
 }
 
 fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Who) -> Option<Conflict> {
-    if (read.strong && who.strong) || read.clock <= clocks.row(who.warp)[reader % AGENTS] {
+    if (read.strength.is_strong() && who.strength.is_strong()) || read.clock <= clocks.row(who.warp)[reader % AGENTS] {
         return None;
     }
     let mut lanes = read.lanes;
@@ -153,7 +195,8 @@ fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Who) -> Optio
         let lane = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         if !clocks.ordered((who.warp, who.lane), (reader, lane), read.clock) {
-            return Some(Conflict { warp: reader % 32, lane, pc: read.pc, wrote: false, copy: reader >= 32 });
+            let copy = reader >= 32;
+            return Some(Conflict { warp: reader % 32, lane, pc: read.pc, wrote: false, copy, constant: false });
         }
     }
     None
@@ -170,38 +213,30 @@ pub(super) fn read(
     if let Some(conflict) = unordered_write(clocks, cell, who) {
         return Err(conflict);
     }
-    let bit = 1 << who.lane;
-    let mine = agent as u8;
-    let fresh = Read { clock: now, pc: who.pc, lanes: bit, strong: who.strong };
-    if cell.read_agent == MANY {
-        if let Some(read) = sets.entry(cell, agent) {
-            *read = if read.clock == now {
-                Read { lanes: read.lanes | bit, strong: read.strong & who.strong, ..fresh }
-            } else {
-                fresh
-            };
+    let fresh = Read { clock: now, pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
+    let met = clocks.row(who.warp)[agent % AGENTS];
+    match cell.read_agent {
+        NOBODY => cell.set_only_read(agent, fresh),
+        MANY => {
+            if let Some(read) = sets.entry(cell, agent, who.strength) {
+                *read = read.then(fresh, met);
+            }
         }
-        return Ok(());
-    }
-    let same = cell.read_agent == mine && cell.read_clock == now;
-    // An earlier reader that is ordered before this one needs no remembering: who conflicts with it conflicts with this.
-    let earlier = Read { clock: cell.read_clock, pc: cell.read_pc, lanes: cell.read_lanes, strong: false };
-    if same {
-        cell.read_lanes |= bit;
-        cell.read_strong &= who.strong;
-        cell.read_pc = who.pc;
-    } else if cell.read_agent == NOBODY
-        || cell.read_agent == mine
-        || unordered_read(clocks, usize::from(cell.read_agent), earlier, who).is_none()
-    {
-        (cell.read_agent, cell.read_clock, cell.read_pc) = (mine, now, who.pc);
-        (cell.read_lanes, cell.read_strong) = (bit, who.strong);
-    } else {
-        let (other, strong) = (usize::from(cell.read_agent), cell.read_strong);
-        (cell.read_agent, cell.read_clock) = (MANY, sets.take());
-        for (agent, read) in [(other, Read { strong, ..earlier }), (agent, fresh)] {
-            if let Some(entry) = sets.entry(cell, agent) {
-                *entry = read;
+        other => {
+            let (other, old) = (usize::from(other), cell.only_read());
+            let weak = Read { strength: Strength::Weak, ..old };
+            if other == agent && old.strength.is_strong() == fresh.strength.is_strong() {
+                cell.set_only_read(agent, old.then(fresh, met));
+            } else if fresh.strength <= old.strength && unordered_read(clocks, other, weak, who).is_none() {
+                // Ordered before this one, and no weaker: who conflicts with it conflicts with this.
+                cell.set_only_read(agent, fresh);
+            } else {
+                (cell.read_agent, cell.read_clock) = (MANY, sets.take());
+                for (agent, read) in [(other, old), (agent, fresh)] {
+                    if let Some(entry) = sets.entry(cell, agent, read.strength) {
+                        *entry = read;
+                    }
+                }
             }
         }
     }
@@ -217,23 +252,18 @@ pub(super) fn write(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Who,
     {
         return Err(conflict);
     }
-    match cell.read_agent {
-        NOBODY => {}
+    let conflict = match cell.read_agent {
+        NOBODY => None,
         MANY => {
-            let conflict = sets.of(cell).find_map(|(agent, read)| unordered_read(clocks, agent, read, who));
-            if let Some(conflict) = conflict {
-                return Err(conflict);
-            }
-            sets.give_back(cell);
+            let mut reads = sets.of(cell).filter(|(_, read)| read.lanes != 0);
+            reads.find_map(|(agent, read)| unordered_read(clocks, agent, read, who))
         }
-        agent => {
-            let (clock, pc, lanes) = (cell.read_clock, cell.read_pc, cell.read_lanes);
-            let read = Read { clock, pc, lanes, strong: cell.read_strong };
-            if let Some(conflict) = unordered_read(clocks, usize::from(agent), read, who) {
-                return Err(conflict);
-            }
-        }
+        agent => unordered_read(clocks, usize::from(agent), cell.only_read(), who),
+    };
+    if let Some(conflict) = conflict {
+        return Err(conflict);
     }
+    sets.give_back(cell);
     *cell = Cell::written(who, clocks.now(who.warp));
     Ok(())
 }

@@ -3,8 +3,16 @@
 //! An agent's accesses carry its clock, which advances whenever it publishes what it has done. `rows[w][v]` is the clock of `v`
 //! up to which all accesses of `v` are ordered before what `w` does next; for `w` itself it is the clock of the last
 //! instruction at which its lanes waited for each other. Part of a warp may publish or learn something alone (one elected
-//! lane arrives at an mbarrier, or waits for it): that is kept beside the rows until the warp synchronises. Where two such
-//! parts meet they are joined to the later clock, which can hide a race between lanes of one warp, never invent one.
+//! lane arrives at an mbarrier, or waits for it): that is kept beside the rows, by lanes, until the warp synchronises. Where two
+//! such parts of one warp are published at one place they are joined to the later clock, which can hide a race between
+//! lanes of one warp, never invent one.
+//!
+//! A relaxed write publishes only what a fence came after (PTX ISA 8.8: release pattern), and what a relaxed read saw is known
+//! only after a fence (acquire pattern). So beside what is known stands what of it has been fenced, and what has been seen and
+//! not been fenced. Barriers hand on all three: a fence counts whether the thread that writes the flag executed it or one
+//! that met it at a barrier since, which is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
+
+use super::front::{Front, Known, Part, join_some};
 
 /// Warps and engines of a block: a warp's engine follows 32 later.
 pub(crate) const AGENTS: usize = 64;
@@ -14,86 +22,34 @@ pub(crate) const fn engine(warp: usize) -> usize {
     32 + warp
 }
 
-/// What is known of some lanes of an agent alone.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    of: u8,
-    clock: u32,
-    lanes: u32,
-}
-
-/// Knowledge that can be handed on.
-#[derive(Clone, Debug)]
-pub(crate) struct Known {
-    all: [u32; AGENTS],
-    parts: Vec<Part>,
-}
-
-impl Default for Known {
-    fn default() -> Known {
-        Known { all: [0; AGENTS], parts: Vec::new() }
-    }
-}
-
-impl Known {
-    /// Adds what another knows.
-    pub(crate) fn join(&mut self, other: &Known) {
-        self.join_row(&other.all);
-        for part in &other.parts {
-            self.join_part(*part, u32::MAX);
-        }
-    }
-
-    fn join_row(&mut self, row: &[u32; AGENTS]) {
-        for (a, b) in self.all.iter_mut().zip(row) {
-            *a = (*a).max(*b);
-        }
-    }
-
-    /// `live` are the lanes that make a whole.
-    fn join_part(&mut self, part: Part, live: u32) {
-        let all = &mut self.all[usize::from(part.of)];
-        if part.clock <= *all {
-            return;
-        }
-        let mut joined = part;
-        if let Some(same) = self.parts.iter_mut().find(|p| p.of == part.of) {
-            if same.clock > *all {
-                (joined.clock, joined.lanes) = (part.clock.max(same.clock), part.lanes | same.lanes);
-            }
-            *same = joined;
-        } else {
-            self.parts.push(joined);
-        }
-        if joined.lanes & live == live {
-            *all = joined.clock;
-        }
-    }
-
-    fn covers(&self, of: usize, lane: usize, clock: u32) -> bool {
-        let part = |p: &Part| usize::from(p.of) == of && p.lanes >> lane & 1 != 0 && clock <= p.clock;
-        clock <= self.all[of] || self.parts.iter().any(part)
-    }
-}
-
 /// The clocks of a block.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     rows: Vec<Known>,
     now: [u32; AGENTS],
-    /// What only some lanes of a warp have learnt.
-    lanes: Vec<Option<Box<(u32, Known)>>>,
+    /// What only some lanes of a warp have learnt: disjoint sets of lanes.
+    lanes: Vec<Vec<(u32, Known)>>,
+    /// What lanes of a warp have seen and no fence has followed.
+    unfenced: Vec<(u32, Front)>,
+    /// How often each row has changed.
+    changes: Vec<u32>,
 }
 
 impl Clocks {
     pub(crate) fn new(warps: usize) -> Clocks {
-        Clocks { rows: vec![Known::default(); warps], now: [1; AGENTS], lanes: vec![None; warps] }
+        Clocks {
+            rows: vec![Known::default(); warps],
+            now: [1; AGENTS],
+            lanes: vec![Vec::new(); warps],
+            unfenced: vec![(0, Front::default()); warps],
+            changes: vec![0; warps],
+        }
     }
 
     /// Up to which clock of each agent `warp` is ordered after it.
     #[inline(always)]
     pub(crate) fn row(&self, warp: usize) -> &[u32; AGENTS] {
-        &self.rows[warp].all
+        &self.rows[warp].front.all
     }
 
     /// The clock of an agent's next access.
@@ -102,53 +58,201 @@ impl Clocks {
         self.now[agent]
     }
 
+    /// How much `lane` of `warp` knows of other blocks.
+    #[inline(always)]
+    pub(crate) fn foreign(&self, warp: usize, lane: usize) -> u32 {
+        let row = self.rows[warp].front.foreign;
+        if self.lanes[warp].is_empty() {
+            return row;
+        }
+        self.alone(warp, 1 << lane).fold(row, |n, known| n.max(known.front.foreign))
+    }
+
+    /// How often what a warp knows, or has to tell, has changed.
+    pub(crate) fn changes(&self, warp: usize) -> u32 {
+        self.changes[warp]
+    }
+
+    /// Whether strong writes of the warp may tell other blocks something.
+    pub(crate) fn tells_others(&self, warp: usize) -> bool {
+        self.rows[warp].fenced[1].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[1].is_some())
+    }
+
+    /// These lanes have read what other blocks published: everything up to this number, to be known after a fence.
+    pub(crate) fn see_others(&mut self, warp: usize, lanes: u32, number: u32) {
+        let (waiting, seen) = &mut self.unfenced[warp];
+        *waiting |= lanes;
+        seen.foreign = seen.foreign.max(number);
+    }
+
+    /// What these lanes know beside their row.
+    fn alone(&self, warp: usize, lanes: u32) -> impl Iterator<Item = &Known> {
+        self.lanes[warp].iter().filter(move |(mask, _)| mask & lanes != 0).map(|(_, known)| known)
+    }
+
     /// Whether an access of `lane` of `of` at `clock` is ordered before what `lane` of `warp` does now.
     pub(crate) fn ordered(&self, (warp, lane): (usize, usize), (of, of_lane): (usize, usize), clock: u32) -> bool {
         (warp, lane) == (of, of_lane)
-            || self.rows[warp].covers(of, of_lane, clock)
-            || self.lanes[warp].as_ref().is_some_and(|k| k.0 >> lane & 1 != 0 && k.1.covers(of, of_lane, clock))
+            || self.rows[warp].front.covers(of, of_lane, clock)
+            || self.alone(warp, 1 << lane).any(|k| k.front.covers(of, of_lane, clock))
     }
 
     /// The lanes of `warp` publish what they have done and know; `live` are all lanes that have not exited.
     pub(crate) fn release(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
         into.join(&self.rows[warp]);
-        if let Some(own) = &self.lanes[warp]
-            && own.0 & lanes != 0
-        {
-            into.join(&own.1);
+        for known in self.alone(warp, lanes) {
+            into.join(known);
         }
-        into.join_part(Part { of: warp as u8, clock: self.now[warp], lanes }, live);
+        let (waiting, seen) = &self.unfenced[warp];
+        if waiting & lanes != 0 {
+            join_some(&mut into.seen, Some(seen));
+        }
+        into.front.join_part(Part { of: warp as u8, clock: self.now[warp], lanes }, live);
         self.advance(warp);
+        self.changes[warp] = self.changes[warp].wrapping_add(1);
     }
 
     /// The lanes of `warp` learn what was published.
     pub(crate) fn acquire(&mut self, warp: usize, lanes: u32, live: u32, from: &Known) {
+        self.changes[warp] = self.changes[warp].wrapping_add(1);
         if lanes & live == live {
             self.rows[warp].join(from);
+            self.rows[warp].seen = None;
             // What all lanes know needs no second place.
-            let Known { all, parts } = &mut self.rows[warp];
+            let Front { all, parts, .. } = &mut self.rows[warp].front;
             parts.retain(|p| p.clock > all[usize::from(p.of)]);
         } else {
-            let own = self.lanes[warp].get_or_insert_default();
-            own.0 |= lanes;
-            own.1.join(from);
+            self.learn_apart(warp, lanes, from);
         }
+        if let Some(seen) = &from.seen {
+            self.see(warp, lanes, seen);
+        }
+    }
+
+    fn learn_apart(&mut self, warp: usize, lanes: u32, from: &Known) {
+        let own = &mut self.lanes[warp];
+        let mut rest = lanes;
+        let mut divided = Vec::new();
+        for (mask, known) in own.iter_mut() {
+            let both = *mask & lanes;
+            rest &= !both;
+            if both == *mask {
+                known.join(from);
+            } else if both != 0 {
+                let mut known = known.clone();
+                known.join(from);
+                divided.push((both, known));
+                *mask &= !both;
+            }
+        }
+        own.append(&mut divided);
+        if rest != 0 {
+            own.push((rest, from.clone()));
+        }
+        own.iter_mut().for_each(|(_, known)| known.seen = None);
     }
 
     /// The lanes of `warp` wait for each other.
     pub(crate) fn synchronise(&mut self, warp: usize, lanes: u32, live: u32) {
+        self.changes[warp] = self.changes[warp].wrapping_add(1);
         if lanes & live == live {
-            if let Some(own) = self.lanes[warp].take() {
-                self.rows[warp].join(&own.1);
+            for (_, known) in std::mem::take(&mut self.lanes[warp]) {
+                self.rows[warp].join(&known);
             }
-            self.rows[warp].all[warp] = self.now[warp];
-            self.rows[warp].parts.retain(|p| usize::from(p.of) != warp);
+            if self.unfenced[warp].0 != 0 {
+                self.unfenced[warp].0 |= lanes;
+            }
+            self.rows[warp].front.all[warp] = self.now[warp];
+            self.rows[warp].front.parts.retain(|p| usize::from(p.of) != warp);
             self.advance(warp);
         } else {
             let mut known = Known::default();
             self.release(warp, lanes, live, &mut known);
-            self.acquire(warp, lanes, live, &known);
+            let seen = known.seen.take();
+            // All of them know the same now.
+            let own = &mut self.lanes[warp];
+            own.iter_mut().for_each(|(mask, _)| *mask &= !lanes);
+            own.retain(|(mask, _)| *mask != 0);
+            own.push((lanes, known));
+            if let Some(seen) = seen {
+                self.see(warp, lanes, &seen);
+            }
         }
+    }
+
+    /// These lanes have read by strong accesses what somebody published; they know it after a fence.
+    pub(crate) fn see(&mut self, warp: usize, lanes: u32, what: &Front) {
+        let (waiting, seen) = &mut self.unfenced[warp];
+        *waiting |= lanes;
+        seen.join(what);
+    }
+
+    /// The acquiring half of a fence, whose scope is `wide` if it is more than the block: the lanes know what they have seen.
+    pub(crate) fn fence_after(&mut self, warp: usize, lanes: u32, live: u32, wide: bool) {
+        let (waiting, seen) = &mut self.unfenced[warp];
+        let now = *waiting & lanes;
+        if now == 0 {
+            return;
+        }
+        let mut front = seen.clone();
+        if wide || front.foreign == 0 {
+            *waiting &= !lanes;
+            if *waiting == 0 {
+                *seen = Front::default();
+            }
+        } else {
+            // What other blocks published waits for a wider fence.
+            front.foreign = 0;
+        }
+        self.acquire(warp, now, live, &Known { front, ..Known::default() });
+    }
+
+    /// The releasing half: what the lanes have done and know is fenced.
+    pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, wide: bool) {
+        let mut known = Known::default();
+        self.release(warp, lanes, live, &mut known);
+        let [block, beyond] = &mut self.rows[warp].fenced;
+        join_some(block, Some(&known.front));
+        if wide {
+            join_some(beyond, Some(&known.front));
+        }
+    }
+
+    /// What a strong write of `lane` shows to those who see it: what it knows and a fence has followed, `wide` if others than
+    /// those of the block are to see it.
+    pub(crate) fn published(&self, warp: usize, lane: usize, live: u32, wide: bool) -> Option<Front> {
+        let level = usize::from(wide);
+        let row = &self.rows[warp];
+        let mut fenced = row.fenced[level].as_deref().cloned();
+        for known in self.alone(warp, 1 << lane) {
+            if let Some(more) = known.fenced[level].as_deref() {
+                fenced.get_or_insert_default().join(more);
+            }
+        }
+        let fenced = fenced?;
+        // Fences of other lanes of the warp may cover what this lane does not know.
+        let mut known = row.front.clone();
+        for more in self.alone(warp, 1 << lane) {
+            known.join(&more.front);
+        }
+        let mut out = Front { foreign: fenced.foreign.min(known.foreign), ..Front::default() };
+        for ((out, fenced), known) in out.all.iter_mut().zip(&fenced.all).zip(&known.all) {
+            *out = *fenced.min(known);
+        }
+        let mut own = fenced.all[warp];
+        for part in &fenced.parts {
+            if usize::from(part.of) == warp && part.lanes >> lane & 1 != 0 {
+                own = own.max(part.clock);
+            }
+            let lanes =
+                (0..32).filter(|l| part.lanes >> l & 1 != 0 && known.covers(usize::from(part.of), *l, part.clock));
+            let lanes = lanes.fold(0, |lanes, l| lanes | 1 << l);
+            if lanes != 0 {
+                out.join_part(Part { lanes, ..*part }, u32::MAX);
+            }
+        }
+        out.join_part(Part { of: warp as u8, clock: own, lanes: 1 << lane }, live);
+        Some(out)
     }
 
     fn advance(&mut self, agent: usize) {
@@ -163,7 +267,7 @@ impl Clocks {
 
     /// What a copy engine publishes: that the copies of `lane` up to `clock` are done.
     pub(crate) fn copies_done(&self, warp: usize, lane: usize, clock: u32, live: u32, into: &mut Known) {
-        into.join_part(Part { of: engine(warp) as u8, clock, lanes: 1 << lane }, live);
+        into.front.join_part(Part { of: engine(warp) as u8, clock, lanes: 1 << lane }, live);
     }
 }
 

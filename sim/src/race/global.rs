@@ -3,17 +3,19 @@
 //! Accesses of one block are judged as those of shared memory are. What other blocks did is not looked at here: a block
 //! hands its pages to [`super::grid`] when it ends, or when they are too many.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::cell::{self, Cell, FRESH, Sets};
+use super::cell::{self, Cell, FRESH, NOBODY, Read, Sets};
 use super::clocks::{Clocks, engine};
 use super::shared::{read_fast, write_fast};
-use super::{Conflict, Who};
+use super::{Conflict, Strength, Who};
 
 /// Words of a page.
 pub(super) const WORDS: usize = 256;
 /// Pages a block keeps: 8 MB of data. Older history is forgotten, which can hide a race within the block.
 const MAX_PAGES: usize = 1 << 13;
+/// Accesses that are kept beside the last ones. Of those that come later other blocks do not hear.
+const MAX_OLDER: usize = 1 << 20;
 /// Places where a page was found lately.
 const RECENT: usize = 64;
 
@@ -24,9 +26,24 @@ pub(super) struct Page {
     pub(super) words: Box<[Cell; WORDS]>,
     /// Four cells for each word, once one was accessed in parts.
     pub(super) bytes: Option<Box<[Cell]>>,
-    /// Sections of the block (see [`super::grid`]) of the last write and the last read of each word, once there is one but
-    /// the first.
-    pub(super) sections: Option<Box<[[u8; WORDS]; 2]>>,
+    /// How much the last writer and the last reader of each word knew of other blocks, once somebody knew something.
+    pub(super) foreign: Option<Box<[[u32; WORDS]; 2]>>,
+    /// Words that were read as constants, a bit for each.
+    pub(super) constants: Option<Box<[u32; WORDS / 32]>>,
+    /// Words with a strong access whose scope is more than the block.
+    pub(super) strong: Option<Box<[u32; WORDS / 32]>>,
+}
+
+/// An access of the block that other blocks must hear of although the same bytes were accessed again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Older {
+    pub(super) pc: u32,
+    pub(super) clock: u32,
+    pub(super) agent: usize,
+    pub(super) lane: usize,
+    pub(super) strength: Strength,
+    pub(super) foreign: u32,
+    pub(super) wrote: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,30 +51,37 @@ pub(super) struct Global {
     index: HashMap<u64, u32>,
     recent: Vec<(u64, u32)>,
     pub(super) pages: Vec<Page>,
-    /// Section of the accesses from now on.
-    pub(super) section: u8,
+    /// Pages whose words are divided, which are larger.
+    divided: usize,
+    /// First accesses of their kind, by the address of a word or byte, its size, and the kind.
+    pub(super) older: BTreeMap<(u64, usize, u8), Older>,
+    /// Whether there was more to keep.
+    pub(super) forgot: bool,
+    /// Whether there is a strong access whose scope is more than the block.
+    pub(super) strong: bool,
 }
 
 impl Global {
     /// Whether the next access may need a page too many.
     pub(super) fn is_full(&self) -> bool {
-        self.pages.len() >= MAX_PAGES
+        self.pages.len() + 4 * self.divided >= MAX_PAGES
     }
 
     pub(super) fn clear(&mut self) {
         self.index.clear();
         self.recent.clear();
         self.pages.clear();
+        self.older.clear();
+        self.divided = 0;
     }
 
     #[inline(always)]
-    fn page(&mut self, number: u64) -> &mut Page {
+    fn page(&mut self, number: u64) -> usize {
         let slot = number as usize % RECENT;
-        let at = match self.recent.get(slot) {
+        match self.recent.get(slot) {
             Some(&(known, at)) if known == number => at as usize,
             _ => self.find(number),
-        };
-        &mut self.pages[at]
+        }
     }
 
     #[inline(never)]
@@ -65,7 +89,8 @@ impl Global {
         let new = self.pages.len();
         let at = *self.index.entry(number).or_insert(new as u32);
         if at as usize == new {
-            self.pages.push(Page { number, words: Box::new([FRESH; WORDS]), bytes: None, sections: None });
+            let words = Box::new([FRESH; WORDS]);
+            self.pages.push(Page { number, words, bytes: None, foreign: None, constants: None, strong: None });
         }
         self.recent.resize(RECENT, (u64::MAX, 0));
         self.recent[number as usize % RECENT] = (number, at);
@@ -82,11 +107,15 @@ impl Global {
         address: u64,
         n: usize,
     ) -> Result<(), Conflict> {
-        let section = self.section;
-        let page = self.page(address / (4 * WORDS as u64));
+        let foreign = clocks.foreign(who.warp, who.lane);
         let at = address as usize % (4 * WORDS);
-        page.mark(section, 1, at, n);
-        if n >= 4 && !who.copy && !who.strong {
+        let index = self.page(address / (4 * WORDS as u64));
+        if foreign > 0 || who.strength.is_strong() || self.pages[index].foreign.is_some() {
+            self.keep_older(sets, index, (at, n), (foreign, who.strength), false);
+            self.pages[index].mark(foreign, 1, at, n);
+        }
+        let page = &mut self.pages[index];
+        if n >= 4 && !who.copy && !who.strength.is_strong() {
             let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
             let cells = &mut page.words[at / 4..at / 4 + n / 4];
             if cells.iter_mut().all(|c| read_fast(c, row, now, sets, who)) {
@@ -95,7 +124,10 @@ impl Global {
         }
         let agent = if who.copy { engine(who.warp) } else { who.warp };
         let agent = (agent, clocks.now(agent));
-        page.each(sets, at, n, |sets, cell| cell::read(clocks, sets, cell, who, agent))
+        let was = page.bytes.is_some();
+        let result = page.each(sets, at, n, |sets, cell| cell::read(clocks, sets, cell, who, agent));
+        self.divided += usize::from(was != page.bytes.is_some());
+        result
     }
 
     /// A write; `same` says that the bytes do not change by it.
@@ -108,32 +140,146 @@ impl Global {
         (address, n): (u64, usize),
         same: bool,
     ) -> Result<(), Conflict> {
-        let section = self.section;
-        let page = self.page(address / (4 * WORDS as u64));
+        let foreign = clocks.foreign(who.warp, who.lane);
         let at = address as usize % (4 * WORDS);
-        page.mark(section, 0, at, n);
-        if n >= 4 && !who.strong {
+        let index = self.page(address / (4 * WORDS as u64));
+        if foreign > 0 || who.strength.is_strong() || self.pages[index].foreign.is_some() {
+            self.keep_older(sets, index, (at, n), (foreign, who.strength), true);
+            self.pages[index].mark(foreign, 0, at, n);
+        }
+        let page = &mut self.pages[index];
+        if page.constants.is_some()
+            && let Some(conflict) = page.constant_reader(sets, at, n)
+        {
+            return Err(conflict);
+        }
+        if n >= 4 && !who.strength.is_strong() {
             let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
             let cells = &mut page.words[at / 4..at / 4 + n / 4];
             if cells.iter_mut().all(|c| write_fast(c, row, now, who)) {
                 return Ok(());
             }
         }
+        let was = page.bytes.is_some();
         page.each(sets, at, n, |sets, cell| cell::write(clocks, sets, cell, who, same))?;
+        self.divided += usize::from(was != page.bytes.is_some());
         if n >= 4 {
             page.join(at / 4, n / 4);
         }
         Ok(())
     }
+
+    /// After a read of these bytes that takes them for constants (`ld.global.nc`): whoever has written them.
+    pub(super) fn read_constant(&mut self, address: u64, n: usize) -> Result<(), Conflict> {
+        let at = address as usize % (4 * WORDS);
+        let index = self.page(address / (4 * WORDS as u64));
+        let page = &mut self.pages[index];
+        let constants = page.constants.get_or_insert_default();
+        for word in at / 4..(at + n).div_ceil(4) {
+            constants[word / 32] |= 1 << (word % 32);
+        }
+        let (words, bytes) = (&page.words, page.bytes.as_deref());
+        let writer = (at / 4..(at + n).div_ceil(4)).find_map(|word| {
+            let parts = match bytes {
+                Some(bytes) if words[word].split => &bytes[at.max(4 * word)..(at + n).min(4 * word + 4)],
+                _ => &words[word..=word],
+            };
+            parts.iter().find(|cell| cell.write_agent != NOBODY)
+        });
+        match writer {
+            Some(cell) => Err(Conflict {
+                warp: usize::from(cell.write_agent) % 32,
+                lane: usize::from(cell.write_lane),
+                pc: cell.write_pc,
+                wrote: true,
+                copy: false,
+                constant: true,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps what an access is about to push out of the shadow, if other blocks may need it.
+    #[inline(never)]
+    fn keep_older(
+        &mut self,
+        sets: &Sets,
+        index: usize,
+        (at, n): (usize, usize),
+        (foreign, strength): (u32, Strength),
+        writes: bool,
+    ) {
+        if strength == Strength::Wide {
+            let strong = self.pages[index].strong.get_or_insert_default();
+            (at / 4..(at + n).div_ceil(4)).for_each(|word| strong[word / 32] |= 1 << (word % 32));
+            self.strong = true;
+        }
+        let page = &self.pages[index];
+        for (byte, size, cell) in page.cells(at, n) {
+            let known = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][byte / 4]);
+            let mut keep = |old: Older| {
+                let key =
+                    (page.number * 4 * WORDS as u64 + byte as u64, size, old.strength as u8 * 2 + u8::from(old.wrote));
+                if self.older.len() < MAX_OLDER {
+                    self.older.entry(key).or_insert(old);
+                } else {
+                    self.forgot = true;
+                }
+            };
+            if cell.write_agent != NOBODY && (cell.write_strength < strength || (writes && known(0) != foreign)) {
+                keep(Older {
+                    pc: cell.write_pc,
+                    clock: cell.write_clock,
+                    agent: usize::from(cell.write_agent),
+                    lane: usize::from(cell.write_lane),
+                    strength: cell.write_strength,
+                    foreign: known(0),
+                    wrote: true,
+                });
+            }
+            for (agent, read) in sets.reads(&cell) {
+                if known(1) != foreign || read.strength < strength {
+                    let lane = read.lanes.trailing_zeros() as usize % 32;
+                    let Read { pc, clock, strength, .. } = read;
+                    keep(Older { pc, clock, agent, lane, strength, foreign: known(1), wrote: false });
+                }
+            }
+        }
+    }
 }
 
 impl Page {
-    #[inline(always)]
-    fn mark(&mut self, section: u8, kind: usize, at: usize, n: usize) {
-        if section > 0 {
-            let marks = self.sections.get_or_insert_with(|| Box::new([[0; WORDS]; 2]));
-            marks[kind][at / 4..(at + n).div_ceil(4)].fill(section);
+    fn mark(&mut self, foreign: u32, kind: usize, at: usize, n: usize) {
+        if foreign > 0 || self.foreign.is_some() {
+            let marks = self.foreign.get_or_insert_with(|| Box::new([[0; WORDS]; 2]));
+            marks[kind][at / 4..(at + n).div_ceil(4)].fill(foreign);
         }
+    }
+
+    /// The cells of some bytes as they are, with their first byte and size.
+    fn cells(&self, at: usize, n: usize) -> Vec<(usize, usize, Cell)> {
+        let mut out = Vec::new();
+        for word in at / 4..(at + n).div_ceil(4) {
+            match &self.bytes {
+                Some(bytes) if self.words[word].split => {
+                    let (first, last) = (at.max(4 * word), (at + n).min(4 * word + 4));
+                    out.extend((first..last).map(|byte| (byte, 1, bytes[byte])));
+                }
+                _ => out.push((4 * word, 4, self.words[word])),
+            }
+        }
+        out
+    }
+
+    /// Who has read one of these bytes as a constant.
+    fn constant_reader(&self, sets: &Sets, at: usize, n: usize) -> Option<Conflict> {
+        let constants = self.constants.as_ref()?;
+        let found =
+            self.cells(at, n).into_iter().find(|(byte, _, _)| constants[byte / 128] >> (byte / 4 % 32) & 1 != 0);
+        let (_, _, cell) = found?;
+        let (agent, read) = sets.reads(&cell).next()?;
+        let lane = read.lanes.trailing_zeros() as usize % 32;
+        Some(Conflict { warp: agent % 32, lane, pc: read.pc, wrote: false, copy: false, constant: true })
     }
 
     /// The cells of some bytes: words where they are whole, bytes elsewhere.

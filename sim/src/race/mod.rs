@@ -9,6 +9,8 @@
 //! its mbarrier has. Then it counts as that thread's write at that moment, or as a write of the warp's copy engine, which
 //! the waiters of the mbarrier know of.
 //!
+//! Strong accesses to words that stand as flags publish and learn ([`flags`] within the block, [`meet`] between blocks).
+//!
 //! Global memory is treated alike within a block ([`global`]), whose clocks say nothing about other blocks; what these do is
 //! compared when all have ended ([`grid`]). The source of an asynchronous copy is read by the engine, until its thread has
 //! waited.
@@ -17,22 +19,25 @@
 
 mod cell;
 mod clocks;
+mod flags;
+mod front;
 mod global;
 mod grid;
+mod meet;
 mod shared;
-
-use std::collections::BTreeMap;
+mod summary;
 
 use cell::Sets;
 use clocks::Clocks;
-pub(crate) use clocks::{Known, engine};
+pub(crate) use clocks::engine;
+use flags::Flags;
+pub(crate) use flags::Touch;
+pub(crate) use front::Known;
 use global::Global;
-use grid::Meeting;
 pub(crate) use grid::{Grid, Side};
+use meet::Contacts;
+pub(crate) use meet::Logs;
 use shared::Shared;
-
-/// Words of global memory that threads of a block may use as flags, each by itself.
-const MAX_FLAGS: usize = 1 << 12;
 
 /// The other side of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,27 @@ pub(crate) struct Conflict {
     pub(crate) wrote: bool,
     /// Whether it is an asynchronous copy.
     pub(crate) copy: bool,
+    /// Not unordered: one of the two takes the bytes for constants.
+    pub(crate) constant: bool,
+}
+
+/// Whether an access is part of the memory model's communication (PTX ISA 8.4, 8.6): atomic, volatile, relaxed or ordered. Two
+/// such accesses are no race if the scope of each has the other's thread in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Strength {
+    #[default]
+    Weak,
+    /// Towards threads of the block.
+    Block,
+    /// Towards all threads.
+    Wide,
+}
+
+impl Strength {
+    #[inline(always)]
+    pub(crate) fn is_strong(self) -> bool {
+        self != Strength::Weak
+    }
 }
 
 /// Who accesses.
@@ -54,8 +80,8 @@ pub(crate) struct Who {
     pub(crate) pc: u32,
     /// Number of the dynamic instruction: lanes of one may write the same value to one place.
     pub(crate) seq: u32,
-    /// Atomic, volatile or ordered: never in a race with its like.
-    pub(crate) strong: bool,
+    /// Strong accesses are never in a race with their like.
+    pub(crate) strength: Strength,
     /// An asynchronous copy, on behalf of this thread.
     pub(crate) copy: bool,
 }
@@ -66,73 +92,27 @@ pub(crate) struct Races {
     pub(crate) clocks: Clocks,
     shared: Shared,
     sets: Sets,
-    /// What was published through words that are accessed atomically.
-    published: BTreeMap<u32, Known>,
+    /// What was published through words that are accessed by strong accesses.
+    flags: Flags,
     global: Global,
-    published_globally: BTreeMap<u64, Known>,
-    /// What ended each section of this block but the last.
-    meetings: Vec<Meeting>,
-    /// Which warps have executed a fence that reaches other blocks: what they write atomically publishes.
-    fenced: Vec<bool>,
-    /// When the block last read something atomically that no fence has followed yet.
-    seen: Option<u64>,
-    /// What lanes of each warp read atomically, to be known to them after a fence (PTX ISA, acquire pattern).
-    unfenced: Vec<(u32, Known)>,
+    /// Lanes of each warp that have read past the first-level cache since their last barrier.
+    pub(crate) uncached: Vec<u32>,
+    /// What this block tells others and hears of them.
+    contacts: Contacts,
 }
 
 impl Races {
-    pub(crate) fn new(warps: usize, shared_bytes: usize) -> Races {
+    /// `start` is the moment at which the block begins, of [`Grid::moment`].
+    pub(crate) fn new(warps: usize, shared_bytes: usize, start: u64) -> Races {
         Races {
             clocks: Clocks::new(warps),
             shared: Shared::new(shared_bytes),
             sets: Sets::new(warps.max(1)),
-            published: BTreeMap::new(),
+            flags: Flags::default(),
             global: Global::default(),
-            published_globally: BTreeMap::new(),
-            meetings: Vec::new(),
-            fenced: vec![false; warps],
-            seen: None,
-            unfenced: vec![(0, Known::default()); warps],
+            uncached: vec![0; warps],
+            contacts: Contacts::new(start),
         }
-    }
-
-    /// An atomic access of a lane to `word` that orders nothing by itself: a fence after it does.
-    pub(crate) fn observe(&mut self, warp: usize, lane: usize, word: u32) {
-        if let Some(known) = self.published.get(&word) {
-            self.unfenced[warp].0 |= 1 << lane;
-            self.unfenced[warp].1.join(known);
-        }
-    }
-
-    /// As [`Races::observe`], of global memory.
-    pub(crate) fn observe_globally(&mut self, warp: usize, lane: usize, address: u64) {
-        for key in [address, u64::MAX] {
-            if let Some(known) = self.published_globally.get(&key) {
-                self.unfenced[warp].0 |= 1 << lane;
-                self.unfenced[warp].1.join(known);
-            }
-        }
-    }
-
-    /// A fence of any scope by these lanes: they know what they have read atomically.
-    pub(crate) fn fence_within(&mut self, warp: usize, lanes: u32, live: u32) {
-        let (waiting, known) = &mut self.unfenced[warp];
-        let now = *waiting & lanes;
-        if now != 0 {
-            self.clocks.acquire(warp, now, live, known);
-            *waiting &= !lanes;
-            if *waiting == 0 {
-                *known = Known::default();
-            }
-        }
-    }
-
-    /// An ordered access of a lane to `word`: releases to and acquires from everyone who did so before.
-    pub(crate) fn synchronise(&mut self, warp: usize, lane: usize, live: u32, word: u32) {
-        let mut known = self.published.remove(&word).unwrap_or_default();
-        self.clocks.acquire(warp, 1 << lane, live, &known);
-        self.clocks.release(warp, 1 << lane, live, &mut known);
-        self.published.insert(word, known);
     }
 
     /// The common case of [`Races::read`] of whole words: whether it was that and is done.
@@ -181,53 +161,29 @@ impl Races {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
-    /// As [`Races::synchronise`], by a word of global memory; within the block.
-    pub(crate) fn synchronise_globally(&mut self, warp: usize, lane: usize, live: u32, address: u64) {
-        // Flags are few; of very many words all that come later are one.
-        let key = match self.published_globally.len() < MAX_FLAGS || self.published_globally.contains_key(&address) {
-            true => address,
-            false => u64::MAX,
-        };
-        if let Some(rest) = self.published_globally.get(&u64::MAX) {
-            self.clocks.acquire(warp, 1 << lane, live, rest);
-        }
-        let mut known = self.published_globally.remove(&key).unwrap_or_default();
-        self.clocks.acquire(warp, 1 << lane, live, &known);
-        self.clocks.release(warp, 1 << lane, live, &mut known);
-        self.published_globally.insert(key, known);
+    /// A read of these bytes of global memory as constants, after [`Races::read_global`].
+    pub(crate) fn read_constant(&mut self, address: u64, n: usize) -> Result<(), Conflict> {
+        self.global.read_constant(address, n)
     }
 
-    /// Before an atomic, volatile or ordered write of `warp` to global memory. It shows other blocks what this one did if it
-    /// releases itself, or if the warp has executed a fence.
-    pub(crate) fn publish(&mut self, warp: usize, releases: bool, grid: &Grid) {
-        if releases || self.fenced[warp] {
-            self.meet(Meeting::Published(grid.moment()));
+    /// A strong access of a thread of `block` to a flag in global memory, whose scope is more than the block, towards other
+    /// blocks. `late`: it happened before `logs` were locked, and wrote nothing that anyone could learn from.
+    pub(crate) fn touch_beyond(
+        &mut self,
+        logs: &mut Logs,
+        (warp, lane, live): (usize, usize, u32),
+        (block, address, touch): (u64, u64, Touch),
+        late: bool,
+    ) {
+        if touch != Touch::Store
+            && let Some(number) = self.contacts.see(logs, block, address, late)
+        {
+            self.clocks.see_others(warp, 1 << lane, number);
         }
-    }
-
-    /// After an atomic, volatile or ordered read of global memory: what others published before is known, at once if the
-    /// read acquires itself, else after the next fence of the block.
-    pub(crate) fn learn(&mut self, acquires: bool, grid: &Grid) {
-        let now = grid.moment();
-        if acquires {
-            self.meet(Meeting::Learnt(now));
-        } else {
-            self.seen = Some(now);
-        }
-    }
-
-    /// A fence whose scope is more than the block.
-    pub(crate) fn fence(&mut self, warp: usize) {
-        self.fenced[warp] = true;
-        if let Some(moment) = self.seen.take() {
-            self.meet(Meeting::Learnt(moment));
-        }
-    }
-
-    fn meet(&mut self, meeting: Meeting) {
-        if self.global.section < u8::MAX {
-            self.meetings.push(meeting);
-            self.global.section += 1;
+        if touch != Touch::Load && !late {
+            let by = ((warp * 32 + lane) as u32, self.clocks.changes(warp));
+            let clocks = &self.clocks;
+            self.contacts.write(logs, (block, address, touch), by, || clocks.published(warp, lane, live, true));
         }
     }
 
@@ -238,9 +194,14 @@ impl Races {
             return;
         }
         if let Some(grid) = grid {
-            grid.add(block, &self.global.pages, &mut self.sets, &self.meetings);
+            grid.add(block, &self.global, &self.sets, &self.contacts, end);
         }
         self.global.clear();
+    }
+
+    /// Takes bytes that belong to no variable out of the common cases.
+    pub(crate) fn forbid(&mut self, start: usize, end: usize) {
+        self.shared.forbid(&mut self.sets, start, end);
     }
 
     /// Takes a word out of the common cases: something other than a number is in it.
@@ -274,7 +235,7 @@ mod tests {
     use super::*;
 
     fn who(warp: usize, lane: usize, pc: u32) -> Who {
-        Who { warp, lane, pc, seq: pc, strong: false, copy: false }
+        Who { warp, lane, pc, seq: pc, strength: Strength::Weak, copy: false }
     }
 
     fn barrier(r: &mut Races) {
@@ -289,14 +250,17 @@ mod tests {
 
     #[test]
     fn a_barrier_orders_and_its_absence_does_not() {
-        let mut r = Races::new(2, 64);
+        let mut r = Races::new(2, 64, 0);
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
-        assert_eq!(r.read(who(1, 0, 11), 8, 4), Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true, copy: false }));
+        assert_eq!(
+            r.read(who(1, 0, 11), 8, 4),
+            Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true, copy: false, constant: false })
+        );
         barrier(&mut r);
         r.read(who(1, 0, 11), 8, 4).expect("ordered by the barrier");
         assert_eq!(
             r.write(who(0, 3, 12), 8, 4, false),
-            Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false, copy: false })
+            Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false, copy: false, constant: false })
         );
         barrier(&mut r);
         r.write(who(0, 3, 12), 8, 4, false).expect("ordered by the barrier");
@@ -305,7 +269,7 @@ mod tests {
     #[test]
     fn every_one_of_many_readers_counts() {
         for late in 0..3 {
-            let mut r = Races::new(4, 64);
+            let mut r = Races::new(4, 64, 0);
             for w in 0..3 {
                 r.read(who(w, 1, 5), 0, 4).expect("reads never conflict");
             }
@@ -322,7 +286,7 @@ mod tests {
 
     #[test]
     fn lanes_of_a_warp_are_unordered_within_an_epoch() {
-        let mut r = Races::new(1, 64);
+        let mut r = Races::new(1, 64, 0);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         assert!(r.read(who(0, 1, 2), 0, 4).is_err());
         r.clocks.synchronise(0, u32::MAX, u32::MAX);
@@ -333,7 +297,7 @@ mod tests {
 
     #[test]
     fn bytes_of_a_word_are_apart() {
-        let mut r = Races::new(2, 64);
+        let mut r = Races::new(2, 64, 0);
         r.write(who(0, 0, 1), 0, 2, false).expect("first access");
         r.write(who(1, 0, 2), 2, 2, false).expect("other half");
         assert!(r.write(who(1, 0, 3), 1, 1, false).is_err());
@@ -348,7 +312,7 @@ mod tests {
 
     #[test]
     fn one_instruction_may_write_one_value_twice() {
-        let mut r = Races::new(1, 64);
+        let mut r = Races::new(1, 64, 0);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         r.write(who(0, 1, 1), 0, 4, true).expect("same value, same instruction");
         assert!(r.write(who(0, 2, 1), 0, 4, false).is_err());

@@ -1,8 +1,8 @@
 //! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
 
-use super::cell::{self, Cell, FRESH, MANY, NOBODY, Sets};
+use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, Sets};
 use super::clocks::Clocks;
-use super::{Conflict, Who};
+use super::{Conflict, Strength, Who};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -68,7 +68,8 @@ impl Shared {
             return cell::read(clocks, sets, &mut self.words[word], who, agent);
         }
         self.divide(sets, word);
-        self.bytes[at..at + n].iter_mut().try_for_each(|cell| cell::read(clocks, sets, cell, who, agent))
+        let cells = self.bytes.get_mut(at..at + n).unwrap_or_default();
+        cells.iter_mut().try_for_each(|cell| cell::read(clocks, sets, cell, who, agent))
     }
 
     pub(super) fn write(
@@ -85,12 +86,24 @@ impl Shared {
             return cell::write(clocks, sets, &mut self.words[word], who, same);
         }
         self.divide(sets, word);
-        self.bytes[at..at + n].iter_mut().try_for_each(|cell| cell::write(clocks, sets, cell, who, same))?;
-        if n == 4 {
+        let cells = self.bytes.get_mut(at..at + n).unwrap_or_default();
+        cells.iter_mut().try_for_each(|cell| cell::write(clocks, sets, cell, who, same))?;
+        if n == 4 && !self.bytes.is_empty() {
             // Written as a whole: the four bytes have one history again.
             self.words[word] = self.bytes[at];
         }
         Ok(())
+    }
+
+    /// Takes bytes out of the common cases: whole words of them need no cells, for nobody gets there.
+    pub(super) fn forbid(&mut self, sets: &mut Sets, start: usize, end: usize) {
+        for word in start / 4..end.div_ceil(4) {
+            if start <= 4 * word && 4 * word + 4 <= end {
+                self.words[word].split = true;
+            } else {
+                self.divide(sets, word);
+            }
+        }
     }
 
     /// Remembers a word byte by byte.
@@ -113,7 +126,7 @@ impl Shared {
     pub(super) fn each(&mut self, at: usize, n: usize, mut f: impl FnMut(&mut Cell)) {
         for word in at / 4..(at + n).div_ceil(4) {
             if self.words[word].split {
-                self.bytes[word * 4..word * 4 + 4].iter_mut().for_each(&mut f);
+                self.bytes.get_mut(word * 4..word * 4 + 4).unwrap_or_default().iter_mut().for_each(&mut f);
             } else {
                 f(&mut self.words[word]);
             }
@@ -148,19 +161,23 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut S
     if !after_write(cell, row, who) {
         return false;
     }
-    if cell.read_agent == mine && cell.read_clock == now {
+    if cell.read_agent == mine && cell.read_clock == now && !cell.read_strength.is_strong() {
         cell.read_lanes |= bit;
         cell.read_pc = who.pc;
-        cell.read_strong = false;
-    } else if cell.read_agent == NOBODY
-        || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
-    {
+        return true;
+    }
+    let met = row[usize::from(cell.read_agent) & 63];
+    if cell.read_agent == NOBODY || (cell.read_agent < 64 && cell.read_clock <= met) {
         (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, bit);
-        cell.read_strong = false;
+        cell.read_strength = Strength::Weak;
+    } else if cell.read_agent == mine && !cell.read_strength.is_strong() {
+        // Other lanes of the warp may have read since it last synchronised.
+        cell.read_lanes |= bit;
+        (cell.read_clock, cell.read_pc) = (now, who.pc);
     } else if cell.read_agent == MANY {
-        let Some(read) = sets.entry(cell, who.warp) else { return false };
-        read.lanes = if read.clock == now { read.lanes | bit } else { bit };
-        (read.clock, read.pc, read.strong) = (now, who.pc, false);
+        let Some(read) = sets.entry(cell, who.warp, Strength::Weak) else { return false };
+        let fresh = Read { clock: now, pc: who.pc, lanes: bit, strength: Strength::Weak };
+        *read = read.then(fresh, row[who.warp & 63]);
     } else {
         return false;
     }

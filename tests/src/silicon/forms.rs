@@ -25,13 +25,17 @@ pub const NOT_PROBED: &[&str] = &[
     "membar",
     "fence",
     "activemask",
+    "createpolicy",
+    "elect",
+    "griddepcontrol",
     "nanosleep",
     "pmevent",
 ];
 
 /// Whether a form works on its operands alone: no memory, no label.
 pub fn computes(form: &InstructionForm) -> bool {
-    !form.operands.split_ascii_whitespace().any(|o| matches!(o.trim_end_matches('?'), "m" | "l" | "t"))
+    let outside = |o: &str| matches!(o.trim_end_matches('?'), "l" | "t") || o == "m" || o.starts_with("m:");
+    !form.operands.split_ascii_whitespace().any(outside)
 }
 
 /// Opcodes that are.
@@ -41,6 +45,8 @@ pub const PROBED: &[&str] = &[
     "mul",
     "mul24",
     "mad",
+    "mad24",
+    "madc",
     "div",
     "rem",
     "min",
@@ -52,7 +58,9 @@ pub const PROBED: &[&str] = &[
     "bfind",
     "brev",
     "sad",
+    "dp2a",
     "dp4a",
+    "fns",
     "bfe",
     "bfi",
     "szext",
@@ -61,6 +69,7 @@ pub const PROBED: &[&str] = &[
     "subc",
     "fma",
     "copysign",
+    "testp",
     "rcp",
     "sqrt",
     "rsqrt",
@@ -72,6 +81,7 @@ pub const PROBED: &[&str] = &[
     "setp",
     "set",
     "selp",
+    "slct",
     "and",
     "or",
     "xor",
@@ -90,6 +100,29 @@ pub const PROBED: &[&str] = &[
     "mma",
     "wmma",
     "movmatrix",
+    "vabsdiff",
+    "vabsdiff2",
+    "vabsdiff4",
+    "vadd",
+    "vadd2",
+    "vadd4",
+    "vavrg2",
+    "vavrg4",
+    "vmad",
+    "vmax",
+    "vmax2",
+    "vmax4",
+    "vmin",
+    "vmin2",
+    "vmin4",
+    "vset",
+    "vset2",
+    "vset4",
+    "vshl",
+    "vshr",
+    "vsub",
+    "vsub2",
+    "vsub4",
 ];
 
 /// Truth tables of `lop3`.
@@ -129,6 +162,7 @@ fn operand(ty: &str) -> Option<Operand> {
         "pred" => of(Width::Pred, Elem::Truth, 1),
         "f16" => of(Width::B16, Elem::Float(Float::F16), 1),
         "bf16" => of(Width::B16, Elem::Float(Float::BF16), 1),
+        "u16x2" | "s16x2" => of(Width::B32, Elem::Int(16), 2),
         "f16x2" => of(Width::B32, Elem::Float(Float::F16), 2),
         "bf16x2" => of(Width::B32, Elem::Float(Float::BF16), 2),
         "f32" => of(Width::B32, Elem::Float(Float::F32), 1),
@@ -170,12 +204,13 @@ fn tokens(form: &InstructionForm) -> Result<Vec<Token>, String> {
     for text in form.operands.split_ascii_whitespace() {
         let text = text.trim_end_matches('?');
         let (head, ty) = text.split_once(':').map_or((text, None), |(h, t)| (h, Some(t)));
-        let (kind, count) = head.split_once('*').map_or((head, "1"), |(k, n)| (k, n));
+        let (kind, count) = head.trim_end_matches('_').split_once('*').unwrap_or((head.trim_end_matches('_'), "1"));
         let count = count.parse().map_err(|_| format!("the count of `{text}`"))?;
         let mut ty = match ty {
             Some("U") => types(form).next(),
             Some("W") => last.map(twice),
             Some(ty) => Some(ty),
+            None if matches!(kind, "dm" | "ds" | "ss") => Some("b32"),
             None => last,
         };
         // The operands of a conversion are what its types say, in registers as the table says.
@@ -212,8 +247,9 @@ fn of(form: &InstructionForm, probes: &mut Vec<Probe>) -> Result<(), String> {
             format!("%{prefix}{}", list.len() - 1)
         };
         args.push(match token.kind {
-            "d" | "dv" => list(&mut probe.outputs, "o", need()?),
-            "s" | "sv" => list(&mut probe.inputs, "i", need()?),
+            "dm" => list(&mut probe.outputs, "o", need()?) + ".h1",
+            "d" | "dv" | "ds" => list(&mut probe.outputs, "o", need()?),
+            "s" | "sv" | "ss" => list(&mut probe.inputs, "i", need()?),
             "p" => list(&mut probe.outputs, "o", truth),
             "q" => list(&mut probe.inputs, "i", truth),
             "pq" | "dp" => {
@@ -232,7 +268,7 @@ fn of(form: &InstructionForm, probes: &mut Vec<Probe>) -> Result<(), String> {
     if collective {
         return collectives(form, probe, &instruction, probes);
     }
-    if form.modifiers.first() == Some(&"cc") || matches!(form.opcode, "addc" | "subc" | "madc") {
+    if form.modifiers.contains(&"cc") || matches!(form.opcode, "addc" | "subc" | "madc") {
         carry(form, &mut probe, &instruction)?;
         probes.push(probe);
         return Ok(());
@@ -258,9 +294,12 @@ fn of(form: &InstructionForm, probes: &mut Vec<Probe>) -> Result<(), String> {
 fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result<(), String> {
     let word = Operand { width: Width::B32, elem: Elem::Int(32), per: 1 };
     let plain = form.opcode.trim_end_matches('c');
-    if !matches!(plain, "add" | "sub") {
-        return Err("carry of what?".to_owned());
-    }
+    // The carry of a product and a sum is that of the sum.
+    let plain = match plain {
+        "mad" => "add",
+        "add" | "sub" => plain,
+        _ => return Err("carry of what?".to_owned()),
+    };
     let mut body = String::new();
     if form.opcode.ends_with('c') {
         let n = probe.inputs.len();
@@ -278,7 +317,8 @@ fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result
 
 /// An atomic operation on a word of the thread's own, in its plainest spelling: the old value, and what is left.
 fn atomic(form: &InstructionForm) -> Result<Option<Probe>, String> {
-    let orders = ["relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "shared::cta"];
+    let orders =
+        ["L2::cache_hint", "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "shared::cta"];
     let space = form.modifiers.iter().find(|w| matches!(**w, "global" | "shared"));
     let (Some(space), false) = (space, form.modifiers.iter().any(|w| orders.contains(w))) else { return Ok(None) };
     let name = spelling(form);

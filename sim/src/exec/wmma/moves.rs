@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::counters::Kind;
+use crate::race::Strength;
 
 /// `wmma.load` or `wmma.store`.
 #[derive(Clone, Debug)]
@@ -104,7 +105,7 @@ impl Cta<'_> {
                     _ => cta.count_global(pc, mask, at, bytes),
                 }
                 for_lanes!(lane in mask => {
-                    let who = Who { warp: index, lane, pc: pc as u32, seq, strong: false, copy: false };
+                    let who = Who { warp: index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
                     if mv.store {
                         let mut data = 0;
                         for i in 0..count {

@@ -11,6 +11,7 @@ pub mod dot;
 pub mod form;
 pub mod layout;
 pub mod model;
+mod small;
 #[expect(
     clippy::needless_range_loop,
     reason = "loops over eight columns of several arrays at once, for the vectorizer"
@@ -20,6 +21,7 @@ mod warp;
 
 pub use form::{Acc, Elem, Form, Layout, Registers, Shape};
 pub use model::{Generation, Model, Output, Plan};
+pub use small::{Pairs, Small};
 pub use warp::{MmaError, Register, Register64, m8n8k4, mma, mma_f64, row_col};
 
 #[cfg(test)]

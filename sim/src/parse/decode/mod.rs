@@ -7,15 +7,19 @@
 
 mod call;
 mod copies;
+mod guesses;
 mod names;
 mod operand;
+mod shared;
 
+use shared::SharedLayout;
 use std::collections::HashMap;
 
 use super::ParseError;
 use super::lex::Pos;
 use super::raw::{RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawVar, Space};
-use super::table::{self, Mods};
+use super::table::needs::{self, Need};
+use super::table::{self, Mods, order};
 use crate::program::{Entry, Inst, ModuleVar, Op, Placed, Program, R, TRUE};
 use names::{Reg, Scope, Var};
 pub(crate) use operand::Arg;
@@ -56,6 +60,10 @@ pub(crate) struct Cx<'a, 'm> {
     stack_param: bool,
     /// What `ret` branches to, in a function.
     returns: Vec<u32>,
+    /// Version and target of the module.
+    has: Need,
+    /// What the operands of the instruction at hand need, beyond what its words do.
+    need: Need,
 }
 
 fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
@@ -69,6 +77,12 @@ fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
         }
         _ => Err(var.pos.error(format!("`{}` does not fit: the limit of its space is {limit} bytes", var.name))),
     }
+}
+
+/// The number of a target: 90 of `sm_90a`.
+fn target_number(target: &str) -> u32 {
+    let digits = target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    digits.parse().unwrap_or(u32::MAX)
 }
 
 /// The variables declared in a body.
@@ -89,7 +103,7 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
         entries: Vec::new(),
     };
     let mut symbols = HashMap::new();
-    let mut shared = 0;
+    let mut shared = SharedLayout::new(raw);
     let mut total = 0u64;
     let mut global = |var: &RawVar<'_>| {
         let bytes = var.bytes.unwrap_or(0);
@@ -105,10 +119,10 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
     for var in &raw.vars {
         let at = match var.space {
             Space::Shared if var.bytes.is_none() => continue,
-            Space::Shared => place(&mut shared, var, MAX_SHARED)?,
+            Space::Shared => shared.place(var)?,
             _ => global(var)?,
         };
-        if symbols.insert(var.name, Var { at, stack: None }).is_some() {
+        if symbols.insert(var.name, Var { at, space: var.space, stack: None }).is_some() {
             return Err(var.pos.error(format!("`{}` is defined twice", var.name)));
         }
     }
@@ -129,8 +143,12 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
             }
         }
     }
-    for entry in &raw.entries {
-        let decoded = decode_entry(raw, entry, &symbols, &funcs, shared, &statics)?;
+    for (i, entry) in raw.entries.iter().enumerate() {
+        let known = raw.entries[..i].iter().any(|e| e.name == entry.name);
+        if known || symbols.contains_key(entry.name) || funcs.contains_key(entry.name) {
+            return Err(entry.pos.error(format!("`{}` is defined twice", entry.name)));
+        }
+        let decoded = decode_entry(raw, entry, &symbols, &funcs, shared.clone(), &statics)?;
         program.entries.push(decoded);
     }
     Ok(program)
@@ -141,7 +159,7 @@ fn decode_entry<'a>(
     from: &RawEntry<'a>,
     module: &HashMap<&'a str, Var>,
     funcs: &HashMap<&'a str, &RawFunc<'a>>,
-    shared: u64,
+    mut shared: SharedLayout,
     statics: &HashMap<Pos, u64>,
 ) -> Result<Entry> {
     let entry = Entry {
@@ -150,7 +168,9 @@ fn decode_entry<'a>(
         param_bytes: 0,
         max_threads: from.max_threads,
         required_threads: from.required_threads,
-        shared_bytes: shared,
+        shared_bytes: 0,
+        static_bytes: 0,
+        gaps: Vec::new(),
         shared_vars: Vec::new(),
         local_bytes: 0,
         code: Vec::new(),
@@ -182,19 +202,20 @@ fn decode_entry<'a>(
         opcode: "",
         stack_param: false,
         returns: Vec::new(),
+        has: Need { version: raw.version, target: target_number(raw.target) },
+        need: needs::BASE,
     };
     let mut at = 0;
     for param in &from.params {
         let offset = place(&mut at, param, MAX_PARAM)?;
         cx.entry.params.push(Placed { offset, bytes: param.bytes.unwrap_or(0) });
-        cx.define(param, Var { at: offset, stack: None })?;
+        cx.define(param, Var { at: offset, space: Space::Param, stack: None })?;
     }
     cx.entry.param_bytes = at;
     let called = call::reachable(&from.body, funcs)?;
-    let mut at = shared;
     for body in std::iter::once(&from.body).chain(called.iter().filter_map(|f| f.body.as_ref())) {
         for var in variables(body).filter(|v| v.space == Space::Shared) {
-            let offset = place(&mut at, var, MAX_SHARED)?;
+            let offset = shared.place(var)?;
             cx.statics.insert(var.pos, offset);
             let placed = Placed { offset, bytes: var.bytes.unwrap_or(0) };
             cx.entry.shared_vars.push((var.name.to_owned(), placed));
@@ -202,10 +223,13 @@ fn decode_entry<'a>(
     }
     // Dynamic shared memory follows the static part, at the largest alignment any of its names asks for (PTX 5.4.3).
     let dynamic = || raw.vars.iter().filter(|v| v.space == Space::Shared && v.bytes.is_none());
-    for var in dynamic() {
-        at = at.next_multiple_of(var.align);
+    let mut at = shared.end;
+    if let Some(align) = dynamic().map(|var| var.align).max() {
+        at = shared.packed.next_multiple_of(align) + shared.shift;
+        shared.skip_to(at);
+        shared.packed = shared.packed.next_multiple_of(align);
     }
-    cx.entry.shared_bytes = at;
+    (cx.entry.shared_bytes, cx.entry.static_bytes, cx.entry.gaps) = (at, shared.packed, shared.gaps);
     cx.entry.shared_vars.extend(raw.vars.iter().filter(|v| v.space == Space::Shared).filter_map(|v| {
         let offset = v.bytes.map_or(Some(at), |_| module.get(v.name).map(|s| s.at))?;
         Some((v.name.to_owned(), Placed { offset, bytes: v.bytes.unwrap_or(0) }))
@@ -225,11 +249,15 @@ fn decode_entry<'a>(
         }
     }
     copies::mark_partial(&mut cx.entry);
+    guesses::mark(&mut cx.entry);
     Ok(cx.entry)
 }
 
 impl<'a> Cx<'a, '_> {
     fn define(&mut self, var: &RawVar<'a>, at: Var) -> Result<()> {
+        if self.scope().regs.contains_key(var.name) {
+            return Err(var.pos.error(format!("`{}` is the name of a register already", var.name)));
+        }
         match self.scope().vars.insert(var.name, at) {
             None => Ok(()),
             Some(_) => Err(var.pos.error(format!("`{}` is defined twice", var.name))),
@@ -316,16 +344,21 @@ impl<'a> Cx<'a, '_> {
                     self.decls += 1;
                     let id = self.decls;
                     let declared = Reg { ty: reg.ty, count: reg.count, id };
-                    if self.scope().regs.insert(reg.name, declared).is_some() {
+                    let scope = self.scope();
+                    if scope.declares(reg) {
                         return Err(reg.pos.error(format!("register `{}` is declared twice", reg.name)));
                     }
+                    scope.plain_numbered |= reg.count.is_none() && reg.name.ends_with(|c: char| c.is_ascii_digit());
+                    scope.regs.insert(reg.name, declared);
                 }
                 RawStmt::Var(var) => {
                     let at = match var.space {
-                        Space::Local => Var { at: self.stack(var)?, stack: None },
-                        Space::Param => Var { at: self.stack(var)?, stack: Some(var.bytes.unwrap_or(0)) },
-                        _ => match self.statics.get(&var.pos) {
-                            Some(&at) => Var { at, stack: None },
+                        Space::Local => Var { at: self.stack(var)?, space: Space::Local, stack: None },
+                        Space::Param => {
+                            Var { at: self.stack(var)?, space: Space::Param, stack: Some(var.bytes.unwrap_or(0)) }
+                        }
+                        space => match self.statics.get(&var.pos) {
+                            Some(&at) => Var { at, space, stack: None },
                             None => return Err(var.pos.error(format!("`{}` has no place", var.name))),
                         },
                     };
@@ -380,16 +413,20 @@ impl<'a> Cx<'a, '_> {
         let mut failure = None;
         for row in table::rows(raw.op) {
             known = true;
-            match table::matches(row.mods, &raw.words) {
-                Err(n) => furthest = furthest.max(n),
-                Ok(()) => {
-                    let mods = Mods { words: &raw.words, pos: raw.pos };
-                    self.stack_param = false;
-                    match self.args(row.args, &mods, raw).and_then(|args| (row.sem)(self, &mods, &args)) {
-                        Ok(op) => return Ok(op),
-                        Err(e) => failure = Some(failure.unwrap_or(e)),
-                    }
+            let Some(words) = order::arrange(raw.op, row.mods, &raw.words) else {
+                furthest = furthest.max(order::reach(row.mods, &raw.words));
+                continue;
+            };
+            let mods = Mods { words: &words, pos: raw.pos };
+            self.stack_param = false;
+            self.need = needs::BASE;
+            match self.args(row.args, &mods, raw).and_then(|args| (row.sem)(self, &mods, &args)) {
+                Ok(op) => {
+                    let need = needs::of(raw.op, &words).and(self.need);
+                    self.has.check(need, raw.op, &words, raw.pos)?;
+                    return Ok(op);
                 }
+                Err(e) => failure = Some(failure.unwrap_or(e)),
             }
         }
         if let Some(failure) = failure {
@@ -406,6 +443,11 @@ impl<'a> Cx<'a, '_> {
     /// The opcode being decoded.
     pub(crate) fn opcode(&self) -> &'a str {
         self.opcode
+    }
+
+    /// Says that the operands at hand need this version and target.
+    pub(crate) fn require(&mut self, version: (u32, u32), target: u32) {
+        self.need = self.need.and(Need { version, target });
     }
 
     /// Whether the address of the instruction being decoded names a parameter of a call.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
-use crate::parse::raw::Ty;
+use crate::parse::raw::{RawReg, Space, Ty};
 use crate::program::{R, Special};
 
 /// Registers of the two files and predicates that one kernel may use.
@@ -22,6 +22,7 @@ pub(super) struct Reg {
 #[derive(Clone, Copy)]
 pub(super) struct Var {
     pub(super) at: u64,
+    pub(super) space: Space,
     /// Its size, if it is a parameter of a call: these are in the stack of a thread.
     pub(super) stack: Option<u64>,
 }
@@ -32,6 +33,35 @@ pub(super) struct Scope<'a> {
     pub(super) id: u32,
     pub(super) regs: HashMap<&'a str, Reg>,
     pub(super) vars: HashMap<&'a str, Var>,
+    /// Whether a register without a range ends in a digit.
+    pub(super) plain_numbered: bool,
+}
+
+impl<'a> Scope<'a> {
+    /// Whether a declaration names a register that the scope has: ranges overlap if their prefixes do.
+    pub(super) fn declares(&self, new: &RawReg<'_>) -> bool {
+        let number = |name: &str, prefix: &str| {
+            let digits = name.strip_prefix(prefix).filter(|d| d.len() == 1 || !d.starts_with('0'))?;
+            digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<u32>().ok()).flatten()
+        };
+        // A name alone lies in a range of the scope; a new range holds a name, or part of another range.
+        let split = new.name.len() - new.name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let known = |prefix: &str| self.regs.get(prefix).and_then(|reg| reg.count);
+        self.regs.contains_key(new.name)
+            || self.vars.contains_key(new.name)
+            || (new.count.is_none()
+                && (split..new.name.len()).any(|at| {
+                    let prefix = &new.name[..at];
+                    known(prefix).is_some_and(|count| number(new.name, prefix).is_some_and(|n| n < count))
+                }))
+            || new.count.is_some_and(|count| {
+                self.plain_numbered
+                    && self
+                        .regs
+                        .iter()
+                        .any(|(name, reg)| reg.count.is_none() && number(name, new.name).is_some_and(|n| n < count))
+            })
+    }
 }
 
 impl<'a> Cx<'a, '_> {
@@ -122,6 +152,11 @@ impl<'a> Cx<'a, '_> {
         Ok(slot)
     }
 
+    /// The value of a 32-bit slot that holds a constant.
+    pub(crate) fn known(&self, slot: R) -> Option<u32> {
+        self.entry.const32.iter().find(|(at, _)| *at == slot).map(|(_, value)| *value)
+    }
+
     /// The predicate that holds the carry of `add.cc` and kin.
     pub(crate) fn carry(&mut self, pos: Pos) -> Result<R> {
         match self.carry {
@@ -136,7 +171,7 @@ impl<'a> Cx<'a, '_> {
 
     pub(super) fn var(&self, name: &str) -> Option<Var> {
         let local = self.scopes.iter().rev().find_map(|s| s.vars.get(name));
-        let dynamic = || self.dynamic.get(name).map(|at| Var { at: *at, stack: None });
+        let dynamic = || self.dynamic.get(name).map(|at| Var { at: *at, space: Space::Shared, stack: None });
         local.copied().or_else(dynamic).or_else(|| self.module.get(name).copied())
     }
 
@@ -167,7 +202,7 @@ pub(super) fn special(name: &str) -> Option<Special> {
         "%lanemask_gt" => Special::LaneMaskGt,
         "%lanemask_ge" => Special::LaneMaskGe,
         "%dynamic_smem_size" => Special::DynamicSharedBytes,
-        "%total_smem_size" => Special::TotalSharedBytes,
+        "%total_smem_size" | "%aggr_smem_size" => Special::TotalSharedBytes,
         "%smid" | "%gridid" | "%cluster_ctarank" => Special::Zero,
         "%nsmid" | "%cluster_nctarank" => Special::One,
         _ => return None,

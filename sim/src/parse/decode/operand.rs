@@ -1,11 +1,35 @@
 //! Operands: names, literals and brackets as written to slots, addresses and labels.
 
-use super::names::special;
+use super::names::{Var, special};
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
-use crate::parse::raw::{RawArg, RawInst, Ty};
+use crate::parse::raw::{RawArg, RawInst, Space, Ty};
+use crate::parse::sem::area;
 use crate::parse::table::{self, Mods};
-use crate::program::{Addr, Base, R, SINK, Special, TRUE};
+use crate::program::{Addr, Area, Base, LOCAL_WINDOW, R, SHARED_WINDOW, SINK, Special, TRUE};
+
+/// Whether a register may hold a loaded or stored value: wider than it, but for floats (PTX 9.4.1, Tables 27 and 28).
+fn holds(reg: Ty, ty: Ty) -> bool {
+    ty.agrees(reg)
+        && (reg.bytes() == ty.bytes() || !matches!(reg, Ty::F32 | Ty::F64) || !matches!(ty, Ty::F32 | Ty::F64))
+}
+
+fn name_of<'a>(arg: &RawArg<'a>) -> &'a str {
+    match arg {
+        RawArg::Name(name, _) => name,
+        _ => "",
+    }
+}
+
+/// Whether a register of a type may take the address of a variable.
+fn check_address(ty: Ty, var: Var, pos: Pos) -> Result<()> {
+    let global = matches!(var.space, Space::Global | Space::Const);
+    match ty {
+        Ty::B64 | Ty::U64 | Ty::S64 => Ok(()),
+        Ty::B32 | Ty::U32 | Ty::S32 if !global => Ok(()),
+        _ => Err(pos.error(format!("an address in {:?} memory does not fit {ty:?}", var.space))),
+    }
+}
 
 /// A resolved operand.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +43,12 @@ pub(crate) enum Arg {
     /// Slots of a vector, and whether they are of the 64-bit file.
     Many(Vec<R>, bool),
     Addr(Addr),
+    /// A source or destination of a video instruction, with its selector.
+    Part {
+        slot: R,
+        selector: String,
+        negate: bool,
+    },
     Int(u64),
     Labels(Vec<u32>),
     /// An optional operand that is not there.
@@ -51,9 +81,18 @@ impl<'a> Cx<'a, '_> {
             Some((kind, name)) => (kind, Ty::from_word(name)),
             None => (want, mods.last_type()),
         };
+        let sink = kind.ends_with('_');
+        let kind = kind.trim_end_matches('_');
         let typed = || ty.ok_or_else(|| arg.pos().error("this instruction lacks a type"));
         match (kind, arg) {
+            ("", RawArg::Sink(_)) => Ok(Arg::Absent),
+            ("d", RawArg::Sink(pos)) if !sink => Err(pos.error("this result cannot be thrown away")),
+            ("dp", RawArg::Pair(first, ..)) if !sink && matches!(**first, RawArg::Sink(_)) => {
+                Err(first.pos().error("this result cannot be thrown away"))
+            }
             ("d", _) => self.dest(typed()?, arg).map(Arg::Slot),
+            ("dm", RawArg::Dotted(name, ..)) if self.find(name).is_some() => self.part(true, arg),
+            ("ds" | "ss", _) => self.part(kind == "ds", arg),
             ("s", _) => self.source(typed()?, arg).map(Arg::Slot),
             ("p", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
             ("p" | "pq", RawArg::Sink(_)) => Ok(Arg::Pred(SINK, false)),
@@ -64,7 +103,14 @@ impl<'a> Cx<'a, '_> {
             ("pq", RawArg::Name(name, pos)) => Ok(Arg::Two(self.pred(name, *pos)?, SINK)),
             ("dp", RawArg::Pair(a, b, _)) => Ok(Arg::Two(self.dest(typed()?, a)?, self.pred_dest(b)?)),
             ("dp", _) => Ok(Arg::Two(self.dest(typed()?, arg)?, SINK)),
-            ("m", RawArg::Memory(base, offset, pos)) => self.address(*base, *offset, *pos).map(Arg::Addr),
+            ("m", RawArg::Memory(base, offset, pos)) => {
+                let area = match want.split_once(':') {
+                    Some((_, "shared")) => Area::In(Space::Shared),
+                    Some((_, "global")) => Area::In(Space::Global),
+                    _ => area(mods),
+                };
+                self.address(area, *base, *offset, *pos).map(Arg::Addr)
+            }
             ("dv" | "sv", _) => self.vector(typed()?, mods.vector(), kind == "dv", arg),
             ("l", RawArg::Name(name, pos)) => Ok(Arg::Labels(vec![self.label(name, *pos)?])),
             ("t", RawArg::Name(name, pos)) => {
@@ -74,9 +120,7 @@ impl<'a> Cx<'a, '_> {
                 }
             }
             ("i", RawArg::Int(v, _)) => Ok(Arg::Int(*v)),
-            ("xd", RawArg::Name(..) | RawArg::Sink(_)) if typed()? != Ty::Pred => {
-                self.dest(typed()?, arg).map(Arg::Slot)
-            }
+            ("xd", RawArg::Name(..)) if typed()? != Ty::Pred => self.dest(typed()?, arg).map(Arg::Slot),
             ("xd", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
             ("x", _) | ("xd", RawArg::Vector(..)) => self.mov_arg(typed()?, arg),
             _ => {
@@ -92,7 +136,6 @@ impl<'a> Cx<'a, '_> {
     fn fixed(&mut self, ty: Ty, n: usize, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
         let items = match arg {
             RawArg::Vector(items, _) if items.len() == n => items.as_slice(),
-            _ if n == 1 => std::slice::from_ref(arg),
             _ => return Err(arg.pos().error(format!("expected a vector of {n} registers"))),
         };
         let slots: Result<Vec<R>> =
@@ -108,15 +151,28 @@ impl<'a> Cx<'a, '_> {
             _ if n == 1 => std::slice::from_ref(arg),
             _ => return Err(arg.pos().error(format!("expected a vector of {n} registers"))),
         };
+        if items.len() > 1 && items.iter().all(|item| matches!(item, RawArg::Sink(_))) {
+            return Err(arg.pos().error("a vector needs a register"));
+        }
         let mut wide = None;
         let mut slots = Vec::new();
+        let mut first: Option<Ty> = None;
         for item in items {
             let (reg, pos) = match item {
                 RawArg::Name(name, pos) => (self.find(name), *pos),
                 other => (None, other.pos()),
             };
             let is_wide = match reg {
-                Some((reg, _)) if reg.ty.bytes() >= ty.bytes() => reg.ty.bytes() == 8,
+                Some((reg, _)) if reg.ty.bytes() >= ty.bytes() => {
+                    if !holds(reg.ty, ty) {
+                        return Err(pos.error(format!("a {:?} register cannot hold {ty:?}", reg.ty)));
+                    }
+                    let first = *first.get_or_insert(reg.ty);
+                    if first.bytes() != reg.ty.bytes() || !first.agrees(reg.ty) {
+                        return Err(pos.error(format!("the vector mixes {first:?} and {:?} registers", reg.ty)));
+                    }
+                    reg.ty.bytes() == 8
+                }
                 Some((reg, _)) => {
                     return Err(pos.error(format!("a {:?} register is too small for {ty:?}", reg.ty)));
                 }
@@ -127,7 +183,10 @@ impl<'a> Cx<'a, '_> {
             }
             slots.push(match (reg, item) {
                 (Some((reg, index)), _) => self.slot(reg, index, pos)?,
-                (None, RawArg::Sink(_)) if dest => SINK,
+                (None, RawArg::Sink(_)) if dest && n > 1 => SINK,
+                (None, RawArg::Name(..)) if !dest && special(name_of(item)).is_none() => {
+                    return Err(pos.error("this operand must be a register or a constant"));
+                }
                 (None, _) if !dest => self.source(ty, item)?,
                 _ => return Err(pos.error("expected a register")),
             });
@@ -161,19 +220,27 @@ impl<'a> Cx<'a, '_> {
                 if let Some(slot) = self.register(ty, name, *pos)? {
                     return Ok(slot);
                 }
+                if *name == "%gridid" && wide {
+                    return self.constant(true, 0, *pos);
+                }
                 if let Some(special) = special(name) {
                     return self.special(special, wide, *pos);
                 }
                 match self.var(name) {
-                    Some(var) if ty.bytes() >= 4 => self.constant(wide, var.at, *pos),
-                    Some(_) => Err(pos.error("an address needs 32 or 64 bits")),
+                    Some(var) => {
+                        check_address(ty, var, *pos)?;
+                        self.constant(wide, var.at, *pos)
+                    }
                     None if *name == "WARP_SZ" => self.constant(wide, 32, *pos),
                     None => Err(pos.error(format!("unknown name `{name}`"))),
                 }
             }
             RawArg::Sum(name, offset, pos) => match self.var(name) {
-                Some(var) if ty.bytes() >= 4 => self.constant(wide, var.at.wrapping_add_signed(*offset), *pos),
-                _ => Err(pos.error(format!("`{name}` is no variable"))),
+                Some(var) => {
+                    check_address(ty, var, *pos)?;
+                    self.constant(wide, var.at.wrapping_add_signed(*offset), *pos)
+                }
+                None => Err(pos.error(format!("`{name}` is no variable"))),
             },
             RawArg::Dotted(name, field, pos) => {
                 let axis = match *field {
@@ -188,6 +255,9 @@ impl<'a> Cx<'a, '_> {
                     "%ctaid" => Special::CtaId(axis),
                     "%nctaid" => Special::NCtaId(axis),
                     "%clusterid" => Special::CtaId(axis),
+                    "%nclusterid" => Special::NCtaId(axis),
+                    "%cluster_ctaid" => Special::Zero,
+                    "%cluster_nctaid" => Special::One,
                     _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
                 };
                 self.special(special, wide, *pos)
@@ -197,45 +267,92 @@ impl<'a> Cx<'a, '_> {
                 if matches!(ty, Ty::F32 | Ty::F64 | Ty::F16 | Ty::F16x2) {
                     return Err(pos.error("an integer where a float is needed"));
                 }
-                let extended = if bits >= 64 { *v } else { ((*v << (64 - bits)) as i64 >> (64 - bits)) as u64 };
-                let cut = if bits >= 64 { *v } else { *v & ((1 << bits) - 1) };
-                if *v != cut && *v != extended {
-                    return Err(pos.error(format!("{:#x} does not fit {bits} bits", *v)));
-                }
-                self.constant(wide, cut, *pos)
+                // The assembler cuts what does not fit.
+                self.constant(wide, if bits >= 64 { *v } else { *v & ((1 << bits) - 1) }, *pos)
             }
             RawArg::F32(v, pos) if ty == Ty::F32 || ty == Ty::B32 => self.constant(false, u64::from(*v), *pos),
             RawArg::F64(v, pos) if ty == Ty::F64 || ty == Ty::B64 => self.constant(true, *v, *pos),
             RawArg::F64(v, pos) if ty == Ty::F32 => {
                 self.constant(false, u64::from((f64::from_bits(*v) as f32).to_bits()), *pos)
             }
+            RawArg::F32(v, pos) if ty == Ty::F64 => self.constant(true, f64::from(f32::from_bits(*v)).to_bits(), *pos),
             other => Err(other.pos().error(format!("this cannot be a source of type {ty:?}"))),
         }
     }
 
-    fn address(&mut self, base: Option<&'a str>, offset: i64, pos: Pos) -> Result<Addr> {
-        let Some(name) = base else { return Ok(Addr { base: Base::None, offset }) };
+    /// An operand of a video instruction: a word, perhaps negated, perhaps with a selector of a part.
+    fn part(&mut self, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
+        let (name, selector, negate, pos) = match arg {
+            RawArg::Dotted(name, field, pos) if self.find(name).is_some() => (*name, *field, false, *pos),
+            RawArg::Negated(name, field, pos) if !dest => (*name, *field, true, *pos),
+            _ => {
+                let slot = if dest { self.dest(Ty::U32, arg)? } else { self.source(Ty::U32, arg)? };
+                return Ok(Arg::Part { slot, selector: String::new(), negate: false });
+            }
+        };
+        match self.register(Ty::U32, name, pos)? {
+            Some(slot) => Ok(Arg::Part { slot, selector: selector.to_owned(), negate }),
+            None => Err(pos.error(format!("unknown register `{name}`"))),
+        }
+    }
+
+    fn address(&mut self, area: Area, base: Option<&'a str>, offset: i64, pos: Pos) -> Result<Addr> {
+        let Some(name) = base else {
+            if area != Area::In(Space::Local) {
+                return Err(pos.error("only local memory takes an address that is a number"));
+            }
+            return Ok(Addr { base: Base::None, offset });
+        };
         if let Some((reg, index)) = self.find(name) {
             let slot = self.slot(reg, index, pos)?;
-            let base = match reg.ty.bytes() {
-                4 => Base::R32(slot),
-                8 => Base::R64(slot),
+            let base = match reg.ty {
+                Ty::B32 | Ty::U32 | Ty::S32 => Base::R32(slot),
+                Ty::B64 | Ty::U64 | Ty::S64 => Base::R64(slot),
                 _ => return Err(pos.error(format!("`{name}` is {:?}, no address", reg.ty))),
             };
+            // `ldmatrix` and `stmatrix` without a space take 32 bits all the same.
+            let narrow = matches!(base, Base::R32(_)) && !matches!(self.opcode(), "ldmatrix" | "stmatrix");
+            if narrow && matches!(area, Area::Generic | Area::In(Space::Global)) {
+                let what = if area == Area::Generic { "a generic" } else { "a global" };
+                return Err(pos.error(format!("`{name}` has 32 bits: {what} address has 64")));
+            }
             return Ok(Addr { base, offset });
         }
-        match self.var(name) {
-            Some(var) => {
-                self.stack_param |= var.stack.is_some();
-                Ok(Addr { base: Base::None, offset: offset.wrapping_add_unsigned(var.at) })
+        let Some(var) = self.var(name) else { return Err(pos.error(format!("unknown name `{name}`"))) };
+        let window = match area {
+            Area::In(space) if space == var.space => 0,
+            Area::In(space) => {
+                return Err(
+                    pos.error(format!("`{name}` is in {:?} memory, the instruction accesses {space:?}", var.space))
+                );
             }
-            None => Err(pos.error(format!("unknown name `{name}`"))),
+            Area::Generic => match var.space {
+                Space::Shared => SHARED_WINDOW,
+                Space::Local => LOCAL_WINDOW,
+                Space::Global => 0,
+                Space::Param | Space::Const => {
+                    return Err(
+                        pos.error(format!("`{name}` is in {:?} memory, which the instruction must name", var.space))
+                    );
+                }
+            },
+        };
+        if self.opcode() == "st" && var.space == Space::Param && var.stack.is_none() {
+            return Err(pos.error(format!("`{name}` is a parameter of the kernel, which cannot be written")));
         }
+        self.stack_param |= var.stack.is_some();
+        Ok(Addr { base: Base::None, offset: offset.wrapping_add_unsigned(var.at.wrapping_add(window)) })
     }
 
     /// `mov` takes vectors on either side, as well as plain operands and predicates.
     fn mov_arg(&mut self, ty: Ty, arg: &RawArg<'a>) -> Result<Arg> {
         match arg {
+            RawArg::Vector(_, pos) if !matches!(ty, Ty::B32 | Ty::B64 | Ty::B128) => {
+                Err(pos.error(format!("only untyped registers are packed, not {ty:?}")))
+            }
+            RawArg::Vector(items, pos) if items.iter().all(|item| matches!(item, RawArg::Sink(_))) => {
+                Err(pos.error("a vector needs a register"))
+            }
             RawArg::Vector(items, pos) => {
                 let part = ty.bytes() / u32::try_from(items.len()).unwrap_or(u32::MAX).max(1);
                 let piece = match part {
@@ -255,7 +372,8 @@ impl<'a> Cx<'a, '_> {
             }
             RawArg::Name(name, pos) if ty == Ty::Pred => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
             RawArg::Int(v, _) if ty == Ty::Pred => Ok(Arg::Pred(TRUE, *v == 0)),
-            RawArg::Name("%clock" | "%clock_hi", _) => Ok(Arg::Int(32)),
+            RawArg::Not(name, pos) if ty == Ty::Pred => Ok(Arg::Pred(self.pred(name, *pos)?, true)),
+            RawArg::Name("%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi", _) => Ok(Arg::Int(32)),
             RawArg::Name("%clock64" | "%globaltimer", _) => Ok(Arg::Int(64)),
             _ => self.source(ty, arg).map(Arg::Slot),
         }

@@ -61,8 +61,17 @@ pub(super) const fn extract(x: u64, pos: u32, len: u32, bits: u32, signed: bool)
     if sign && have < 64 { kept | (u64::MAX << have) } else { kept }
 }
 
+/// Whether position and length, where they are constants, have the 8 bits that the assembler allows.
+fn check_field(cx: &Cx<'_, '_>, m: &Mods<'_>, field: [R; 2]) -> Result<()> {
+    match field.into_iter().find_map(|slot| cx.known(slot).filter(|v| *v > 255)) {
+        Some(value) => m.error(format!("{value} is no position or length of a bit field")),
+        None => Ok(()),
+    }
+}
+
 /// Bit field extract.
-pub(crate) fn bfe(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn bfe(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    check_field(cx, m, [slot(args, 2), slot(args, 3)])?;
     let (d, a, b, c) = (slot(args, 0), slot(args, 1), slot(args, 2), slot(args, 3));
     Ok(match m.ty()? {
         Ty::S64 => Op::LLWW { f: lanes!(x, y, z => extract(x, y, z, 64, true)), d, a, b, c },
@@ -73,7 +82,8 @@ pub(crate) fn bfe(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> 
 }
 
 /// Bit field insert: `a` into `b` at `c` for `d` bits; of `c` and `d` counts what counts of them in [`extract`].
-pub(crate) fn bfi(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn bfi(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    check_field(cx, m, [slot(args, 3), slot(args, 4)])?;
     if m.ty()?.bytes() == 8 {
         return Ok(Op::Bfi64 {
             d: slot(args, 0),
@@ -102,8 +112,15 @@ pub(crate) fn shift64(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
     Ok(Op::LLW { f, d, a, b })
 }
 
-/// Any function of three bits.
+/// Any function of three bits, as a table of which the assembler takes eight; also with a predicate that says, joined with
+/// another, whether any bit is set.
 pub(crate) fn lop3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let Ok(lut) = u8::try_from(int(args, 4)) else { return m.error("the table of `lop3` has 8 bits") };
-    Ok(Op::Lop3 { d: slot(args, 0), a: slot(args, 1), b: slot(args, 2), c: slot(args, 3), lut })
+    let lut = int(args, 4) as u8;
+    let (a, b, c) = (slot(args, 1), slot(args, 2), slot(args, 3));
+    let op = if m.has("and") { BoolOp::And } else { BoolOp::Or };
+    if let (Some(Arg::Two(d, p)), Some(Arg::Pred(r, negate))) = (args.first(), args.get(5)) {
+        let with = (op, *r, *negate);
+        return Ok(Op::Lop3Test(Box::new(Lop3Test { d: *d, p: *p, s: [a, b, c], lut, with })));
+    }
+    Ok(Op::Lop3 { d: slot(args, 0), a, b, c, lut })
 }

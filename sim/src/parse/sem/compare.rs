@@ -52,12 +52,32 @@ pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
 
 /// `set`: a comparison as a word, all ones or 1.0.
 pub(crate) fn set(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let op = if m.ty()? == Ty::F32 { crate::parse::sem_float::setp(cx, m, args)? } else { setp(cx, m, args)? };
+    let float = matches!(m.ty()?, Ty::F32 | Ty::F64);
+    let op = if float { crate::parse::sem_float::setp(cx, m, args)? } else { setp(cx, m, args)? };
     let yes = if m.first_type() == Some(Ty::F32) { 0x3F80_0000 } else { u32::MAX };
-    match op {
-        Op::SetW { f, a, b, .. } => Ok(Op::SetWord { f, d: slot(args, 0), a, b, yes }),
-        _ => m.error("no such comparison"),
+    let d = slot(args, 0);
+    let word = match op {
+        Op::SetW { f, a, b, .. } => Op::SetWord { f: Relation::Words(f), d, a, b, yes },
+        Op::SetL { f, a, b, .. } => Op::SetWord { f: Relation::Longs(f), d, a, b, yes },
+        _ => return m.error("no such comparison"),
+    };
+    Ok(joined(word, yes, m, args))
+}
+
+/// The result of `set`, joined with a predicate if there is one.
+pub(crate) fn joined(inner: Op, all: u32, m: &Mods<'_>, args: &[Arg]) -> Op {
+    match join(m, args) {
+        Some(with) => Op::Joined { inner: Box::new(inner), d: slot(args, 0), all, with },
+        None => inner,
     }
+}
+
+/// `slct`.
+pub(crate) fn slct(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let wide = m.first_type().is_some_and(|ty| ty.bytes() == 8);
+    let f = Function::Select { float: m.ty()? == Ty::F32, ftz: m.has("ftz") };
+    let s = [(slot(args, 1), wide), (slot(args, 2), wide), (slot(args, 3), false)];
+    Ok(lanewise(f, (slot(args, 0), wide), s))
 }
 
 /// `selp`.

@@ -1,6 +1,7 @@
 //! Integers (PTX 9.7.1, 9.7.2).
 
 use super::*;
+use crate::numerics::bits::Part;
 
 /// Two sources of the size of the result. A quotient and a remainder by zero are all ones: what the hardware's expansion
 /// yields where the manual leaves it open (measured on Hopper; the expansion is the same for all targets).
@@ -8,7 +9,7 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
     let ty = m.ty()?;
     let op = cx.opcode();
     let hi = m.has("hi");
-    let clamp = m.has("clamp");
+    let (clamp, relu) = (m.has("clamp"), m.has("relu"));
     if ty.bytes() == 8 {
         let f: fn(&mut L64, &L64, &L64) = match (op, ty) {
             ("add", _) => lanes!(x, y => x.wrapping_add(y)),
@@ -78,6 +79,8 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
         ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(u32::MAX)),
         ("rem", Ty::S32) => lanes!(x, y => if y == 0 { u32::MAX } else { (x as i32).wrapping_rem(y as i32) as u32 }),
         ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(u32::MAX)),
+        ("min", Ty::S32) if relu => lanes!(x, y => (x as i32).min(y as i32).max(0) as u32),
+        ("max", Ty::S32) if relu => lanes!(x, y => (x as i32).max(y as i32).max(0) as u32),
         ("min", Ty::S32) => lanes!(x, y => (x as i32).min(y as i32) as u32),
         ("min", _) => lanes!(x, y => x.min(y)),
         ("max", Ty::S32) => lanes!(x, y => (x as i32).max(y as i32) as u32),
@@ -97,6 +100,15 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
         _ => return m.error(format!("`{op}` does not work on {ty:?}")),
     };
     Ok(www(f, args))
+}
+
+/// The 48 bits of a product of the low 24 bits of two words.
+const fn product24(x: u32, y: u32, signed: bool) -> i64 {
+    if signed {
+        ((x << 8) as i32 >> 8) as i64 * ((y << 8) as i32 >> 8) as i64
+    } else {
+        (x & 0xFF_FFFF) as i64 * (y & 0xFF_FFFF) as i64
+    }
 }
 
 pub(super) const fn low_bits(n: u32) -> u32 {
@@ -219,6 +231,25 @@ pub(crate) fn mad(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
             };
             return Ok(Op::LLLL { f, d, a, b, c });
         }
+        ("sad", Ty::S64) => {
+            let f: fn(&mut L64, &L64, &L64, &L64) = lanes!(x, y, z => (x as i64).abs_diff(y as i64).wrapping_add(z));
+            return Ok(Op::LLLL { f, d, a, b, c });
+        }
+        ("sad", Ty::U64) => {
+            let f: fn(&mut L64, &L64, &L64, &L64) = lanes!(x, y, z => x.abs_diff(y).wrapping_add(z));
+            return Ok(Op::LLLL { f, d, a, b, c });
+        }
+        // The upper half of the product first, then a sum that is clamped (PTX 9.7.1.4, 9.7.1.7).
+        ("mad", Ty::S32) if m.has("sat") => {
+            lanes!(x, y, z => (((i64::from(x as i32) * i64::from(y as i32)) >> 32) as i32).saturating_add(z as i32) as u32)
+        }
+        ("mad24", Ty::S32) if m.has("sat") => {
+            lanes!(x, y, z => ((product24(x, y, true) >> 16) as i32).saturating_add(z as i32) as u32)
+        }
+        ("mad24", Ty::S32) if hi => lanes!(x, y, z => ((product24(x, y, true) >> 16) as u32).wrapping_add(z)),
+        ("mad24", Ty::S32) => lanes!(x, y, z => (product24(x, y, true) as u32).wrapping_add(z)),
+        ("mad24", _) if hi => lanes!(x, y, z => ((product24(x, y, false) >> 16) as u32).wrapping_add(z)),
+        ("mad24", _) => lanes!(x, y, z => (product24(x, y, false) as u32).wrapping_add(z)),
         ("mad", Ty::S16) if hi => {
             lanes!(x, y, z => (((sx16(x) * sx16(y)) >> 16) as u32).wrapping_add(z) & 0xFFFF)
         }
@@ -279,17 +310,77 @@ pub(crate) fn dp4a(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(Op::WWWW { f, d, a, b, c })
 }
 
-/// Extended-precision add and subtract.
+/// Extended-precision arithmetic.
 pub(crate) fn carry(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let op = cx.opcode();
     let carry = cx.carry(m.pos)?;
-    Ok(Op::Carry32 {
-        d: slot(args, 0),
-        a: slot(args, 1),
-        b: slot(args, 2),
-        carry,
-        sub: op.starts_with("sub"),
-        take: op.ends_with('c'),
-        give: m.has("cc"),
-    })
+    let ty = m.ty()?;
+    let kind = match op {
+        "add" | "addc" => CarryKind::Add,
+        "sub" | "subc" => CarryKind::Sub,
+        _ => CarryKind::Mad { hi: m.has("hi"), signed: ty.signed() },
+    };
+    let (a, b) = (slot(args, 1), slot(args, 2));
+    let c = if matches!(kind, CarryKind::Mad { .. }) { slot(args, 3) } else { a };
+    let (take, give) = (op.ends_with('c'), m.has("cc"));
+    Ok(Op::Carry(Box::new(Carry { kind, wide: ty.bytes() == 8, d: slot(args, 0), s: [a, b, c], carry, take, give })))
+}
+
+/// `dp2a`.
+pub(crate) fn dp2a(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    use crate::numerics::bits::dp2a;
+    let signed = |ty: Option<Ty>| ty == Some(Ty::S32);
+    let (d, a, b, c) = (slot(args, 0), slot(args, 1), slot(args, 2), slot(args, 3));
+    let f: fn(&mut L32, &L32, &L32, &L32) = match (signed(m.first_type()), signed(m.last_type()), m.has("hi")) {
+        (true, true, true) => lanes!(x, y, z => dp2a(x, y, z, true, true, true)),
+        (true, true, false) => lanes!(x, y, z => dp2a(x, y, z, true, true, false)),
+        (true, false, true) => lanes!(x, y, z => dp2a(x, y, z, true, false, true)),
+        (true, false, false) => lanes!(x, y, z => dp2a(x, y, z, true, false, false)),
+        (false, true, true) => lanes!(x, y, z => dp2a(x, y, z, false, true, true)),
+        (false, true, false) => lanes!(x, y, z => dp2a(x, y, z, false, true, false)),
+        (false, false, true) => lanes!(x, y, z => dp2a(x, y, z, false, false, true)),
+        (false, false, false) => lanes!(x, y, z => dp2a(x, y, z, false, false, false)),
+    };
+    Ok(Op::WWWW { f, d, a, b, c })
+}
+
+/// `fns`.
+pub(crate) fn fns(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let s = [slot(args, 1), slot(args, 2), slot(args, 3)];
+    Ok(lanewise(Function::FindNthSet, (slot(args, 0), false), s.map(|r| (r, false))))
+}
+
+/// `cvt.pack`: to integers of fewer bits.
+pub(crate) fn cvt_pack_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let Some((signed, bits)) = m.words.iter().find_map(|w| {
+        let bits = w.strip_prefix(['s', 'u'])?.parse().ok()?;
+        Some((w.starts_with('s'), bits))
+    }) else {
+        return m.error("`cvt.pack` needs a type");
+    };
+    let append = args.get(3).is_some();
+    let (a, b) = (slot(args, 1), slot(args, 2));
+    let s = [a, b, if append { slot(args, 3) } else { a }];
+    let f = Function::Pack { part: Part { bits, signed }, append };
+    Ok(lanewise(f, (slot(args, 0), false), s.map(|r| (r, false))))
+}
+
+/// Pairs of 16-bit integers.
+pub(crate) fn pair2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    const fn both(low: u32, high: u32) -> u32 {
+        (low & 0xFFFF) | (high << 16)
+    }
+    let relu = m.has("relu");
+    let f: fn(&mut L32, &L32, &L32) = match (cx.opcode(), m.ty()?) {
+        ("add", _) => lanes!(x, y => both(x.wrapping_add(y), (x >> 16).wrapping_add(y >> 16))),
+        ("min", Ty::U16x2) => lanes!(x, y => both((x & 0xFFFF).min(y & 0xFFFF), (x >> 16).min(y >> 16))),
+        ("max", Ty::U16x2) => lanes!(x, y => both((x & 0xFFFF).max(y & 0xFFFF), (x >> 16).max(y >> 16))),
+        ("min", _) if relu => lanes!(x, y => both(sx16(x).min(sx16(y)).max(0) as u32,
+            sx16(x >> 16).min(sx16(y >> 16)).max(0) as u32)),
+        ("min", _) => lanes!(x, y => both(sx16(x).min(sx16(y)) as u32, sx16(x >> 16).min(sx16(y >> 16)) as u32)),
+        (_, _) if relu => lanes!(x, y => both(sx16(x).max(sx16(y)).max(0) as u32,
+            sx16(x >> 16).max(sx16(y >> 16)).max(0) as u32)),
+        (_, _) => lanes!(x, y => both(sx16(x).max(sx16(y)) as u32, sx16(x >> 16).max(sx16(y >> 16)) as u32)),
+    };
+    Ok(www(f, args))
 }

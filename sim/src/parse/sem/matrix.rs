@@ -18,6 +18,13 @@ pub(crate) fn ldmatrix(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
     Ok(Op::LdMatrix { addr: addr(args, 1), area: area(m), n, trans: m.has("trans"), d })
 }
 
+/// `stmatrix`.
+pub(crate) fn stmatrix(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (slots, _) = many(args, 1);
+    let (n, s) = (slots.len() as u8, four(slots));
+    Ok(Op::StMatrix { addr: addr(args, 0), area: area(m), n, trans: m.has("trans"), s })
+}
+
 /// `movmatrix`.
 pub(crate) fn movmatrix(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     Ok(Op::MovMatrix { d: slot(args, 0), a: slot(args, 1) })

@@ -1,6 +1,8 @@
 //! Data movement, atomics and asynchronous copies (PTX 9.7.9, 9.7.13).
 
 use super::*;
+use crate::program::Semantics;
+use crate::race::Strength;
 
 /// `mov`: copies, packs, unpacks, takes addresses.
 pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
@@ -29,12 +31,12 @@ pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     })
 }
 
-pub(super) fn area(m: &Mods<'_>) -> Area {
+pub(crate) fn area(m: &Mods<'_>) -> Area {
     let space = m.words.iter().find_map(|w| match *w {
         "global" => Some(Space::Global),
         "shared" | "shared::cta" | "shared::cluster" => Some(Space::Shared),
         "local" => Some(Space::Local),
-        "param" => Some(Space::Param),
+        "param" | "param::entry" => Some(Space::Param),
         "const" => Some(Space::Const),
         _ => None,
     });
@@ -61,8 +63,7 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
         signed: ty.signed(),
         wide,
         regs: four(slots),
-        ordered: ordered(m),
-        strong: m.has("volatile") || m.has("relaxed") || m.has("acquire") || m.has("release"),
+        order: order(m, false),
     })
 }
 
@@ -78,7 +79,8 @@ pub(crate) fn store(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
 
 pub(super) fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
     let ty = m.ty()?;
-    let op = match (m.words.iter().rev().find(|w| Ty::from_word(w).is_none() && **w != "noftz"), ty) {
+    let skip = |w: &str| Ty::from_word(w).is_some() || w == "noftz" || w == "L2::cache_hint";
+    let op = match (m.words.iter().rev().find(|w| !skip(w)), ty) {
         (Some(&"add"), Ty::F32) => AtomOp::AddF32,
         (Some(&"add"), Ty::F64) => AtomOp::AddF64,
         (Some(&"add"), Ty::F16) => AtomOp::AddF16,
@@ -100,8 +102,21 @@ pub(super) fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
     Ok((op, ty.bytes() as u8, ty.signed()))
 }
 
-pub(super) fn ordered(m: &Mods<'_>) -> bool {
-    m.has("acquire") || m.has("release") || m.has("acq_rel")
+/// How an access orders others. Atomics are relaxed towards the whole device unless they say otherwise (PTX ISA, `atom`), volatile
+/// accesses are relaxed towards the system (`ld.volatile`). Accesses past the first-level cache were the way to read and write
+/// flags before there was a memory model, and are taken for relaxed ones.
+pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
+    let uncached = m.has("cg") || m.has("cv") || m.has("wt");
+    let acquire = m.has("acquire") || m.has("acq_rel");
+    let release = m.has("release") || m.has("acq_rel");
+    let strong = atomic || uncached || acquire || release || m.has("relaxed") || m.has("volatile");
+    let strength = match strong {
+        false => Strength::Weak,
+        // A cluster has one block here.
+        true if m.has("cta") || m.has("cluster") => Strength::Block,
+        true => Strength::Wide,
+    };
+    Semantics { strength, acquire, release, uncached, guess: false, constant: m.has("nc") }
 }
 
 /// `atom`.
@@ -117,7 +132,7 @@ pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         dst,
         src,
         src2,
-        ordered: ordered(m),
+        order: order(m, true),
     })))
 }
 
@@ -125,13 +140,33 @@ pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
 pub(crate) fn red(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, size, signed) = atomic(m)?;
     let (area, addr, src) = (area(m), addr(args, 0), slot(args, 1));
-    let ordered = ordered(m);
-    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK, ordered })))
+    let order = order(m, true);
+    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK, order })))
 }
 
 /// Does nothing that can be observed.
 pub(crate) fn nop(_: &mut Cx<'_, '_>, _: &Mods<'_>, _: &[Arg]) -> Result<Op> {
     Ok(Op::Nop)
+}
+
+/// `discard`: 128 bytes become undefined.
+pub(crate) fn discard(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    priority(cx, m, args)?;
+    Ok(Op::Discard { addr: addr(args, 0), area: area(m) })
+}
+
+/// `applypriority`: 128 bytes, says the manual.
+pub(crate) fn priority(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    if int(args, 1) != 128 {
+        return m.error(format!("`{}` works on 128 bytes", cx.opcode()));
+    }
+    Ok(Op::Nop)
+}
+
+/// `createpolicy`: a value that only cache hints use, which mean nothing here.
+pub(crate) fn policy(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let a = cx.constant(true, 0x1000_0000_0000_0000, m.pos)?;
+    Ok(Op::Mov64 { d: slot(args, 0), a })
 }
 
 /// `isspacep`.
@@ -210,10 +245,15 @@ pub(crate) fn cvt_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<
 }
 
 /// `cp.async`.
-pub(crate) fn cp_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn cp_async(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let size = int(args, 2);
     if !(size == 16 || (m.has("ca") && (size == 4 || size == 8))) {
         return m.error(format!("`cp.async` cannot copy {size} bytes"));
+    }
+    if let Some(given) = optional(args, 3).and_then(|slot| cx.known(slot))
+        && u64::from(given) > size
+    {
+        return m.error(format!("`cp.async` cannot read {given} of {size} bytes"));
     }
     let ignore = match args.get(3) {
         Some(Arg::Pred(p, negate)) => Some((*p, *negate)),
@@ -228,6 +268,20 @@ pub(crate) fn cp_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         cached: m.has("ca"),
         partial: false,
     })))
+}
+
+/// `cp.async` with a predicate that says to read nothing.
+pub(crate) fn cp_async_ignore(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    if matches!(args.get(3), Some(Arg::Pred(TRUE, _))) {
+        return m.error("the predicate of `cp.async` must be a register");
+    }
+    cx.require((7, 5), 80);
+    cp_async(cx, m, args)
+}
+
+/// `cp.async` with a cache policy and no size of its source.
+pub(crate) fn cp_async_hint(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    cp_async(cx, m, &args[..3])
 }
 
 /// `cp.async.commit_group`.

@@ -8,6 +8,7 @@ mod integer;
 mod matrix;
 mod memory;
 mod sync;
+mod video;
 
 pub(crate) use bits::*;
 pub(crate) use compare::*;
@@ -15,7 +16,9 @@ pub(crate) use integer::*;
 pub(crate) use matrix::*;
 pub(crate) use memory::*;
 pub(crate) use sync::*;
+pub(crate) use video::*;
 
+use crate::exec::lanewise::Function;
 use crate::exec::mbarrier::{MBar, What};
 use crate::exec::{mma, wmma};
 use crate::parse::ParseError;
@@ -23,8 +26,8 @@ use crate::parse::decode::{Arg, Cx};
 use crate::parse::raw::{Space, Ty};
 use crate::parse::table::Mods;
 use crate::program::{
-    Access, Addr, Area, Atom, AtomOp, Bar, BoolOp, CpAsync, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, SHARED_WINDOW,
-    SINK, Shfl, TRUE, Vote,
+    Access, Addr, Area, Atom, AtomOp, Bar, BoolOp, Carry, CarryKind, CpAsync, L32, L64, LOCAL_WINDOW, Lanewise,
+    Lop3Test, Op, PARAM_WINDOW, R, Relation, SHARED_WINDOW, SINK, Shfl, TRUE, Vote,
 };
 
 pub(crate) type Result<T> = std::result::Result<T, ParseError>;
@@ -62,7 +65,7 @@ pub(crate) use lanes;
 /// The slot of an operand, by position; the table's pattern guarantees its kind.
 pub(crate) fn slot(args: &[Arg], i: usize) -> R {
     match args.get(i) {
-        Some(Arg::Slot(r) | Arg::Pred(r, _) | Arg::Two(r, _)) => *r,
+        Some(Arg::Slot(r) | Arg::Pred(r, _) | Arg::Two(r, _) | Arg::Part { slot: r, .. }) => *r,
         _ => SINK,
     }
 }
@@ -126,7 +129,7 @@ pub(crate) fn lll(f: fn(&mut L64, &L64, &L64), args: &[Arg]) -> Op {
     Op::LLL { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) }
 }
 
-fn join(m: &Mods<'_>, args: &[Arg]) -> Option<(BoolOp, R, bool)> {
+pub(crate) fn join(m: &Mods<'_>, args: &[Arg]) -> Option<(BoolOp, R, bool)> {
     let op = if m.has("and") {
         BoolOp::And
     } else if m.has("or") {
@@ -138,6 +141,11 @@ fn join(m: &Mods<'_>, args: &[Arg]) -> Option<(BoolOp, R, bool)> {
     };
     let (r, negate) = pred(args, 3);
     Some((op, r, negate))
+}
+
+/// An operation that is described rather than compiled.
+fn lanewise(f: Function, d: (R, bool), s: [(R, bool); 3]) -> Op {
+    Op::Lanewise(Box::new(Lanewise { f, d, s }))
 }
 
 /// A comparison of two 32-bit slots as [`Op`].

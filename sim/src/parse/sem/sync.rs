@@ -30,10 +30,22 @@ pub(crate) fn trap(_: &mut Cx<'_, '_>, _: &Mods<'_>, _: &[Arg]) -> Result<Op> {
     Ok(Op::Trap)
 }
 
+/// Whether the number and the count of a barrier, where they are constants, are among those there are.
+fn check_barrier(cx: &Cx<'_, '_>, m: &Mods<'_>, id: R, count: Option<R>) -> Result<()> {
+    if let Some(id) = cx.known(id).filter(|id| *id > 15) {
+        return m.error(format!("there is no barrier {id}: they are 0 to 15"));
+    }
+    match count.and_then(|count| cx.known(count)).filter(|count| count % 32 != 0) {
+        Some(count) => m.error(format!("a barrier counts whole warps, {count} threads are none")),
+        None => Ok(()),
+    }
+}
+
 /// `bar.sync` and `bar.arrive`; `bar` is the aligned spelling of `barrier`.
 pub(crate) fn bar(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let aligned = cx.opcode() == "bar" || m.has("aligned");
     let (id, count) = (slot(args, 0), optional(args, 1));
+    check_barrier(cx, m, id, count)?;
     Ok(Op::Bar(Box::new(Bar { id, count, wait: m.has("sync"), aligned, red: None })))
 }
 
@@ -48,6 +60,7 @@ pub(crate) fn bar_red(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         Vote::Any
     };
     let (p, negate) = pred(args, args.len().saturating_sub(1));
+    check_barrier(cx, m, slot(args, 1), optional(args, 2))?;
     let red = Some((what, p, negate, slot(args, 0)));
     Ok(Op::Bar(Box::new(Bar { id: slot(args, 1), count: optional(args, 2), wait: true, aligned, red })))
 }
@@ -59,7 +72,9 @@ pub(crate) fn bar_warp(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result
 
 /// `membar`, `fence`.
 pub(crate) fn fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
-    Ok(Op::Fence { block_only: m.has("cta") })
+    // A cluster has one block here.
+    let wide = !m.has("cta") && !m.has("cluster");
+    Ok(Op::Fence { wide, acquire: !m.has("release"), release: !m.has("acquire") })
 }
 
 /// `shfl.sync`.
@@ -108,6 +123,12 @@ pub(crate) fn active_mask(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Res
     Ok(Op::ActiveMask { d: slot(args, 0) })
 }
 
+/// `elect.sync`.
+pub(crate) fn elect(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (d, p) = two(args, 0);
+    Ok(Op::Elect { d, p, mask: slot(args, 1) })
+}
+
 /// `redux.sync`.
 pub(crate) fn redux(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, _, signed) = atomic(m)?;
@@ -115,7 +136,7 @@ pub(crate) fn redux(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
 }
 
 /// Everything on an mbarrier object; `shared::cluster` is the block itself, for there are no clusters.
-pub(crate) fn mbarrier(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn mbarrier(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let last = |i| slot(args, i);
     let (what, memory) = match *m.words.first().unwrap_or(&"") {
         "init" => (What::Init { count: last(1) }, 0),
@@ -126,6 +147,9 @@ pub(crate) fn mbarrier(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         "async" => (What::Copies { counted: m.has("noinc") }, 0),
         op => {
             let (tx, value) = (m.has("expect_tx"), optional(args, 2));
+            if value.is_some() && !tx && !m.has("noComplete") {
+                cx.require((7, 8), 90);
+            }
             let what = What::Arrive {
                 state: slot(args, 0),
                 count: value.filter(|_| !tx),

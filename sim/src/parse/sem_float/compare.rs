@@ -6,20 +6,20 @@ use super::*;
 macro_rules! relation {
     ($m:expr, $view:expr) => {
         match $m.words.first().copied().unwrap_or("") {
-            "eq" => test!(x, y => $view(x) == $view(y)),
-            "ne" => test!(x, y => { let (x, y) = ($view(x), $view(y)); x < y || x > y }),
-            "lt" => test!(x, y => $view(x) < $view(y)),
-            "le" => test!(x, y => $view(x) <= $view(y)),
-            "gt" => test!(x, y => $view(x) > $view(y)),
-            "ge" => test!(x, y => $view(x) >= $view(y)),
-            "equ" => test!(x, y => { let (x, y) = ($view(x), $view(y)); !(x < y || x > y) }),
-            "neu" => test!(x, y => $view(x) != $view(y)),
-            "ltu" => test!(x, y => !($view(x) >= $view(y))),
-            "leu" => test!(x, y => !($view(x) > $view(y))),
-            "gtu" => test!(x, y => !($view(x) <= $view(y))),
-            "geu" => test!(x, y => !($view(x) < $view(y))),
-            "num" => test!(x, y => !$view(x).is_nan() && !$view(y).is_nan()),
-            _ => test!(x, y => $view(x).is_nan() || $view(y).is_nan()),
+            "eq" => test!(x, y => ($view)(x) == ($view)(y)),
+            "ne" => test!(x, y => { let (x, y) = (($view)(x), ($view)(y)); x < y || x > y }),
+            "lt" => test!(x, y => ($view)(x) < ($view)(y)),
+            "le" => test!(x, y => ($view)(x) <= ($view)(y)),
+            "gt" => test!(x, y => ($view)(x) > ($view)(y)),
+            "ge" => test!(x, y => ($view)(x) >= ($view)(y)),
+            "equ" => test!(x, y => { let (x, y) = (($view)(x), ($view)(y)); !(x < y || x > y) }),
+            "neu" => test!(x, y => ($view)(x) != ($view)(y)),
+            "ltu" => test!(x, y => !(($view)(x) >= ($view)(y))),
+            "leu" => test!(x, y => !(($view)(x) > ($view)(y))),
+            "gtu" => test!(x, y => !(($view)(x) <= ($view)(y))),
+            "geu" => test!(x, y => !(($view)(x) < ($view)(y))),
+            "num" => test!(x, y => !($view)(x).is_nan() && !($view)(y).is_nan()),
+            _ => test!(x, y => ($view)(x).is_nan() || ($view)(y).is_nan()),
         }
     };
 }
@@ -109,11 +109,31 @@ pub(crate) fn set_half(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         "num" => relation!(12),
         _ => relation!(13),
     };
+    let yes = match (ones, bf16) {
+        (true, _) => 0xFFFF,
+        (false, true) => 0x3F80,
+        (false, false) => 0x3C00,
+    };
     if matches!(ty, Ty::F16 | Ty::BF16) {
         // The upper half of a slot of 16 bits is zero on both sides, and must stay so.
-        return Ok(Op::Low { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) });
+        let low = Op::Low { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) };
+        return Ok(joined(low, yes, m, args));
     }
-    Ok(www(f, args))
+    Ok(joined(www(f, args), yes | yes << 16, m, args))
+}
+
+/// Comparison of pairs: the first predicate is about the lower halves, the second about the upper ones.
+pub(crate) fn setp_pair(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let f: [fn(&L32, &L32) -> u32; 2] = match (m.ty()?, m.has("ftz")) {
+        (Ty::F16x2, false) => [relation!(m, view_f16), relation!(m, |x| view_f16(x >> 16))],
+        (Ty::F16x2, true) => [relation!(m, view_f16_flushed), relation!(m, |x| view_f16_flushed(x >> 16))],
+        _ => [relation!(m, view_bf16), relation!(m, |x| view_bf16(x >> 16))],
+    };
+    let (p, q) = match args.first() {
+        Some(Arg::Two(p, q)) => (*p, *q),
+        _ => (slot(args, 0), SINK),
+    };
+    Ok(Op::SetPair { f, d: [p, q], a: slot(args, 1), b: slot(args, 2), with: join(m, args) })
 }
 
 pub(super) fn view_flushed(x: u32) -> f32 {

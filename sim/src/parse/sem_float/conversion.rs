@@ -49,8 +49,11 @@ pub(crate) fn cvt_to_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
 }
 
 /// Float to float, also to an integral value of the same type.
-pub(crate) fn cvt_float(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn cvt_float(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (to, from) = types(m)?;
+    if from == Ty::BF16 {
+        cx.require((7, 1), 80);
+    }
     let (d, a) = (slot(args, 0), slot(args, 1));
     let mode = Mode { round: rounding(m), ftz: m.has("ftz"), sat: m.has("sat") };
     let clamp = Clamp { relu: m.has("relu"), satfinite: m.has("satfinite") };

@@ -21,9 +21,9 @@ use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, double, packed1, packed2, packed3, single};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::raw::Ty;
-use crate::parse::sem::{Result, lanes, lll, set_l, set_w, slot, test, www};
+use crate::parse::sem::{Result, join, joined, lanes, lll, set_l, set_w, slot, test, www};
 use crate::parse::table::Mods;
-use crate::program::{L32, L64, Op};
+use crate::program::{L32, L64, Op, SINK};
 
 const fn round_of(r: u8) -> Round {
     match r {
@@ -102,15 +102,27 @@ moded2!(sub, single::sub);
 
 moded2!(mul, single::mul);
 
+moded2!(div, single::div);
+
+macro_rules! moded1 {
+    ($name:ident, $call:path) => {
+        fn $name<const R: u8, const F: bool, const S: bool>(d: &mut L32, a: &L32) {
+            for i in 0..32 {
+                d[i] = $call(mode::<R, F, S>(), a[i]);
+            }
+        }
+    };
+}
+
+moded1!(rcp, single::rcp);
+
+moded1!(sqrt, single::sqrt);
+
 fn fma<const R: u8, const F: bool, const S: bool>(d: &mut L32, a: &L32, b: &L32, c: &L32) {
     for i in 0..32 {
         d[i] = single::fma(mode::<R, F, S>(), a[i], b[i], c[i]);
     }
 }
-
-const RN: Mode = Mode::RN;
-
-const RN_FTZ: Mode = Mode { round: Round::Nearest, ftz: true, sat: false };
 
 const PLAIN: Extremum = Extremum { ftz: false, nan: false, xorsign_abs: false };
 
@@ -126,15 +138,9 @@ pub(crate) fn f32_2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
         ("add", ..) => with_mode!(m, add),
         ("sub", ..) => with_mode!(m, sub),
         ("mul", ..) => with_mode!(m, mul),
-        ("div", ftz, _) if m.has("rn") || m.has("full") => {
-            if ftz {
-                lanes!(x, y => single::div(RN_FTZ, x, y))
-            } else {
-                lanes!(x, y => single::div(RN, x, y))
-            }
-        }
-        ("div", true, _) => lanes!(x, y => approx::div(true, x, y)),
-        ("div", false, _) => lanes!(x, y => approx::div(false, x, y)),
+        ("div", true, _) if m.has("approx") => lanes!(x, y => approx::div(true, x, y)),
+        ("div", false, _) if m.has("approx") => lanes!(x, y => approx::div(false, x, y)),
+        ("div", ..) => with_mode!(m, div),
         ("min", false, false) => lanes!(x, y => single::min(PLAIN, x, y)),
         ("min", true, false) => lanes!(x, y => single::min(FTZ, x, y)),
         ("min", false, true) => lanes!(x, y => single::min(NAN, x, y)),
@@ -149,6 +155,47 @@ pub(crate) fn f32_2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     Ok(www(f, args))
 }
 
+/// `min` and `max` by magnitude, with the exclusive or of the signs.
+pub(crate) fn xorsign(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    const fn how(ftz: bool, nan: bool) -> Extremum {
+        Extremum { ftz, nan, xorsign_abs: true }
+    }
+    let f: fn(&mut L32, &L32, &L32) = match (cx.opcode(), m.has("ftz"), m.has("NaN")) {
+        ("min", false, false) => lanes!(x, y => single::min(how(false, false), x, y)),
+        ("min", true, false) => lanes!(x, y => single::min(how(true, false), x, y)),
+        ("min", false, true) => lanes!(x, y => single::min(how(false, true), x, y)),
+        ("min", true, true) => lanes!(x, y => single::min(how(true, true), x, y)),
+        (_, false, false) => lanes!(x, y => single::max(how(false, false), x, y)),
+        (_, true, false) => lanes!(x, y => single::max(how(true, false), x, y)),
+        (_, false, true) => lanes!(x, y => single::max(how(false, true), x, y)),
+        (_, true, true) => lanes!(x, y => single::max(how(true, true), x, y)),
+    };
+    Ok(www(f, args))
+}
+
+/// `testp`: what kind of number it is.
+pub(crate) fn testp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    macro_rules! kind {
+        ($view:expr) => {
+            match m.words.first().copied().unwrap_or("") {
+                "finite" => test!(x, _y => $view(x).is_finite()),
+                "infinite" => test!(x, _y => $view(x).is_infinite()),
+                "number" => test!(x, _y => !$view(x).is_nan()),
+                "notanumber" => test!(x, _y => $view(x).is_nan()),
+                "normal" => test!(x, _y => $view(x).is_normal()),
+                _ => test!(x, _y => $view(x).is_subnormal()),
+            }
+        };
+    }
+    let (p, a) = (slot(args, 0), slot(args, 1));
+    if m.ty()? == Ty::F64 {
+        let f: fn(&L64, &L64) -> u32 = kind!(f64::from_bits);
+        return Ok(Op::SetL { f, p, q: SINK, a, b: a, with: None });
+    }
+    let f: fn(&L32, &L32) -> u32 = kind!(f32::from_bits);
+    Ok(Op::SetW { f, p, q: SINK, a, b: a, with: None })
+}
+
 /// Three f32 sources.
 pub(crate) fn f32_3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let f: fn(&mut L32, &L32, &L32, &L32) = with_mode!(m, fma);
@@ -157,7 +204,7 @@ pub(crate) fn f32_3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
 
 /// One f32 source.
 pub(crate) fn f32_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let exact = m.has("rn");
+    let exact = !m.has("approx");
     macro_rules! both {
         ($path:path) => {
             if m.has("ftz") { lanes!(x => $path(true, x)) } else { lanes!(x => $path(false, x)) }
@@ -171,10 +218,8 @@ pub(crate) fn f32_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     let f: fn(&mut L32, &L32) = match (cx.opcode(), m.has("ftz")) {
         ("abs", _) => both!(single::abs),
         ("neg", _) => both!(single::neg),
-        ("rcp", true) if exact => lanes!(x => single::rcp(RN_FTZ, x)),
-        ("rcp", false) if exact => lanes!(x => single::rcp(RN, x)),
-        ("sqrt", true) if exact => lanes!(x => single::sqrt(RN_FTZ, x)),
-        ("sqrt", false) if exact => lanes!(x => single::sqrt(RN, x)),
+        ("rcp", _) if exact => with_mode!(m, rcp),
+        ("sqrt", _) if exact => with_mode!(m, sqrt),
         ("rcp", _) => approximate!(Function::Rcp),
         ("sqrt", _) => approximate!(Function::Sqrt),
         ("rsqrt", _) => approximate!(Function::Rsqrt),
@@ -187,22 +232,60 @@ pub(crate) fn f32_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     Ok(Op::WW { f, d: slot(args, 0), a: slot(args, 1) })
 }
 
+/// Chooses the function generic over rounding with the modifiers at hand.
+macro_rules! with_round {
+    ($m:expr, $f:ident) => {
+        match direction($m) {
+            0 => $f::<0>,
+            1 => $f::<1>,
+            2 => $f::<2>,
+            _ => $f::<3>,
+        }
+    };
+}
+
+macro_rules! rounded {
+    ($name:ident, $call:path, $($source:ident),*) => {
+        fn $name<const R: u8>(d: &mut L64, $($source: &L64),*) {
+            for i in 0..32 {
+                d[i] = $call(round_of(R), $($source[i]),*);
+            }
+        }
+    };
+}
+
+rounded!(add64, double::add, a, b);
+
+rounded!(sub64, double::sub, a, b);
+
+rounded!(mul64, double::mul, a, b);
+
+rounded!(div64, double::div, a, b);
+
+rounded!(fma64, double::fma, a, b, c);
+
+rounded!(rcp64, double::rcp, a);
+
+rounded!(sqrt64, double::sqrt, a);
+
 /// Two f64 sources.
-pub(crate) fn f64_2(cx: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn f64_2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let f: fn(&mut L64, &L64, &L64) = match cx.opcode() {
-        "add" => lanes!(x, y => double::add(Round::Nearest, x, y)),
-        "sub" => lanes!(x, y => double::sub(Round::Nearest, x, y)),
-        "mul" => lanes!(x, y => double::mul(Round::Nearest, x, y)),
-        "div" => lanes!(x, y => double::div(Round::Nearest, x, y)),
+        "add" => with_round!(m, add64),
+        "sub" => with_round!(m, sub64),
+        "mul" => with_round!(m, mul64),
+        "div" => with_round!(m, div64),
         "min" => lanes!(x, y => double::min(PLAIN, x, y)),
-        _ => lanes!(x, y => double::max(PLAIN, x, y)),
+        "max" => lanes!(x, y => double::max(PLAIN, x, y)),
+        // The sign of the first operand goes to the second (PTX 9.7.3.2).
+        _ => lanes!(x, y => (y & !(1 << 63)) | (x & 1 << 63)),
     };
     Ok(lll(f, args))
 }
 
 /// Three f64 sources.
-pub(crate) fn f64_3(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let f: fn(&mut L64, &L64, &L64, &L64) = lanes!(x, y, z => double::fma(Round::Nearest, x, y, z));
+pub(crate) fn f64_3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let f: fn(&mut L64, &L64, &L64, &L64) = with_round!(m, fma64);
     Ok(Op::LLLL { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2), c: slot(args, 3) })
 }
 
@@ -211,11 +294,11 @@ pub(crate) fn f64_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     let f: fn(&mut L64, &L64) = match cx.opcode() {
         "abs" => lanes!(x => double::abs(x)),
         "neg" => lanes!(x => double::neg(x)),
-        "sqrt" => lanes!(x => double::sqrt(Round::Nearest, x)),
+        "sqrt" => with_round!(m, sqrt64),
         "rcp" if m.has("approx") => lanes!(x => approx::reciprocal_f64(false, x)),
         "rsqrt" if m.has("ftz") => lanes!(x => approx::reciprocal_f64(true, x)),
         "rsqrt" => lanes!(x => approx::rsqrt_f64(x)),
-        _ => lanes!(x => double::rcp(Round::Nearest, x)),
+        _ => with_round!(m, rcp64),
     };
     Ok(Op::LL { f, d: slot(args, 0), a: slot(args, 1) })
 }
@@ -269,6 +352,10 @@ halves2!(half_min, half::min, Extremum { ftz: F, nan: X, xorsign_abs: false });
 
 halves2!(half_max, half::max, Extremum { ftz: F, nan: X, xorsign_abs: false });
 
+halves2!(half_min_xorsign, half::min, Extremum { ftz: F, nan: X, xorsign_abs: true });
+
+halves2!(half_max_xorsign, half::max, Extremum { ftz: F, nan: X, xorsign_abs: true });
+
 fn half_fma<const B: bool, const P: bool, const F: bool, const X: bool>(d: &mut L32, a: &L32, b: &L32, c: &L32) {
     let how = Mode { round: Round::Nearest, ftz: F, sat: X };
     for i in 0..32 {
@@ -310,6 +397,17 @@ pub(crate) fn half2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
         "mul" => with_half!(m, ty, m.has("sat"), half_mul),
         "min" => with_half!(m, ty, m.has("NaN"), half_min),
         _ => with_half!(m, ty, m.has("NaN"), half_max),
+    };
+    Ok(www(f, args))
+}
+
+/// `min` and `max` of halves by magnitude, with the exclusive or of the signs.
+pub(crate) fn xorsign_half(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let ty = m.ty()?;
+    let f: fn(&mut L32, &L32, &L32) = if cx.opcode() == "min" {
+        with_half!(m, ty, m.has("NaN"), half_min_xorsign)
+    } else {
+        with_half!(m, ty, m.has("NaN"), half_max_xorsign)
     };
     Ok(www(f, args))
 }

@@ -1,0 +1,70 @@
+//! Plain loads whose value a loop then compares and swaps.
+//!
+//! `old = *p; do { assumed = old; old = atomicCAS(p, assumed, f(assumed)); } while (assumed != old);` reads `*p` plainly while others
+//! update it. That is a race by the letter of PTX ISA 8.7, and harmless: a value that is out of date only costs a turn of the
+//! loop. The idiom is everywhere (the CUDA Programming Guide has it for atomics on double), so such loads stand as relaxed
+//! ones. A load is taken for one if the kernel has an `atom.cas` of its size whose address is written the same way, registers
+//! that are copies of each other (`mov`, `cvta.to.global`) being one.
+
+use crate::program::{AtomOp, Base, Entry, Op, R};
+use crate::race::Strength;
+
+/// Registers of one width, those that are copied to each other under one name.
+struct Copies(Vec<R>);
+
+impl Copies {
+    fn root(&self, mut r: R) -> R {
+        while self.0[r as usize] != r {
+            r = self.0[r as usize];
+        }
+        r
+    }
+
+    fn new(slots: usize, copies: impl Iterator<Item = (R, R)>) -> Copies {
+        let mut out = Copies((0..slots as R).collect());
+        for (a, b) in copies {
+            let (a, b) = (out.root(a), out.root(b));
+            out.0[a.max(b) as usize] = a.min(b);
+        }
+        out
+    }
+}
+
+/// Marks them.
+pub(super) fn mark(entry: &mut Entry) {
+    let swaps = |op: &Op| match op {
+        Op::Atom(atom) if atom.op == AtomOp::Cas => Some((atom.addr, atom.size)),
+        _ => None,
+    };
+    if !entry.code.iter().any(|i| swaps(&i.op).is_some()) {
+        return;
+    }
+    let copies = |wide: bool| {
+        entry.code.iter().filter_map(move |i| match i.op {
+            Op::Mov64 { d, a } if wide => Some((d, a)),
+            Op::Mov32 { d, a } if !wide => Some((d, a)),
+            _ => None,
+        })
+    };
+    let (narrow, wide) = (Copies::new(entry.n32, copies(false)), Copies::new(entry.n64, copies(true)));
+    let place = |base: Base| match base {
+        Base::None => (0, 0),
+        Base::R32(r) => (1, narrow.root(r)),
+        Base::R64(r) => (2, wide.root(r)),
+    };
+    let all = entry.code.iter().filter_map(|i| swaps(&i.op));
+    let swapped: Vec<_> = all.map(|(addr, size)| (place(addr.base), addr.offset, size)).collect();
+    let is_guess = |op: &Op| match op {
+        Op::Ld(a) if a.n == 1 && a.order.strength == Strength::Weak => {
+            swapped.contains(&(place(a.addr.base), a.addr.offset, a.size))
+        }
+        _ => false,
+    };
+    let guesses: Vec<usize> = (0..entry.code.len()).filter(|i| is_guess(&entry.code[*i].op)).collect();
+    for at in guesses {
+        if let Op::Ld(access) = &mut entry.code[at].op {
+            access.order.strength = Strength::Wide;
+            access.order.guess = true;
+        }
+    }
+}

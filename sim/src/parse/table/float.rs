@@ -1,0 +1,70 @@
+//! Floating point (PTX 9.7.3 to 9.7.5).
+
+use super::Row;
+use crate::parse::sem_float;
+
+pub(super) const ROWS: &[Row] = table! {
+    // 9.7.3 floating point
+    "add" "rn|rz|rm|rp? ftz? sat? f32", "d s s" => sem_float::f32_2;
+    "sub" "rn|rz|rm|rp? ftz? sat? f32", "d s s" => sem_float::f32_2;
+    "mul" "rn|rz|rm|rp? ftz? sat? f32", "d s s" => sem_float::f32_2;
+    "fma" "rn|rz|rm|rp ftz? sat? f32", "d s s s" => sem_float::f32_3;
+    "mad" "rn|rz|rm|rp ftz? sat? f32", "d s s s" => sem_float::f32_3;
+    "div" "rn|rz|rm|rp|approx|full ftz? f32", "d s s" => sem_float::f32_2;
+    "min" "ftz? NaN? f32", "d s s" => sem_float::f32_2;
+    "min" "ftz? NaN? xorsign abs f32", "d s s" => sem_float::xorsign;
+    "max" "ftz? NaN? f32", "d s s" => sem_float::f32_2;
+    "max" "ftz? NaN? xorsign abs f32", "d s s" => sem_float::xorsign;
+    "copysign" "f32", "d s s" => sem_float::f32_2;
+    "copysign" "f64", "d s s" => sem_float::f64_2;
+    "testp" "finite|infinite|number|notanumber|normal|subnormal f32|f64", "p s" => sem_float::testp;
+    "abs" "ftz? f32", "d s" => sem_float::f32_1;
+    "neg" "ftz? f32", "d s" => sem_float::f32_1;
+    "rcp" "rn|rz|rm|rp|approx ftz? f32", "d s" => sem_float::f32_1;
+    "sqrt" "rn|rz|rm|rp|approx ftz? f32", "d s" => sem_float::f32_1;
+    "rsqrt" "approx ftz? f32", "d s" => sem_float::f32_1;
+    "sin" "approx ftz? f32", "d s" => sem_float::f32_1;
+    "cos" "approx ftz? f32", "d s" => sem_float::f32_1;
+    "lg2" "approx ftz? f32", "d s" => sem_float::f32_1;
+    "ex2" "approx ftz? f32", "d s" => sem_float::f32_1;
+    "tanh" "approx f32", "d s" => sem_float::f32_1;
+    "add" "rn|rz|rm|rp? f64", "d s s" => sem_float::f64_2;
+    "sub" "rn|rz|rm|rp? f64", "d s s" => sem_float::f64_2;
+    "mul" "rn|rz|rm|rp? f64", "d s s" => sem_float::f64_2;
+    "div" "rn|rz|rm|rp f64", "d s s" => sem_float::f64_2;
+    "min" "f64", "d s s" => sem_float::f64_2;
+    "max" "f64", "d s s" => sem_float::f64_2;
+    "fma" "rn|rz|rm|rp f64", "d s s s" => sem_float::f64_3;
+    "mad" "rn|rz|rm|rp f64", "d s s s" => sem_float::f64_3;
+    "abs" "f64", "d s" => sem_float::f64_1;
+    "neg" "f64", "d s" => sem_float::f64_1;
+    "sqrt" "rn|rz|rm|rp f64", "d s" => sem_float::f64_1;
+    "rcp" "rn|rz|rm|rp f64", "d s" => sem_float::f64_1;
+    "rcp" "approx ftz f64", "d s" => sem_float::f64_1;
+    "rsqrt" "approx ftz? f64", "d s" => sem_float::f64_1;
+    // 9.7.4 half precision
+    "add" "rn? ftz? sat? f16|f16x2", "d s s" => sem_float::half2;
+    "sub" "rn? ftz? sat? f16|f16x2", "d s s" => sem_float::half2;
+    "mul" "rn? ftz? sat? f16|f16x2", "d s s" => sem_float::half2;
+    "fma" "rn ftz? sat? f16|f16x2", "d s s s" => sem_float::half3;
+    "fma" "rn ftz? relu f16|f16x2", "d s s s" => sem_float::half3;
+    "min" "ftz? NaN? f16|f16x2", "d s s" => sem_float::half2;
+    "min" "ftz? NaN? xorsign abs f16|f16x2", "d s s" => sem_float::xorsign_half;
+    "max" "ftz? NaN? f16|f16x2", "d s s" => sem_float::half2;
+    "max" "ftz? NaN? xorsign abs f16|f16x2", "d s s" => sem_float::xorsign_half;
+    "neg" "ftz? f16|f16x2", "d s" => sem_float::half1;
+    "abs" "ftz? f16|f16x2", "d s" => sem_float::half1;
+    "add" "rn? bf16|bf16x2", "d s s" => sem_float::half2;
+    "sub" "rn? bf16|bf16x2", "d s s" => sem_float::half2;
+    "mul" "rn? bf16|bf16x2", "d s s" => sem_float::half2;
+    "fma" "rn relu? bf16|bf16x2", "d s s s" => sem_float::half3;
+    "min" "NaN? bf16|bf16x2", "d s s" => sem_float::half2;
+    "min" "NaN? xorsign abs bf16|bf16x2", "d s s" => sem_float::xorsign_half;
+    "max" "NaN? bf16|bf16x2", "d s s" => sem_float::half2;
+    "max" "NaN? xorsign abs bf16|bf16x2", "d s s" => sem_float::xorsign_half;
+    "neg" "bf16|bf16x2", "d s" => sem_float::half1;
+    "abs" "bf16|bf16x2", "d s" => sem_float::half1;
+    "ex2" "approx f16|f16x2", "d s" => sem_float::half_approx;
+    "ex2" "approx ftz bf16|bf16x2", "d s" => sem_float::half_approx;
+    "tanh" "approx f16|f16x2|bf16|bf16x2", "d s" => sem_float::half_approx;
+};

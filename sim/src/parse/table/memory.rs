@@ -1,0 +1,49 @@
+//! Atomics (PTX 9.7.13.5, 9.7.13.6).
+
+use super::Row;
+use crate::parse::sem;
+
+pub(super) const ROWS: &[Row] = table! {
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? add u32|s32|u64|f32|f64",
+        "d_ m s" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? add noftz f16|f16x2|bf16|bf16x2",
+        "d_ m s" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? min|max u32|s32|u64|s64",
+        "d_ m s" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? inc|dec u32",
+        "d_ m s" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? and|or|xor|exch b32|b64",
+        "d_ m s" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? cas b16|b32|b64",
+        "d_ m s s" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global add L2::cache_hint u32|s32|u64|f32|f64",
+        "d_ m s s:b64" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global add noftz L2::cache_hint f16|f16x2|bf16|bf16x2",
+        "d_ m s s:b64" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global min|max L2::cache_hint u32|s32|u64|s64",
+        "d_ m s s:b64" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global inc|dec L2::cache_hint u32",
+        "d_ m s s:b64" => sem::atom;
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global and|or|xor|exch L2::cache_hint b32|b64",
+        "d_ m s s:b64" => sem::atom;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? add u32|s32|u64|f32|f64",
+        "m s" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? add noftz f16|f16x2|bf16|bf16x2",
+        "m s" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? min|max u32|s32|u64|s64",
+        "m s" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? inc|dec u32",
+        "m s" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? and|or|xor b32|b64",
+        "m s" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global add L2::cache_hint u32|s32|u64|f32|f64",
+        "m s s:b64" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global add noftz L2::cache_hint f16|f16x2|bf16|bf16x2",
+        "m s s:b64" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global min|max L2::cache_hint u32|s32|u64|s64",
+        "m s s:b64" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global inc|dec L2::cache_hint u32",
+        "m s s:b64" => sem::red;
+    "red" "relaxed|release? cta|cluster|gpu|sys? global and|or|xor L2::cache_hint b32|b64",
+        "m s s:b64" => sem::red;
+};

@@ -1,0 +1,230 @@
+//! What instructions consist of: addresses, accesses, and what atomics, votes and barriers do.
+
+use super::*;
+use crate::race::Strength;
+
+/// A special register (PTX 10) whose value a warp knows when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Tid(u8),
+    NTid(u8),
+    CtaId(u8),
+    NCtaId(u8),
+    LaneId,
+    WarpId,
+    NWarpId,
+    LaneMaskEq,
+    LaneMaskLt,
+    LaneMaskLe,
+    LaneMaskGt,
+    LaneMaskGe,
+    DynamicSharedBytes,
+    TotalSharedBytes,
+    Zero,
+    One,
+}
+
+/// The base of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The offset alone.
+    None,
+    /// A 32-bit slot, zero-extended.
+    R32(R),
+    /// A 64-bit slot.
+    R64(R),
+}
+
+/// `[base + offset]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Addr {
+    pub(crate) base: Base,
+    pub(crate) offset: i64,
+}
+
+/// The state space an access names; `Generic` is resolved lane by lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Area {
+    Generic,
+    In(Space),
+}
+
+/// What an access is in the memory model (PTX ISA 8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Semantics {
+    pub(crate) strength: Strength,
+    /// What others publish by what it reads is known at once, without a fence.
+    pub(crate) acquire: bool,
+    /// What was done before it is published without a fence.
+    pub(crate) release: bool,
+    /// A load past the first-level cache (`.cg`): what it sees is known after a barrier, too.
+    pub(crate) uncached: bool,
+    /// The plain load of what a loop then compares and swaps: it stands as a relaxed load that learns nothing.
+    pub(crate) guess: bool,
+    /// A load of data that nobody writes while the kernel runs (`.nc`).
+    pub(crate) constant: bool,
+}
+
+/// Load or store of a vector of 1, 2 or 4 elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) area: Area,
+    pub(crate) addr: Addr,
+    /// Bytes of an element.
+    pub(crate) size: u8,
+    /// Elements.
+    pub(crate) n: u8,
+    /// Loads of small signed elements extend the sign.
+    pub(crate) signed: bool,
+    /// Whether the registers are 64-bit slots.
+    pub(crate) wide: bool,
+    pub(crate) regs: [R; 4],
+    pub(crate) order: Semantics,
+}
+
+/// What an atomic does to the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants are PTX's own operation names")]
+pub(crate) enum AtomOp {
+    Add,
+    Inc,
+    Dec,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exch,
+    Cas,
+    AddF32,
+    AddF64,
+    AddF16x2,
+    AddF16,
+    AddBF16,
+    AddBF16x2,
+}
+
+/// `atom` or `red`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Atom {
+    pub(crate) op: AtomOp,
+    pub(crate) signed: bool,
+    pub(crate) area: Area,
+    pub(crate) addr: Addr,
+    pub(crate) size: u8,
+    pub(crate) dst: R,
+    pub(crate) src: R,
+    /// The new value of `cas`, whose `src` is the expected one.
+    pub(crate) src2: R,
+    pub(crate) order: Semantics,
+}
+
+/// How `shfl` finds the lane to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shfl {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// What `vote` and `bar.red` compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uni,
+    Ballot,
+    Popc,
+}
+
+/// A number known at decode time or read from a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bar {
+    /// Barrier number, a slot.
+    pub(crate) id: R,
+    /// Threads, a slot; `None`: all of the block.
+    pub(crate) count: Option<R>,
+    /// Whether the warp waits.
+    pub(crate) wait: bool,
+    /// Whether a warp must come as a whole.
+    pub(crate) aligned: bool,
+    /// `red`: what, source predicate, negated, destination.
+    pub(crate) red: Option<(Vote, R, bool, R)>,
+}
+
+/// A copy of `cp.async`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CpAsync {
+    pub(crate) dst: Addr,
+    pub(crate) src: Addr,
+    pub(crate) size: u8,
+    /// Bytes to read, a slot; the rest is zero-filled.
+    pub(crate) src_size: Option<R>,
+    /// A predicate: when true nothing is read.
+    pub(crate) ignore: Option<(R, bool)>,
+    /// Through the first-level cache (`.ca`).
+    pub(crate) cached: bool,
+    /// Nothing in the program says that `src_size` is zero or all: see `parse::decode::copies`.
+    pub(crate) partial: bool,
+}
+
+/// How `setp` joins its comparison with a predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoolOp {
+    And,
+    Or,
+    Xor,
+}
+
+/// What extended-precision arithmetic computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CarryKind {
+    Add,
+    Sub,
+    /// The upper or lower half of a product, then a sum.
+    Mad {
+        hi: bool,
+        signed: bool,
+    },
+}
+
+/// An instruction with carry; the carry is a predicate slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carry {
+    pub(crate) kind: CarryKind,
+    /// 64 bits, not 32.
+    pub(crate) wide: bool,
+    pub(crate) d: R,
+    /// Sources; the last one is the addend of a product.
+    pub(crate) s: [R; 3],
+    pub(crate) carry: R,
+    /// Whether the carry comes in, and whether it goes out.
+    pub(crate) take: bool,
+    pub(crate) give: bool,
+}
+
+/// An operation described by [`Function`], with its slots and whether each has 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lanewise {
+    pub(crate) f: Function,
+    pub(crate) d: (R, bool),
+    pub(crate) s: [(R, bool); 3],
+}
+
+/// `lop3.BoolOp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lop3Test {
+    pub(crate) d: R,
+    pub(crate) p: R,
+    pub(crate) s: [R; 3],
+    pub(crate) lut: u8,
+    pub(crate) with: (BoolOp, R, bool),
+}
+
+/// A comparison of whole slots: a mask of the lanes in which it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Relation {
+    Words(fn(&L32, &L32) -> u32),
+    Longs(fn(&L64, &L64) -> u32),
+}

@@ -1,0 +1,63 @@
+//! Words through which threads of a block publish what they have done: release and acquire patterns (PTX ISA 8.8).
+//!
+//! A word remembers what the strong write in it published; an atomic update adds to it (the chain of updates is one release), a
+//! store replaces it. Who reads the word by a strong access has seen that, and knows it once a fence has followed.
+
+use std::collections::HashMap;
+
+use super::Races;
+use super::front::Front;
+
+/// Words that threads of a block may use as flags, each by itself; of very many words all that come later are one.
+const MAX_FLAGS: usize = 1 << 12;
+
+/// The key of the rest.
+const REST: u64 = u64::MAX;
+
+/// What a strong access does to a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Load,
+    Store,
+    /// An atomic: both.
+    Update,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Flags {
+    words: HashMap<u64, Front>,
+}
+
+impl Flags {
+    fn put(&mut self, address: u64, what: Option<Front>, touch: Touch) {
+        let key = match self.words.len() < MAX_FLAGS || self.words.contains_key(&address) {
+            true => address,
+            false => REST,
+        };
+        match what {
+            Some(what) if touch == Touch::Update || key == REST => self.words.entry(key).or_default().join(&what),
+            Some(what) => drop(self.words.insert(key, what)),
+            None if touch == Touch::Store => drop(self.words.remove(&address)),
+            None => {}
+        }
+    }
+}
+
+impl Races {
+    /// A strong access of `lane` to the flag at `address`, an offset in shared memory or an address of global memory.
+    pub(crate) fn touch(&mut self, (warp, lane, live): (usize, usize, u32), address: u64, touch: Touch) {
+        if touch != Touch::Store && !self.flags.words.is_empty() {
+            for key in [address, REST] {
+                if let Some(known) = self.flags.words.get(&key) {
+                    self.clocks.see(warp, 1 << lane, known);
+                }
+            }
+        }
+        if touch != Touch::Load {
+            let what = self.clocks.published(warp, lane, live, false);
+            if what.is_some() || !self.flags.words.is_empty() {
+                self.flags.put(address, what, touch);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Up to where agents of a block are known, and by whom that is handed on.
+
+use super::clocks::AGENTS;
+
+/// What is known of some lanes of an agent alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) of: u8,
+    pub(super) clock: u32,
+    pub(super) lanes: u32,
+}
+
+/// Up to where agents are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    pub(super) all: [u32; AGENTS],
+    pub(super) parts: Vec<Part>,
+    /// How much is known of other blocks: meetings with them, counted by the block.
+    pub(crate) foreign: u32,
+}
+
+impl Default for Front {
+    fn default() -> Front {
+        Front { all: [0; AGENTS], parts: Vec::new(), foreign: 0 }
+    }
+}
+
+impl Front {
+    /// Adds what another knows.
+    pub(crate) fn join(&mut self, other: &Front) {
+        for (a, b) in self.all.iter_mut().zip(&other.all) {
+            *a = (*a).max(*b);
+        }
+        self.foreign = self.foreign.max(other.foreign);
+        for part in &other.parts {
+            self.join_part(*part, u32::MAX);
+        }
+    }
+
+    /// `live` are the lanes that make a whole.
+    pub(super) fn join_part(&mut self, part: Part, live: u32) {
+        let all = &mut self.all[usize::from(part.of)];
+        if part.clock <= *all {
+            return;
+        }
+        let mut joined = part;
+        if let Some(same) = self.parts.iter_mut().find(|p| p.of == part.of) {
+            if same.clock > *all {
+                (joined.clock, joined.lanes) = (part.clock.max(same.clock), part.lanes | same.lanes);
+            }
+            *same = joined;
+        } else {
+            self.parts.push(joined);
+        }
+        if joined.lanes & live == live {
+            *all = joined.clock;
+        }
+    }
+
+    /// Whether an access of `lane` of the agent `of` at `clock` is among what is known.
+    pub(crate) fn covers(&self, of: usize, lane: usize, clock: u32) -> bool {
+        let part = |p: &Part| usize::from(p.of) == of && p.lanes >> lane & 1 != 0 && clock <= p.clock;
+        clock <= self.all[of] || self.parts.iter().any(part)
+    }
+}
+
+/// Knowledge that can be handed on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(super) front: Front,
+    /// What of it a fence has followed: of any scope, and of one beyond the block.
+    pub(super) fenced: [Option<Box<Front>>; 2],
+    /// What strong reads have seen that no fence has followed.
+    pub(super) seen: Option<Box<Front>>,
+}
+
+/// Adds what may be known to what may be known.
+pub(super) fn join_some(mine: &mut Option<Box<Front>>, other: Option<&Front>) {
+    if let Some(other) = other {
+        mine.get_or_insert_default().join(other);
+    }
+}
+
+impl Known {
+    /// Adds what another knows.
+    pub(crate) fn join(&mut self, other: &Known) {
+        self.front.join(&other.front);
+        for (mine, other) in self.fenced.iter_mut().zip(&other.fenced) {
+            join_some(mine, other.as_deref());
+        }
+        join_some(&mut self.seen, other.seen.as_deref());
+    }
+}

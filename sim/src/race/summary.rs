@@ -1,0 +1,305 @@
+//! What blocks did to a page of global memory, as the launch keeps it.
+//!
+//! Of each word the two lowest blocks are kept for each kind of access: that is enough to know whether any two conflict when
+//! nothing is ordered. What blocks did that spoke with others is kept in full, with the clock of the access and what its thread
+//! knew of other blocks. Of several accesses of one block to a word, the first and the last of each kind count. Words that hold
+//! the same are kept once: a page is a list of runs.
+
+use std::collections::HashMap;
+
+use super::Strength;
+use super::cell::{Cell, NOBODY, Read, Sets};
+use super::global::{Older, Page, WORDS};
+use super::meet::Contacts;
+
+/// Nobody.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// What the accesses of one kind to a word have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Write,
+    Read,
+    /// Strong, with a scope beyond the block.
+    StrongWrite,
+    StrongRead,
+    Constant,
+    /// Plain, after a strong access of the same block to the same word.
+    WriteAfter,
+    ReadAfter,
+}
+
+pub(super) const KINDS: [Kind; 7] =
+    [Kind::Write, Kind::Read, Kind::StrongWrite, Kind::StrongRead, Kind::Constant, Kind::WriteAfter, Kind::ReadAfter];
+
+impl Kind {
+    pub(super) fn new(wrote: bool, strength: Strength, after: bool) -> Kind {
+        match (wrote, strength, after) {
+            (true, Strength::Wide, _) => Kind::StrongWrite,
+            (false, Strength::Wide, _) => Kind::StrongRead,
+            (true, _, true) => Kind::WriteAfter,
+            (false, _, true) => Kind::ReadAfter,
+            (true, _, false) => Kind::Write,
+            (false, _, false) => Kind::Read,
+        }
+    }
+
+    pub(super) fn wrote(self) -> bool {
+        matches!(self, Kind::Write | Kind::StrongWrite | Kind::WriteAfter)
+    }
+
+    pub(super) fn after(self) -> bool {
+        matches!(self, Kind::WriteAfter | Kind::ReadAfter)
+    }
+
+    pub(super) fn strong(self) -> bool {
+        matches!(self, Kind::StrongWrite | Kind::StrongRead)
+    }
+
+    pub(super) fn conflicts(self, other: Kind) -> bool {
+        (self.wrote() || other.wrote()) && !(self.strong() && other.strong())
+    }
+}
+
+/// When an access happened, of a block that spoke with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Site {
+    pub(super) pc: u32,
+    pub(super) clock: u32,
+    pub(super) foreign: u32,
+    /// By an asynchronous copy.
+    pub(super) engine: bool,
+}
+
+/// An access in one number, ordered by block: 28 bits of block, one that says whether the block spoke with others, and 10 of
+/// thread below 25 with the instruction, or the number of its [`Site`].
+pub(super) fn pack(block: u64, spoke: bool, place: u32, thread: u32) -> u64 {
+    block << 36 | u64::from(spoke) << 35 | u64::from(place & 0x1FF_FFFF) << 10 | u64::from(thread & 0x3FF)
+}
+
+pub(super) fn spoke(v: u64) -> bool {
+    v >> 35 & 1 != 0
+}
+
+/// The two lowest blocks of each word, or byte, of a page: runs that hold the same.
+#[derive(Debug, Default)]
+pub(super) struct Lowest {
+    pub(super) ends: Vec<u16>,
+    pub(super) values: Vec<[u64; 2]>,
+}
+
+impl Lowest {
+    pub(super) fn new(all: &[[u64; 2]]) -> Lowest {
+        let mut out = Lowest::default();
+        for (at, v) in all.iter().enumerate() {
+            match (out.values.last(), out.ends.last_mut()) {
+                (Some(last), Some(end)) if last == v => *end = at as u16 + 1,
+                _ => {
+                    out.ends.push(at as u16 + 1);
+                    out.values.push(*v);
+                }
+            }
+        }
+        out.ends.shrink_to_fit();
+        out.values.shrink_to_fit();
+        out
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        18 * self.ends.len()
+    }
+
+    /// One entry for each of `n` units, of which several may be those of one run.
+    pub(super) fn expand(&self, n: usize) -> Vec<[u64; 2]> {
+        let units = self.ends.last().map_or(1, |e| usize::from(*e));
+        let mut out = Vec::with_capacity(n);
+        for (end, v) in self.ends.iter().zip(&self.values) {
+            out.resize(usize::from(*end) * n / units, *v);
+        }
+        out
+    }
+}
+
+/// All that is known of a page: bytes of it, if one was accessed in parts, else words.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    pub(super) bytes: bool,
+    pub(super) kinds: [Option<Lowest>; 7],
+    /// Beside the two lowest: first byte, bytes, kind.
+    pub(super) more: Vec<(u16, u16, Kind, u64)>,
+}
+
+/// One hand-in of a block.
+pub(super) struct HandIn<'a> {
+    pub(super) block: u64,
+    pub(super) sets: &'a Sets,
+    pub(super) contacts: &'a Contacts,
+    /// Whether times matter: it spoke with others, or may still do so.
+    pub(super) spoke: bool,
+    pub(super) sites: Vec<Site>,
+    pub(super) numbers: HashMap<Site, u32>,
+}
+
+impl HandIn<'_> {
+    fn value(&mut self, (agent, lane): (usize, usize), pc: u32, clock: u32, foreign: u32) -> u64 {
+        let thread = (agent % 32 * 32 + lane) as u32;
+        if !self.spoke {
+            return pack(self.block, false, pc, thread);
+        }
+        let site = Site { pc, clock, foreign, engine: agent >= 32 };
+        let next = self.sites.len() as u32;
+        let number = *self.numbers.entry(site).or_insert(next);
+        if number == next {
+            self.sites.push(site);
+        }
+        pack(self.block, true, number, thread)
+    }
+
+    /// Of some reads the one that other blocks know least of.
+    fn read(&self, reads: impl Iterator<Item = (usize, Read)>) -> Option<(usize, usize, Read)> {
+        let mut first = None;
+        for (agent, read) in reads {
+            let lanes = (0..32).filter(|l| read.lanes >> l & 1 != 0);
+            for lane in lanes {
+                let told = |front: &super::front::Front| front.covers(agent, lane, read.clock);
+                if !self.contacts.published.as_ref().is_some_and(told) {
+                    return Some((agent, lane, read));
+                }
+                first = first.or(Some((agent, lane, read)));
+            }
+        }
+        first
+    }
+
+    /// What a cell says when there are weak reads and writes only, whose time does not matter.
+    #[inline(always)]
+    fn plain_accesses(&self, cell: &Cell) -> [Option<(Kind, u64)>; 3] {
+        let thread = |agent: usize, lane: usize| (agent % 32 * 32 + lane) as u32;
+        let wrote = (cell.write_agent != NOBODY).then(|| {
+            let by = thread(usize::from(cell.write_agent), usize::from(cell.write_lane));
+            (Kind::Write, pack(self.block, false, cell.write_pc, by))
+        });
+        let read = self.sets.first(cell).map(|(agent, read)| {
+            let by = thread(agent, read.lanes.trailing_zeros() as usize % 32);
+            (Kind::Read, pack(self.block, false, read.pc, by))
+        });
+        [wrote, read, None]
+    }
+
+    /// What a cell says: kinds and values.
+    fn accesses(&mut self, page: &Page, cell: &Cell, word: usize) -> [Option<(Kind, u64)>; 3] {
+        let foreign = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][word]);
+        if !self.spoke && page.strong.is_none() && page.constants.is_none() {
+            return self.plain_accesses(cell);
+        }
+        let bit =
+            |set: &Option<Box<[u32; WORDS / 32]>>| set.as_ref().is_some_and(|s| s[word / 32] >> (word % 32) & 1 != 0);
+        let (constant, after) = (bit(&page.constants), bit(&page.strong));
+        let mut out = [None; 3];
+        if cell.write_agent != NOBODY {
+            let by = (usize::from(cell.write_agent), usize::from(cell.write_lane));
+            let v = self.value(by, cell.write_pc, cell.write_clock, foreign(0));
+            out[0] = Some((Kind::new(true, cell.write_strength, after), v));
+        }
+        let sets = self.sets;
+        for (i, strong) in [(1, false), (2, true)] {
+            let wide = |r: &(usize, Read)| (r.1.strength == Strength::Wide) == strong;
+            if let Some((agent, lane, read)) = self.read(sets.reads(cell).filter(wide)) {
+                let v = self.value((agent, lane), read.pc, read.clock, foreign(1));
+                let kind = if constant { Kind::Constant } else { Kind::new(false, read.strength, after) };
+                out[i] = Some((kind, v));
+            }
+        }
+        out
+    }
+}
+
+impl Summary {
+    /// From words to bytes.
+    fn divide(&mut self) {
+        if !std::mem::replace(&mut self.bytes, true) {
+            for lowest in self.kinds.iter_mut().flatten() {
+                lowest.ends.iter_mut().for_each(|e| *e *= 4);
+            }
+        }
+    }
+
+    pub(super) fn units(&self) -> usize {
+        if self.bytes { 4 * WORDS } else { WORDS }
+    }
+
+    /// Adds what a block did to a page. The growth in bytes.
+    pub(super) fn add(&mut self, page: &Page, hand_in: &mut HandIn<'_>, older: &[(u64, usize, Older)]) -> isize {
+        if page.bytes.is_some() || older.iter().any(|(_, size, _)| *size == 1) {
+            self.divide();
+        }
+        let (n, size) = (self.units(), if self.bytes { 1 } else { 4 });
+        let (before, more) = (self.kinds.iter().flatten().map(Lowest::bytes).sum::<usize>(), self.more.len());
+        let mut open: [Option<Vec<[u64; 2]>>; 7] = Default::default();
+        let mut put = |this: &mut Summary, first: usize, bytes: usize, kind: Kind, v: u64| {
+            let all = open[kind as usize].get_or_insert_with(|| match &this.kinds[kind as usize] {
+                Some(lowest) => lowest.expand(n),
+                None => vec![[NONE; 2]; n],
+            });
+            for at in first / size..(first + bytes).div_ceil(size) {
+                if let Some(lost) = insert(&mut all[at], v) {
+                    this.more.push(((at * size) as u16, size as u16, kind, lost));
+                }
+            }
+        };
+        for (word, cell) in page.words.iter().enumerate() {
+            match &page.bytes {
+                Some(bytes) if cell.split => {
+                    let mut byte = 4 * word;
+                    while byte < 4 * word + 4 {
+                        let alike = bytes[byte..4 * word + 4].iter().take_while(|b| **b == bytes[byte]).count();
+                        for (kind, v) in hand_in.accesses(page, &bytes[byte], word).into_iter().flatten() {
+                            put(self, byte, alike, kind, v);
+                        }
+                        byte += alike;
+                    }
+                }
+                _ => {
+                    for (kind, v) in hand_in.accesses(page, cell, word).into_iter().flatten() {
+                        put(self, 4 * word, 4, kind, v);
+                    }
+                }
+            }
+        }
+        for (address, bytes, old) in older {
+            let v = hand_in.value((old.agent, old.lane), old.pc, old.clock, old.foreign);
+            put(self, *address as usize % (4 * WORDS), *bytes, Kind::new(old.wrote, old.strength, false), v);
+        }
+        for (kind, all) in open.into_iter().enumerate() {
+            if let Some(all) = all {
+                self.kinds[kind] = Some(Lowest::new(&all));
+            }
+        }
+        let after = self.kinds.iter().flatten().map(Lowest::bytes).sum::<usize>();
+        after as isize - before as isize + 16 * (self.more.len() - more) as isize
+    }
+}
+
+/// Puts an access among the two lowest blocks; what has to be kept beside them.
+fn insert(lowest: &mut [u64; 2], v: u64) -> Option<u64> {
+    let [low, high] = lowest;
+    let block = |v: u64| v >> 36;
+    for old in [&mut *low, &mut *high] {
+        if *old != NONE && block(*old) == block(v) {
+            if spoke(*old) || spoke(v) {
+                return (*old != v).then_some(v);
+            }
+            *old = v.min(*old);
+            return None;
+        }
+    }
+    let lost = if *low == NONE || block(v) < block(*low) {
+        std::mem::replace(high, std::mem::replace(low, v))
+    } else if *high == NONE || block(v) < block(*high) {
+        std::mem::replace(high, v)
+    } else {
+        v
+    };
+    // Two blocks that spoke with nobody stand for all others.
+    (lost != NONE && (spoke(lost) || spoke(*low) || spoke(*high))).then_some(lost)
+}

@@ -3,12 +3,12 @@
 use crate::args::{Against, Bench, BenchFormat};
 use crate::build_command::{Said, options, read};
 use crate::failure::Failure;
-use crate::progress::Bar;
 use std::process::Command;
 use std::time::Duration;
 use tilec::Target;
 use tilec::bench::{self, BenchOptions, session, sizes, variants};
 use tilec::output::write_stdout;
+use tilec::progress::Bar;
 
 /// Measures a kernel of a file.
 pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {

@@ -56,6 +56,7 @@ pub mod launch_file;
 pub mod loaded;
 pub mod machine_code;
 pub mod output;
+pub mod progress;
 pub mod render;
 pub mod report_json;
 pub mod run;

@@ -7,7 +7,6 @@ mod args;
 mod bench_command;
 mod build_command;
 mod failure;
-mod progress;
 mod run_command;
 
 use args::{Cli, Command};

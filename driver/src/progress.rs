@@ -9,20 +9,27 @@ const CELLS: usize = 24;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A bar that is drawn over itself.
-pub(crate) struct Bar {
+#[derive(Debug)]
+pub struct Bar {
     terminal: bool,
     drawn: Option<Instant>,
 }
 
+impl Default for Bar {
+    fn default() -> Bar {
+        Bar::new()
+    }
+}
+
 impl Bar {
     /// A bar, not drawn yet. It never is where standard error is no terminal.
-    pub(crate) fn new() -> Bar {
+    pub fn new() -> Bar {
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         Bar { terminal: io::stderr().is_terminal() && !dumb, drawn: None }
     }
 
     /// Draws the bar with `done` (0 to 1) of it full, and `what` beside it.
-    pub(crate) fn show(&mut self, what: &str, done: f64) {
+    pub fn show(&mut self, what: &str, done: f64) {
         if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < PAUSE) {
             return;
         }
@@ -32,7 +39,7 @@ impl Bar {
     }
 
     /// Takes the bar away.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if self.terminal && self.drawn.take().is_some() {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }

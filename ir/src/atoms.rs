@@ -53,6 +53,8 @@ pub enum Place {
     Atom(u8),
     /// A bit that tells repetitions of the atom apart (a register bit).
     Repeat,
+    /// As many of those as make a run of 16 bytes of an input, at most two.
+    Run,
 }
 
 /// A row of the atom table.
@@ -243,7 +245,44 @@ static M8N8K4_F64: AtomRow = AtomRow {
     tensor_core: true,
 };
 
-/// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes.
+/// Hopper: one 16x8x8 product of f64, a register pair per element (PTX ISA 9.7.14.5.7).
+const M16N8K8_F64: AtomRow = AtomRow {
+    name: "m16n8k8_f64",
+    log2_shape: (4, 3, 3),
+    k: 8,
+    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M16N8_C }],
+    a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
+    interleave: &[],
+    first: Target::Sm90,
+    last_native_cc: u32::MAX,
+    tensor_core: true,
+};
+
+/// Hopper: twice as deep (PTX ISA 9.7.14.5.8).
+static M16N8K16_F64: AtomRow = AtomRow {
+    name: "m16n8k16_f64",
+    log2_shape: (4, 3, 4),
+    k: 16,
+    a: &[Fragment { name: "row", value: &[M(3), K(2), K(3)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[K(2), K(3)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
+    ..M16N8K8_F64
+};
+
+/// Hopper: half as deep (PTX ISA 9.7.14.5.6).
+static M16N8K4_F64: AtomRow = AtomRow {
+    name: "m16n8k4_f64",
+    log2_shape: (4, 3, 2),
+    k: 4,
+    a: &[Fragment { name: "row", value: &[M(3)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
+    b: &[Fragment { name: "col", value: &[], lane: [K(0), K(1), N(0), N(1), N(2)] }],
+    ..M16N8K8_F64
+};
+
+/// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes. A thread owns runs of 16 bytes of
+/// either operand, in pieces that are four (eight) runs apart. Neighbouring lanes differ in the row and the next bits in
+/// the column: then each operand is the same in lanes one or two apart, and a 16-byte load of it takes two wavefronts,
+/// not four (measured: docs/performance.md, "Counters against the H200").
 const FMA: AtomRow = AtomRow {
     name: "fma",
     log2_shape: (2, 3, 0),
@@ -258,9 +297,9 @@ const FMA: AtomRow = AtomRow {
         AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C },
         AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C },
     ],
-    a: &[Fragment { name: "", value: &[], lane: [Same, Same, Same, M(0), M(1)] }],
-    b: &[Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), Same, Same] }],
-    interleave: &[Place::Repeat, Place::Repeat, Place::Atom(0), Place::Atom(1), Place::Atom(2)],
+    a: &[Fragment { name: "", value: &[], lane: [M(0), Same, Same, Same, M(1)] }],
+    b: &[Fragment { name: "", value: &[], lane: [Same, N(0), N(1), N(2), Same] }],
+    interleave: &[Place::Run, Place::Atom(0), Place::Atom(1), Place::Atom(2)],
     first: Target::Sm70,
     last_native_cc: u32::MAX,
     tensor_core: false,
@@ -277,11 +316,24 @@ static FMA_F8: AtomRow = AtomRow {
     ..FMA
 };
 
-const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [N(0), N(1), N(2), M(0), M(1)] };
+const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [M(0), N(0), N(1), N(2), M(1)] };
 
 /// Best first; the scalar rows last.
-static TABLE: &[&AtomRow] =
-    &[&M16N8K32_I8, &M8N8K16, &M16N8K32_F8, &M16N8K8_TF32, &M8N8K4_F64, &M16N8K16, &M16N8K8, &M8N8K4, &FMA, &FMA_F8];
+static TABLE: &[&AtomRow] = &[
+    &M16N8K32_I8,
+    &M8N8K16,
+    &M16N8K32_F8,
+    &M16N8K8_TF32,
+    &M16N8K8_F64,
+    &M16N8K16_F64,
+    &M16N8K4_F64,
+    &M8N8K4_F64,
+    &M16N8K16,
+    &M16N8K8,
+    &M8N8K4,
+    &FMA,
+    &FMA_F8,
+];
 
 /// An atom: an index into the table.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]

@@ -151,6 +151,8 @@ pub enum ConstValue {
     Elem(Elem),
     /// An order.
     Order(Order),
+    /// The value of an earlier parameter of the same kind; in defaults only: `Out: f32 | f16 = Acc`.
+    Same(Value),
 }
 
 /// Everything about *how*. Absent items are chosen by the compiler.

@@ -5,6 +5,7 @@
 
 pub mod atoms;
 pub mod codes;
+pub mod deferred;
 pub mod diag;
 pub mod entities;
 pub mod interp;

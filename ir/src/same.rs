@@ -4,7 +4,7 @@
 //! state that printing and parsing lose nothing, at every stage.
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, ExprData, Kernel, Module, Range, StmtData, ValueDef};
+use crate::kernel::{ConstValue, CopyAttrs, ExprData, Kernel, Module, Range, StmtData, ValueDef};
 use crate::types::{ElemRef, OrderRef, Strides, TensorTy, TileTy};
 
 /// Whether two modules have the same kernels in the same order.
@@ -84,7 +84,10 @@ impl Pair<'_> {
         let name = &self.a.values[a].name;
         let result = match (&self.a.values[a].def, &self.b.values[b].def) {
             (ValueDef::ConstParam(x), ValueDef::ConstParam(y)) => {
-                check("kind", &x.kind, &y.kind).and_then(|()| check("default", &x.default, &y.default))
+                check("kind", &x.kind, &y.kind).and_then(|()| match (x.default, y.default) {
+                    (Some(ConstValue::Same(v)), Some(ConstValue::Same(w))) => self.values(v, w),
+                    (v, w) => check("default", &v, &w),
+                })
             }
             (ValueDef::Tensor(x), ValueDef::Tensor(y)) => self.tensors(x, y),
             (ValueDef::Scalar { elem: e, default: x }, ValueDef::Scalar { elem: f, default: y }) => {

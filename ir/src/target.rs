@@ -61,6 +61,8 @@ targets! {
 pub const REGISTERS_PER_SM: u32 = 65_536;
 /// Registers a thread may use.
 pub const REGISTERS_PER_THREAD: u32 = 255;
+/// Bytes that one access of an asynchronous copy may have (`cp.async`, PTX ISA 9.7.9.25).
+pub const ASYNCHRONOUS_COPY_BYTES: [u32; 3] = [4, 8, 16];
 /// Threads of a warp.
 pub const WARP: u32 = 32;
 /// Threads a block may have.
@@ -75,6 +77,26 @@ impl Target {
     /// Whether the target has everything that `first` introduced.
     pub fn at_least(self, first: Target) -> bool {
         self.cc() >= first.cc()
+    }
+
+    /// Whether it reads shared memory as 8x8 matrices (`ldmatrix`, PTX ISA 9.7.14.5.15).
+    pub fn has_matrix_loads(self) -> bool {
+        self.at_least(Target::Sm75)
+    }
+
+    /// Whether it converts f32 to bf16 in an instruction (`cvt.rn.bf16.f32`, PTX ISA 9.7.9.21).
+    pub fn has_bf16_conversions(self) -> bool {
+        self.at_least(Target::Sm80)
+    }
+
+    /// Whether it converts 8-bit floats (`cvt` with e4m3x2 and e5m2x2, PTX ISA 9.7.9.21).
+    pub fn has_fp8_conversions(self) -> bool {
+        self.at_least(Target::Sm89)
+    }
+
+    /// Whether it copies from global to shared memory without registers (`cp.async`, PTX ISA 9.7.9.25).
+    pub fn has_asynchronous_copies(self) -> bool {
+        self.at_least(Target::Sm80)
     }
 
     /// Whether m8n8k4 runs on the tensor cores; later chips emulate it with scalar code (ptx.md section 1).

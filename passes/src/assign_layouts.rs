@@ -6,14 +6,17 @@
 //!   thread owns one access-wide run, neighbouring threads own neighbouring runs. Where the two memories of a copy are
 //!   contiguous along different dimensions a thread owns a block that is such a run either way.
 //! * A register tile stored to global memory is first re-laid-out (`copy acc -> acc_out`, by shuffles inside the warp) when
-//!   its fragment layout would store narrower than memory allows ([`epilogue`]).
+//!   its fragment layout would store narrower than memory allows ([`epilogue`]). Operands of the store that repeat along a
+//!   dimension are loaded once ([`broadcast`]).
 //! * Shared-memory tiles take the order of the tensor they are filled from.
 //!
 //! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads own
 //! single elements, no re-layout.
 
+mod broadcast;
 mod epilogue;
 mod fragments;
+mod scattered;
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
@@ -34,10 +37,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     orders(k, cx);
     fragments::assign(k, cx)?;
     let threads = thread_bits(k);
+    let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
     register_tiles(k, cx, threads);
     memory_copies(k, cx, threads);
     if cx.enabled {
         epilogue::relayout(k, cx);
+    }
+    broadcast::adopt(k, &open);
+    if cx.enabled {
+        broadcast::load_once(k, cx);
     }
     everything_has_a_layout(k, cx)?;
     everything_fits(k, cx)
@@ -287,6 +295,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
         let layout = match across {
+            Some(across) if scattered::applies(k, cx, s) => scattered::layout(k, s, &bits, contiguous, across, threads),
             Some(across) => blocked(&bits, contiguous, across, chunk, threads),
             None => coalesced(&bits, contiguous, chunk, threads),
         };

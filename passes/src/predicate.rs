@@ -17,7 +17,8 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::kept_dims;
 use crate::rewrite::{Map, Subst, clone_block, same_expr};
-use crate::vectorize::copy_shape;
+use crate::vectorize::{accessed_views, copy_shape};
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
@@ -439,12 +440,19 @@ fn same_dim(k: &Kernel, a: &ViewDim, b: &ViewDim) -> bool {
 /// Leaves out checks of dimensions whose windows lie inside the extent for every launch that meets the preconditions.
 fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
     let facts = Facts::new(k);
+    let deferred = Deferred::of(k);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         let Some((_, view)) = global_side(k, src, dst) else { continue };
         let Some(shape) = copy_shape(k, src, dst) else { continue };
         let kept = kept_dims(&view);
-        if kept.len() != shape.len() {
+        // What is dropped is dropped for all windows of the copy.
+        let others: Vec<ResolvedView> = [accessed_views(k, &deferred, src), accessed_views(k, &deferred, dst)]
+            .concat()
+            .into_iter()
+            .filter(|v| k.tensor_ty(v.base).is_some())
+            .collect();
+        if kept.len() != shape.len() || others.iter().any(|v| v.kept().len() != shape.len()) {
             continue;
         }
         let checked: Vec<u32> = attrs.check.clone().unwrap_or_else(|| (0..kept.len() as u32).collect());
@@ -452,9 +460,8 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             .iter()
             .copied()
             .filter(|&w| {
-                let position = if view.transposed { kept.len() - 1 - w as usize } else { w as usize };
-                let (dim, extent) = (kept[position], shape[w as usize]);
-                !always_inside(k, &facts, &view, dim, extent)
+                let w = w as usize;
+                !others.iter().all(|v| always_inside(k, &facts, v, v.kept()[w], shape[w]))
             })
             .collect();
         // Windows that are inside as a whole or not at all need one comparison for all threads.

@@ -17,6 +17,9 @@
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
+mod scalar;
+mod written;
+
 use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
@@ -39,6 +42,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
             None => select(k, cx, s, dst, src, mma)?,
+            // An instruction in the text; the operands may still have to be made fragments.
+            Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
+                select(k, cx, s, dst, src, mma)?;
+            }
             Some(atom) => check_written(k, cx, dst, src, &mma, atom)?,
         }
     }
@@ -110,8 +117,8 @@ fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: 
     let (Some(shape), Some(acc_elem)) = (acc_shape(k, acc), known(k.tile_ty(acc).map(|t| t.elem))) else {
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
     };
-    let a = operand(k, cx, mma.a, 1)?;
-    let b = operand(k, cx, mma.b, 0)?;
+    let mut a = operand(k, cx, mma.a, 1)?;
+    let mut b = operand(k, cx, mma.b, 0)?;
     let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
     let Some(k_extent) = k_extent else {
         return Err(cx.report(
@@ -120,9 +127,18 @@ fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: 
         ));
     };
     let (wm, wn) = warp_tile(k, cx, shape, acc_elem.bytes(), span)?;
-    let atom = choose_atom(cx, span, a.elem, acc_elem, (wm, wn, k_extent))?;
-    let swap = cx.enabled && stored_column_major(k, acc);
+    let atom = match mma.atom {
+        Some(atom) => written::check(cx, span, atom, (a.elem, acc_elem), (wm, wn, k_extent))?,
+        None => choose_atom(cx, span, a.elem, acc_elem, (wm, wn, k_extent))?,
+    };
+    let swap = mma.swap || cx.enabled && stored_column_major(k, acc);
     let row = atom.row();
+    if cx.enabled && !row.tensor_core {
+        for (e, operand, k_dim) in [(mma.a, &mut a, 1), (mma.b, &mut b, 0)] {
+            scalar::order_operand(k, cx, e, k_dim);
+            *operand = self::operand(k, cx, e, k_dim)?;
+        }
+    }
     if cx.enabled {
         let direction = if swap { ", transposed because the result is stored column-major" } else { "" };
         cx.remark(

@@ -11,7 +11,7 @@ use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides, TileTy};
@@ -24,6 +24,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     substitute(k, &bindings);
     k.const_params.clear();
     fold_everything(k);
+    fold_branches(k);
     check_requires(k, cx, &written)?;
     check_divisors(k, cx)?;
     check_target(k, cx)?;
@@ -77,6 +78,21 @@ fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue)>, Reporte
                 }
             },
             None => match param.default {
+                Some(ConstValue::Same(earlier)) => {
+                    let Some(&(_, value)) = bindings.iter().find(|(q, _)| *q == earlier) else { continue };
+                    if let (ConstKind::Elem(allowed), ConstValue::Elem(elem)) = (&param.kind, value)
+                        && !allowed.is_empty()
+                        && !allowed.contains(&elem)
+                    {
+                        let earlier = &k.values[earlier].name;
+                        let message = format!("`{name}` is `{earlier}` unless given, and cannot be `{}`", elem.name());
+                        let d = Diagnostic::error(codes::BAD_DEFINE, k.values[p].span, message)
+                            .with_note(format!("give one with `-D {name}=...`: {}", expected(&param.kind)));
+                        failed = Some(cx.report(d));
+                        continue;
+                    }
+                    value
+                }
                 Some(v) => v,
                 None => {
                     failed = Some(
@@ -215,6 +231,58 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
 fn fold_everything(k: &mut Kernel) {
     for root in roots(k) {
         fold_tree(k, root);
+    }
+}
+
+/// Replaces branches, and selections, on conditions over compile-time parameters by what they choose.
+fn fold_branches(k: &mut Kernel) {
+    for e in roots(k) {
+        fold_selections(k, e);
+    }
+    let mut pending = vec![k.body];
+    while let Some(block) = pending.pop() {
+        let mut kept = Vec::new();
+        let mut rest: Vec<Stmt> = std::mem::take(&mut k.blocks[block]);
+        rest.reverse();
+        while let Some(s) = rest.pop() {
+            if let StmtData::If { cond, then, otherwise } = k.stmts[s]
+                && let Some(holds) = constant_truth(k, cond)
+            {
+                let (taken, dropped) = if holds { (Some(then), otherwise) } else { (otherwise, Some(then)) };
+                let inner = taken.map(|b| std::mem::take(&mut k.blocks[b])).unwrap_or_default();
+                rest.extend(inner.into_iter().rev());
+                dropped.into_iter().for_each(|b| forget(k, b));
+                continue;
+            }
+            pending.extend(k.sub_blocks(s));
+            kept.push(s);
+        }
+        k.blocks[block] = kept;
+    }
+}
+
+/// What a dropped block declares is no tile or buffer any more.
+fn forget(k: &mut Kernel, block: Block) {
+    for s in all_stmts(k, block) {
+        if let StmtData::Var { value, .. } | StmtData::Alloc { value } = k.stmts[s] {
+            k.values[value].def = ValueDef::Let;
+        }
+    }
+}
+
+/// `select(c, a, b)` of a known condition is `a` or `b`, if that has the type of the whole.
+fn fold_selections(k: &mut Kernel, e: Expr) {
+    for child in k.children(e) {
+        fold_selections(k, child);
+    }
+    let ExprData::Op { op: Op::Select, args } = &k.exprs[e] else { return };
+    let (cond, a, b) = (args[0], args[1], args[2]);
+    let Some(holds) = constant_truth(k, cond) else { return };
+    let chosen = if holds { a } else { b };
+    let ty = |e: Expr| tilec_ir::typing::type_of(k, e).ok();
+    if ty(chosen).is_some() && ty(chosen) == ty(e) {
+        k.exprs[e] = k.exprs[chosen].clone();
+        k.expr_spans[e] = k.expr_spans[chosen];
     }
 }
 

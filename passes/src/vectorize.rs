@@ -10,23 +10,24 @@
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
 use crate::select_mma::smem_window_dim;
 use tilec_ir::codes;
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
-use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let facts = Facts::new(k);
+    let deferred = Deferred::of(k);
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
@@ -34,7 +35,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if attrs.matrix {
             continue;
         }
-        let views = [memory_views(k, src), memory_views(k, dst)].concat();
+        let views = [accessed_views(k, &deferred, src), memory_views(k, dst)].concat();
         if views.is_empty() {
             continue;
         }
@@ -63,12 +64,25 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 continue;
             }
             Some(asked) => asked,
-            None if cx.enabled => provable.elems,
+            None if cx.enabled || attrs.asynchronous => provable.elems,
             None => {
                 cx.remark(span, format!("{what} moves one element per access: the pass is switched off"));
                 1
             }
         };
+        // An asynchronous copy has no narrow form.
+        let too_narrow = attrs.asynchronous && widest_bytes(k, &views, vec) < 4;
+        if too_narrow && plain_layouts(cx) {
+            cx.remark(span, format!("{what} goes through registers: layouts are plain: {}", provable.why));
+        } else if too_narrow {
+            let message = format!("{what} cannot be `async`: it moves less than 4 bytes at a time");
+            let mut d = Diagnostic::error(codes::BAD_COPY, span, message).with_note(provable.why.clone());
+            if !provable.missing.is_empty() {
+                d = d.with_note(format!("declare `where {}`", provable.missing));
+            }
+            result = Err(cx.report(d.with_note("without `async` the copy goes through registers")));
+            continue;
+        }
         let narrow = !(cx.enabled && as_matrices(k, cx, &facts, src, dst, &layout, &shape));
         if cx.enabled && attrs.vec.is_none() && narrow {
             say(k, cx, &what, &views, vec, &provable, span);
@@ -78,6 +92,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
             attrs.vec = Some(if matrix { row } else { vec });
             attrs.matrix = matrix;
+            attrs.asynchronous &= !too_narrow;
         }
     }
     result
@@ -104,7 +119,7 @@ fn as_matrices(
     };
     let (from, to) = (elem_of(k, view.base), elem_of(k, var));
     let Some((elem, row)) = from.and_then(|e| Some((e, matrix_row(e)?))) else { return false };
-    if !cx.options.target.at_least(Target::Sm75) || from != to {
+    if !cx.options.target.has_matrix_loads() || from != to {
         return false;
     }
     let bits = log2_shape(shape);
@@ -133,7 +148,7 @@ fn say(
     provable: &Width,
     span: tilec_ir::diag::Span,
 ) {
-    let bytes = views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bytes() * vec).max().unwrap_or(0);
+    let bytes = widest_bytes(k, views, vec);
     if bytes >= MAX_ACCESS_BYTES || provable.why.is_empty() {
         return;
     }
@@ -145,6 +160,11 @@ fn say(
     }
 }
 
+/// Bytes of an access of `vec` elements to the widest of these memories.
+fn widest_bytes(k: &Kernel, views: &[ResolvedView], vec: u32) -> u32 {
+    views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bytes() * vec).max().unwrap_or(0)
+}
+
 /// The views of global and shared memory in an expression.
 pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
     match resolve_view(k, e) {
@@ -152,6 +172,15 @@ pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
         Some(view) => vec![view],
         None => k.children(e).into_iter().flat_map(|child| memory_views(k, child)).collect(),
     }
+}
+
+/// The views that a copy of an expression accesses: those of [`memory_views`], and those of deferred `let`s that it names.
+pub(crate) fn accessed_views(k: &Kernel, deferred: &Deferred, e: Expr) -> Vec<ResolvedView> {
+    let mut views = memory_views(k, e);
+    for_each_ref(k, e, &mut |v| {
+        views.extend(deferred.init(v).into_iter().flat_map(|init| accessed_views(k, deferred, init)));
+    });
+    views
 }
 
 /// The shape of the tile a copy moves.
@@ -169,8 +198,8 @@ pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -
     [dst, src].into_iter().find_map(|e| register_layout(k, e))
 }
 
-/// The layout of the first register tile of full rank in an expression.
-fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
+/// The layout of the largest register tile in an expression: smaller ones are repeated.
+pub(crate) fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
     let of_value = |v: Value| match &k.values[v].def {
         ValueDef::Var(t) if !t.shape.is_empty() => t.reg_layout.clone(),
         ValueDef::Let => tilec_ir::typing::let_init(k, v).and_then(|init| register_layout(k, init)),
@@ -179,7 +208,10 @@ fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
     match &k.exprs[e] {
         ExprData::Ref(v) => of_value(*v),
         ExprData::View(_) => None,
-        _ => k.children(e).into_iter().find_map(|c| register_layout(k, c)),
+        _ => {
+            let found = k.children(e).into_iter().filter_map(|c| register_layout(k, c));
+            found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
+        }
     }
 }
 

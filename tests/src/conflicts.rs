@@ -71,6 +71,21 @@ mod tests {
         }
     }
 
+    /// Scalar products: tiles are transposed in registers, or by asynchronous copies of single elements.
+    #[test]
+    fn scalar_products_have_none_in_any_order() {
+        for target in [Target::Sm70, Target::Sm75, Target::Sm80] {
+            for (bk, wm) in [("8", "32"), ("16", "32"), ("16", "64"), ("32", "64")] {
+                for (la, lb) in [("row", "row"), ("row", "col"), ("col", "row"), ("col", "col")] {
+                    let defines = [("T", "f32"), ("ALIGN", "4"), ("BK", bk), ("WM", wm), ("LA", la), ("LB", lb)];
+                    let (extra, all) = conflicts(&gemm(target, &defines, &[]));
+                    assert!(all > 0, "nothing counted");
+                    assert_eq!(extra, 0, "{} BK={bk} WM={wm} A {la} B {lb}: {extra} of {all}", target.name());
+                }
+            }
+        }
+    }
+
     /// The count would notice: natural layouts do conflict.
     #[test]
     fn natural_layouts_have_some() {

@@ -34,6 +34,8 @@ pub mod counters;
 #[cfg(feature = "cuda")]
 pub mod device;
 pub mod expect;
+#[cfg(test)]
+mod functions;
 pub mod fuzz;
 pub mod golden;
 pub mod kinds;

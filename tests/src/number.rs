@@ -101,6 +101,30 @@ impl Format {
         x == 0.0 || (!x.is_nan() && self.decode(&self.encode(x)) == x)
     }
 
+    /// What storing `x` leaves of it: rounded to nearest even; what integers and 8-bit floats cannot hold becomes the nearest
+    /// number that they can. Subnormal results are out of scope.
+    pub fn stored(self, x: f64) -> f64 {
+        let clamp = |x: f64, limit: f64| x.clamp(-limit, limit);
+        if let Format::Int { bytes, signed } = self {
+            let bits = 8 * i32::from(bytes);
+            let (low, high) =
+                if signed { (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)) } else { (0.0, 2f64.powi(bits)) };
+            return x.round_ties_even().clamp(low, high - 1.0);
+        }
+        if x == 0.0 || !x.is_finite() {
+            return x;
+        }
+        let exponent = ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+        let unit = 2f64.powi(exponent + 1 - self.precision() as i32);
+        let rounded = (x / unit).round_ties_even() * unit;
+        match self {
+            Format::E4M3 => clamp(rounded, 448.0),
+            Format::E5M2 => clamp(rounded, 57344.0),
+            Format::F16 if rounded.abs() > 65504.0 => f64::INFINITY.copysign(x),
+            _ => rounded,
+        }
+    }
+
     /// The bytes of `x`, little-endian, truncated where it is not exact.
     pub fn encode(self, x: f64) -> Vec<u8> {
         match self {
@@ -195,6 +219,18 @@ fn small_value(bits: u8, fraction_bits: u32, bias: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stores_round_and_saturate() {
+        let byte = Format::Int { bytes: 1, signed: true };
+        for (x, y) in [(0.5, 0.0), (1.5, 2.0), (-2.5, -2.0), (127.5, 127.0), (-1e9, -128.0), (3.0, 3.0)] {
+            assert_eq!(byte.stored(x), y, "{x}");
+        }
+        assert_eq!((Format::BF16.stored(257.0), Format::BF16.stored(259.0)), (256.0, 260.0));
+        assert_eq!((Format::F16.stored(2049.0), Format::F16.stored(65520.0)), (2048.0, f64::INFINITY));
+        assert_eq!((Format::E4M3.stored(17.0), Format::E4M3.stored(-9000.0)), (16.0, -448.0));
+        assert_eq!(Format::F32.stored(16_777_217.0), 16_777_216.0);
+    }
 
     #[test]
     fn halves_survive_both_ways() {

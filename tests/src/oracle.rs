@@ -1,5 +1,6 @@
 //! The interpreter on a problem: memory from a run line, execution, comparison.
 
+use crate::number::Format;
 use crate::problem::{self, Random, Run, Tensor};
 use crate::reference::Reference;
 use crate::simulated::Executable;
@@ -63,6 +64,16 @@ impl Problem {
             last.poison();
         }
         Ok(Problem { run: run.clone(), tensors, elems })
+    }
+
+    /// What tensors hold after these numbers are stored in them.
+    fn stored(&self, mut tensors: Vec<Tensor>) -> Vec<Tensor> {
+        for (tensor, elem) in tensors.iter_mut().zip(&self.elems) {
+            if let Some(format) = Format::from_name(elem.name()) {
+                tensor.data.iter_mut().for_each(|x| *x = format.stored(*x));
+            }
+        }
+        tensors
     }
 
     /// The memory after interpreting `kernel` on this problem.
@@ -241,12 +252,15 @@ impl Variants {
         let (kernel, consts) = &self.source;
         let meant = problem.interpret(kernel, consts).map_err(|e| format!("the source: {e}"))?;
         if let Some(reference) = reference {
-            let expected = reference.apply(&problem.tensors, run)?;
-            problem::same(&expected, &meant).map_err(|e| format!("the source, against {reference:?}: {e}"))?;
+            let expected = problem.stored(reference.apply(&problem.tensors, run, consts)?);
+            problem::same_within(run.tolerance, &expected, &meant)
+                .map_err(|e| format!("the source, against {reference:?}: {e}"))?;
         }
         let mut wrong = Vec::new();
         for (name, kernel) in &self.others {
-            let done = problem.interpret(kernel, &BTreeMap::new()).and_then(|done| problem::same(&meant, &done));
+            let done = problem
+                .interpret(kernel, &BTreeMap::new())
+                .and_then(|done| problem::same_within(run.tolerance, &meant, &done));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
         }
         let work: i64 =

@@ -48,6 +48,8 @@ pub struct Run {
     pub seed: u64,
     /// Data are integers of at most this magnitude.
     pub range: i64,
+    /// How far results may differ, relative to themselves and to 1: 0 unless the program computes exponentials and the like.
+    pub tolerance: f64,
 }
 
 impl Run {
@@ -56,12 +58,13 @@ impl Run {
     /// # Errors
     /// A word is not a name and a number.
     pub fn parse(line: &str) -> Result<Run, String> {
-        let mut run = Run { values: BTreeMap::new(), seed: 1, range: 4 };
+        let mut run = Run { values: BTreeMap::new(), seed: 1, range: 4, tolerance: 0.0 };
         for word in line.split_whitespace() {
             let number = word.split_once('=').and_then(|(name, v)| Some((name, v.parse::<f64>().ok()?)));
             match number {
                 Some(("seed", v)) => run.seed = v as u64,
                 Some(("range", v)) => run.range = v as i64,
+                Some(("tolerance", v)) => run.tolerance = v,
                 Some((name, v)) => {
                     run.values.insert(name.to_owned(), v);
                 }
@@ -154,8 +157,18 @@ impl Tensor {
 /// # Errors
 /// The first difference and how many there are.
 pub fn same(expected: &[Tensor], actual: &[Tensor]) -> Result<(), String> {
+    same_within(0.0, expected, actual)
+}
+
+/// Compares two memories, gaps included, allowing differences of `tolerance` relative to the larger of 1 and what is
+/// expected. NaN equals NaN.
+///
+/// # Errors
+/// The first difference and how many there are.
+pub fn same_within(tolerance: f64, expected: &[Tensor], actual: &[Tensor]) -> Result<(), String> {
+    let near = |e: f64, a: f64| e == a || (e.is_nan() && a.is_nan()) || (e - a).abs() <= tolerance * e.abs().max(1.0);
     for (e, a) in expected.iter().zip(actual) {
-        let equal = |i: usize| e.data[i] == a.data[i] || (e.data[i].is_nan() && a.data[i].is_nan());
+        let equal = |i: usize| near(e.data[i], a.data[i]);
         let bad: Vec<usize> = (0..e.data.len()).filter(|&i| !equal(i)).collect();
         let Some(&first) = bad.first() else { continue };
         let count: i64 = e.shape.iter().product();

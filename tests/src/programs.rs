@@ -10,8 +10,12 @@ use std::path::Path;
 use tilec::{CompileOptions, Target};
 
 /// The reference of an example, by the word its name starts with.
-const REFERENCES: &[(&str, Reference)] =
-    &[("gemm", Reference::Gemm), ("copy", Reference::Copy), ("transpose", Reference::Transpose)];
+const REFERENCES: &[(&str, Reference)] = &[
+    ("gemm_fused", Reference::Fused),
+    ("gemm", Reference::Gemm),
+    ("copy", Reference::Copy),
+    ("transpose", Reference::Transpose),
+];
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[

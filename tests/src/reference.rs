@@ -2,12 +2,16 @@
 
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
+use std::collections::BTreeMap;
+use tilec_ir::kernel::ConstValue;
 
 /// A reference by name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Reference {
     /// `C = alpha * A·B + beta * C` of the matrices `A`, `B`, `C`; `alpha` is 1 and `beta` 0 if not given.
     Gemm,
+    /// `D = act(scale * A·B + bias) + beta * C`, with the function that the compile-time parameter `ACT` numbers.
+    Fused,
     /// The last tensor becomes the first.
     Copy,
     /// The last tensor becomes the first, transposed.
@@ -22,9 +26,10 @@ impl Reference {
     pub fn from_name(name: &str) -> Result<Reference, String> {
         match name {
             "gemm" => Ok(Reference::Gemm),
+            "gemm_fused" => Ok(Reference::Fused),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Err(format!("no reference `{name}`; there are gemm, copy and transpose")),
+            _ => Err(format!("no reference `{name}`; there are gemm, gemm_fused, copy and transpose")),
         }
     }
 
@@ -32,6 +37,8 @@ impl Reference {
     pub fn overwrites(self, run: &Run) -> bool {
         match self {
             Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
+            // D is not the last parameter.
+            Reference::Fused => false,
             Reference::Copy | Reference::Transpose => true,
         }
     }
@@ -40,7 +47,12 @@ impl Reference {
     ///
     /// # Errors
     /// The tensors are not what this reference is about.
-    pub fn apply(self, before: &[Tensor], run: &Run) -> Result<Vec<Tensor>, String> {
+    pub fn apply(
+        self,
+        before: &[Tensor],
+        run: &Run,
+        consts: &BTreeMap<String, ConstValue>,
+    ) -> Result<Vec<Tensor>, String> {
         let mut after = before.to_vec();
         match self {
             Reference::Gemm => {
@@ -50,6 +62,30 @@ impl Reference {
                 };
                 let (alpha, beta) = (run.value("alpha").unwrap_or(1.0), run.value("beta").unwrap_or(0.0));
                 gemm(&before[a], &before[b], &mut after[c], alpha, beta);
+            }
+            Reference::Fused => {
+                let find = |name: &str| before.iter().position(|t| t.name == name && t.shape.len() == 2);
+                let all: Option<Vec<usize>> = ["A", "B", "C", "scale", "bias", "D"].into_iter().map(find).collect();
+                let Some([a, b, c, scale, bias, d]) = all.as_deref().and_then(|v| <&[usize; 6]>::try_from(v).ok())
+                else {
+                    return Err("the reference `gemm_fused` needs matrices A, B, C, scale, bias and D".to_owned());
+                };
+                let act = match consts.get("ACT") {
+                    Some(ConstValue::Int(act)) => *act,
+                    _ => 1,
+                };
+                let beta = run.value("beta").unwrap_or(0.0);
+                let [a, b, c, scale, bias] = [a, b, c, scale, bias].map(|&i| &before[i]);
+                let d = &mut after[*d];
+                for i in 0..d.shape[0] {
+                    for j in 0..d.shape[1] {
+                        let sum: f64 = (0..a.shape[1]).map(|k| a.data[a.at(i, k)] * b.data[b.at(k, j)]).sum();
+                        let x = scale.data[scale.at(i, j)] * sum + bias.data[bias.at(i, j)];
+                        let old = if beta == 0.0 { 0.0 } else { beta * c.data[c.at(i, j)] };
+                        let at = d.at(i, j);
+                        d.data[at] = activation(act, x) + old;
+                    }
+                }
             }
             Reference::Copy | Reference::Transpose => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
@@ -74,6 +110,29 @@ impl Reference {
         }
         Ok(after)
     }
+}
+
+/// The functions of `examples/gemm_fused.tile` by their number.
+fn activation(act: i64, x: f64) -> f64 {
+    match act {
+        1 => x.max(0.0),
+        2 => 0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044_715 * x.powi(3))).tanh()),
+        3 => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+        4 => x / (1.0 + (-x).exp()),
+        5 => 1.0 / (1.0 + (-x).exp()),
+        6 => x.clamp(0.0, 6.0),
+        _ => x,
+    }
+}
+
+/// The error function: its integral by Simpson's rule, to some 1e-13.
+pub(crate) fn erf(x: f64) -> f64 {
+    const STEPS: u32 = 2000;
+    let end = x.abs().min(6.5);
+    let h = end / f64::from(STEPS);
+    let weight = |i: u32| if i == 0 || i == STEPS { 1.0 } else { f64::from(2 + 2 * (i & 1)) };
+    let sum: f64 = (0..=STEPS).map(|i| weight(i) * (-(f64::from(i) * h).powi(2)).exp()).sum();
+    (std::f64::consts::FRAC_2_SQRT_PI * sum * h / 3.0).copysign(x)
 }
 
 /// The triple loop.
@@ -109,14 +168,14 @@ mod tests {
         let set = |name: &str, data: [f64; 4]| Tensor { data: data.to_vec(), ..tensor(name, [2, 2], [2, 1], 1) };
         let memory = [set("A", [1.0, 2.0, 3.0, 4.0]), set("B", [5.0, 6.0, 7.0, 8.0]), set("C", [1.0, 0.0, 0.0, -1.0])];
         let run = Run::parse("alpha=2 beta=3").unwrap();
-        let after = Reference::Gemm.apply(&memory, &run).unwrap();
+        let after = Reference::Gemm.apply(&memory, &run, &BTreeMap::new()).unwrap();
         assert_eq!(after[2].data, [41.0, 44.0, 86.0, 97.0]);
     }
 
     #[test]
     fn a_transposition_transposes() {
         let memory = [tensor("A", [3, 4], [7, 1], 1), tensor("B", [4, 3], [1, 6], 2)];
-        let after = Reference::Transpose.apply(&memory, &Run::parse("").unwrap()).unwrap();
+        let after = Reference::Transpose.apply(&memory, &Run::parse("").unwrap(), &BTreeMap::new()).unwrap();
         for i in 0..3 {
             for j in 0..4 {
                 assert_eq!(after[1].data[after[1].at(j, i)], memory[0].data[memory[0].at(i, j)]);

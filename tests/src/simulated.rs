@@ -186,7 +186,7 @@ impl Executable {
         for placed in &tensors {
             let expected = after.iter().find(|t| t.name == placed.meant.name);
             let expected = expected.ok_or_else(|| "a tensor went missing".to_owned())?;
-            placed.compare(&device, expected).map_err(Failure::Memory)?;
+            placed.compare(&device, expected, run.tolerance).map_err(Failure::Memory)?;
         }
         Ok(counters)
     }
@@ -236,7 +236,7 @@ impl<'a> Placed<'a> {
         Ok(Placed { meant: tensor, format, address, before: bytes, base })
     }
 
-    fn compare(&self, device: &Device, expected: &Tensor) -> Result<(), String> {
+    fn compare(&self, device: &Device, expected: &Tensor, tolerance: f64) -> Result<(), String> {
         let bytes = device.download(self.address, self.before.len()).map_err(|e| e.to_string())?;
         let size = self.format.bytes();
         let mut inside = vec![false; bytes.len()];
@@ -244,12 +244,12 @@ impl<'a> Placed<'a> {
         for a in self.meant.addresses() {
             let at = self.base + a * size;
             inside[at..at + size].fill(true);
-            if !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
+            if tolerance == 0.0 && !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
                 return Err(format!("the case is not exact: `{}` would hold {}", expected.name, expected.data[a]));
             }
             actual.data[a] = self.format.decode(&bytes[at..]);
         }
-        problem::same(std::slice::from_ref(expected), &[actual])?;
+        problem::same_within(tolerance, std::slice::from_ref(expected), &[actual])?;
         match (0..bytes.len()).find(|&b| !inside[b] && bytes[b] != self.before[b]) {
             None => Ok(()),
             Some(b) => {

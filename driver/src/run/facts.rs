@@ -51,7 +51,7 @@ impl Facts {
             }
             ExprData::Op { op, .. } => {
                 self.inexact_ops |=
-                    matches!(op, Op::Div | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh);
+                    matches!(op, Op::Div | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf);
             }
             // Index arithmetic inside a view is exact.
             ExprData::View(_) => return,

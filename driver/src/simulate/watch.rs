@@ -1,6 +1,6 @@
 //! A simulation with a wall clock and, if it lasts, a progress line.
 
-use crate::output::write_stderr;
+use crate::progress::Bar;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tilec_sim::{Counters, Device, Launch, Options, Program, Progress, Report, ReportKind};
@@ -9,8 +9,6 @@ use tilec_sim::{Counters, Device, Launch, Options, Program, Progress, Report, Re
 const TICK: Duration = Duration::from_millis(200);
 /// Shorter simulations draw nothing.
 const QUIET: Duration = Duration::from_secs(1);
-/// Cells of the bar.
-const CELLS: u64 = 30;
 
 /// A simulation that ended without a result.
 pub(super) struct Ended {
@@ -39,7 +37,7 @@ pub(super) fn run(
             let _done = done;
             device.run(program, launch, &options)
         });
-        let mut drawn = false;
+        let mut line = Bar::new();
         loop {
             let now = Instant::now();
             let left = deadline.map_or(TICK, |d| d.saturating_duration_since(now));
@@ -53,28 +51,24 @@ pub(super) fn run(
             if let Some(all) = bar
                 && start.elapsed() > QUIET
             {
-                drawn = true;
-                write_stderr(&format!("\r{}\x1b[K", line(progress.blocks(), all, start.elapsed())));
+                let done = progress.blocks();
+                line.show(&status(done, all, start.elapsed()), done as f64 / all.max(1) as f64);
             }
         }
-        if drawn {
-            write_stderr("\r\x1b[K");
-        }
+        line.clear();
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     result.map_err(|report| Ended { out_of_time: report.kind == ReportKind::Cancelled, report })
 }
 
-/// `simulating [#####.....] 12 / 40 blocks, 8.0 blocks/s, 4 s left`
-fn line(done: u64, all: u64, elapsed: Duration) -> String {
-    let full = u64::try_from(u128::from(done) * u128::from(CELLS) / u128::from(all.max(1))).unwrap_or(CELLS).min(CELLS);
-    let bar: String = (0..CELLS).map(|i| if i < full { '#' } else { '.' }).collect();
+/// `12 / 40 blocks, 8.0 blocks/s, 4 s left`
+fn status(done: u64, all: u64, elapsed: Duration) -> String {
     let rate = done as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = match done {
         0 => String::new(),
         _ => format!(", {:.0} s left", (all.saturating_sub(done)) as f64 / rate),
     };
-    format!("simulating [{bar}] {done} / {all} blocks, {rate:.1} blocks/s{left}")
+    format!("{done} / {all} blocks, {rate:.1} blocks/s{left}")
 }
 
 #[cfg(test)]
@@ -83,12 +77,7 @@ mod tests {
 
     #[test]
     fn the_line_has_counts_rate_and_rest() {
-        let text = line(10, 40, Duration::from_secs(5));
-        assert_eq!(
-            text,
-            format!("simulating [{}{}] 10 / 40 blocks, 2.0 blocks/s, 15 s left", "#".repeat(7), ".".repeat(23))
-        );
-        assert!(line(0, 40, Duration::from_secs(5)).ends_with("0 / 40 blocks, 0.0 blocks/s"));
-        assert!(line(40, 40, Duration::ZERO).contains(&"#".repeat(30)));
+        assert_eq!(status(10, 40, Duration::from_secs(5)), "10 / 40 blocks, 2.0 blocks/s, 15 s left");
+        assert_eq!(status(0, 40, Duration::from_secs(5)), "0 / 40 blocks, 0.0 blocks/s");
     }
 }

@@ -6,6 +6,7 @@
 //! products, and never fall below the size of the value.
 
 use super::tile::{Tile, wrap};
+use crate::numerics::erf;
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -84,6 +85,7 @@ fn unary(op: Op, elem: Elem, a: &[f64]) -> Vec<f64> {
         Op::Sqrt => map(f64::sqrt),
         Op::Rsqrt => map(|x| 1.0 / x.sqrt()),
         Op::Tanh => map(f64::tanh),
+        Op::Erf => map(erf),
         Op::Not => map(|x| f64::from(u8::from(x == 0.0))),
         // Not unary: the verifier refuses it, and `eval` checks the number of operands.
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max | Op::Eq | Op::Ne => {
@@ -113,7 +115,9 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         Op::And => compare(a, b, |x, y| x != 0.0 && y != 0.0),
         Op::Or => compare(a, b, |x, y| x != 0.0 || y != 0.0),
         // Not binary, as above.
-        Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Not => Vec::new(),
+        Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf | Op::Not => {
+            Vec::new()
+        }
         Op::Select => Vec::new(),
     }
 }
@@ -158,7 +162,7 @@ fn magnitude(op: Op, args: &[&Tile], out: &[f64]) -> Vec<f64> {
         Op::Min | Op::Max => zip(&m(0), &m(1), f64::max),
         Op::Neg | Op::Abs => m(0).into_owned(),
         Op::Select => select(&args[0].data, &m(1), &m(2)),
-        Op::Rem | Op::CeilDiv | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh => {
+        Op::Rem | Op::CeilDiv | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf => {
             out.iter().map(|x| x.abs()).collect()
         }
         Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not => Vec::new(),

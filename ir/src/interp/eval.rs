@@ -318,7 +318,7 @@ impl Machine<'_> {
             Op::Le => return truth(a <= b),
             Op::Gt => return truth(a > b),
             Op::Ge => return truth(a >= b),
-            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh => {
+            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf => {
                 let x = Tile::weak(Elem::F32, a as f64);
                 let mut out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.abs_sums);
                 out.weak = true;

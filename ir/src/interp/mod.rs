@@ -340,6 +340,15 @@ impl Machine<'_> {
         let Some(value) = inputs.consts.get(&self.k.values[v].name).copied().or(param.default) else {
             return Err(self.unfit(v, "has no value and no default".to_owned()));
         };
+        let value = match value {
+            ConstValue::Same(earlier) => {
+                let Some(value) = self.consts[earlier] else {
+                    return Err(self.unfit(v, "has a default that has no value".to_owned()));
+                };
+                value
+            }
+            value => value,
+        };
         let fits = match (&param.kind, value) {
             (ConstKind::Int, ConstValue::Int(_)) | (ConstKind::Order, ConstValue::Order(_)) => true,
             (ConstKind::Elem(any), ConstValue::Elem(elem)) => any.is_empty() || any.contains(&elem),

@@ -34,5 +34,5 @@ pub use cute_text::{parse_cute, parse_cute_prefix};
 pub use f2::F2Map;
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};
 pub use swizzle::{Swizzle, parse_swizzle, parse_swizzle_prefix};
-pub use tile::{RegLayout, SmemLayout};
+pub use tile::{RegLayout, SmemLayout, drop_dims};
 pub use tile_text::{parse_reg_layout, parse_reg_layout_prefix, parse_smem_layout, parse_smem_layout_prefix};

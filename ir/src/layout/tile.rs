@@ -80,6 +80,15 @@ impl RegLayout {
         self.thread.concat_inputs(&self.value).expect("both halves share out_bits within 63 bits")
     }
 
+    /// The layout in which a tile of extents `2^small[i]`, each that of this tile or 1, is repeated to this tile's extents
+    /// `2^dim_bits[i]`: a thread holds the elements that its elements here are combined with, each once. `None` if the
+    /// extents do not fit.
+    pub fn repeated(&self, dim_bits: &[u32], small: &[u32]) -> Option<RegLayout> {
+        let value = self.value.cols().iter().map(|&c| drop_dims(c, dim_bits, small)).collect::<Option<Vec<u64>>>()?;
+        let thread = self.thread.cols().iter().map(|&c| drop_dims(c, dim_bits, small)).collect::<Option<_>>()?;
+        RegLayout::new(value.into_iter().filter(|&c| c != 0).collect(), thread, small.iter().sum())
+    }
+
     /// Whether every element of the tile is held by some thread.
     pub fn covers_tile(&self) -> bool {
         self.map().is_surjective()
@@ -122,6 +131,24 @@ impl RegLayout {
         let exact = swizzle.is_none() && Self::from_cute(&layout).as_ref() == Ok(self);
         exact.then_some(layout)
     }
+}
+
+/// The column-major index of the element of a tile of extents `2^small[i]` that is repeated at `index` of one of extents
+/// `2^dim_bits[i]`: dimensions of extent 1 have no bits. `None` if the extents do not fit.
+pub fn drop_dims(index: u64, dim_bits: &[u32], small: &[u32]) -> Option<u64> {
+    if dim_bits.len() != small.len() {
+        return None;
+    }
+    let (mut from, mut to, mut out) = (0, 0, 0);
+    for (&bits, &kept) in dim_bits.iter().zip(small) {
+        if kept != 0 && kept != bits {
+            return None;
+        }
+        out |= (index >> from & mask(kept)) << to;
+        from += bits;
+        to += kept;
+    }
+    Some(out)
 }
 
 /// Where an element of a shared-memory tile lives: coordinate bits (column-major, dimension 0 first)

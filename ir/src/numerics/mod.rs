@@ -8,11 +8,13 @@
 //! Invariants: a format is data (a row of constants, no code per format); no operation panics for
 //! any input; all results are independent of the host's rounding mode and fast-math settings.
 
+mod erf;
 mod float;
 mod int;
 
 #[cfg(test)]
 mod tests;
 
+pub use erf::erf;
 pub use float::{FloatFormat, Overflow, Specials};
 pub use int::IntFormat;

@@ -235,3 +235,30 @@ fn floats_become_integers_by_rounding_then_saturating() {
     assert_eq!(IntFormat::U8.from_f64(-3.0), 0);
     assert_eq!(IntFormat::U8.from_f64(255.5), 255);
 }
+
+#[test]
+fn erf_of_tables() {
+    // The series in 30-digit arithmetic.
+    for (x, y) in ERF {
+        assert!((super::erf(x) - y).abs() <= 2e-15 * y, "{x}: {} {y}", super::erf(x));
+        assert_eq!(super::erf(-x), -super::erf(x));
+    }
+    assert!(super::erf(f64::NAN).is_nan() && super::erf(f64::INFINITY) == 1.0 && super::erf(-0.0).is_sign_negative());
+}
+
+const ERF: [(f64, f64); 14] = [
+    (1e-10, 1.1283791670955126e-10),
+    (0.01, 0.011283415555849618),
+    (0.1, 0.1124629160182849),
+    (0.5, 0.5204998778130465),
+    (0.84375, 0.7672256612323416),
+    (1.0, 0.8427007929497149),
+    (1.5, 0.9661051464753108),
+    (2.0, 0.9953222650189527),
+    (2.2421875, 0.9984804927672285),
+    (2.25, 0.9985372834133188),
+    (2.5, 0.999593047982555),
+    (3.0, 0.9999779095030014),
+    (4.0, 0.9999999845827421),
+    (5.5, 0.9999999999999927),
+];

@@ -12,7 +12,7 @@ use crate::types::Elem;
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
 
-impl Parser<'_, '_> {
+impl<'s> Parser<'s, '_> {
     /// `kernel NAME<..>(..) clauses { .. }`.
     pub(super) fn kernel(&mut self) -> Parsed<()> {
         self.names.reset();
@@ -103,6 +103,7 @@ impl Parser<'_, '_> {
         }
         let start = self.span();
         let default = match &kind {
+            _ if self.names_earlier_param() => self.earlier_param(&kind)?,
             ConstKind::Int => ConstValue::Int(self.signed_int()?),
             ConstKind::Elem(_) => ConstValue::Elem(self.elem()?),
             ConstKind::Order => match self.order_word() {
@@ -121,6 +122,22 @@ impl Parser<'_, '_> {
             );
         }
         Ok(ConstParam { kind, default: Some(default) })
+    }
+
+    /// At the name of a compile-time parameter.
+    fn names_earlier_param(&self) -> bool {
+        matches!(self.peek(), Tok::Word(word) if !crate::lexer::is_reserved(word) && self.names_value(word))
+    }
+
+    /// The name of an earlier compile-time parameter, as the default of one of this kind.
+    fn earlier_param(&mut self, kind: &ConstKind) -> Parsed<ConstValue> {
+        let wanted = match kind {
+            ConstKind::Int => "an integer",
+            ConstKind::Elem(_) => "an element type",
+            ConstKind::Order => "a layout",
+        };
+        let (name, span) = self.name("the name of an earlier parameter")?;
+        self.const_param(name, span, wanted).map(ConstValue::Same)
     }
 
     fn const_kind(&mut self) -> Parsed<ConstKind> {
@@ -194,14 +211,20 @@ impl Parser<'_, '_> {
         Ok(ValueDef::Scalar { elem, default })
     }
 
+    /// `where .. grid .. schedule ..` in any order. The host evaluates what they say: grid indices are visible after them.
     fn clauses(&mut self) -> Parsed<()> {
         let mut seen: Vec<(&str, Span)> = Vec::new();
+        let mut axes = Vec::new();
         loop {
             let Tok::Word(word @ ("where" | "grid" | "schedule")) = self.peek() else {
-                return match self.peek() {
-                    Tok::Sign("{") => Ok(()),
-                    _ => Err(self.expected("`where`, `grid`, `schedule` or `{`")),
-                };
+                if !self.at_sign("{") {
+                    return Err(self.expected("`where`, `grid`, `schedule` or `{`"));
+                }
+                for (name, span, extent) in axes {
+                    let index = self.declare(name, span, ValueDef::Grid);
+                    self.kernel.grid.push(GridAxis { index, extent });
+                }
+                return Ok(());
             };
             let span = self.bump().span;
             self.once(&mut seen, word, span);
@@ -210,7 +233,7 @@ impl Parser<'_, '_> {
                     let requires = self.comma_list(|p| p.expr())?;
                     self.kernel.requires.extend(requires);
                 }
-                "grid" => self.grid()?,
+                "grid" => axes.extend(self.grid()?),
                 _ => {
                     let mut schedule = self.schedule()?;
                     schedule.span = self.since(span);
@@ -234,8 +257,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `(i: e, ..)`. An index is visible after the list.
-    fn grid(&mut self) -> Parsed<()> {
+    /// `(i: e, ..)`.
+    fn grid(&mut self) -> Parsed<Vec<(&'s str, Span, Expr)>> {
         self.expect_sign("(")?;
         let axes = self.comma_list(|p| {
             let (name, span) = p.name("the name of a grid index")?;
@@ -243,11 +266,7 @@ impl Parser<'_, '_> {
             Ok((name, span, p.expr()?))
         })?;
         self.list_end(")")?;
-        for (name, span, extent) in axes {
-            let index = self.declare(name, span, ValueDef::Grid);
-            self.kernel.grid.push(GridAxis { index, extent });
-        }
-        Ok(())
+        Ok(axes)
     }
 
     /// `{ target sm_70 threads 128 .. }`.

@@ -204,7 +204,7 @@ impl Parser<'_, '_> {
                 (wanted == "an element type", "a type")
             }
             ValueDef::ConstParam(ConstParam { kind: ConstKind::Order, .. }) => (wanted == "a layout", "a layout"),
-            ValueDef::ConstParam(ConstParam { kind: ConstKind::Int, .. }) => (false, "an integer"),
+            ValueDef::ConstParam(ConstParam { kind: ConstKind::Int, .. }) => (wanted == "an integer", "an integer"),
             _ => (false, "a value"),
         };
         if fits {
@@ -213,6 +213,7 @@ impl Parser<'_, '_> {
         let declared = self.kernel.values[value].span;
         let way_out = match wanted {
             "a layout" => "declare it as a compile-time parameter: `<LA: layout = row>`",
+            "an integer" => "name a compile-time integer declared before this one: `<ALIGN = 8, ALIGN_A = ALIGN>`",
             _ => "declare it as a compile-time parameter: `<T: f16 | bf16 = f16>`",
         };
         Err(self.error(

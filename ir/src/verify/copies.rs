@@ -5,6 +5,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Slot, ValueDef};
+use crate::target::ASYNCHRONOUS_COPY_BYTES;
 use crate::types::{ElemRef, Space};
 use crate::typing::{ResolvedView, Type, candidate_elems, shape_text};
 
@@ -236,7 +237,7 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
                 "copy without `async`, which converts in registers",
             );
         } else if let Some(vec) = attrs.vec
-            && !matches!(u64::from(vec) * u64::from(a.bytes()), 4 | 8 | 16)
+            && !ASYNCHRONOUS_COPY_BYTES.iter().any(|n| u64::from(*n) == u64::from(vec) * u64::from(a.bytes()))
         {
             let bytes = u64::from(vec) * u64::from(a.bytes());
             bad(

@@ -45,7 +45,7 @@ mod fragments;
 mod header;
 mod layouts;
 mod statements;
-mod structure;
+pub(crate) mod structure;
 #[cfg(test)]
 mod tests;
 

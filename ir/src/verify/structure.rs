@@ -5,7 +5,7 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Sink, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::kernel::{ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use crate::types::{Strides, TileTy};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(super) fn mentions(k: &Kernel, e: Expr) -> Vec<(Expr, Value)> {
 }
 
 /// The expressions that a statement owns, in text order.
-pub(super) fn stmt_exprs(stmt: &StmtData) -> Vec<Expr> {
+pub(crate) fn stmt_exprs(stmt: &StmtData) -> Vec<Expr> {
     match stmt {
         StmtData::Let { init, .. } => vec![*init],
         StmtData::Var { init, .. } => init.iter().copied().collect(),
@@ -251,6 +251,18 @@ impl<'k> Scopes<'k, '_> {
     fn header(&mut self) {
         let k = self.k;
         for &v in &k.const_params {
+            if let ValueDef::ConstParam(ConstParam { kind, default: Some(ConstValue::Same(earlier)) }) =
+                &k.values[v].def
+            {
+                let known = k.values.is_valid(*earlier) && self.declared[*earlier] == Scope::Open;
+                let alike = known
+                    && matches!(&k.values[*earlier].def, ValueDef::ConstParam(p)
+                        if std::mem::discriminant(&p.kind) == std::mem::discriminant(kind));
+                if !alike {
+                    let message = format!("the default of `{}` is no earlier parameter of its kind", k.values[v].name);
+                    self.error = Some(self.sink.report(Diagnostic::error(codes::MALFORMED, k.values[v].span, message)));
+                }
+            }
             self.declare(v, "a compile-time parameter", |d| matches!(d, ValueDef::ConstParam(_)));
         }
         for &v in &k.params {
@@ -261,9 +273,6 @@ impl<'k> Scopes<'k, '_> {
         }
         for &v in &k.strides {
             self.declare(v, "a stride", |d| matches!(d, ValueDef::Stride));
-        }
-        for axis in &k.grid {
-            self.declare(axis.index, "a grid index", |d| matches!(d, ValueDef::Grid));
         }
         for v in k.values.keys() {
             let mut exprs: Vec<Expr> = Vec::new();
@@ -284,6 +293,10 @@ impl<'k> Scopes<'k, '_> {
         self.uses_in(&extents);
         let items: Vec<Expr> = super::header::schedule_items(k).into_iter().map(|(_, e)| e).collect();
         self.uses_in(&items);
+        // The host evaluates all of the above.
+        for axis in &k.grid {
+            self.declare(axis.index, "a grid index", |d| matches!(d, ValueDef::Grid));
+        }
     }
 
     fn declare(&mut self, v: Value, what: &str, is: fn(&ValueDef) -> bool) {

@@ -3,13 +3,21 @@
 //! Only integers are folded: floating-point arithmetic is left to the device so that its rounding is the device's.
 
 use tilec_ir::entities::Expr;
-use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::resolve_view;
 
 /// Folds `e` and everything under it.
 pub fn fold_tree(k: &mut Kernel, e: Expr) {
     for child in k.children(e) {
         fold_tree(k, child);
+    }
+    if let ExprData::Cast { arg, .. } = k.exprs[e]
+        && is_stored_as(k, e, arg)
+    {
+        replace(k, e, arg);
+        return;
     }
     let ExprData::Op { op, args } = k.exprs[e].clone() else { return };
     let ints: Vec<Option<i64>> = args.iter().map(|&a| k.as_int(a)).collect();
@@ -30,10 +38,28 @@ pub fn fold_tree(k: &mut Kernel, e: Expr) {
     if let Some(r) = replacement
         && is_index(k, r)
     {
-        let (data, span) = (k.exprs[r].clone(), k.expr_spans[r]);
-        k.exprs[e] = data;
-        k.expr_spans[e] = span;
+        replace(k, e, r);
     }
+}
+
+fn replace(k: &mut Kernel, e: Expr, by: Expr) {
+    let (data, span) = (k.exprs[by].clone(), k.expr_spans[by]);
+    k.exprs[e] = data;
+    k.expr_spans[e] = span;
+}
+
+/// Whether `cast`, a conversion of `arg`, changes nothing: what is stored in the type, or computed in it, needs no rounding
+/// to it. Narrow types are computed in wider ones.
+fn is_stored_as(k: &Kernel, cast: Expr, arg: Expr) -> bool {
+    let elem = |e: Expr| tilec_ir::typing::type_of(k, e).ok().and_then(|t| t.elem());
+    let (Some(ElemRef::Known(from)), Some(ElemRef::Known(to))) = (elem(arg), elem(cast)) else { return false };
+    let stored = match &k.exprs[arg] {
+        ExprData::Ref(v) => !matches!(k.values[*v].def, ValueDef::Let) || resolve_view(k, arg).is_some(),
+        ExprData::View(_) => true,
+        _ => false,
+    };
+    let computed = matches!(from, Elem::F32 | Elem::F64 | Elem::I32 | Elem::U32 | Elem::I64);
+    from == to && (stored || computed)
 }
 
 /// Neutral elements are dropped only where the other side is an index: `x * 1` on tiles may convert types.

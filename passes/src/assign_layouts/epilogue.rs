@@ -11,14 +11,17 @@ use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, for_each_ref, path_to};
 use crate::analysis::width::{global_width, window_contiguous_dim};
+use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::types::TileTy;
 use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
 
 /// Inserts re-layouts where they make stores wider.
 pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
     let mut done: Vec<Relaid> = Vec::new();
+    let deferred = Deferred::of(k);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
         // A width or a distribution in the text is the author's decision about this store.
@@ -26,11 +29,18 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
             continue;
         }
         let Some(wanted) = wanted_bits(k, src, dst) else { continue };
-        let (mut vars, mut named) = (Vec::new(), false);
-        for_each_ref(k, src, &mut |v| {
-            // A tile named by `let` keeps the layout it was computed in.
+        let Some(shape) = fixed_shape(k, src) else { continue };
+        let (mut vars, mut named, mut lets) = (Vec::new(), false, Vec::new());
+        for_each_tile(k, &deferred, src, &mut |v| {
+            if deferred.init(v).is_some() {
+                lets.push(v);
+                return;
+            }
+            // Another tile named by `let` keeps the layout it was computed in.
             named |= let_init(k, v).is_some_and(|init| super::has_registers(k, init));
-            if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) && !vars.contains(&v) {
+            // Smaller tiles are repeated, and follow.
+            let whole = |t: &TileTy| !t.shape.is_empty() && k.const_shape(&t.shape).is_none_or(|s| s == shape);
+            if matches!(&k.values[v].def, ValueDef::Var(t) if whole(t)) && !vars.contains(&v) {
                 vars.push(v);
             }
         });
@@ -41,7 +51,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
         }
         let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
         let Some(better) = exchange(&layout, &wanted) else { continue };
-        let place = place(k, s, var);
+        let place = in_front_of(k, place(k, s, var), s, &lets);
         let reuse =
             done.iter().find(|r| r.var == var && r.layout == better && unchanged_since(k, r, place)).map(|r| r.out);
         let out = match reuse {
@@ -56,7 +66,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
                 out
             }
         };
-        replace(k, src, var, out);
+        replace(k, &deferred, src, var, out);
     }
 }
 
@@ -74,25 +84,30 @@ fn wanted_bits(k: &Kernel, src: Expr, dst: Expr) -> Option<(usize, Vec<u64>)> {
     Some((width.ilog2() as usize, all))
 }
 
-/// The layout in which a thread owns the first `wanted.0` bits of the run; `None` if it already does or cannot.
+/// The layout in which a thread owns the first `wanted.0` bits of the run, or as many of them as it can; `None` if it
+/// already does.
 fn exchange(layout: &RegLayout, (count, run): &(usize, Vec<u64>)) -> Option<RegLayout> {
+    let owned = |n: usize| (0..layout.value_bits()).filter(|&i| run[..n].contains(&layout.value_col(i))).count() == n;
+    (1..=*count).rev().take_while(|&n| !owned(n)).find_map(|n| exchange_bits(layout, n, run))
+}
+
+/// The layout in which a thread owns the first `count` bits of the run; `None` if it cannot.
+fn exchange_bits(layout: &RegLayout, count: usize, run: &[u64]) -> Option<RegLayout> {
     let mut value: Vec<u64> = (0..layout.value_bits()).map(|i| layout.value_col(i)).collect();
     let mut thread: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i)).collect();
-    let mut changed = false;
-    for &bit in &run[..*count] {
+    for &bit in &run[..count] {
         if value.contains(&bit) {
             continue;
         }
         let lane = thread.iter().take(5).position(|&c| c == bit)?;
-        let spare = |c: &u64| !run[..*count].contains(c);
-        let given = run[*count..]
+        let spare = |c: &u64| !run[..count].contains(c);
+        let given = run[count..]
             .iter()
             .find_map(|next| value.iter().position(|c| c == next))
             .or_else(|| value.iter().position(spare))?;
         std::mem::swap(&mut value[given], &mut thread[lane]);
-        changed = true;
     }
-    changed.then(|| RegLayout::new(value, thread, layout.out_bits())).flatten()
+    RegLayout::new(value, thread, layout.out_bits())
 }
 
 /// A tile that was re-laid-out.
@@ -164,14 +179,45 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
     (out, copy)
 }
 
-/// Replaces references to `from` in `e` by `to`, in place.
-fn replace(k: &mut Kernel, e: Expr, from: Value, to: Value) {
+/// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.
+fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
+    let mut named = Vec::new();
+    for_each_ref(k, e, &mut |v| {
+        f(v);
+        named.extend(deferred.init(v));
+    });
+    for init in named {
+        for_each_tile(k, deferred, init, f);
+    }
+}
+
+/// `place`, or in front of the first of these `let`s if one stands before it: all are in blocks around the copy `at`.
+fn in_front_of(k: &Kernel, place: Place, at: Stmt, lets: &[Value]) -> Place {
+    let path = path_to(k, at).unwrap_or_default();
+    for &(block, index) in &path {
+        let declares = |s: &Stmt| matches!(k.stmts[*s], StmtData::Let { value, .. } if lets.contains(&value));
+        if block == place.0 {
+            let first = k.blocks[block].iter().position(declares);
+            return (block, first.map_or(place.1, |first| first.min(place.1)));
+        }
+        if let Some(first) = k.blocks[block][..index].iter().position(declares) {
+            return (block, first);
+        }
+    }
+    place
+}
+
+/// Replaces references to `from` in `e` by `to`, in place, and in the deferred `let`s that it names.
+fn replace(k: &mut Kernel, deferred: &Deferred, e: Expr, from: Value, to: Value) {
+    if let Some(init) = deferred.named(k, e) {
+        replace(k, deferred, init, from, to);
+    }
     if let ExprData::Ref(v) = &mut k.exprs[e]
         && *v == from
     {
         *v = to;
     }
     for child in k.children(e) {
-        replace(k, child, from, to);
+        replace(k, deferred, child, from, to);
     }
 }

@@ -90,7 +90,8 @@ struct Places {
     repeat: Vec<u32>,
 }
 
-fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, natural: bool) -> Places {
+/// `run`: repetition bits of a run of 16 bytes of an input.
+fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, run: u32, natural: bool) -> Places {
     let repeats = warp_bits.saturating_sub(atom_bits);
     let mut atom = vec![None; atom_bits as usize];
     let mut repeat = Vec::new();
@@ -109,6 +110,11 @@ fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, natural: bool) -> Place
                     next += 1;
                 }
                 Place::Repeat => {}
+                Place::Run => {
+                    let count = run.min(2).min(repeats - repeat.len() as u32);
+                    repeat.extend(next..next + count);
+                    next += count;
+                }
             }
         }
     }
@@ -143,7 +149,8 @@ impl Product {
         let warp = if mma.swap { [wn, wm] } else { [wm, wn] };
         let (m, n, _) = row.log2_shape;
         let natural = !cx.enabled;
-        let places = [places(row, m, warp[0], natural), places(row, n, warp[1], natural)];
+        let run = (16 / elem_of(k, a)?.bytes().max(1)).max(1).ilog2();
+        let places = [places(row, m, warp[0], run, natural), places(row, n, warp[1], run, natural)];
         Some(Product { row, swap: mma.swap, a, b, c_bits, k_bits, warp, places })
     }
 

@@ -1,6 +1,6 @@
 //! The statements that pipelined loops are made of.
 
-use super::plan::{self, Fill};
+use super::plan::{self, Fill, Plan};
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
@@ -174,6 +174,23 @@ impl Build<'_> {
         let out: Vec<Stmt> = stmts.iter().map(|&s| clone_stmt(self.k, s, &mut map)).collect();
         for &s in &out {
             self.read_from_slots(s);
+        }
+        out
+    }
+
+    /// In front of the loop: the first `ahead` tiles in slots, and the first of them waited for, its first fragments loaded.
+    pub(super) fn prologue(&mut self, plan: &Plan, pairs: &[(Value, Value)], ahead: u64, pending: u64) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for d in 0..ahead {
+            out.extend(self.fetch(Tile::Nth(d)));
+            out.push(self.channel_op(ChannelOp::Acquire));
+            out.extend(self.fill(Tile::Nth(d)));
+            out.extend(self.put());
+            out.push(self.channel_op(ChannelOp::Publish));
+        }
+        out.push(self.wait(pending));
+        if let Some(first) = plan.slices.first().filter(|_| plan.double_buffered) {
+            out.extend(self.loads(first, pairs, 0));
         }
         out
     }

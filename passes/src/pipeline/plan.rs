@@ -7,7 +7,7 @@ use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::target::Target;
+use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Slots when the schedule names none: two where tiles pass through registers.
@@ -133,15 +133,15 @@ fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct })
 }
 
-/// Whether `cp.async` can do the copy: accesses of 4, 8 or 16 bytes, elements as they are, in the order they have.
+/// Whether `cp.async` can do the copy: accesses of its widths, elements as they are, in the order they have.
 fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> bool {
     let same_order =
         attrs.vec.unwrap_or(1) == 1 || window_contiguous_dim(k, from) == crate::select_mma::smem_contiguous(k, buffer);
     let (Some(from), Some(to)) = (elem_of(k, from.base), elem_of(k, buffer)) else { return false };
     same_order
-        && cx.options.target.at_least(Target::Sm80)
+        && cx.options.target.has_asynchronous_copies()
         && from == to
-        && matches!(attrs.vec.unwrap_or(1) * from.bytes(), 4 | 8 | 16)
+        && ASYNCHRONOUS_COPY_BYTES.contains(&(attrs.vec.unwrap_or(1) * from.bytes()))
         && attrs.reduce.is_none()
         && attrs.when.is_none()
 }

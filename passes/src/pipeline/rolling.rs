@@ -27,18 +27,7 @@ type Pairs = [(Value, Value)];
 
 pub(super) fn lay(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Laid {
     let ahead = plan.stages - 1;
-    let mut before = Vec::new();
-    for d in 0..ahead {
-        before.extend(build.fetch(Tile::Nth(d)));
-        before.push(build.channel_op(ChannelOp::Acquire));
-        before.extend(build.fill(Tile::Nth(d)));
-        before.extend(build.put());
-        before.push(build.channel_op(ChannelOp::Publish));
-    }
-    before.push(build.wait(ahead - 1));
-    if let Some(first) = plan.slices.first().filter(|_| plan.double_buffered) {
-        before.extend(build.loads(first, pairs, 0));
-    }
+    let before = build.prologue(plan, pairs, ahead, ahead - 1);
     let body = iteration(build, plan, pairs);
     let mut after = vec![build.channel_op(ChannelOp::Release)];
     for d in 1..ahead {

@@ -20,15 +20,7 @@ type Pairs = [(Value, Value)];
 
 pub(super) fn lay(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Laid {
     let ahead = plan.stages - 1;
-    let mut before = Vec::new();
-    for d in 0..ahead {
-        before.extend(build.fetch(Tile::Nth(d)));
-        before.extend(put(build));
-    }
-    before.push(build.wait(0));
-    if let Some(first) = plan.slices.first().filter(|_| plan.double_buffered) {
-        before.extend(build.loads(first, pairs, 0));
-    }
+    let before = build.prologue(plan, pairs, ahead, 0);
     let mut body = compute(build, plan, pairs, Next::Fetched);
     if !plan.double_buffered {
         body.extend(turn(build, Next::Fetched));

@@ -6,7 +6,8 @@
 use super::Lower;
 use crate::inst::{Class, Guard, Operand};
 use crate::ops::Op as P;
-use tilec_ir::diag::Reported;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::RegLayout;
@@ -33,6 +34,11 @@ impl Lower<'_> {
         dim_bits: &[u32],
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
+        if !self.target.has_asynchronous_copies() {
+            let message = format!("{} has no asynchronous copies: they came with sm_80", self.target.name());
+            let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
+            return Err(self.sink.report(d.with_note("without `async` the copy goes through registers")));
+        }
         let Some(elem) = self.elem(from.base).filter(|&e| self.elem(to.base) == Some(e)) else {
             return Err(self.unsupported(src, "an asynchronous copy that converts"));
         };

@@ -4,7 +4,8 @@
 //! four registers take three of them, but the first two of a 4x4 transposition serve two results each ([`Pairs`]).
 
 use super::Lower;
-use super::copy::{Access, guard, load_op, store_op, vector};
+use super::accesses::{guard, load_op, store_op, vector};
+use super::copy::Access;
 use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

@@ -4,195 +4,21 @@
 //! storing values into a window. A copy between two memories loads all of its elements before it stores the first.
 
 use super::Lower;
+use super::accesses::{guard, load_op, store_op, vector};
 use super::bytes::Pairs;
 use super::elementwise::Scope;
 use super::tiles::{Tile, class_of, groups};
-use crate::inst::{Class, Guard, Operand, Reg};
+use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use crate::report::{CopyReport, SharedReport};
-use tilec_ir::diag::Reported;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
 use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::types::{Elem, ElemRef, Space};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
-
-/// A load or store instruction for `bytes` of elements of a class, and how many registers it takes.
-pub(super) fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
-    let global = space == Space::Gmem;
-    Some(match (class, regs) {
-        (Class::B16, 1) => {
-            if global {
-                P::LdGlobalB16
-            } else {
-                P::LdSharedB16
-            }
-        }
-        (Class::B32, 1) => {
-            if global {
-                P::LdGlobalB32
-            } else {
-                P::LdSharedB32
-            }
-        }
-        (Class::B32, 2) => {
-            if global {
-                P::LdGlobalV2B32
-            } else {
-                P::LdSharedV2B32
-            }
-        }
-        (Class::B32, 4) => {
-            if global {
-                P::LdGlobalV4B32
-            } else {
-                P::LdSharedV4B32
-            }
-        }
-        (Class::F32, 1) => {
-            if global {
-                P::LdGlobalF32
-            } else {
-                P::LdSharedF32
-            }
-        }
-        (Class::F32, 2) => {
-            if global {
-                P::LdGlobalV2F32
-            } else {
-                P::LdSharedV2F32
-            }
-        }
-        (Class::F32, 4) => {
-            if global {
-                P::LdGlobalV4F32
-            } else {
-                P::LdSharedV4F32
-            }
-        }
-        (Class::F64, 1) => {
-            if global {
-                P::LdGlobalF64
-            } else {
-                P::LdSharedF64
-            }
-        }
-        (Class::F64, 2) => {
-            if global {
-                P::LdGlobalV2F64
-            } else {
-                P::LdSharedV2F64
-            }
-        }
-        (Class::B64, 1) => {
-            if global {
-                P::LdGlobalB64
-            } else {
-                P::LdSharedB64
-            }
-        }
-        (Class::B64, 2) => {
-            if global {
-                P::LdGlobalV2B64
-            } else {
-                P::LdSharedV2B64
-            }
-        }
-        _ => return None,
-    })
-}
-
-pub(super) fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
-    let global = space == Space::Gmem;
-    Some(match (class, regs) {
-        (Class::B16, 1) => {
-            if global {
-                P::StGlobalB16
-            } else {
-                P::StSharedB16
-            }
-        }
-        (Class::B32, 1) => {
-            if global {
-                P::StGlobalB32
-            } else {
-                P::StSharedB32
-            }
-        }
-        (Class::B32, 2) => {
-            if global {
-                P::StGlobalV2B32
-            } else {
-                P::StSharedV2B32
-            }
-        }
-        (Class::B32, 4) => {
-            if global {
-                P::StGlobalV4B32
-            } else {
-                P::StSharedV4B32
-            }
-        }
-        (Class::F32, 1) => {
-            if global {
-                P::StGlobalF32
-            } else {
-                P::StSharedF32
-            }
-        }
-        (Class::F32, 2) => {
-            if global {
-                P::StGlobalV2F32
-            } else {
-                P::StSharedV2F32
-            }
-        }
-        (Class::F32, 4) => {
-            if global {
-                P::StGlobalV4F32
-            } else {
-                P::StSharedV4F32
-            }
-        }
-        (Class::F64, 1) => {
-            if global {
-                P::StGlobalF64
-            } else {
-                P::StSharedF64
-            }
-        }
-        (Class::F64, 2) => {
-            if global {
-                P::StGlobalV2F64
-            } else {
-                P::StSharedV2F64
-            }
-        }
-        (Class::B64, 1) => {
-            if global {
-                P::StGlobalB64
-            } else {
-                P::StSharedB64
-            }
-        }
-        (Class::B64, 2) => {
-            if global {
-                P::StGlobalV2B64
-            } else {
-                P::StSharedV2B64
-            }
-        }
-        _ => return None,
-    })
-}
-
-pub(super) fn vector(regs: Vec<Reg>) -> Operand {
-    match regs[..] {
-        [one] => Operand::Reg(one),
-        _ => Operand::Vec(regs),
-    }
-}
 
 /// One side of a copy in memory, ready for access.
 pub(super) enum Window {
@@ -260,7 +86,14 @@ impl Lower<'_> {
             return self.store(s, dst, &to, &Source::Tile(&tile), attrs);
         }
         let scope = Scope { layout, dim_bits: bits };
-        self.store(s, dst, &to, &Source::Elementwise(src, &scope), attrs)
+        // A store converts to the type of its destination by itself.
+        let mut value = src;
+        while let ExprData::Cast { elem: ElemRef::Known(elem), arg } = self.k.exprs[value]
+            && Some(elem) == self.elem(to.base)
+        {
+            value = arg;
+        }
+        self.store(s, dst, &to, &Source::Elementwise(value, &scope), attrs)
     }
 
     /// The extents of the tile a copy moves: those of a whole tile on either side, else those of the expression.
@@ -277,7 +110,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The layout of the first register tile in an expression.
+    /// The layout of the largest register tile in an expression: smaller ones are repeated.
     pub(super) fn layout_of(&self, e: Expr) -> Option<RegLayout> {
         match &self.k.exprs[e] {
             ExprData::Ref(v) => match (&self.tiles[*v], &self.k.values[*v].def) {
@@ -286,7 +119,10 @@ impl Lower<'_> {
                 _ => None,
             },
             ExprData::View(_) => None,
-            _ => self.k.children(e).into_iter().find_map(|c| self.layout_of(c)),
+            _ => {
+                let found = self.k.children(e).into_iter().filter_map(|c| self.layout_of(c));
+                found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
+            }
         }
     }
 
@@ -417,6 +253,11 @@ impl Lower<'_> {
         tile: &Tile,
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
+        if !self.target.has_matrix_loads() {
+            let message = format!("{} does not load matrices: `ldmatrix` came with sm_75", self.target.name());
+            let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
+            return Err(self.sink.report(d.with_note("without `matrix` each thread loads its own elements")));
+        }
         let load = self.contiguous(from).and_then(|dim| {
             let base: u32 = tile.dim_bits.get(..dim)?.iter().sum();
             matrix_load(&tile.layout, 1 << base, tile.elem.bits())
@@ -827,9 +668,4 @@ impl Lower<'_> {
 pub(super) enum Source<'a> {
     Tile(&'a Tile),
     Elementwise(Expr, &'a Scope),
-}
-
-/// A guard on a predicate.
-pub(super) fn guard(pred: Option<Reg>) -> Option<Guard> {
-    pred.map(|reg| Guard { reg, negated: false })
 }

@@ -12,7 +12,7 @@ use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, ValueDef};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{RegLayout, drop_dims};
 use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
@@ -42,11 +42,23 @@ pub(super) struct Operands {
     preds: Vec<Vec<Option<Reg>>>,
     /// Windows read as a whole before the first group.
     tiles: Vec<(Expr, Tile)>,
+    /// Deferred `let`s, each after those that it names.
+    deferred: Vec<(Value, Expr)>,
+    /// Elements of the current group of each of them.
+    named: Vec<(Value, Vec<Reg>)>,
 }
 
 impl Operands {
     fn new(scope: Scope) -> Operands {
-        Operands { scope, windows: Vec::new(), loaded: Vec::new(), preds: Vec::new(), tiles: Vec::new() }
+        Operands {
+            scope,
+            windows: Vec::new(),
+            loaded: Vec::new(),
+            preds: Vec::new(),
+            tiles: Vec::new(),
+            deferred: Vec::new(),
+            named: Vec::new(),
+        }
     }
 
     /// Takes out the windows whose accesses cover other elements than those of the destination: of another order in memory.
@@ -83,6 +95,13 @@ impl Lower<'_> {
             out.windows.push((e, access, elem));
             return Ok(());
         }
+        if let ExprData::Ref(v) = self.k.exprs[e]
+            && let Some(init) = self.deferred.init(v)
+            && out.deferred.iter().all(|(w, _)| *w != v)
+        {
+            self.find_windows(init, scope, attrs, out)?;
+            out.deferred.push((v, init));
+        }
         for child in self.k.children(e) {
             self.find_windows(child, scope, attrs, out)?;
         }
@@ -109,6 +128,16 @@ impl Lower<'_> {
             }
             let regs = self.load_group(expr, access, elem, group, pred)?;
             operands.loaded.push((expr, regs));
+        }
+        operands.named.clear();
+        for i in 0..operands.deferred.len() {
+            let (v, init) = operands.deferred[i];
+            if matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.elem == ElemRef::Known(Elem::Bool)) {
+                continue;
+            }
+            let class = self.class_of_expr(init)?;
+            let regs = self.eval(init, operands, group, class)?;
+            operands.named.push((v, regs));
         }
         let class = self.class_of_expr(e)?;
         self.eval(e, operands, group, class)
@@ -251,7 +280,16 @@ impl Lower<'_> {
                 return Ok(vec![x; group.len()]);
             }
             if tile.layout != operands.scope.layout {
-                return Err(self.unsupported(e, "tiles of different layouts in one expression"));
+                let Some(elements) = repeated_elements(&tile, &operands.scope, group) else {
+                    return Err(self.unsupported(e, "tiles of different layouts in one expression"));
+                };
+                return Ok(elements
+                    .into_iter()
+                    .map(|i| {
+                        let x = self.get(&tile, i);
+                        self.convert(x, class)
+                    })
+                    .collect());
             }
             return Ok(group
                 .iter()
@@ -260,6 +298,9 @@ impl Lower<'_> {
                     self.convert(x, class)
                 })
                 .collect());
+        }
+        if let Some((_, regs)) = operands.named.iter().find(|(w, _)| *w == v) {
+            return Ok(regs.clone().into_iter().map(|r| self.convert(r, class)).collect());
         }
         if let Some(r) = self.scalars[v] {
             let x = self.convert(r, class);
@@ -388,6 +429,7 @@ impl Lower<'_> {
                 let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), log2e.into()]);
                 return Some(self.emit.pure(class, P::Ex2ApproxF32, vec![scaled.into()]));
             }
+            (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::Tanh, Class::F32) => {
                 // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities.
                 let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
@@ -405,6 +447,9 @@ impl Lower<'_> {
 
     /// Truth values of a group.
     fn eval_bool(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
+        if let Some(init) = self.deferred.named(self.k, e) {
+            return self.eval_bool(init, operands, group);
+        }
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
             return Err(self.unsupported(e, "this condition"));
         };
@@ -490,6 +535,21 @@ impl Lower<'_> {
         let class = self.class_of_expr(e)?;
         Ok(self.eval(e, &operands, &[0], class)?[0])
     }
+}
+
+/// The register indices of the elements of a tile with extents of 1 that the elements of a group are combined with; `None` if
+/// the thread does not hold them.
+fn repeated_elements(tile: &Tile, scope: &Scope, group: &[usize]) -> Option<Vec<usize>> {
+    if scope.layout.repeated(&scope.dim_bits, &tile.dim_bits)?.thread() != tile.layout.thread() {
+        return None;
+    }
+    group
+        .iter()
+        .map(|&v| {
+            let index = drop_dims(scope.layout.at(0, v as u64), &scope.dim_bits, &tile.dim_bits)?;
+            (0..tile.len()).find(|&i| tile.layout.at(0, i as u64) == index)
+        })
+        .collect()
 }
 
 fn compare_op(op: Op, class: Class) -> Option<P> {

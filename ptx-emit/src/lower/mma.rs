@@ -32,6 +32,23 @@ fn lookup(tile: &Tile, outer: usize, atom_bits: u32) -> Lookup {
         .collect()
 }
 
+/// Row and column of an accumulator's element, and its register index.
+type Element = ((u64, u64), usize);
+
+/// The elements of an accumulator row by row, in alternating direction: neighbours share an operand, which the assembler can
+/// keep in a reuse slot instead of reading the register banks again.
+fn serpentine(c: &Lookup) -> Vec<Element> {
+    let mut rows: BTreeMap<u64, Vec<Element>> = BTreeMap::new();
+    for (&at, &v) in c {
+        rows.entry(at.0).or_default().push((at, v));
+    }
+    let mut out = Vec::with_capacity(c.len());
+    for (i, row) in rows.into_values().enumerate() {
+        if i % 2 == 0 { out.extend(row) } else { out.extend(row.into_iter().rev()) }
+    }
+    out
+}
+
 /// Whether register neighbours of a fragment differ in the reduction coordinate.
 fn along_k(tile: &Tile, k_dim: usize) -> bool {
     tile.layout.value_bits() > 0 && {
@@ -81,6 +98,9 @@ const OPCODES: &[Opcode] = &[
     ("m16n8k32_f8", E4M3, F32, "row", "col", P::MmaM16n8k32E4m3F32),
     ("m16n8k32_f8", E5M2, F32, "row", "col", P::MmaM16n8k32E5m2F32),
     ("m8n8k4_f64", F64, F64, "row", "col", P::MmaM8n8k4F64),
+    ("m16n8k4_f64", F64, F64, "row", "col", P::MmaM16n8k4F64),
+    ("m16n8k8_f64", F64, F64, "row", "col", P::MmaM16n8k8F64),
+    ("m16n8k16_f64", F64, F64, "row", "col", P::MmaM16n8k16F64),
 ];
 
 impl Lower<'_> {
@@ -175,6 +195,7 @@ impl Lower<'_> {
         let mut slices: Vec<u64> = la.keys().map(|k| k.1).collect();
         slices.sort_unstable();
         slices.dedup();
+        let order = serpentine(&lc);
         let mut count = 0;
         let half = c.elem == Elem::F16;
         let mut accumulators: Vec<Reg> = Vec::new();
@@ -183,7 +204,7 @@ impl Lower<'_> {
         }
         for &k in &slices {
             let mut wide: BTreeMap<(bool, u64), Reg> = BTreeMap::new();
-            for (&(m, n), &vc) in &lc {
+            for &((m, n), vc) in &order {
                 let (Some(&va), Some(&vb)) = (la.get(&(m, k)), lb.get(&(n, k))) else {
                     return Err(self.unsupported(src, "fragments that do not fit each other"));
                 };

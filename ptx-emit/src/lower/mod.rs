@@ -8,12 +8,14 @@
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
 //! shared-memory layout, in which order, and where barriers stand, is in the IR.
 
+mod accesses;
 mod asynchronous;
 mod bytes;
 mod contract;
 mod copy;
 mod elementwise;
 mod emit;
+mod erf;
 mod global;
 mod index;
 mod mma;
@@ -34,6 +36,7 @@ use global::LoopState;
 use index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
 use shared::{Placed, Ring};
 use tilec_ir::codes;
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -61,6 +64,8 @@ pub(crate) struct Lower<'a> {
     lines: Lines,
     emit: Emit,
     ints: SecondaryMap<Value, Option<Int>>,
+    /// `let`s that are computed where they are stored.
+    deferred: Deferred,
     kinds: SecondaryMap<Expr, Option<elementwise::Kind>>,
     scalars: SecondaryMap<Value, Option<Reg>>,
     pointers: SecondaryMap<Value, Option<Reg>>,
@@ -98,6 +103,7 @@ pub fn lower(
         lines: Lines::new(source),
         emit: Emit::new(func),
         ints: SecondaryMap::new(),
+        deferred: Deferred::of(kernel),
         kinds: SecondaryMap::new(),
         scalars: SecondaryMap::new(),
         pointers: SecondaryMap::new(),

@@ -125,6 +125,8 @@ impl Lower<'_> {
             }
             // A name for a window: nothing to compute.
             Ok(Type::View(_)) => Ok(()),
+            // Computed where it is stored.
+            Ok(_) if self.deferred.init(value).is_some() => Ok(()),
             Ok(Type::Tile(t)) => {
                 let Some(layout) = self.layout_of(init) else {
                     return Err(self.unsupported(init, "a tile that meets no register tile"));

@@ -4,7 +4,6 @@ use super::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::layout::RegLayout;
-use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
 /// A register tile: `2^value_bits` elements per thread.
@@ -159,9 +158,14 @@ impl Lower<'_> {
             (Class::F32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F32, vec![x.into()]),
             (Class::F64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F64, vec![x.into()]),
             (Class::F32, Elem::BF16) => self.round_bf16(x),
-            (Class::F64, Elem::BF16) => {
-                // Rounding to odd in f32 first would keep a single rounding; not available below sm_80 either.
-                return None;
+            // By way of an f32 rounded to odd the second rounding is the only one that counts.
+            (Class::F64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+                let odd = self.round_to_odd(x);
+                return self.narrow(odd, to);
+            }
+            (Class::B32, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+                let exact = self.emit.def(Class::F64, P::CvtRnF64S32, vec![x.into()]);
+                return self.narrow(exact, to);
             }
             (Class::F32, Elem::TF32) => self.round_upper(x, 13),
             (Class::F32, Elem::E4M3 | Elem::E5M2) => {
@@ -173,8 +177,9 @@ impl Lower<'_> {
             }
             (Class::B32, Elem::I8) => self.emit.def(Class::B32, P::CvtSatS8S32, vec![x.into()]),
             (Class::B32, Elem::U8) => self.emit.def(Class::B32, P::CvtSatU8S32, vec![x.into()]),
-            (Class::F32, Elem::I8 | Elem::U8) => {
-                let whole = self.emit.def(Class::B32, P::CvtRniS32F32, vec![x.into()]);
+            (Class::F32 | Class::F64, Elem::I8 | Elem::U8) => {
+                let round = if class == Class::F32 { P::CvtRniS32F32 } else { P::CvtRniS32F64 };
+                let whole = self.emit.def(Class::B32, round, vec![x.into()]);
                 let op = if to == Elem::I8 { P::CvtSatS8S32 } else { P::CvtSatU8S32 };
                 self.emit.def(Class::B32, op, vec![whole.into()])
             }
@@ -186,20 +191,53 @@ impl Lower<'_> {
             (Class::B32, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S32, vec![x.into()]),
             (Class::B32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S32, vec![x.into()]),
             (Class::F32, Elem::I32) => self.emit.def(Class::B32, P::CvtRniS32F32, vec![x.into()]),
+            (Class::F64, Elem::I32) => self.emit.def(Class::B32, P::CvtRniS32F64, vec![x.into()]),
+            (Class::F32, Elem::U32) => self.emit.def(Class::B32, P::CvtRniU32F32, vec![x.into()]),
+            (Class::F64, Elem::U32) => self.emit.def(Class::B32, P::CvtRniU32F64, vec![x.into()]),
+            (Class::F32, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F32, vec![x.into()]),
+            (Class::F64, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F64, vec![x.into()]),
+            (Class::B32, Elem::I64) => self.emit.def(Class::B64, P::CvtS64S32, vec![x.into()]),
+            (Class::B64, Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32) => {
+                let (low, high) = match to {
+                    Elem::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+                    Elem::U8 => (0, i64::from(u8::MAX)),
+                    Elem::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+                    _ => (0, i64::from(u32::MAX)),
+                };
+                let above = self.emit.def(Class::B64, P::MaxS64, vec![x.into(), Operand::Imm(low)]);
+                let clamped = self.emit.def(Class::B64, P::MinS64, vec![above.into(), Operand::Imm(high)]);
+                self.emit.def(Class::B32, P::CvtS32S64, vec![clamped.into()])
+            }
+            (Class::B64, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S64, vec![x.into()]),
+            (Class::B64, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S64, vec![x.into()]),
             _ => return None,
         })
     }
 
-    /// Notes a conversion of 8-bit floats for a target without the instruction (PTX ISA 9.7.9.21: sm_89); the statement is
-    /// refused once it is lowered.
+    /// An f64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with two
+    /// fraction bits less rounds the f64 (Boldo and Melquiond, "When double rounding is odd", 2005).
+    fn round_to_odd(&mut self, x: Reg) -> Reg {
+        let cut = self.emit.def(Class::F32, P::CvtRzF32F64, vec![x.into()]);
+        let back = self.emit.def(Class::F64, P::CvtF64F32, vec![cut.into()]);
+        let inexact = self.emit.def(Class::Pred, P::SetpNeuF64, vec![back.into(), x.into()]);
+        let bits = self.emit.def(Class::B32, P::MovB32F32, vec![cut.into()]);
+        let sticky = self.emit.def(Class::B32, P::OrB32, vec![bits.into(), Operand::Imm(1)]);
+        let bits = self.emit.def(Class::B32, P::SelpB32, vec![sticky.into(), bits.into(), inexact.into()]);
+        self.emit.def(Class::F32, P::MovF32B32, vec![bits.into()])
+    }
+
+    /// Notes a conversion of 8-bit floats for a target without the instruction; the statement is refused once it is lowered.
     fn need_fp8_conversions(&mut self, elem: Elem) {
-        if !self.target.at_least(Target::Sm89) {
+        if !self.target.has_fp8_conversions() {
             self.unconverted = Some(elem);
         }
     }
 
-    /// f32 to bf16, to nearest even, with integer instructions: the conversion instruction needs sm_80.
+    /// f32 to bf16, to nearest even; with integer instructions where the target has no conversion.
     fn round_bf16(&mut self, x: Reg) -> Reg {
+        if self.target.has_bf16_conversions() {
+            return self.emit.def(Class::B16, P::CvtRnBf16F32, vec![x.into()]);
+        }
         let rounded = self.round_upper(x, 16);
         let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
         self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), rounded.into()]);

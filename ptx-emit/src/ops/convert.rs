@@ -32,7 +32,9 @@ macro_rules! convert_rows {
         "9.7.9.21" V6_0 Pure [F64] [B16] "f16 to f64, exact" { CvtF64F16 "cvt.f64.f16" }
         "9.7.9.21" V6_0 Pure [B16] [F64] "f64 to f16" { CvtRnF16F64 "cvt.rn.f16.f64" }
         "9.7.9.21" V6_0 Pure [F64] [F32] "f32 to f64, exact" { CvtF64F32 "cvt.f64.f32" }
-        "9.7.9.21" V6_0 Pure [F32] [F64] "f64 to f32" { CvtRnF32F64 "cvt.rn.f32.f64" }
+        "9.7.9.21" V6_0 Pure [F32] [F64] "f64 to f32, to nearest even or toward zero" {
+            CvtRnF32F64 "cvt.rn.f32.f64", CvtRzF32F64 "cvt.rz.f32.f64",
+        }
         "9.7.9.21" V6_0 Pure [F32] [F32] "rounding to an integral float: nearest even, zero, down, up; or clamping to 0..1" {
             CvtRniF32F32 "cvt.rni.f32.f32", CvtRziF32F32 "cvt.rzi.f32.f32",
             CvtRmiF32F32 "cvt.rmi.f32.f32", CvtRpiF32F32 "cvt.rpi.f32.f32",
@@ -75,14 +77,14 @@ macro_rules! convert_rows {
             CvtRniS32F32 "cvt.rni.s32.f32", CvtRniU32F32 "cvt.rni.u32.f32",
             CvtRmiS32F32 "cvt.rmi.s32.f32", CvtRpiS32F32 "cvt.rpi.s32.f32",
         }
-        "9.7.9.21" V6_0 Pure [B64] [F32] "f32 to 64-bit integer, toward zero, saturating" {
-            CvtRziS64F32 "cvt.rzi.s64.f32", CvtRziU64F32 "cvt.rzi.u64.f32",
+        "9.7.9.21" V6_0 Pure [B64] [F32] "f32 to 64-bit integer, toward zero or nearest even, saturating" {
+            CvtRniS64F32 "cvt.rni.s64.f32", CvtRziS64F32 "cvt.rzi.s64.f32", CvtRziU64F32 "cvt.rzi.u64.f32",
         }
-        "9.7.9.21" V6_0 Pure [B32] [F64] "f64 to 32-bit integer, toward zero, saturating" {
-            CvtRziS32F64 "cvt.rzi.s32.f64", CvtRziU32F64 "cvt.rzi.u32.f64",
+        "9.7.9.21" V6_0 Pure [B32] [F64] "f64 to 32-bit integer, toward zero or nearest even, saturating" {
+            CvtRniS32F64 "cvt.rni.s32.f64", CvtRniU32F64 "cvt.rni.u32.f64", CvtRziS32F64 "cvt.rzi.s32.f64", CvtRziU32F64 "cvt.rzi.u32.f64",
         }
-        "9.7.9.21" V6_0 Pure [B64] [F64] "f64 to 64-bit integer, toward zero, saturating" {
-            CvtRziS64F64 "cvt.rzi.s64.f64", CvtRziU64F64 "cvt.rzi.u64.f64",
+        "9.7.9.21" V6_0 Pure [B64] [F64] "f64 to 64-bit integer, toward zero or nearest even, saturating" {
+            CvtRniS64F64 "cvt.rni.s64.f64", CvtRziS64F64 "cvt.rzi.s64.f64", CvtRziU64F64 "cvt.rzi.u64.f64",
         }
         "9.7.9.21" V6_0 Pure [B32] [B16] "f16 to 32-bit integer, toward zero, saturating" {
             CvtRziS32F16 "cvt.rzi.s32.f16", CvtRziU32F16 "cvt.rzi.u32.f16",

@@ -99,6 +99,15 @@ macro_rules! warp_rows {
         "9.7.14.5" V7_0_SM80 Pure [vec(2, F64)] [vec(1, F64), vec(1, F64), vec(2, F64)] "8x8x4 product, f64 in and out" {
             MmaM8n8k4F64 "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
         }
+        "9.7.14.5" V7_8_SM90 Pure [vec(4, F64)] [vec(2, F64), vec(1, F64), vec(4, F64)] "16x8x4 product, f64 in and out" {
+            MmaM16n8k4F64 "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64",
+        }
+        "9.7.14.5" V7_8_SM90 Pure [vec(4, F64)] [vec(4, F64), vec(2, F64), vec(4, F64)] "16x8x8 product, f64 in and out" {
+            MmaM16n8k8F64 "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64",
+        }
+        "9.7.14.5" V7_8_SM90 Pure [vec(4, F64)] [vec(8, F64), vec(4, F64), vec(4, F64)] "16x8x16 product, f64 in and out" {
+            MmaM16n8k16F64 "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
+        }
         "9.7.14.5" V7_0_SM80 Pure [vec(4, B32)] [vec(4, B32), vec(2, B32), vec(4, B32)] "16x8x32 product, bytes in and s32 out" {
             MmaM16n8k32S8S32 "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
             MmaM16n8k32U8S32 "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",

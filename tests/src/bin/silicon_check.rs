@@ -105,7 +105,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn go(args: &Args) -> Result<bool, String> {
     let start = Instant::now();
     let mut probes = forms::probes()?;
-    probes.retain(|p| p.name.contains(&args.filter));
+    probes.retain(|p| args.filter.split(',').any(|part| p.name.contains(part)));
     probes.retain(|p| args.only.is_empty() || (args.only == "mma") == p.product.is_some());
     // The long ones first.
     probes.sort_by_key(|p| p.product.is_none());

@@ -131,6 +131,8 @@ fn words_clauses_and_counts() {
 #[test]
 fn names() {
     one(&body("let x = y"), "E0201 nothing called `y` is visible here at `y`");
+    one("kernel k() grid (i: 4) where i < 4 {}", "E0201 nothing called `i` is visible here at `i`");
+    one("kernel k() grid (i: 4) schedule { stages i } {}", "E0201 nothing called `i` is visible here at `i`");
     one(&body("let x = x"), "E0201 nothing called `x` is visible here at `x`");
     one(&body("if alpha == 0 { let x = 1 } let z = x"), "E0201 nothing called `x` is visible here at `x`");
     one(&body("y = 1"), "E0201 nothing called `y` is visible here at `y`");

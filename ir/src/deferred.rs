@@ -1,0 +1,219 @@
+//! Which `let`s are computed where they are stored.
+//!
+//! `let x = alpha * acc + bias[..]` names the elements of a register tile. Where every use of `x` is in a copy to global
+//! memory, and nothing that it reads changes up to there, no registers need to hold it: each group of elements is computed
+//! when it is stored, with operands in memory read as wide as the store. Other tiles are computed where their `let` stands.
+
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::types::Space;
+use crate::typing::{Type, resolve_view, type_of};
+use cranelift_entity::SecondaryMap;
+
+/// The deferred `let`s of a kernel, with their initialisers.
+#[derive(Clone, Debug, Default)]
+pub struct Deferred {
+    inits: SecondaryMap<Value, Option<Expr>>,
+}
+
+impl Deferred {
+    /// Finds them.
+    pub fn of(k: &Kernel) -> Deferred {
+        let mut stmts = Vec::new();
+        k.walk(k.body, &mut |k, _, s| stmts.push((s, matches!(k.stmts[s], StmtData::Let { .. }))));
+        let mut found = Deferred::default();
+        if !stmts.iter().any(|&(_, is_let)| is_let) {
+            return found;
+        }
+        let mut copies: SecondaryMap<Value, Vec<Stmt>> = SecondaryMap::new();
+        // A `let` is used after it is declared: the last one first.
+        for &(s, _) in stmts.iter().rev().filter(|&&(_, is_let)| is_let) {
+            let StmtData::Let { value, init } = k.stmts[s] else { continue };
+            if !names_elements(k, init) {
+                continue;
+            }
+            let Some(at) = final_copies(k, &stmts, &found, &copies, value) else { continue };
+            copies[value] = at;
+            found.inits[value] = Some(init);
+        }
+        // What a `let` reads includes what the deferred ones it names read.
+        for v in k.values.keys() {
+            let Some(init) = found.inits[v] else { continue };
+            let mut reads = Vec::new();
+            found.reads(k, init, &mut reads);
+            let quiet = copies[v].iter().all(|&s| unchanged_between(k, v, s, &reads));
+            if !quiet {
+                found.inits[v] = None;
+            }
+        }
+        found.close(k);
+        found
+    }
+
+    /// The initialiser of a `let` that is deferred.
+    pub fn init(&self, v: Value) -> Option<Expr> {
+        self.inits.get(v).copied().flatten()
+    }
+
+    /// The initialiser that `e` stands for if it names a deferred `let`.
+    pub fn named(&self, k: &Kernel, e: Expr) -> Option<Expr> {
+        match k.exprs[e] {
+            ExprData::Ref(v) => self.init(v),
+            _ => None,
+        }
+    }
+
+    /// Every tensor, place and scalar that `e` reads.
+    fn reads(&self, k: &Kernel, e: Expr, out: &mut Vec<Value>) {
+        if let Some(view) = resolve_view(k, e) {
+            out.push(view.base);
+        }
+        if let Some(init) = self.named(k, e) {
+            self.reads(k, init, out);
+        } else if let ExprData::Ref(v) = k.exprs[e] {
+            out.push(v);
+        }
+        for child in k.children(e) {
+            self.reads(k, child, out);
+        }
+    }
+
+    /// A `let` used in one that is computed where it stands is computed where it stands.
+    fn close(&mut self, k: &Kernel) {
+        loop {
+            let mut dropped = Vec::new();
+            k.walk(k.body, &mut |k, _, s| {
+                if let StmtData::Let { value, init } = k.stmts[s]
+                    && self.init(value).is_none()
+                {
+                    mentioned(k, init, &mut |v| dropped.extend(self.init(v).map(|_| v)));
+                }
+            });
+            if dropped.is_empty() {
+                return;
+            }
+            for v in dropped {
+                self.inits[v] = None;
+            }
+        }
+    }
+}
+
+fn mentioned(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => f(*v),
+        ExprData::View(view) => f(view.base),
+        _ => {}
+    }
+    for child in k.children(e) {
+        mentioned(k, child, f);
+    }
+}
+
+/// Whether an initialiser is an elementwise expression over a register tile, with operands in global memory at most.
+fn names_elements(k: &Kernel, init: Expr) -> bool {
+    fn elementwise(k: &Kernel, e: Expr, tile: &mut bool) -> bool {
+        if let Some(view) = resolve_view(k, e) {
+            *tile |= matches!(k.exprs[e], ExprData::Ref(_)) && view.space(k) == Space::Reg;
+            return view.space(k) != Space::Smem;
+        }
+        match &k.exprs[e] {
+            // Another `let` of a tile: its elements.
+            ExprData::Ref(v) => {
+                *tile |= matches!(k.values[*v].def, ValueDef::Let) && matches!(type_of(k, e), Ok(Type::Tile(_)));
+                true
+            }
+            ExprData::Reduce { .. } | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::View(_) => false,
+            _ => k.children(e).into_iter().all(|c| elementwise(k, c, tile)),
+        }
+    }
+    let mut tile = false;
+    let is_tile = matches!(type_of(k, init), Ok(Type::Tile(t)) if t.space == Space::Reg && !t.shape.is_empty());
+    is_tile && resolve_view(k, init).is_none() && elementwise(k, init, &mut tile) && tile
+}
+
+/// The copies to global memory that all uses of `v` end in; `None` if one does not.
+fn final_copies(
+    k: &Kernel,
+    stmts: &[(Stmt, bool)],
+    found: &Deferred,
+    copies: &SecondaryMap<Value, Vec<Stmt>>,
+    v: Value,
+) -> Option<Vec<Stmt>> {
+    let mut at = Vec::new();
+    for &(s, _) in stmts {
+        let mut used = false;
+        for e in crate::verify::structure::stmt_exprs(&k.stmts[s]) {
+            mentioned(k, e, &mut |w| used |= w == v);
+        }
+        if !used {
+            continue;
+        }
+        match k.stmts[s] {
+            StmtData::Let { value, .. } if found.init(value).is_some() => at.extend(&copies[value]),
+            StmtData::Copy { src, dst, ref attrs } => {
+                let mut elsewhere = attrs.when.is_some() || attrs.reduce.is_some();
+                mentioned(k, dst, &mut |w| elsewhere |= w == v);
+                let stores = resolve_view(k, dst).is_some_and(|view| view.space(k) == Space::Gmem);
+                if elsewhere || !stores || resolve_view(k, src).is_some() {
+                    return None;
+                }
+                at.push(s);
+            }
+            _ => return None,
+        }
+    }
+    Some(at)
+}
+
+/// Whether nothing of `reads` is written between the declaration of `v` and the copy, which is in the same block or in
+/// branches inside it.
+fn unchanged_between(k: &Kernel, v: Value, copy: Stmt, reads: &[Value]) -> bool {
+    /// The blocks from `block` down to `copy`, with the index of the statement on the way.
+    fn path(k: &Kernel, block: Block, copy: Stmt, out: &mut Vec<(Block, usize)>) -> bool {
+        for (i, &s) in k.blocks[block].iter().enumerate() {
+            out.push((block, i));
+            if s == copy || k.sub_blocks(s).into_iter().any(|b| path(k, b, copy, out)) {
+                return true;
+            }
+            out.pop();
+        }
+        false
+    }
+    let mut way = Vec::new();
+    if !path(k, k.body, copy, &mut way) {
+        return false;
+    }
+    let declares = |s: Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v);
+    let Some(outer) = way.iter().position(|&(b, i)| k.blocks[b][..i].iter().any(|&s| declares(s))) else {
+        return false;
+    };
+    let global = reads.iter().any(|&r| matches!(k.values[r].def, ValueDef::Tensor(_)));
+    let writes = |s: Stmt| match &k.stmts[s] {
+        StmtData::Assign { dst, .. } => reads.contains(dst),
+        StmtData::Copy { dst, .. } => match resolve_view(k, *dst) {
+            Some(view) if view.space(k) == Space::Gmem => global,
+            Some(view) => reads.contains(&view.base),
+            None => true,
+        },
+        StmtData::Var { value, .. } => reads.contains(value),
+        StmtData::Role { .. } => true,
+        _ => false,
+    };
+    for (depth, &(block, index)) in way[outer..].iter().enumerate() {
+        let stmts = &k.blocks[block];
+        let from = if depth == 0 { stmts.iter().position(|&s| declares(s)).map_or(0, |i| i + 1) } else { 0 };
+        let mut changed = false;
+        for &s in &stmts[from..index] {
+            changed |= writes(s);
+            for b in k.sub_blocks(s) {
+                k.walk(b, &mut |_, _, s| changed |= writes(s));
+            }
+        }
+        let last = outer + depth + 1 == way.len();
+        if changed || (!last && !matches!(k.stmts[stmts[index]], StmtData::If { .. })) {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,197 @@
+//! Operands that repeat along a dimension, loaded once.
+//!
+//! A tensor with a stride of 0, such as a bias with one value per column, repeats itself: read like a matrix, a thread would
+//! load the same element for every row that it stores. Here the window becomes a register tile whose extent is 1 in the
+//! repeated dimensions, `copy bias[..] -> bias_tile`, in which a thread holds just what it needs, each element once. Tiles
+//! that were written this way (`reg f32[1, BN]`) get the same layout.
+//!
+//! The rows past the end of the tensor, which read as zero, read as the others then. So the destination must have the same
+//! extent and start in the repeated dimensions: those rows are not stored.
+
+use super::log2_shape;
+use crate::Cx;
+use crate::analysis::facts::{Stride, stride};
+use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::width::elem_of;
+use crate::rewrite::same_expr;
+use crate::vectorize::{copy_layout, copy_shape, register_layout};
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+
+/// A store of register tiles to global memory.
+struct Store {
+    stmt: Stmt,
+    to: ResolvedView,
+    layout: RegLayout,
+    shape: Vec<u64>,
+    /// What its source is made of, with the `let` that it stands in.
+    leaves: Vec<(Expr, Option<Value>)>,
+}
+
+fn stores(k: &Kernel) -> Vec<Store> {
+    let deferred = Deferred::of(k);
+    let mut found = Vec::new();
+    for stmt in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[stmt] else { continue };
+        let Some(to) = resolve_view(k, *dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
+        if attrs.threads.is_some() || resolve_view(k, *src).is_some() {
+            continue;
+        }
+        let (Some(layout), Some(shape)) = (copy_layout(k, *src, *dst, attrs), copy_shape(k, *src, *dst)) else {
+            continue;
+        };
+        let mut store = Store { stmt, to, layout, shape, leaves: Vec::new() };
+        leaves(k, &deferred, *src, None, &mut store.leaves);
+        found.push(store);
+    }
+    found
+}
+
+fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut Vec<(Expr, Option<Value>)>) {
+    if resolve_view(k, e).is_some() {
+        if out.iter().all(|&(seen, _)| seen != e) {
+            out.push((e, at));
+        }
+        return;
+    }
+    if let ExprData::Ref(v) = k.exprs[e]
+        && let Some(init) = deferred.init(v)
+    {
+        leaves(k, deferred, init, Some(v), out);
+    }
+    for child in k.children(e) {
+        leaves(k, deferred, child, at, out);
+    }
+}
+
+/// Register tiles that are repeated and whose layout nobody wrote (`open`) get that of the tile that they are combined with.
+pub(super) fn adopt(k: &mut Kernel, open: &[Value]) {
+    let mut all: Vec<(RegLayout, Vec<u64>, Vec<Expr>)> = Vec::new();
+    for store in stores(k) {
+        all.push((store.layout, store.shape, store.leaves.into_iter().map(|(e, _)| e).collect()));
+    }
+    let deferred = Deferred::of(k);
+    for s in all_stmts(k, k.body) {
+        let (e, layout) = match k.stmts[s] {
+            StmtData::Let { value, init } if deferred.init(value).is_none() => (init, register_layout(k, init)),
+            StmtData::Assign { dst, src } if !matches!(k.exprs[src], ExprData::Mma(_)) => {
+                (src, k.tile_ty(dst).and_then(|t| t.reg_layout.clone()))
+            }
+            _ => continue,
+        };
+        if let (Some(layout), Some(shape)) = (layout, fixed_shape(k, e)) {
+            let mut parts = Vec::new();
+            leaves(k, &deferred, e, None, &mut parts);
+            all.push((layout, shape, parts.into_iter().map(|(e, _)| e).collect()));
+        }
+    }
+    let mut done = Vec::new();
+    for (layout, whole, parts) in all {
+        for e in parts {
+            let ExprData::Ref(v) = k.exprs[e] else { continue };
+            let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)) else { continue };
+            if shape == whole || done.contains(&v) || !open.contains(&v) || !only_loaded(k, v) {
+                continue;
+            }
+            let layout = layout.repeated(&log2_shape(&whole), &log2_shape(&shape));
+            if let (Some(layout), Some(tile)) = (layout, k.tile_ty_mut(v)) {
+                tile.reg_layout = Some(layout);
+                done.push(v);
+            }
+        }
+    }
+}
+
+/// Whether nothing fills a tile but copies from global memory, and nothing needs it in a layout of its own.
+fn only_loaded(k: &Kernel, v: Value) -> bool {
+    all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
+        StmtData::Var { value, init } if value == v => init.is_none(),
+        StmtData::Assign { dst, .. } if dst == v => false,
+        StmtData::Assign { src, .. } => !matches!(k.exprs[src], ExprData::Mma(_)) || !mentions(k, src, v),
+        StmtData::Copy { src, dst, .. } if resolve_view(k, dst).is_some_and(|view| view.base == v) => {
+            resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some())
+        }
+        StmtData::Copy { src, .. } => resolve_view(k, src).is_none_or(|view| view.base != v),
+        _ => true,
+    })
+}
+
+/// Loads windows that repeat into register tiles, in front of the stores that use them.
+pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>) {
+    let stores = stores(k);
+    let mut done: Vec<Expr> = Vec::new();
+    for (i, store) in stores.iter().enumerate() {
+        for &(e, at) in &store.leaves {
+            // A `let` stored in two layouts is read as a matrix.
+            let alike = stores[i + 1..]
+                .iter()
+                .all(|other| other.layout == store.layout || other.leaves.iter().all(|&(leaf, _)| leaf != e));
+            if done.contains(&e) || !alike {
+                continue;
+            }
+            if let Some(small) = repeated_shape(k, store, e) {
+                replace(k, cx, store, e, at, &small);
+                done.push(e);
+            }
+        }
+    }
+}
+
+/// The extents of the part of a window that does not repeat; `None` if nothing does.
+fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
+    let view = resolve_view(k, e)?;
+    let (kept, to) = (view.kept(), store.to.kept());
+    let extent = |tensor: Value, dim: usize| k.tensor_ty(tensor).and_then(|t| t.shape.get(dim)).copied();
+    extent(view.base, 0)?;
+    if kept.len() != store.shape.len() || to.len() != kept.len() {
+        return None;
+    }
+    let mut small = store.shape.clone();
+    for (w, (&d, &t)) in kept.iter().zip(&to).enumerate() {
+        if stride(k, view.base, d) != Some(Stride::Const(0)) || store.shape[w] == 1 {
+            continue;
+        }
+        let (ViewDim::From { starts: a, end: None }, ViewDim::From { starts: b, .. }) =
+            (&view.dims[d], &store.to.dims[t])
+        else {
+            return None;
+        };
+        let same_start = a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same_expr(k, a, b));
+        if !same_start || !same_expr(k, extent(view.base, d)?, extent(store.to.base, t)?) {
+            return None;
+        }
+        small[w] = 1;
+    }
+    (small != store.shape).then_some(small)
+}
+
+fn replace(k: &mut Kernel, cx: &mut Cx<'_>, store: &Store, e: Expr, at: Option<Value>, small: &[u64]) {
+    let span = k.expr_spans[e];
+    let before = match at {
+        None => Some(store.stmt),
+        Some(v) => {
+            all_stmts(k, k.body).into_iter().find(|&s| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v))
+        }
+    };
+    let place = before.and_then(|s| path_to(k, s)).and_then(|path| path.last().copied());
+    let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small));
+    let base = resolve_view(k, e).map(|view| view.base);
+    let (Some((block, index)), Some(layout), Some(base)) = (place, layout, base) else { return };
+    let Some(elem) = elem_of(k, base) else { return };
+    let shape = small.iter().map(|&n| k.int(n as i64, span)).collect();
+    let name = k.values[base].name.clone();
+    let tile = TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: Some(layout), smem_layout: None };
+    let var = k.value(&format!("{name}_tile"), span, ValueDef::Var(tile));
+    let window = k.exprs[e].clone();
+    let window = k.expr(window, span);
+    k.exprs[e] = ExprData::Ref(var);
+    let to = k.value_ref(var, span);
+    let decl = k.stmt(StmtData::Var { value: var, init: None }, span);
+    let copy = k.stmt(StmtData::Copy { src: window, dst: to, attrs: CopyAttrs::default() }, span);
+    k.blocks[block].splice(index..index, [decl, copy]);
+    cx.remark(span, format!("`{name}` repeats: a thread loads each element once"));
+}

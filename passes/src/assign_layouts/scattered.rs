@@ -1,0 +1,74 @@
+//! Copies that transpose on their way into shared memory without passing through registers.
+//!
+//! Asynchronous copies move 4 or 8 bytes at least, so elements of that size can each go where they belong. The lanes of a
+//! warp own a sector (32 bytes) of global memory along the tensor's contiguous dimension, times a run of 16 bytes along the
+//! buffer's: reads are whole sectors, and the writes of one instruction can be without bank conflicts while runs of 16 bytes
+//! stay together for those who read the buffer (the swizzle search finds how).
+
+use crate::Cx;
+use crate::analysis::uses::path_to;
+use crate::analysis::width::elem_of;
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
+use tilec_ir::typing::resolve_view;
+
+/// Log2 of the bytes of the longest access.
+const WIDE: u32 = 4;
+/// Bank bits above a run of 16 bytes: 128 bytes of banks.
+const UNITS: u32 = 3;
+
+/// Whether the copy will be asynchronous, and moves elements of a size that such copies have.
+pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return false };
+    let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return false };
+    let (Some(elem), Some(stored)) = (elem_of(k, from.base), elem_of(k, to.base)) else { return false };
+    let pipelined = attrs.asynchronous
+        || !cx.options.disabled.contains("pipeline")
+            && k.schedule.stages.and_then(|e| k.as_int(e)) != Some(1)
+            && path_to(k, s).is_some_and(|path| {
+                path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. }))
+            });
+    cx.enabled
+        && cx.options.target.has_asynchronous_copies()
+        && k.tensor_ty(from.base).is_some()
+        && elem == stored
+        && attrs.reduce.is_none()
+        && attrs.vec.is_none_or(|vec| vec == 1)
+        && ASYNCHRONOUS_COPY_BYTES.contains(&elem.bytes())
+        && pipelined
+}
+
+/// Single elements: lanes along `first` (contiguous in global memory), then along `second` (contiguous in the buffer), as
+/// above; further threads along `second`. What remains is the thread's own, along `first` before `second`.
+pub(super) fn layout(
+    k: &Kernel,
+    s: Stmt,
+    dim_bits: &[u32],
+    first: usize,
+    second: usize,
+    threads: u32,
+) -> Option<RegLayout> {
+    let StmtData::Copy { src, .. } = k.stmts[s] else { return None };
+    let bytes = elem_of(k, resolve_view(k, src)?.base)?.bytes().max(1);
+    let run = WIDE.saturating_sub(bytes.ilog2());
+    let columns = |dim: usize, from: u32| {
+        let base: u32 = dim_bits[..dim].iter().sum();
+        let from = from.min(dim_bits[dim]);
+        (base + from..base + dim_bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
+    };
+    let sector = columns(first, 0).into_iter().take(UNITS as usize);
+    let piece = columns(second, 0).into_iter().take(run as usize);
+    let others = (0..dim_bits.len()).rev().filter(|&d| d != first && d != second).flat_map(|d| columns(d, 0));
+    let mut order: Vec<u64> = sector.chain(piece).chain(columns(second, run)).chain(others).collect();
+    let total: u32 = dim_bits.iter().sum();
+    let mut rest = columns(first, UNITS);
+    // Threads that are left when all of `second` is dealt out go along `first`.
+    let missing = (threads as usize).saturating_sub(order.len()).min(rest.len());
+    order.extend(rest.drain(..missing));
+    let owned = (threads as usize).min(order.len());
+    let mut thread: Vec<u64> = order.drain(..owned).collect();
+    thread.resize(threads as usize, 0);
+    RegLayout::new([rest, order].concat(), thread, total)
+}

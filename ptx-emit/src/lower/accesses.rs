@@ -1,0 +1,47 @@
+//! Which instruction moves how many registers of a class between a memory and a thread.
+
+use crate::inst::{Class, Guard, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::types::Space;
+
+/// Registers of a class, what loads them, and what stores them: global memory first, then shared memory.
+const ACCESSES: &[(usize, Class, [P; 2], [P; 2])] = &[
+    (1, Class::B16, [P::LdGlobalB16, P::LdSharedB16], [P::StGlobalB16, P::StSharedB16]),
+    (1, Class::B32, [P::LdGlobalB32, P::LdSharedB32], [P::StGlobalB32, P::StSharedB32]),
+    (2, Class::B32, [P::LdGlobalV2B32, P::LdSharedV2B32], [P::StGlobalV2B32, P::StSharedV2B32]),
+    (4, Class::B32, [P::LdGlobalV4B32, P::LdSharedV4B32], [P::StGlobalV4B32, P::StSharedV4B32]),
+    (1, Class::F32, [P::LdGlobalF32, P::LdSharedF32], [P::StGlobalF32, P::StSharedF32]),
+    (2, Class::F32, [P::LdGlobalV2F32, P::LdSharedV2F32], [P::StGlobalV2F32, P::StSharedV2F32]),
+    (4, Class::F32, [P::LdGlobalV4F32, P::LdSharedV4F32], [P::StGlobalV4F32, P::StSharedV4F32]),
+    (1, Class::F64, [P::LdGlobalF64, P::LdSharedF64], [P::StGlobalF64, P::StSharedF64]),
+    (2, Class::F64, [P::LdGlobalV2F64, P::LdSharedV2F64], [P::StGlobalV2F64, P::StSharedV2F64]),
+    (1, Class::B64, [P::LdGlobalB64, P::LdSharedB64], [P::StGlobalB64, P::StSharedB64]),
+    (2, Class::B64, [P::LdGlobalV2B64, P::LdSharedV2B64], [P::StGlobalV2B64, P::StSharedV2B64]),
+];
+
+fn row(class: Class, regs: usize) -> Option<&'static (usize, Class, [P; 2], [P; 2])> {
+    ACCESSES.iter().find(|(n, c, ..)| (*n, *c) == (regs, class))
+}
+
+/// The instruction that loads so many registers of a class; `None`: there is none.
+pub(super) fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
+    row(class, regs).map(|(_, _, loads, _)| loads[usize::from(space != Space::Gmem)])
+}
+
+/// The instruction that stores so many registers of a class; `None`: there is none.
+pub(super) fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
+    row(class, regs).map(|(.., stores)| stores[usize::from(space != Space::Gmem)])
+}
+
+/// The registers of one access as an operand.
+pub(super) fn vector(regs: Vec<Reg>) -> Operand {
+    match regs[..] {
+        [one] => Operand::Reg(one),
+        _ => Operand::Vec(regs),
+    }
+}
+
+/// A guard on a predicate.
+pub(super) fn guard(pred: Option<Reg>) -> Option<Guard> {
+    pred.map(|reg| Guard { reg, negated: false })
+}

@@ -114,6 +114,7 @@ impl Pair<'_> {
         self.each("shape", &a.shape, &b.shape, Self::exprs)?;
         self.each("leading strides", &a.ld, &b.ld, Self::declarations)?;
         check("alignment", &a.align, &b.align)?;
+        self.options(a.multiple, b.multiple)?;
         match (&a.strides, &b.strides) {
             (Strides::Ordered(OrderRef::Param(x)), Strides::Ordered(OrderRef::Param(y))) => self.values(*x, *y),
             (Strides::Explicit(x), Strides::Explicit(y)) => self.each("strides", x, y, Self::exprs),

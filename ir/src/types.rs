@@ -202,4 +202,8 @@ pub struct TensorTy {
     /// Alignment of the base pointer in bytes that the launch contract demands at least; `None`: whatever the widest
     /// access needs.
     pub align: Option<u32>,
+    /// `multiple n`, a compile-time expression: the extent of the contiguous dimension and all other strides are multiples
+    /// of `n`, so that aligned groups of `n` elements lie inside the tensor or outside. `None` once specialised, when
+    /// preconditions say it.
+    pub multiple: Option<Expr>,
 }

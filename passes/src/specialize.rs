@@ -3,7 +3,9 @@
 //! References to compile-time parameters become literals, in place; types and orders likewise. Then every expression is
 //! folded bottom-up, preconditions that hold are dropped and preconditions that cannot hold are errors.
 //!
-//! Needs: parsed IR. Leaves: no compile-time parameter, literal tile extents, a target in the schedule.
+//! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, a target in the schedule.
+
+mod promises;
 
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
@@ -26,6 +28,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     fold_everything(k);
     fold_branches(k);
     check_requires(k, cx, &written)?;
+    promises::expand(k, cx)?;
     check_divisors(k, cx)?;
     check_target(k, cx)?;
     check_limits(k, cx)?;
@@ -203,6 +206,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
                 if let Strides::Explicit(strides) = &t.strides {
                     out.extend(strides.iter().copied());
                 }
+                out.extend(t.multiple);
             }
             ValueDef::Var(t) | ValueDef::Smem(t) => out.extend(t.shape.iter().copied()),
             ValueDef::Channel { tile, slots } => {

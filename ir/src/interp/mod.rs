@@ -387,6 +387,17 @@ impl Machine<'_> {
                     self.ordered_strides(shape.len(), contiguous, &ty.ld)
                 }
             };
+            if let Some(promise) = ty.multiple {
+                let n = self.index(promise)?.max(1);
+                let contiguous = match &ty.strides {
+                    Strides::Ordered(order) => Some(self.order(*order, k.name_span)?.contiguous_dim(shape.len())),
+                    Strides::Explicit(list) => list.iter().rposition(|&e| k.as_int(e) == Some(1)),
+                };
+                let steps = strides.iter().zip(&shape).enumerate();
+                if steps.map(|(d, (s, x))| if Some(d) == contiguous { x } else { s }).any(|x| x % n != 0) {
+                    return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
+                }
+            }
             if strides.len() != shape.len() || strides.iter().chain(&shape).any(|&x| x < 0) {
                 return Err(self.unfit(v, "needs a stride per dimension, and none below 0".to_owned()));
             }

@@ -96,7 +96,7 @@ impl Parser<'_, '_> {
         Some(order)
     }
 
-    /// `T[..] [row | col | LA | strides (..)] [align n]`, after `gmem`; `name` is the tensor's.
+    /// `T[..] [row | col | LA | strides (..)] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
     pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
         let elem = self.elem_ref()?;
         let shape = self.declaring(Unknown::Size, |p| p.shape())?;
@@ -119,8 +119,9 @@ impl Parser<'_, '_> {
             ld = self.leading_strides(name, name_span, shape.len());
             Strides::Ordered(order)
         };
+        let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
-        Ok(TensorTy { elem, shape, strides, ld, align })
+        Ok(TensorTy { elem, shape, strides, ld, align, multiple })
     }
 
     fn tensor_order(&mut self) -> Parsed<OrderRef> {
@@ -128,6 +129,7 @@ impl Parser<'_, '_> {
             return Ok(OrderRef::Known(order));
         }
         match self.peek() {
+            Tok::Word("multiple") if !self.names_value("multiple") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("align") if matches!(self.peek_at(1), Tok::Int(_)) => Ok(OrderRef::Known(Order::Row)),
             Tok::Word(word) if !is_reserved(word) => {
                 let span = self.bump().span;

@@ -107,6 +107,10 @@ impl Printer<'_> {
                 self.put(")");
             }
         }
+        if let Some(n) = t.multiple {
+            self.put(" multiple ");
+            self.expr(n);
+        }
         if let Some(bytes) = t.align {
             self.put(&format!(" align {bytes}"));
         }

@@ -98,6 +98,9 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
             }
         }
     }
+    if let Some(n) = t.multiple {
+        cx.bounded(codes::BAD_SHAPE, "`multiple`", n, 1, MAX_EXTENT);
+    }
     if let Some(align) = t.align.filter(|a| !a.is_power_of_two()) {
         let message = format!("the alignment of `{name}` must be a power of two, found {align}");
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));

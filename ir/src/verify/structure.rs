@@ -127,6 +127,7 @@ impl Trees<'_, '_> {
                     if let Strides::Explicit(strides) = &t.strides {
                         self.roots(strides);
                     }
+                    self.roots(t.multiple.as_slice());
                 }
                 ValueDef::Scalar { default: Some(e), .. } => self.roots(&[*e]),
                 ValueDef::Var(t) | ValueDef::Smem(t) => self.tile(t),
@@ -282,6 +283,7 @@ impl<'k> Scopes<'k, '_> {
                     if let Strides::Explicit(strides) = &t.strides {
                         exprs.extend(strides);
                     }
+                    exprs.extend(t.multiple);
                 }
                 ValueDef::Scalar { default, .. } => exprs.extend(*default),
                 _ => {}

@@ -2,6 +2,7 @@
 //!
 //! Facts come from the preconditions (`where K % 8 == 0`), literals, loop starts and steps, and the arithmetic between.
 
+use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
@@ -13,6 +14,8 @@ const MAX: u64 = 1 << 20;
 /// What the preconditions say, and where loop variables come from.
 pub struct Facts {
     requires: Vec<(Value, u64)>,
+    /// The same of expressions that are no plain value.
+    of_exprs: Vec<(Expr, u64)>,
     loops: Vec<(Value, Expr, Expr)>,
     lets: Vec<(Value, Expr)>,
 }
@@ -24,9 +27,9 @@ fn pow2_part(x: u64) -> u64 {
 impl Facts {
     /// Collects the facts of a kernel.
     pub fn new(k: &Kernel) -> Facts {
-        let mut requires = Vec::new();
+        let mut facts = Facts { requires: Vec::new(), of_exprs: Vec::new(), loops: Vec::new(), lets: Vec::new() };
         for &e in &k.requires {
-            collect(k, e, &mut requires);
+            facts.collect(k, e);
         }
         let mut loops = Vec::new();
         let mut lets = Vec::new();
@@ -35,7 +38,28 @@ impl Facts {
             StmtData::Let { value, init } => lets.push((*value, *init)),
             _ => {}
         });
-        Facts { requires, loops, lets }
+        Facts { loops, lets, ..facts }
+    }
+
+    /// Adds what a precondition says: conjunctions of `x % c == 0` and `x == c`.
+    fn collect(&mut self, k: &Kernel, e: Expr) {
+        let ExprData::Op { op, args } = &k.exprs[e] else { return };
+        let divisor = |e: Expr| k.as_int(e).and_then(|c| u64::try_from(c).ok());
+        match op {
+            Op::And => args.iter().for_each(|&e| self.collect(k, e)),
+            Op::Eq => match (&k.exprs[args[0]], divisor(args[1])) {
+                (ExprData::Op { op: Op::Rem, args: rem }, Some(0)) => {
+                    let Some(c) = divisor(rem[1]) else { return };
+                    match k.exprs[rem[0]] {
+                        ExprData::Ref(v) => self.requires.push((v, c)),
+                        _ => self.of_exprs.push((rem[0], c)),
+                    }
+                }
+                (&ExprData::Ref(v), Some(c)) => self.requires.push((v, c)),
+                _ => {}
+            },
+            _ => {}
+        }
     }
 
     /// The largest power of two known to divide a value.
@@ -61,15 +85,21 @@ impl Facts {
         match &k.exprs[e] {
             ExprData::Int(x) => pow2_part(x.unsigned_abs()),
             ExprData::Ref(v) => self.divisor_of_value(k, *v),
-            ExprData::Op { op, args } => match op {
+            ExprData::Op { op, args } => self.promised(k, e).max(match op {
                 Op::Add | Op::Sub | Op::Min | Op::Max => self.divisor(k, args[0]).min(self.divisor(k, args[1])),
                 Op::Mul => self.divisor(k, args[0]).saturating_mul(self.divisor(k, args[1])).min(MAX),
                 Op::Neg => self.divisor(k, args[0]),
                 Op::Rem => self.divisor(k, args[0]).min(self.divisor(k, args[1])),
                 _ => 1,
-            },
+            }),
             _ => 1,
         }
+    }
+
+    /// What a precondition says of just this expression.
+    fn promised(&self, k: &Kernel, e: Expr) -> u64 {
+        let same = self.of_exprs.iter().filter(|&&(f, _)| same_expr(k, e, f));
+        same.map(|&(_, d)| pow2_part(d)).max().unwrap_or(1)
     }
 
     /// The largest power of two known to divide the extent of dimension `dim` of a tensor.
@@ -78,31 +108,6 @@ impl Facts {
             Some(t) => t.shape.get(dim).map_or(1, |&e| self.divisor(k, e)),
             None => 1,
         }
-    }
-}
-
-/// Adds what a precondition says: conjunctions of `x % c == 0` and `x == c`.
-fn collect(k: &Kernel, e: Expr, out: &mut Vec<(Value, u64)>) {
-    let ExprData::Op { op, args } = &k.exprs[e] else { return };
-    match op {
-        Op::And => {
-            collect(k, args[0], out);
-            collect(k, args[1], out);
-        }
-        Op::Eq => {
-            if k.as_int(args[1]) == Some(0)
-                && let ExprData::Op { op: Op::Rem, args: rem } = &k.exprs[args[0]]
-                && let ExprData::Ref(v) = k.exprs[rem[0]]
-                && let Some(c) = k.as_int(rem[1]).and_then(|c| u64::try_from(c).ok())
-            {
-                out.push((v, c));
-            } else if let ExprData::Ref(v) = k.exprs[args[0]]
-                && let Some(c) = k.as_int(args[1]).and_then(|c| u64::try_from(c).ok())
-            {
-                out.push((v, c));
-            }
-        }
-        _ => {}
     }
 }
 

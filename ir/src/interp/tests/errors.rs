@@ -3,7 +3,8 @@
 use super::{error, kernel, result, tensor};
 use crate::diag::Diagnostic;
 use crate::interp::{Inputs, Options, run};
-use crate::types::Elem;
+use crate::kernel::ConstValue;
+use crate::types::{Elem, Order};
 
 /// Runs a program on `X: f32[M, 8]` and `Y: f32[M, 8]`, M = 6; gives the report and the text that it points at.
 fn report(body: &str) -> (Diagnostic, String) {
@@ -162,4 +163,25 @@ fn tensors_come_back_after_an_error() {
     let mut given = inputs();
     assert!(run(&k, &mut given, &Options::default()).is_err());
     assert_eq!(given, inputs());
+}
+
+#[test]
+fn promises_of_tensors() {
+    let k = |order: &str| {
+        kernel(&format!(
+            "kernel t<L: layout = row, N = 4>(X: gmem f32[M, 8] {order} multiple N, Y: gmem f32[M, 8]) \
+             {{ var x = reg f32[8, 8] copy X[0.., 0..] -> x copy x -> Y[0.., 0..] }}"
+        ))
+    };
+    result(&k("L"), inputs());
+    for (order, given) in [
+        ("L", inputs().stride("X_ld", 9)),
+        ("L", inputs().given("N", ConstValue::Int(16))),
+        ("L", inputs().given("L", ConstValue::Order(Order::Col))),
+        ("strides (9, 1)", inputs()),
+        ("strides (1, 6)", inputs()),
+    ] {
+        let d = error(&k(order), given);
+        assert_eq!((d.code.0, d.message.as_str()), ("E0701", "this promise does not hold"), "{order}");
+    }
 }

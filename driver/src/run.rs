@@ -194,6 +194,9 @@ fn execute(
     if atom == "m8n8k4" && cc >= 80 && matches!(report.ran, Ran::Cuda(_)) {
         report.notes.push("this GPU emulates m8n8k4 with scalar code: its time says nothing about Volta".to_owned());
     }
+    if let Ran::Simulator(simulated) = &report.ran {
+        report.notes.extend(simulated.unchecked().map(str::to_owned));
+    }
     if let Some(kernel) = subject.kernel.filter(|_| options.check) {
         let accuracy = Accuracy::of(atom, facts.f16_accumulators, cc);
         report.verdicts = reference::verify(kernel, &facts, &bound, &before, &after, accuracy, &mut report.notes)

@@ -95,6 +95,15 @@ pub struct Simulated {
     pub counters: Counters,
 }
 
+impl Simulated {
+    /// What was not checked, where that is not everything.
+    pub fn unchecked(&self) -> Option<&'static str> {
+        self.counters.races_partial.then_some(
+            "there was too much to keep all of it: a race on global memory may have gone unseen; a smaller problem shows it",
+        )
+    }
+}
+
 impl fmt::Display for Simulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });

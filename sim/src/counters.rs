@@ -90,7 +90,7 @@ pub struct Counters {
     pub mma: u64,
     /// Executions of `bar` and `barrier`.
     pub barriers: u64,
-    /// Whether the blocks did too much to compare all of it: a race between blocks may have gone unseen.
+    /// Whether the launch did too much to compare all of it: a race on global memory may have gone unseen.
     pub races_partial: bool,
 }
 

@@ -16,6 +16,8 @@ struct File<'a> {
     imitated: String,
     blocks: u64,
     threads: u32,
+    /// Whether the launch did too much to look for races on global memory in all of it.
+    races_partial: bool,
     total: Total,
     lines: Vec<LineJson>,
     instructions: Vec<Instruction<'a>>,
@@ -98,6 +100,7 @@ pub fn json(simulated: &Simulated, entry: &str, target: &str, source: &SourceFil
         imitated: generation_name(simulated.generation).to_lowercase(),
         blocks: simulated.blocks,
         threads: simulated.threads,
+        races_partial: simulated.counters.races_partial,
         total: Total {
             executed: counters.instructions,
             products: counters.mma,

@@ -34,6 +34,22 @@ const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
     {"name": "b", "type": "f32", "shape": ["n", 2], "strides": [3, 2], "access": "write"},
     {"name": "n", "kind": "size"}]}"#;
 
+#[test]
+fn what_was_not_checked_is_said() {
+    // Words far apart, each in a page of its own, of a tensor that might be written.
+    let reads = |pages: u32| {
+        let body = format!(
+            "mov.u32 %r3, 0;\nL:\nld.global.f32 %r4, [%rd1];\nadd.s64 %rd1, %rd1, 1024;\nadd.u32 %r3, %r3, 1;\n\
+             setp.lt.u32 %p1, %r3, {pages};\n@%p1 bra L;"
+        );
+        let launch = LAUNCH.replace("[\"n\", 2]", "[64, 2]").replace("\"read\"", "\"read_write\"");
+        let n = i64::from(pages) * 256;
+        run(&small(&body), &launch, &[("n", n)], |_| ()).expect("no report").to_string()
+    };
+    assert!(reads(9000).contains("a race on global memory may have gone unseen"));
+    assert!(!reads(4).contains("race"));
+}
+
 #[track_caller]
 fn reported(body: &str, needles: &[&str]) {
     let text = run(&small(body), LAUNCH, &[("n", 64)], |o| o.sim.fuel = 10_000).map(|r| r.to_string()).expect_err(body);

@@ -99,6 +99,7 @@ impl Device {
         let device = &*self;
         let lock = Mutex::new(());
         let grid = Grid::default();
+        let forgot = AtomicBool::new(false);
         let next = AtomicUsize::new(0);
         let first_error = AtomicUsize::new(usize::MAX);
         let worker = || {
@@ -123,7 +124,9 @@ impl Device {
                     block,
                     &mut counts,
                 );
-                if let Err(report) = cta.run(&mut Rng::new(options.seed, block)) {
+                let ended = cta.run(&mut Rng::new(options.seed, block));
+                forgot.fetch_or(cta.races.forgot(), Relaxed);
+                if let Err(report) = ended {
                     first_error.fetch_min(i, Relaxed);
                     error = Some((i, report));
                     break;
@@ -159,7 +162,7 @@ impl Device {
                 (Some((address, one, other)), _) => Err(between_blocks(program, entry, launch, address, one, other)),
                 (None, partial) => {
                     let mut counters = Counters::new(program, entry, &counts);
-                    counters.races_partial = partial;
+                    counters.races_partial = partial || forgot.into_inner();
                     Ok(counters)
                 }
             },

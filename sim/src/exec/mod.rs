@@ -41,7 +41,7 @@ use crate::report::{Place, Report, ReportKind};
 use asynchronous::Landing;
 use scratch::Scratch;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use warp::{Shape, Wait, Warp, thread_of};
 

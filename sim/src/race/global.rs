@@ -55,7 +55,7 @@ pub(super) struct Global {
     divided: usize,
     /// First accesses of their kind, by the address of a word or byte, its size, and the kind.
     pub(super) older: BTreeMap<(u64, usize, u8), Older>,
-    /// Whether there was more to keep.
+    /// Whether there was more to keep, for this block or for others.
     pub(super) forgot: bool,
     /// Whether there is a strong access whose scope is more than the block.
     pub(super) strong: bool,

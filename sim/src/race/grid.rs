@@ -66,7 +66,6 @@ impl Grid {
     pub(super) fn add(&self, block: u64, global: &Global, sets: &Sets, contacts: &Contacts, end: bool) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = &mut *pages;
-        pages.partial |= global.forgot;
         if block >= 1 << 28 {
             pages.partial = true;
             return;

@@ -209,15 +209,21 @@ pub(super) struct Knowledge<'a> {
     seen: &'a HashMap<u64, Vec<Seen>>,
     known: HashMap<(u64, u32), Rc<Known>>,
     steps: usize,
+    /// Whether a block saw more than is kept, and was taken to know everything.
+    forgot: bool,
 }
 
 impl<'a> Knowledge<'a> {
     pub(super) fn new(logs: &'a Logs, seen: &'a HashMap<u64, Vec<Seen>>) -> Knowledge<'a> {
-        Knowledge { logs, seen, known: HashMap::new(), steps: 0 }
+        Knowledge { logs, seen, known: HashMap::new(), steps: 0, forgot: false }
     }
 
     /// Whether there was more to know than is kept, so that some races may be missed.
     pub(super) fn is_partial(&self) -> bool {
+        self.forgot || self.is_exhausted()
+    }
+
+    fn is_exhausted(&self) -> bool {
         self.logs.full || self.steps >= MAX_STEPS
     }
 
@@ -232,7 +238,7 @@ impl<'a> Knowledge<'a> {
         if count == 0 {
             return false;
         }
-        if self.is_partial() {
+        if self.is_exhausted() {
             return true;
         }
         let known = match self.known.get(&(block, count)) {
@@ -265,7 +271,10 @@ impl<'a> Knowledge<'a> {
             };
             *from = count;
             for Seen(part) in seen {
-                let (key, start, end) = (*part)?;
+                let Some((key, start, end)) = *part else {
+                    self.forgot = true;
+                    return None;
+                };
                 let parts = scanned.entry(key).or_default();
                 // Logs grow: of a range that begins as a known one only the rest is new.
                 let mut first = start;

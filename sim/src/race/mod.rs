@@ -193,10 +193,17 @@ impl Races {
         if !end && !self.global.is_full() {
             return;
         }
+        // What comes later in the block is not compared with it.
+        self.global.forgot |= !end;
         if let Some(grid) = grid {
             grid.add(block, &self.global, &self.sets, &self.contacts, end);
         }
         self.global.clear();
+    }
+
+    /// Whether there was more to remember of global memory than there is room for.
+    pub(crate) fn forgot(&self) -> bool {
+        self.global.forgot
     }
 
     /// Takes bytes that belong to no variable out of the common cases.

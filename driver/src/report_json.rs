@@ -145,6 +145,8 @@ pub struct Mma {
     pub atom: String,
     /// Instructions per warp.
     pub per_warp: u32,
+    /// Groups of warps that share the reduction.
+    pub k_warps: u32,
     /// In an innermost loop.
     pub in_loop: bool,
 }
@@ -153,7 +155,7 @@ pub struct Mma {
 impl Mma {
     /// A product for tests of what reads a report.
     pub(crate) fn new(atom: &str) -> Mma {
-        Mma { place: None, atom: atom.to_owned(), per_warp: 1, in_loop: true }
+        Mma { place: None, atom: atom.to_owned(), per_warp: 1, k_warps: 1, in_loop: true }
     }
 }
 
@@ -257,7 +259,13 @@ impl KernelReport {
             mma: report
                 .mma
                 .iter()
-                .map(|m| Mma { place: place(m.span), atom: m.atom.clone(), per_warp: m.per_warp, in_loop: m.in_loop })
+                .map(|m| Mma {
+                    place: place(m.span),
+                    atom: m.atom.clone(),
+                    per_warp: m.per_warp,
+                    k_warps: m.k_warps,
+                    in_loop: m.in_loop,
+                })
                 .collect(),
             assembler: None,
         }

@@ -36,7 +36,7 @@ codes! {
     WRONG_COUNT "E0109" "the wrong number of operands"
         "Every function has a fixed number of operands: `max(a, b)`, `select(c, a, b)`, `mma(a, b, acc)`. `strides (..)` has one stride per dimension.";
     UNKNOWN_ITEM "E0110" "a schedule has no such item"
-        "A schedule may have `target`, `threads`, `warp_tile`, `stages`, `raster`, `min_ctas` and `cluster`; what is left out is chosen by the compiler.";
+        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `stages`, `raster`, `min_ctas` and `cluster`; what is left out is chosen by the compiler.";
     UNKNOWN_NAME "E0201" "a name is not declared"
         "The name is neither a parameter, nor a size or stride of a tensor, nor declared by a statement before this one in the same or an enclosing block. Run-time sizes are declared by using them in the shape of a tensor parameter; a tensor `A` of two dimensions declares its leading stride as `A_ld`.";
     DUPLICATE "E0202" "a name is declared twice"
@@ -85,6 +85,8 @@ codes! {
         "A register tile is spread over the threads of the block, and a thread has 255 registers. Tiles of more than four times that are refused. Use smaller tiles or more threads.";
     BAD_DIVISOR "E0416" "a divisor that is not positive"
         "Index arithmetic divides by positive numbers only. After binding the compile-time parameters a literal divisor is zero or negative.";
+    K_WARPS "E0418" "a reduction that cannot be cut like this"
+        "`k_warps n` gives each of n groups of warps a slice of every tile of the reduction. A slice is at least as deep as the instruction of the product; the message says how deep the tile must be. The groups share one accumulator tile, which has a sum for each: the compiler makes it from `acc = mma(a, b, acc)`.";
     REGISTER_LIMIT "E0417" "a register tile that a thread cannot hold"
         "A thread has 255 registers of 32 bits. A register tile is distributed over the threads of the block; this one leaves each of them more than that. Use a smaller tile or more threads.";
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
@@ -132,7 +134,7 @@ codes! {
     BAD_GRID "E0237" "an impossible grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an impossible schedule item"
-        "Schedule items are positive. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes.";
+        "Schedule items are positive. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes; `k_warps` is a power of two.";
     BAD_LOOP "E0239" "an impossible loop"
         "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an impossible condition"

@@ -162,6 +162,8 @@ pub struct Schedule {
     pub target: Option<Target>,
     /// Rows and columns of the output that one warp computes: `warp_tile (64, 64)`.
     pub warp_tile: Option<(Expr, Expr)>,
+    /// Groups of warps that share the reduction of a product: each sums a slice of every tile of it: `k_warps 4`.
+    pub k_warps: Option<Expr>,
     /// Threads per block: `threads 128`.
     pub threads: Option<Expr>,
     /// Shared-memory stages of pipelined loops: `stages 2`.
@@ -269,7 +271,7 @@ pub struct Mma {
     pub a: Expr,
     /// `[K, N]` tile.
     pub b: Expr,
-    /// `[M, N]` accumulator.
+    /// `[M, N]` accumulator; or `[S, M, N]`: the reduction is cut into `S` slices of `K / S`, each with a sum of its own.
     pub c: Expr,
 }
 

@@ -48,7 +48,13 @@ impl Pair<'_> {
         })?;
         let (s, t) = (&a.schedule, &b.schedule);
         check("target", &s.target, &t.target)?;
-        let items = [(s.threads, t.threads), (s.stages, t.stages), (s.raster, t.raster), (s.min_ctas, t.min_ctas)];
+        let items = [
+            (s.threads, t.threads),
+            (s.k_warps, t.k_warps),
+            (s.stages, t.stages),
+            (s.raster, t.raster),
+            (s.min_ctas, t.min_ctas),
+        ];
         items.into_iter().try_for_each(|(x, y)| self.options(x, y))?;
         let tile = |s: &crate::kernel::Schedule| s.warp_tile.map_or(Vec::new(), |(m, n)| vec![m, n]);
         self.each("warp_tile", &tile(s), &tile(t), Self::exprs)?;

@@ -20,17 +20,18 @@ mod scattered;
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
+use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order};
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
-use crate::select_mma::{smem_window_dim, source_order};
 use crate::vectorize::memory_views;
 use tilec_ir::codes;
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::REGISTERS_PER_THREAD;
-use tilec_ir::types::{ElemRef, Order};
+use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -67,7 +68,12 @@ fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
         .map(|(v, _)| v)
         .collect();
     for v in buffers {
-        let source = source_order(k, v).unwrap_or(Order::Row);
+        let known = source_order(k, v);
+        // `row` and `col` cannot name the dimensions in the middle: the swizzle finds the contiguous one.
+        if known.is_none() && k.tile_ty(v).is_some_and(|t| t.shape.len() > 2) && filled_from_registers(k, v) {
+            continue;
+        }
+        let source = known.unwrap_or(Order::Row);
         let needed = if cx.enabled { word_order(k, v) } else { None };
         let order = needed.unwrap_or(source);
         if let Some(tile) = k.tile_ty_mut(v)
@@ -179,6 +185,23 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
             let Some(shape) = fixed_shape(k, side) else { continue };
             let Some(view) = resolve_view(k, other).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
             set_coalesced(k, cx, &facts, var, &view, &shape, threads);
+        }
+    }
+    // So are tiles that what is stored is computed from.
+    let deferred = Deferred::of(k);
+    for &s in &stmts {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let (Some(view), Some(shape)) = (resolve_view(k, dst), fixed_shape(k, src)) else { continue };
+        if k.tensor_ty(view.base).is_none() {
+            continue;
+        }
+        let mut vars = Vec::new();
+        epilogue::for_each_tile(k, &deferred, src, &mut |v| vars.push(v));
+        for var in vars {
+            let whole = |t: &TileTy| k.const_shape(&t.shape).is_some_and(|s| s == shape);
+            if unassigned(k, var) && k.tile_ty(var).is_some_and(whole) {
+                set_coalesced(k, cx, &facts, var, &view, &shape, threads);
+            }
         }
     }
     // Tiles that are only combined with others take the layout of a tile of the same shape they meet.

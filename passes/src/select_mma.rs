@@ -15,36 +15,41 @@
 //! product is computed transposed (`swap`) when the result is stored to a column-major tensor, so that threads own runs of
 //! neighbouring elements of the output either way.
 //!
+//! With `k_warps` in the schedule the warps of a block share the reduction as well: see [`sliced`].
+//!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 mod scalar;
+mod sliced;
 mod written;
 
 use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
+use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::assign_layouts::plain_var;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
-use tilec_ir::types::{Elem, ElemRef, Order, Space, TileTy};
-use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP};
+use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
+use tilec_ir::typing::{fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
     let scheduled = k.schedule.threads.is_some();
     written_threads(k);
+    let cut = sliced::cut(k, cx);
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
-            None => select(k, cx, s, dst, src, mma)?,
+            None => select(k, cx, s, dst, src, mma, &cut)?,
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
-                select(k, cx, s, dst, src, mma)?;
+                select(k, cx, s, dst, src, mma, &cut)?;
             }
             Some(atom) => check_written(k, cx, dst, src, &mma, atom)?,
         }
@@ -75,7 +80,9 @@ fn check_written(
         ));
     };
     let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
-    let (wm, wn) = warp_tile(k, cx, shape, acc_bytes, span)?;
+    let groups = sliced::groups(k, acc);
+    let depth = depth / groups;
+    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_bytes, span)?;
     let (rows, cols) = if mma.swap { (wn, wm) } else { (wm, wn) };
     let (m, n, kk) = atom.row().log2_shape;
     if rows < 1 << m || cols < 1 << n || depth < 1 << kk {
@@ -104,7 +111,16 @@ struct Operand {
     k_contiguous: bool,
 }
 
-fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: Mma) -> Result<(), Reported> {
+/// `cut`: accumulators whose products are to be cut into slices, in whatever way suits, and what their sums are added to.
+fn select(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    s: Stmt,
+    acc: Value,
+    src: Expr,
+    mma: Mma,
+    cut: &[(Value, Value)],
+) -> Result<(), Reported> {
     let span = k.expr_spans[src];
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
         return Err(cx.report(
@@ -126,12 +142,15 @@ fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: 
                 .with_note("copy at least one operand into a shared-memory or register tile of fixed shape first"),
         ));
     };
-    let (wm, wn) = warp_tile(k, cx, shape, acc_elem.bytes(), span)?;
+    let groups = sliced::groups(k, acc);
+    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), span)?;
+    let tile = (wm, wn, sliced::depth(k, cx, span, (a.elem, acc_elem), (wm, wn, k_extent), groups)?);
     let atom = match mma.atom {
-        Some(atom) => written::check(cx, span, atom, (a.elem, acc_elem), (wm, wn, k_extent))?,
-        None => choose_atom(cx, span, a.elem, acc_elem, (wm, wn, k_extent))?,
+        Some(atom) => written::check(cx, span, atom, (a.elem, acc_elem), tile)?,
+        None => choose_atom(cx, span, a.elem, acc_elem, tile)?,
     };
-    let swap = mma.swap || cx.enabled && stored_column_major(k, acc);
+    let cut = cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
+    let swap = mma.swap || cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
     let row = atom.row();
     if cx.enabled && !row.tensor_core {
         for (e, operand, k_dim) in [(mma.a, &mut a, 1), (mma.b, &mut b, 0)] {
@@ -162,7 +181,14 @@ fn select(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, acc: Value, src: Expr, mma: 
                 .with_note("copy both into register tiles, or leave both in shared memory"),
         ));
     }
-    let depth = slice_depth(&a, &b, atom, k_extent);
+    if groups > 1 && cut.is_none() {
+        return Err(cx.report(
+            Diagnostic::error(codes::K_WARPS, span, "a product in slices takes register tiles")
+                .with_note("accumulate in a tile of two dimensions, and write `k_warps` into the schedule"),
+        ));
+    }
+    // Every group of warps its own part of the slice.
+    let depth = slice_depth(&a, &b, atom, tile.2) * groups;
     let a_name = format!("{}_frag", operand_name(k, mma.a));
     let b_name = format!("{}_frag", operand_name(k, mma.b));
     let fa = declare(k, s, &a_name, a.elem, &[shape.0, depth], span);
@@ -193,9 +219,10 @@ fn known(elem: Option<ElemRef>) -> Option<Elem> {
     }
 }
 
+/// Rows and columns of an accumulator.
 fn acc_shape(k: &Kernel, acc: Value) -> Option<(u64, u64)> {
     match k.const_shape(&k.tile_ty(acc)?.shape)?[..] {
-        [m, n] => Some((m, n)),
+        [m, n] | [_, m, n] => Some((m, n)),
         _ => None,
     }
 }
@@ -224,48 +251,6 @@ fn operand(k: &Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) -> Result<Operand
         Space::Reg => None,
     };
     Ok(Operand { elem, space, k_contiguous: contiguous == Some(dim) })
-}
-
-/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor it is filled from.
-pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
-    let tile = k.tile_ty(buffer)?;
-    if let Some(layout) = &tile.smem_layout {
-        return (0..tile.shape.len()).find(|&d| layout.dim_cols(d).first() == Some(&1));
-    }
-    if let Some(order) = tile.order {
-        return Some(order.contiguous_dim(tile.shape.len()));
-    }
-    source_order(k, buffer).map(|o| o.contiguous_dim(tile.shape.len()))
-}
-
-/// The dimension of a window of a buffer along which its elements are contiguous.
-pub(crate) fn smem_window_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> {
-    let dim = smem_contiguous(k, view.base)?;
-    view.kept().iter().position(|&d| d == dim)
-}
-
-/// The order of the tensor a rank-2 buffer is filled from.
-pub(crate) fn source_order(k: &Kernel, buffer: Value) -> Option<Order> {
-    for s in all_stmts(k, k.body) {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        let (Some(from), Some(to)) = (resolve_view(k, src), resolve_view(k, dst)) else { continue };
-        if to.base != buffer || k.tensor_ty(from.base).is_none() {
-            continue;
-        }
-        // The window may have dropped dimensions; what counts is the position among those that remain.
-        let dim = contiguous_dim(k, from.base)?;
-        let mut kept = Vec::new();
-        for (d, range) in from.dims.iter().enumerate() {
-            if matches!(range, tilec_ir::typing::ViewDim::From { .. }) {
-                kept.push(d);
-            }
-        }
-        let position = kept.iter().position(|&d| d == dim)?;
-        let last = position + 1 == kept.len();
-        let order = if last { Order::Row } else { Order::Col };
-        return Some(if from.transposed != to.transposed { order.flipped() } else { order });
-    }
-    None
 }
 
 fn operand_name(k: &Kernel, e: Expr) -> String {
@@ -297,20 +282,16 @@ fn choose_atom(
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> Result<Atom, Reported> {
     let target = cx.options.target;
+    if cx.enabled
+        && let Some(atom) = tensor_cores(target, input, acc, (wm, wn)).find(|a| k_extent >= 1 << a.row().log2_shape.2)
+    {
+        return Ok(atom);
+    }
     let fits = |atom: &Atom| {
         let row = atom.row();
         let (m, n, kk) = row.log2_shape;
         row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n && k_extent >= 1 << kk
     };
-    if cx.enabled {
-        let native = |atom: &Atom| {
-            let row = atom.row();
-            target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core
-        };
-        if let Some(atom) = Atom::all().filter(native).find(fits) {
-            return Ok(atom);
-        }
-    }
     let scalar = |atom: &Atom| target.at_least(atom.row().first) && !atom.row().tensor_core;
     if let Some(atom) = Atom::all().filter(scalar).find(fits) {
         if cx.enabled {
@@ -343,8 +324,18 @@ fn choose_atom(
     ))
 }
 
+/// The tensor-core products that a target has natively for these types and a warp tile of `wm x wn`, of any depth.
+fn tensor_cores(target: Target, input: Elem, acc: Elem, (wm, wn): (u64, u64)) -> impl Iterator<Item = Atom> {
+    Atom::all().filter(move |atom| {
+        let row = atom.row();
+        let (m, n, _) = row.log2_shape;
+        let native = target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
+        native && row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n
+    })
+}
+
 /// The products of a target, from the atom table.
-fn available(target: tilec_ir::target::Target) -> String {
+fn available(target: Target) -> String {
     let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
     let list: Vec<String> = rows
         .map(|r| {
@@ -356,11 +347,13 @@ fn available(target: tilec_ir::target::Target) -> String {
     format!("{} has {}", target.name(), list.join("; "))
 }
 
-/// The warp tile: as scheduled, else 64x64 or what the thread count allows; sets the thread count.
+/// The warp tile: as scheduled, else 64x64 or what the thread count allows; sets the thread count. `groups`: warps that
+/// compute the same part of the output, each from a slice of the reduction.
 fn warp_tile(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
     (bm, bn): (u64, u64),
+    groups: u64,
     acc_bytes: u32,
     span: Span,
 ) -> Result<(u64, u64), Reported> {
@@ -385,7 +378,7 @@ fn warp_tile(
             (wm, wn)
         }
         None => match threads {
-            Some(t) => split_for(bm, bn, t / u64::from(WARP)).unwrap_or((bm.min(64), bn.min(64))),
+            Some(t) => split_for(bm, bn, t / u64::from(WARP) / groups).unwrap_or((bm.min(64), bn.min(64))),
             None => (bm.min(64), bn.min(64)),
         },
     };
@@ -400,15 +393,22 @@ fn warp_tile(
             .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
         ));
     }
-    let needed = bm / wm * (bn / wn) * u64::from(WARP);
+    let needed = bm / wm * (bn / wn) * u64::from(WARP) * groups;
+    let times = if groups > 1 { format!(", {groups} groups of them,") } else { String::new() };
     if needed > u64::from(MAX_THREADS) {
         return Err(cx.report(
             Diagnostic::error(
                 codes::WARP_TILE,
                 span,
-                format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}"),
+                format!(
+                    "{bm}x{bn} in {wm}x{wn} warp tiles{times} needs {needed} threads, a block has at most {MAX_THREADS}"
+                ),
             )
-            .with_note("enlarge `warp_tile`"),
+            .with_note(if groups > 1 {
+                "enlarge `warp_tile` or lower `k_warps`"
+            } else {
+                "enlarge `warp_tile`"
+            }),
         ));
     }
     match threads {
@@ -417,7 +417,7 @@ fn warp_tile(
                 Diagnostic::error(
                     codes::WARP_TILE,
                     span,
-                    format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}"),
+                    format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {t}"),
                 )
                 .with_note("remove `threads` or change `warp_tile`"),
             ));
@@ -528,6 +528,11 @@ pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &
     let decl = k.stmt(StmtData::Var { value, init: None }, span);
     insert_before_outermost(k, at, decl);
     value
+}
+
+/// Inserts statements at a place in a block.
+fn insert_at(k: &mut Kernel, (block, index): (Block, usize), new: Vec<Stmt>) {
+    k.blocks[block].splice(index..index, new);
 }
 
 /// Inserts a statement before the outermost statement around `at` (inside its role, if it has one).

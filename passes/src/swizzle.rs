@@ -8,6 +8,7 @@
 //! Needs: layouts and access widths. Switched off: natural layouts.
 
 use crate::Cx;
+use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::log2_shape;
@@ -44,7 +45,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
     let tile = k.tile_ty(v)?;
     let bits = log2_shape(&k.const_shape(&tile.shape)?);
-    let first = tile.order.unwrap_or(Order::Row).contiguous_dim(bits.len());
+    let first = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(bits.len()));
     let mut order = vec![first];
     order.extend((0..bits.len()).rev().filter(|&d| d != first));
     SmemLayout::natural(&bits, &order)

@@ -10,10 +10,10 @@
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
+use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
-use crate::select_mma::smem_window_dim;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};

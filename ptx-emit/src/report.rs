@@ -98,6 +98,8 @@ pub struct MmaReport {
     pub atom: String,
     /// Instructions per warp.
     pub per_warp: u32,
+    /// Groups of warps that share the reduction.
+    pub k_warps: u32,
     /// In the innermost loop.
     pub in_loop: bool,
 }

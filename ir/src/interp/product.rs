@@ -23,17 +23,20 @@ impl Machine<'_> {
     /// The extents of the operands: what one of them lacks, the others have.
     pub(super) fn mma_shapes(&mut self, m: &Mma, want: Option<&[usize]>) -> Result<MmaShapes, Fail> {
         let pair = |shape: &Option<Vec<usize>>| match shape.as_deref() {
-            Some(&[x, y]) => (Some(x), Some(y)),
+            Some(&[x, y] | &[_, x, y]) => (Some(x), Some(y)),
             _ => (None, None),
         };
         let (a, b, c) = (self.known_shape(m.a)?, self.known_shape(m.b)?, self.known_shape(m.c)?);
-        let want = pair(&want.map(<[usize]>::to_vec));
+        let want = want.map(<[usize]>::to_vec);
+        let slices = [&c, &want].into_iter().flatten().find(|s| s.len() == 3).map(|s| s[0]);
+        let want = pair(&want);
         let ((am, ak), (bk, bn), (cm, cn)) = (pair(&a), pair(&b), pair(&c));
         let both = |x: Option<usize>, y: Option<usize>| Some(vec![x?, y?]);
         let rows = am.or(cm).or(want.0);
         let columns = bn.or(cn).or(want.1);
         let depth = ak.or(bk);
-        Ok(MmaShapes { a: both(rows, depth), b: both(depth, columns), c: both(rows, columns) })
+        let c = both(rows, columns).map(|c| slices.into_iter().chain(c).collect());
+        Ok(MmaShapes { a: both(rows, depth), b: both(depth, columns), c })
     }
 
     /// `a · b + c`; in the memory of `c` if nothing else holds it.
@@ -44,6 +47,9 @@ impl Machine<'_> {
         if depth != rows {
             let message = format!("the operands of this product are {:?} and {:?}", a.shape, b.shape);
             return Err(fail(codes::ILL_FORMED, span, message));
+        }
+        if let &[slices, _, _] = &c.shape[..] {
+            return self.mma_slices(a, b, c, slices, span);
         }
         let shape = self.join(&[m, n], &c.shape, span)?;
         if shape != [m, n] {
@@ -94,6 +100,53 @@ impl Machine<'_> {
         }
         (out.exact, out.weak) = (false, false);
         Ok(c)
+    }
+
+    /// The product in slices of the reduction: slice `s` of `a` and `b` is summed into `c[s]`.
+    fn mma_slices(&mut self, a: &Tile, b: &Tile, c: Rc<Tile>, slices: usize, span: Span) -> Result<Rc<Tile>, Fail> {
+        let (m, depth, n) = (a.shape[0], a.shape[1], b.shape[1]);
+        if slices == 0 || depth % slices != 0 || c.shape[1..] != [m, n] {
+            let message = format!("a product of {:?} and {:?} does not fit {:?}", a.shape, b.shape, c.shape);
+            return Err(fail(codes::ILL_FORMED, span, message));
+        }
+        let deep = depth / slices;
+        // Seen as a matrix, a slice of the accumulator is a run of rows.
+        let rows = Tile { shape: vec![slices * m, n], ..Tile::clone(&c) };
+        let mut sums = Vec::with_capacity(slices);
+        for s in 0..slices {
+            let (a, b) = (part(a, 1, s * deep, deep), part(b, 0, s * deep, deep));
+            sums.push(self.mma(&a, &b, Rc::new(part(&rows, 0, s * m, m)), span)?);
+        }
+        let poisoned = sums.iter().any(|t| t.poison.is_some());
+        Ok(Rc::new(Tile {
+            data: sums.iter().flat_map(|t| t.data.iter().copied()).collect(),
+            poison: poisoned.then(|| {
+                let plane = |t: &Rc<Tile>| t.poison.clone().unwrap_or_else(|| vec![false; m * n]);
+                sums.iter().flat_map(plane).collect()
+            }),
+            magnitude: self.opts.abs_sums.then(|| sums.iter().flat_map(|t| t.magnitudes().into_owned()).collect()),
+            ..Tile::new(c.elem, c.shape.clone(), Vec::new())
+        }))
+    }
+}
+
+/// Columns (`dim` 1) or rows (`dim` 0) `from .. from + len` of a matrix.
+fn part(t: &Tile, dim: usize, from: usize, len: usize) -> Tile {
+    fn cut<T: Copy>(data: &[T], width: usize, dim: usize, from: usize, len: usize) -> Vec<T> {
+        match dim {
+            0 => data[from * width..(from + len) * width].to_vec(),
+            _ => data.chunks_exact(width).flat_map(|row| &row[from..from + len]).copied().collect(),
+        }
+    }
+    let width = t.shape[1];
+    let mut shape = t.shape.clone();
+    shape[dim] = len;
+    Tile {
+        shape,
+        data: cut(&t.data, width, dim, from, len),
+        poison: t.poison.as_ref().map(|p| cut(p, width, dim, from, len)),
+        magnitude: t.magnitude.as_ref().map(|m| cut(m, width, dim, from, len)),
+        ..Tile::new(t.elem, Vec::new(), Vec::new())
     }
 }
 

@@ -282,6 +282,7 @@ impl<'s> Parser<'s, '_> {
             self.once(&mut seen, word, span);
             match word {
                 "target" => s.target = Some(self.target()?),
+                "k_warps" => s.k_warps = Some(self.expr()?),
                 "threads" => s.threads = Some(self.expr()?),
                 "stages" => s.stages = Some(self.expr()?),
                 "raster" => s.raster = Some(self.expr()?),
@@ -293,7 +294,8 @@ impl<'s> Parser<'s, '_> {
                     self.expect_sign(")")?;
                 }
                 _ => {
-                    let items = ["target", "threads", "warp_tile", "stages", "raster", "min_ctas", "cluster"];
+                    let items =
+                        ["target", "threads", "warp_tile", "k_warps", "stages", "raster", "min_ctas", "cluster"];
                     let message = format!("no schedule item is called `{}`", clip(word));
                     let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, span, message);
                     if let Some(near) = self.near_word(word, &items) {

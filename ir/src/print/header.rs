@@ -155,6 +155,7 @@ impl Printer<'_> {
                 p.list(&[m, n], |p, &e| p.expr(e));
                 p.put(")");
             }
+            p.schedule_item("k_warps", s.k_warps);
             p.schedule_item("stages", s.stages);
             p.schedule_item("raster", s.raster);
             p.schedule_item("min_ctas", s.min_ctas);

@@ -1,4 +1,4 @@
-//! Matrix products: extents `[M, K] * [K, N] + [M, N]` and the element types that hardware multiplies.
+//! Matrix products: extents `[M, K] * [K, N] + [M, N]`, or `+ [S, M, N]` with a sum for each of `S` slices of `K`, and the element types that hardware multiplies.
 
 use super::elementwise::candidate_elems;
 use super::{Extent, Type, TypeError, Types, elem_name};
@@ -40,17 +40,20 @@ impl Types<'_> {
         let a = self.product_operand(m.a)?;
         let b = self.product_operand(m.b)?;
         let c_type = match self.type_of(m.c)? {
-            Type::Tile(t) if t.space == Space::Reg && t.shape.len() == 2 => t,
+            Type::Tile(t) if t.space == Space::Reg && matches!(t.shape.len(), 2 | 3) => t,
             other => {
-                let message =
-                    format!("a product accumulates in a rank-2 register tile, found {}", other.describe(self.k));
+                let message = format!(
+                    "a product accumulates in a register tile of rank 2 or 3, found {}",
+                    other.describe(self.k)
+                );
                 return Err(self
                     .error(codes::MMA_SHAPE, m.c, message)
                     .with_note("declare one: `var acc = reg f32[128, 128] = 0.0`")
                     .into());
             }
         };
-        let [rows, cols] = [c_type.shape[0], c_type.shape[1]];
+        let (slices, matrix) = c_type.shape.split_at(c_type.shape.len() - 2);
+        let [rows, cols] = [matrix[0], matrix[1]];
         let (mut k_a, mut k_b) = (None, None);
         if let Some([m_a, k]) = a.shape {
             self.same_extent(m.a, "rows of `a`", m_a, "rows of the accumulator", rows)?;
@@ -73,6 +76,15 @@ impl Types<'_> {
                     .into());
             }
             _ => {}
+        }
+        if let (Some(slices), Some(k)) = (slices.first().and_then(|s| s.known()), k_a.or(k_b).and_then(|k| k.known()))
+            && (slices == 0 || k % slices != 0)
+        {
+            let message = format!("a reduction of {k} cannot be cut into {slices} slices");
+            return Err(self
+                .error(codes::MMA_SHAPE, e, message)
+                .with_note("the first extent of an accumulator of three dimensions divides the reduction")
+                .into());
         }
         self.product_types(e, a.elem, b.elem, c_type.elem)?;
         Ok(Type::Tile(c_type))
@@ -98,7 +110,7 @@ impl Types<'_> {
         let message = format!("{what} and {other} differ: {} and {}", text(x), text(y));
         Err(self
             .error(codes::MMA_SHAPE, e, message)
-            .with_note("`mma(a, b, c)` takes a [M, K], b [K, N] and c [M, N]; `transpose(x)` swaps the dimensions")
+            .with_note("`mma(a, b, c)` takes a [M, K], b [K, N] and c [M, N] or [S, M, N]; `transpose(x)` swaps the dimensions")
             .into())
     }
 

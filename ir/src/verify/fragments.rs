@@ -21,6 +21,12 @@
 //! over them sums over the whole reduction, each index once. With `swap` the instruction computes the transposed product:
 //! its A is our `b` seen transposed, its B our `a`, and its rows are C's columns.
 //!
+//! An accumulator of three dimensions has a sum for each slice of the reduction. Slices are dealt out to warps, so the same
+//! holds of every warp within the slice it is in, and:
+//!
+//! 5. The index of a slice is the upper bits of the reduction. Only warp bits move it, by the same in A, B and C. Statement 2
+//!    is about the lower bits.
+//!
 //! If a row has several variants of an operand, one of them has to fit.
 
 use super::Cx;
@@ -67,6 +73,8 @@ struct Operand {
     elem: Option<Elem>,
     /// log2 extents, first coordinate first.
     bits: [u32; 2],
+    /// log2 of the slices, for an accumulator that has some: the lowest bits of its index.
+    slice_bits: u32,
 }
 
 impl Operand {
@@ -79,8 +87,13 @@ impl Operand {
         let tile = k.tile_ty(v)?;
         let layout = tile.reg_layout.clone()?;
         let bits = dim_bits(k, tile)?;
-        let [low, high] = bits[..] else { return None };
-        if layout.out_bits() != low + high || low + high > MAX_BITS {
+        let (slice_bits, low, high) = match bits[..] {
+            [low, high] => (0, low, high),
+            [slices, low, high] => (slices, low, high),
+            _ => return None,
+        };
+        let all = slice_bits.saturating_add(low).saturating_add(high);
+        if layout.out_bits() != all || all > MAX_BITS {
             return None;
         }
         let elem = match tile.elem {
@@ -88,13 +101,19 @@ impl Operand {
             ElemRef::Param(_) => None,
         };
         let bits = if flipped { [high, low] } else { [low, high] };
-        Some(Operand { name: k.values[v].name.clone(), layout, low_bits: low, flipped, elem, bits })
+        Some(Operand { name: k.values[v].name.clone(), layout, low_bits: low, flipped, elem, bits, slice_bits })
     }
 
     /// A column as first and second coordinate.
     fn split(&self, column: u64) -> [u64; 2] {
+        let column = column >> self.slice_bits;
         let (low, high) = (column & ((1u64 << self.low_bits) - 1), column >> self.low_bits);
         if self.flipped { [high, low] } else { [low, high] }
+    }
+
+    /// The slice that a column of the accumulator moves to.
+    fn slice(&self, column: u64) -> u64 {
+        column & ((1u64 << self.slice_bits) - 1)
     }
 
     /// Columns of the value bits past the atom's own.
@@ -106,6 +125,21 @@ impl Operand {
     /// Column of a warp bit; zero where the layout has no such bit.
     fn warp(&self, i: u32) -> [u64; 2] {
         self.split(self.layout.thread_col(LANE_BITS + i))
+    }
+
+    /// What a warp bit adds to the slice.
+    fn warp_slice(&self, i: u32) -> u64 {
+        self.slice(self.layout.thread_col(LANE_BITS + i))
+    }
+
+    /// The first value or lane bit that moves to another slice.
+    fn slice_in_a_warp(&self) -> Option<String> {
+        let values = (0..self.layout.value_bits()).map(|i| ("value", i, self.layout.value_col(i)));
+        let lanes = (0..LANE_BITS).map(|i| ("lane", i, self.layout.thread_col(i)));
+        let moves = values.chain(lanes).find(|&(_, _, column)| self.slice(column) != 0);
+        moves.map(|(kind, i, _)| {
+            format!("{kind} bit {i} of `{}` moves to another slice of the reduction: a warp sums one slice", self.name)
+        })
     }
 }
 
@@ -182,9 +216,13 @@ fn prove(
     one_operand(a, fragments[0], 1, &mut maps, &mut facts)?;
     one_operand(b, fragments[1], 0, &mut maps, &mut facts)?;
     one_operand(c, fragments[2], 0, &mut maps, &mut facts)?;
+    if let Some(why) = c.slice_in_a_warp() {
+        return Err((facts, why));
+    }
+    let deep = a.bits[1].saturating_sub(c.slice_bits);
     let [fa, fb, fc] = fragments;
     let (ra, rb, rc) = (a.repeats(fa), b.repeats(fb), c.repeats(fc));
-    reduction(a, b, &ra, &rb, &maps).map_err(|why| (facts, why))?;
+    reduction(a, b, &ra, &rb, &maps, deep).map_err(|why| (facts, why))?;
     facts += 1;
     let (span_a, span_b) = (basis(ra.iter().map(|&p| pack(p))), basis(rb.iter().map(|&p| pack(p))));
     for (i, &[row, col]) in rc.iter().enumerate() {
@@ -206,7 +244,8 @@ fn prove(
     let threads = [a, b, c].map(|o| o.layout.thread_bits()).into_iter().max().unwrap_or(0);
     for w in 0..threads.saturating_sub(LANE_BITS) {
         let [row, col] = c.warp(w);
-        for (operand, span, wanted) in [(a, &span_a, [row, 0]), (b, &span_b, [0, col])] {
+        let slice = c.warp_slice(w) << deep;
+        for (operand, span, wanted) in [(a, &span_a, [row, slice]), (b, &span_b, [slice, col])] {
             if !in_span(span, pack(operand.warp(w)) ^ pack(wanted)) {
                 let why = format!(
                     "warp bit {w} (thread bit {}) moves `{}` and `{}` to different elements",
@@ -287,7 +326,15 @@ fn one_operand(
 }
 
 /// Statement 2.
-fn reduction(a: &Operand, b: &Operand, ra: &[[u64; 2]], rb: &[[u64; 2]], maps: &Maps) -> Result<(), String> {
+fn reduction(a: &Operand, b: &Operand, ra: &[[u64; 2]], rb: &[[u64; 2]], maps: &Maps, deep: u32) -> Result<(), String> {
+    let kappa: Vec<u64> = maps.k.iter().map(|k| k.unwrap_or(0)).collect();
+    let steps = kappa.iter().copied().chain(ra.iter().map(|r| r[1])).chain(rb.iter().map(|r| r[0]));
+    if steps.fold(0, |all, k| all | k) >> deep != 0 {
+        return Err(format!(
+            "a warp's registers of `{}` and `{}` go past the 2^{deep} steps of a slice of the reduction",
+            a.name, b.name
+        ));
+    }
     // Offsets along k that repetitions of A (of B) reach without leaving their row (column).
     let pure_a = pure(ra.iter().map(|&[m, k]| [m, k]));
     let pure_b = pure(rb.iter().map(|&[k, n]| [n, k]));
@@ -296,9 +343,8 @@ fn reduction(a: &Operand, b: &Operand, ra: &[[u64; 2]], rb: &[[u64; 2]], maps: &
     if common < rank_a.max(rank_b) {
         return Err(format!("the registers of `{}` and `{}` step through the reduction differently", a.name, b.name));
     }
-    let kappa: Vec<u64> = maps.k.iter().map(|k| k.unwrap_or(0)).collect();
     let all = basis(kappa.iter().copied().chain(pure_a.iter().copied())).len();
-    let extent = a.bits[1] as usize;
+    let extent = deep as usize;
     if all < extent {
         return Err(format!("only 2^{all} of the 2^{extent} steps of the reduction are reached"));
     }

@@ -138,6 +138,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     if let Some((m, n)) = s.warp_tile {
         items.extend([("`warp_tile`", m), ("`warp_tile`", n)]);
     }
+    items.extend(s.k_warps.map(|e| ("`k_warps`", e)));
     items.extend(s.stages.map(|e| ("`stages`", e)));
     items.extend(s.raster.map(|e| ("`raster`", e)));
     items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
@@ -151,7 +152,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
     for (what, e) in schedule_items(k) {
         let max = match what {
             "`threads`" => i64::from(MAX_THREADS),
-            "`min_ctas`" => 32,
+            "`min_ctas`" | "`k_warps`" => 32,
             "`cluster`" => 16,
             _ => 1 << 20,
         };
@@ -163,6 +164,14 @@ fn schedule(cx: &mut Cx<'_, '_>) {
     {
         let message = format!("`threads` must be a multiple of 32, found {x}");
         cx.error_at(codes::BAD_SCHEDULE, e, message, "threads run in warps of 32");
+    }
+    if let Some(e) = k.schedule.k_warps
+        && let Some(x) = const_int(k, e)
+        && x > 0
+        && x.count_ones() != 1
+    {
+        let message = format!("`k_warps` must be a power of two, found {x}");
+        cx.error_at(codes::BAD_SCHEDULE, e, message, "the reduction of a product is cut in halves, quarters, ..");
     }
     if k.schedule.cluster.len() > MAX_AXES {
         let message = format!("a cluster has at most {MAX_AXES} axes, found {}", k.schedule.cluster.len());

@@ -2,5 +2,6 @@
 
 pub mod facts;
 pub mod fold;
+pub(crate) mod order;
 pub mod uses;
 pub mod width;

@@ -180,7 +180,7 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
 }
 
 /// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.
-fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
+pub(super) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
     let mut named = Vec::new();
     for_each_ref(k, e, &mut |v| {
         f(v);

@@ -3,13 +3,14 @@
 //! Bits of a tile coordinate along rows (columns) come, from the lowest, from: the atom's own coordinate and repetitions of
 //! the atom (in the order of the row's `interleave`), then the remaining repetitions, then warps. The same assignment
 //! serves A and C along rows, B and C along columns, and A and B along the reduction, so the product is right by
-//! construction; the verifier proves it again from the layouts alone.
+//! construction. Warps that share a reduction take a part of it each: the highest bits along the reduction, and the first
+//! dimension of the accumulator, which has a sum for each. The verifier proves it again from the layouts alone.
 
 use super::log2_shape;
 use crate::Cx;
+use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use crate::select_mma::smem_window_dim;
 use tilec_ir::atoms::{AtomRow, Bit, Fragment, Place};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -79,6 +80,8 @@ struct Product {
     c_bits: [u32; 2],
     /// Log2 of the reduction extent of the fragments.
     k_bits: u32,
+    /// Log2 of the slices of the reduction that the accumulator has sums for, each for warps of its own.
+    slice_bits: u32,
     /// Log2 extents of the warp tile along the instruction's rows and columns.
     warp: [u32; 2],
     /// Tile bit of each atom coordinate bit, and of each repetition, along rows and columns.
@@ -141,7 +144,11 @@ impl Product {
         let var = |e: Expr| super::plain_var(k, e);
         let (a, b) = (var(mma.a)?, var(mma.b)?);
         let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
-        let c_bits: [u32; 2] = log2_shape(&c_shape).try_into().ok()?;
+        let (c_bits, slice_bits) = match log2_shape(&c_shape)[..] {
+            [m, n] => ([m, n], 0),
+            [slices, m, n] => ([m, n], slices),
+            _ => return None,
+        };
         let k_bits = *log2_shape(&fixed_shape(k, mma.a)?).get(1)?;
         let (wm, wn) = k.schedule.warp_tile?;
         let wm = u64::try_from(k.as_int(wm)?).ok()?.max(1).ilog2();
@@ -151,7 +158,7 @@ impl Product {
         let natural = !cx.enabled;
         let run = (16 / elem_of(k, a)?.bytes().max(1)).max(1).ilog2();
         let places = [places(row, m, warp[0], run, natural), places(row, n, warp[1], run, natural)];
-        Some(Product { row, swap: mma.swap, a, b, c_bits, k_bits, warp, places })
+        Some(Product { row, swap: mma.swap, a, b, c_bits, k_bits, slice_bits, warp, places })
     }
 
     /// The instruction's A operand: its tile, and which dimension of the tile is the reduction.
@@ -185,7 +192,7 @@ impl Product {
     /// The accumulator's column-major index bit for tile bit `p` along the instruction's rows or columns.
     fn c_column(&self, side: usize, p: u32) -> u64 {
         let dim = if self.swap { 1 - side } else { side };
-        if dim == 0 { 1 << p } else { 1 << (self.c_bits[0] + p) }
+        1 << (self.slice_bits + if dim == 0 { p } else { self.c_bits[0] + p })
     }
 
     fn accumulator(&self, c: &Fragment) -> Option<RegLayout> {
@@ -201,7 +208,8 @@ impl Product {
         for side in [0, 1] {
             thread.extend((0..self.warp_bits(side)).map(|w| self.c_column(side, self.warp[side] + w)));
         }
-        RegLayout::new(value, thread, self.c_bits[0] + self.c_bits[1])
+        thread.extend((0..self.slice_bits).map(|i| 1u64 << i));
+        RegLayout::new(value, thread, self.slice_bits + self.c_bits[0] + self.c_bits[1])
     }
 
     /// The layout of the instruction's A (`rows`) or B operand.
@@ -218,7 +226,8 @@ impl Product {
             Bit::Same => 0,
         };
         let (_, _, atom_k) = self.row.log2_shape;
-        let k_repeat = (atom_k..self.k_bits).map(k_column);
+        let k_slice = self.k_bits.saturating_sub(self.slice_bits);
+        let k_repeat = (atom_k..k_slice).map(k_column);
         let o_repeat: Vec<u64> = self.places[side].repeat.iter().map(|&p| o_column(p)).collect();
         let mut value: Vec<u64> = fragment.value.iter().map(column).collect();
         if matches!(fragment.value.first(), Some(Bit::K(_))) {
@@ -234,6 +243,7 @@ impl Product {
                 thread.push(if s == side { o_column(self.warp[s] + w) } else { 0 });
             }
         }
+        thread.extend((k_slice..self.k_bits).map(k_column));
         RegLayout::new(value, thread, outer_bits + self.k_bits)
     }
 }

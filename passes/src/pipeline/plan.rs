@@ -135,8 +135,8 @@ fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
 
 /// Whether `cp.async` can do the copy: accesses of its widths, elements as they are, in the order they have.
 fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> bool {
-    let same_order =
-        attrs.vec.unwrap_or(1) == 1 || window_contiguous_dim(k, from) == crate::select_mma::smem_contiguous(k, buffer);
+    let same_order = attrs.vec.unwrap_or(1) == 1
+        || window_contiguous_dim(k, from) == crate::analysis::order::smem_contiguous(k, buffer);
     let (Some(from), Some(to)) = (elem_of(k, from.base), elem_of(k, buffer)) else { return false };
     same_order
         && cx.options.target.has_asynchronous_copies()

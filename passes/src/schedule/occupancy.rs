@@ -8,10 +8,10 @@
 //! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
 
 use crate::Cx;
+use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::{plain_var, thread_bits};
-use crate::select_mma::smem_window_dim;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};

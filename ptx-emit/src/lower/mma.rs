@@ -19,13 +19,17 @@ use tilec_ir::types::Elem;
 /// Register index of the elements of a fragment by (outer coordinate, reduction coordinate), thread part left out.
 type Lookup = BTreeMap<(u64, u64), usize>;
 
-/// `outer`: the dimension that is not the reduction. Only indices whose low `atom_bits` are 0.
+/// `outer`: the dimension that is not the reduction. Only indices whose low `atom_bits` are 0. Of an accumulator with a sum
+/// for each slice of the reduction a warp holds one slice, whose index is left out like the rest of the thread part.
 fn lookup(tile: &Tile, outer: usize, atom_bits: u32) -> Lookup {
-    let first = tile.dim_bits[0];
+    let (slice, first) = match tile.dim_bits[..] {
+        [slices, first, _] => (slices, first),
+        _ => (0, tile.dim_bits[0]),
+    };
     (0..tile.len())
         .filter(|v| v & ((1 << atom_bits) - 1) == 0)
         .map(|v| {
-            let index = tile.layout.at(0, v as u64);
+            let index = tile.layout.at(0, v as u64) >> slice;
             let (c0, c1) = (index & ((1 << first) - 1), index >> first);
             (if outer == 0 { (c0, c1) } else { (c1, c0) }, v)
         })
@@ -118,6 +122,7 @@ impl Lower<'_> {
             span: self.k.stmt_spans[s],
             atom: atom.row().name.to_owned(),
             per_warp: count,
+            k_warps: if let [slices, _, _] = c.dim_bits[..] { 1 << slices } else { 1 },
             in_loop: !self.loops.is_empty(),
         });
         Ok(())

@@ -158,6 +158,9 @@ impl Writer<'_> {
         let mut items = Vec::new();
         if let Some((m, n)) = warp {
             items.push(format!("warp_tile ({m}, {n})"));
+            if self.chance(3) {
+                items.push(format!("k_warps {}", self.random.of(&[2, 4])));
+            }
         } else if self.chance(2) {
             items.push(format!("threads {}", self.random.of(&[32, 64, 128, 256, 512])));
         }

@@ -1,0 +1,235 @@
+//! `k_warps`: the warps of a block share the reduction of a product.
+//!
+//! An output tile that is small next to the machine gives a block few warps, each with a long chain of products. With
+//! `k_warps 4` there are four times as many: every group of warps computes all of the output tile from a slice of each tile
+//! of the reduction (CUTLASS calls it sliced-K). The sums become a tile of three dimensions, the first of which is the
+//! slice, and are added up behind the loop, in their order, by all threads:
+//!
+//! ```text
+//! var acc_slices = reg f32[4, 32, 64] = 0
+//! for k in 0..K step 32 { .. acc_slices = mma(a, b, acc_slices) }
+//! let acc_exchange = smem f32[4, 32, 64]
+//! copy acc_slices -> acc_exchange
+//! var acc_slice = reg f32[32, 64]
+//! var acc = reg f32[32, 64] = 0
+//! for s in 0..4 unroll {
+//!     copy acc_exchange[s, 0.., 0..] -> acc_slice
+//!     acc = acc + acc_slice
+//! }
+//! ```
+//!
+//! What follows uses `acc` as before, in whatever layout suits it: it is no fragment any more.
+
+use super::{acc_shape, insert_at, known};
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef, TileTy};
+
+/// A statement, by its place.
+type Place = (Block, usize);
+
+/// Groups of warps that share the reduction of the products of `acc`: the slices that it has a sum for.
+pub(super) fn groups(k: &Kernel, acc: Value) -> u64 {
+    match k.tile_ty(acc).and_then(|t| k.const_shape(&t.shape)).as_deref() {
+        Some(&[slices, _, _]) => slices.max(1),
+        _ => 1,
+    }
+}
+
+/// Gives every accumulator of products a sum for each slice, if the schedule says so. Returns the new accumulators, whose
+/// products are still to be cut, each with the one that its sums are added to.
+pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Vec<(Value, Value)> {
+    let mut made = Vec::new();
+    let Some(e) = k.schedule.k_warps else { return made };
+    let groups = k.as_int(e).unwrap_or(1);
+    if groups <= 1 {
+        return made;
+    }
+    for s in all_stmts(k, k.body) {
+        let Some((acc, _)) = product(k, s) else { continue };
+        let Some(tile) = k.tile_ty(acc) else { continue };
+        let (Some(shape), Some(elem)) = (acc_shape(k, acc), known(Some(tile.elem))) else { continue };
+        if tile.shape.len() != 2 || tile.reg_layout.is_some() {
+            continue;
+        }
+        let at = region(k, s, acc);
+        let whole = k.blocks[at.0][at.1];
+        let all: Vec<Stmt> =
+            within(k, whole).into_iter().filter(|&s| product(k, s).is_some_and(|p| p.0 == acc)).collect();
+        let name = k.values[acc].name.clone();
+        let span = k.stmt_spans[s];
+        let slices = Slices { groups, shape, elem, span };
+        let sums = slices.sums(k, &name);
+        for s in all {
+            retarget(k, s, sums);
+        }
+        slices.add_up(k, at, acc, sums);
+        made.push((sums, acc));
+        let each =
+            if matches!(k.stmts[whole], StmtData::For { unroll: false, .. }) { "" } else { ", for each product" };
+        cx.remark(
+            k.expr_spans[e],
+            format!(
+                "the reduction of `{name}` is cut into {groups} slices, each for warps of its own; their sums are added up \
+                 in shared memory{each}"
+            ),
+        );
+    }
+    made
+}
+
+/// How deep a slice of a reduction of `k_extent` is that `groups` share: at least as deep as an instruction.
+pub(super) fn depth(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    span: Span,
+    (input, acc): (Elem, Elem),
+    (wm, wn, k_extent): (u64, u64, u64),
+    groups: u64,
+) -> Result<u64, Reported> {
+    let depth = k_extent / groups;
+    let native = |deep: u64| {
+        let atoms = super::tensor_cores(cx.options.target, input, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
+        atoms.filter(|&d| cx.enabled && d <= deep).min()
+    };
+    // Scalar products have slices of any depth; but a cut is not to cost the tensor cores.
+    let least = native(k_extent).unwrap_or(1);
+    if depth >= least {
+        return Ok(depth);
+    }
+    let message = format!(
+        "a reduction tile of {k_extent} in {groups} slices: {depth} each, and the product of {} and {} takes {least} at a time",
+        input.name(),
+        acc.name()
+    );
+    let e = k.schedule.k_warps.map_or(span, |e| k.expr_spans[e]);
+    Err(cx.report(Diagnostic::error(codes::K_WARPS, e, message).with_place(span, "this product").with_note(format!(
+        "use a reduction tile of {} or more, or `k_warps {}`",
+        least * groups,
+        k_extent / least
+    ))))
+}
+
+/// The accumulator of a product that accumulates in place, and the product.
+fn product(k: &Kernel, s: Stmt) -> Option<(Value, Mma)> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    let ExprData::Mma(mma) = k.exprs[src] else { return None };
+    matches!(k.exprs[mma.c], ExprData::Ref(v) if v == dst).then_some((dst, mma))
+}
+
+/// A statement and what is inside it.
+fn within(k: &Kernel, s: Stmt) -> Vec<Stmt> {
+    std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b))).collect()
+}
+
+/// The outermost statement around the product `s` in which `acc` does nothing but accumulate products.
+fn region(k: &Kernel, s: Stmt, acc: Value) -> Place {
+    let path = path_to(k, s).unwrap_or_default();
+    let accumulates =
+        |&(block, index): &Place| within(k, k.blocks[block][index]).into_iter().all(|s| accumulates(k, s, acc));
+    path.iter().rev().copied().take_while(accumulates).last().unwrap_or((k.body, 0))
+}
+
+/// Whether a statement by itself does not touch `acc`, or adds a product to it.
+fn accumulates(k: &Kernel, s: Stmt, acc: Value) -> bool {
+    if let Some((dst, mma)) = product(k, s)
+        && dst == acc
+    {
+        return !mentions(k, mma.a, acc) && !mentions(k, mma.b, acc);
+    }
+    match k.stmts[s] {
+        StmtData::Var { value, .. } if value == acc => false,
+        StmtData::Assign { dst, .. } if dst == acc => false,
+        StmtData::Await { .. } | StmtData::Role { .. } => false,
+        _ => !stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, acc)),
+    }
+}
+
+/// Has the product accumulate in `sums`.
+fn retarget(k: &mut Kernel, s: Stmt, sums: Value) {
+    let Some((_, mma)) = product(k, s) else { return };
+    let StmtData::Assign { src, .. } = k.stmts[s] else { return };
+    let c = k.value_ref(sums, k.expr_spans[mma.c]);
+    k.exprs[src] = ExprData::Mma(Mma { c, ..mma });
+    k.stmts[s] = StmtData::Assign { dst: sums, src };
+}
+
+/// A cut accumulator.
+struct Slices {
+    groups: i64,
+    shape: (u64, u64),
+    elem: Elem,
+    span: Span,
+}
+
+impl Slices {
+    /// A tile type of the sums (`all`), or of one of them.
+    fn tile(&self, k: &mut Kernel, all: bool) -> TileTy {
+        let extents = [self.groups, self.shape.0 as i64, self.shape.1 as i64];
+        let shape = extents[usize::from(!all)..].iter().map(|&x| k.int(x, self.span)).collect();
+        TileTy { elem: ElemRef::Known(self.elem), shape, order: None, reg_layout: None, smem_layout: None }
+    }
+
+    /// The accumulator of the sums.
+    fn sums(&self, k: &mut Kernel, name: &str) -> Value {
+        let ty = self.tile(k, true);
+        k.value(&format!("{name}_slices"), self.span, ValueDef::Var(ty))
+    }
+
+    /// Puts the sums, zero, in front of the statement at `place`, and behind it what adds them to `acc`.
+    fn add_up(&self, k: &mut Kernel, (block, mut index): Place, acc: Value, sums: Value) {
+        let span = self.span;
+        let name = k.values[acc].name.clone();
+        let (all, one) = (self.tile(k, true), self.tile(k, false));
+        let exchange = k.value(&format!("{name}_exchange"), span, ValueDef::Smem(all));
+        let slice = k.value(&format!("{name}_slice"), span, ValueDef::Var(one));
+        let s = k.value("s", span, ValueDef::Loop);
+        let body = {
+            let mut ranges = vec![Range::At(k.value_ref(s, span))];
+            for _ in 0..2 {
+                ranges.push(Range::From { start: k.int(0, span), end: None });
+            }
+            let from = k.expr(ExprData::View(View { base: exchange, slot: None, ranges }), span);
+            let to = k.value_ref(slice, span);
+            let read = k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span);
+            let (so_far, next) = (k.value_ref(acc, span), k.value_ref(slice, span));
+            let sum = k.binary(Op::Add, so_far, next, span);
+            let add = k.stmt(StmtData::Assign { dst: acc, src: sum }, span);
+            k.block(vec![read, add])
+        };
+        let (start, end, step) = (k.int(0, span), k.int(self.groups, span), k.int(1, span));
+        let (from, to) = (k.value_ref(sums, span), k.value_ref(exchange, span));
+        let zero = k.int(0, span);
+        let before = k.stmt(StmtData::Var { value: sums, init: Some(zero) }, span);
+        let mut after = vec![
+            k.stmt(StmtData::Alloc { value: exchange }, span),
+            k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span),
+            k.stmt(StmtData::Var { value: slice, init: None }, span),
+        ];
+        // Its registers are needed from here on only.
+        if let Some(declared) = late_declaration(k, (block, index), acc) {
+            after.push(k.blocks[block].remove(declared));
+            index -= 1;
+        }
+        after.push(k.stmt(StmtData::For { var: s, start, end, step, unroll: true, body }, span));
+        insert_at(k, (block, index + 1), after);
+        insert_at(k, (block, index), vec![before]);
+    }
+}
+
+/// Where `acc` is declared, if it can as well be declared behind the statement at `place`: in its block, with a literal,
+/// and not used in between.
+fn late_declaration(k: &Kernel, (block, index): Place, acc: Value) -> Option<usize> {
+    let stmts = &k.blocks[block][..index];
+    let declared = stmts.iter().position(|&s| matches!(k.stmts[s], StmtData::Var { value, .. } if value == acc))?;
+    let literal = |e: &Expr| matches!(k.exprs[*e], ExprData::Int(_) | ExprData::Float(_));
+    let StmtData::Var { init, .. } = &k.stmts[stmts[declared]] else { return None };
+    let untouched =
+        |&s: &Stmt| within(k, s).into_iter().all(|s| !stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, acc)));
+    (init.iter().all(literal) && stmts[declared + 1..].iter().all(untouched)).then_some(declared)
+}

@@ -99,7 +99,7 @@ fn preconditions_are_tested() {
         .tensor("C", tensor(Elem::F32, 64));
     let d = super::error(&kernel(GEMM), inputs);
     assert_eq!(d.code.0, "E0701");
-    assert_eq!(&GEMM[d.span.start as usize..d.span.end as usize], "K % ALIGN == 0");
+    assert_eq!(&GEMM[d.span.start as usize..d.span.end as usize], "ALIGN_A");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! [`bind`] gives every size, stride and scalar its value, checks the preconditions, and evaluates the grid and the extents
 //! of the tensors. It reports all that is wrong, not just the first.
 
-use crate::contract::{Access, Contract, ParamKind};
+use crate::contract::{Access, Contract, Dimension, ParamKind};
 use crate::expr::{self, ExprError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -205,10 +205,13 @@ pub struct TensorPlan {
     pub elem: Elem,
     /// How the kernel uses it.
     pub access: Access,
-    /// Extents, each at least 1.
+    /// Extents, each at least 1: of the modes of all dimensions.
     pub shape: Vec<u64>,
     /// Strides in elements, one per extent.
     pub strides: Vec<u64>,
+    /// How many of these extents each dimension has: mostly one. In a dimension of several an index counts the elements in
+    /// row-major order, so that the order of all elements is that of a tensor with the modes as dimensions.
+    pub modes: Vec<usize>,
     /// Elements from the first to the last, gaps between included.
     pub span: u64,
 }
@@ -224,7 +227,46 @@ impl TensorPlan {
         self.shape.iter().fold(1u64, |n, &x| n.saturating_mul(x))
     }
 
-    /// Calls `f` with the index and the offset of every element, in row-major order.
+    /// The extents and strides of a dimension's modes.
+    fn dimension(&self, dim: usize) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        let before: usize = self.modes.iter().take(dim).sum();
+        let n = self.modes.get(dim).copied().unwrap_or(0);
+        self.shape.iter().copied().zip(self.strides.iter().copied()).skip(before).take(n).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The number of elements along a dimension.
+    pub fn extent(&self, dim: usize) -> u64 {
+        self.dimension(dim).map(|(extent, _)| extent).product()
+    }
+
+    /// The offset of an index along a dimension, in elements.
+    pub fn offset(&self, dim: usize, index: u64) -> u64 {
+        let digit = |left: &mut u64, (extent, stride): (u64, u64)| {
+            let digit = *left % extent;
+            *left /= extent;
+            Some(digit * stride)
+        };
+        self.dimension(dim).rev().scan(index, digit).sum()
+    }
+
+    /// Whether every dimension has one stride.
+    pub fn is_plain(&self) -> bool {
+        self.modes.iter().all(|&n| n == 1)
+    }
+
+    /// Numbers of all modes as text, grouped by dimension: `(2, 3), 8`.
+    pub fn grouped(&self, numbers: &[u64]) -> String {
+        let mut rest = numbers;
+        let group = |&n: &usize| {
+            let (now, later) = rest.split_at(n.min(rest.len()));
+            rest = later;
+            let text = now.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            if n == 1 { text } else { format!("({text})") }
+        };
+        self.modes.iter().map(group).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Calls `f` with the index (of all modes) and the offset of every element, in row-major order.
     pub fn for_each(&self, mut f: impl FnMut(&[u64], usize)) {
         let mut index = vec![0u64; self.shape.len()];
         let mut offset = 0u64;
@@ -279,9 +321,11 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     let mut tensors = Vec::new();
     for param in &contract.params {
         let ParamKind::Tensor { elem, access, shape, strides, .. } = &param.kind else { continue };
-        let extents: Vec<Option<i128>> = shape.iter().map(&mut integer).collect();
-        let steps: Vec<Option<i128>> = strides.iter().map(&mut integer).collect();
-        tensors.push((param.name.clone(), *elem, *access, extents, steps));
+        let extents: Vec<Option<i128>> = shape.iter().flat_map(Dimension::parts).map(&mut integer).collect();
+        let steps: Vec<Option<i128>> = strides.iter().flat_map(Dimension::parts).map(&mut integer).collect();
+        let modes = |dims: &[Dimension]| dims.iter().map(|d| d.parts().len()).collect::<Vec<_>>();
+        let modes = [modes(shape), modes(strides)];
+        tensors.push((param.name.clone(), *elem, *access, extents, steps, modes));
     }
     let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new() };
     for (axis, extent) in grid.into_iter().enumerate() {
@@ -293,11 +337,11 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
             None => {}
         }
     }
-    for (name, elem, access, extents, steps) in tensors {
+    for (name, elem, access, extents, steps, modes) in tensors {
         let (Some(extents), Some(steps)) = (extents.into_iter().collect(), steps.into_iter().collect()) else {
             continue;
         };
-        match plan(name.clone(), elem, access, extents, steps) {
+        match plan(name.clone(), elem, access, extents, steps, modes) {
             Some(plan) => bound.tensors.push(plan),
             None => errors.push(BindError::Extent { name }),
         }
@@ -397,9 +441,16 @@ fn mentioned(text: &str, values: &Args) -> String {
     out.join(", ")
 }
 
-/// The tensor with these extents and strides, if every element has an address below 2^63.
-fn plan(name: String, elem: Elem, access: Access, shape: Vec<i128>, strides: Vec<i128>) -> Option<TensorPlan> {
-    if shape.len() != strides.len() {
+/// The tensor with these extents and strides, grouped by dimension alike, if every element has an address below 2^63.
+fn plan(
+    name: String,
+    elem: Elem,
+    access: Access,
+    shape: Vec<i128>,
+    strides: Vec<i128>,
+    [modes, others]: [Vec<usize>; 2],
+) -> Option<TensorPlan> {
+    if modes != others {
         return None;
     }
     let mut last = 0i128;
@@ -421,6 +472,7 @@ fn plan(name: String, elem: Elem, access: Access, shape: Vec<i128>, strides: Vec
         access,
         shape: narrow(shape)?,
         strides: narrow(strides)?,
+        modes,
         span: u64::try_from(last + 1).ok()?,
     })
 }
@@ -492,7 +544,7 @@ mod tests {
 
     #[test]
     fn elements_are_visited_once_in_order() {
-        let plan = plan("A".to_owned(), Elem::F16, Access::Read, vec![2, 3, 2], vec![100, 0, 7]).expect("small");
+        let plan = plan("A".to_owned(), Elem::F16, Access::Read, vec![2, 3, 2], vec![100, 0, 7], [vec![2, 1], vec![2, 1]]).expect("small");
         let mut seen = Vec::new();
         plan.for_each(|index, offset| seen.push((index.to_vec(), offset)));
         let expected: Vec<_> = (0..12u64)
@@ -503,5 +555,7 @@ mod tests {
             .collect();
         assert_eq!(seen, expected);
         assert_eq!((plan.span, plan.count()), (108, 12));
+        assert_eq!((plan.extent(0), plan.extent(1), plan.offset(0, 4), plan.offset(1, 1)), (6, 2, 100, 7));
+        assert_eq!(plan.grouped(&plan.shape), "(2, 3), 2");
     }
 }

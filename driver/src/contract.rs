@@ -61,9 +61,9 @@ pub enum ParamKind {
         /// How the kernel uses it.
         access: Access,
         /// Extents, as expressions.
-        shape: Vec<String>,
-        /// Strides in elements, as expressions.
-        strides: Vec<String>,
+        shape: Vec<Dimension>,
+        /// Strides in elements, as expressions; grouped as the extents are.
+        strides: Vec<Dimension>,
     },
     /// An extent, at least 1 and less than 2^31.
     Size {
@@ -89,6 +89,41 @@ pub enum ParamKind {
         #[serde(default, skip_serializing_if = "Option::is_none", with = "scalar_default")]
         default: Option<f64>,
     },
+}
+
+/// What is said of a dimension of a tensor: an expression, or one for each of its modes, outermost first.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Dimension {
+    /// Of a dimension with one stride.
+    One(String),
+    /// Of a dimension whose index is decomposed like a number into digits, the last one fastest.
+    Modes(Vec<String>),
+}
+
+impl Dimension {
+    /// The expressions in it.
+    pub fn parts(&self) -> &[String] {
+        match self {
+            Dimension::One(text) => std::slice::from_ref(text),
+            Dimension::Modes(texts) => texts,
+        }
+    }
+}
+
+impl From<Vec<String>> for Dimension {
+    fn from(parts: Vec<String>) -> Dimension {
+        match <[String; 1]>::try_from(parts) {
+            Ok([one]) => Dimension::One(one),
+            Err(parts) => Dimension::Modes(parts),
+        }
+    }
+}
+
+impl From<&str> for Dimension {
+    fn from(text: &str) -> Dimension {
+        Dimension::One(text.to_owned())
+    }
 }
 
 /// A default value as a [`Number`](crate::Number), which can be infinite.
@@ -243,8 +278,8 @@ impl From<&launch::LaunchParam> for Param {
                     launch::Access::Write => Access::Write,
                     launch::Access::ReadWrite => Access::ReadWrite,
                 },
-                shape: shape.clone(),
-                strides: strides.clone(),
+                shape: shape.iter().cloned().map(Dimension::from).collect(),
+                strides: strides.iter().cloned().map(Dimension::from).collect(),
             },
             launch::ParamKind::Size => ParamKind::Size { ty: U32::U32 },
             launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },
@@ -268,8 +303,8 @@ pub(crate) mod tests {
                 elem,
                 align: 16,
                 access,
-                shape: shape.map(str::to_owned).to_vec(),
-                strides: vec![format!("{name}_ld"), "1".to_owned()],
+                shape: shape.map(|extent| vec![extent.to_owned()]).to_vec(),
+                strides: vec![vec![format!("{name}_ld")], vec!["1".to_owned()]],
             },
         };
         let param = |name: &str, kind| launch::LaunchParam { name: name.to_owned(), kind };

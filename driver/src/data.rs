@@ -176,6 +176,7 @@ mod tests {
             access: Access::Read,
             shape: vec![8, 9],
             strides: vec![10, 1],
+            modes: vec![1, 1],
             span: 79,
         }
     }

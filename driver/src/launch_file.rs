@@ -169,11 +169,12 @@ fn axes(kernel: &Map<String, Value>, name: &str) -> Result<Vec<Value>, LaunchFil
     Ok(axes)
 }
 
-/// Numbers and strings as expressions.
+/// Numbers and strings, and lists of them, as expressions.
 fn expressions(list: &[Value], what: &str) -> Result<Value, LaunchFileError> {
     let one = |v: &Value| match v {
         Value::String(text) => Ok(json!(text)),
         Value::Number(n) => Ok(json!(n.to_string())),
+        Value::Array(modes) if !modes.is_empty() && !modes.iter().any(Value::is_array) => expressions(modes, what),
         _ => Err(field(format!("{what} has something that is neither a number nor an expression in quotes"))),
     };
     list.iter().map(one).collect::<Result<Vec<_>, _>>().map(Value::Array)
@@ -216,10 +217,8 @@ fn complete_tensor(param: &mut Map<String, Value>, what: &str) -> Result<(), Lau
     };
     let shape = list(param.get("shape")).ok_or_else(|| field(format!("{what} is a tensor and has no `shape`")))?;
     let shape = expressions(&shape, &format!("the shape of {what}"))?;
-    let extents: Vec<String> =
-        shape.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     let strides = match param.get("strides") {
-        None => Value::Array((0..extents.len()).map(|d| json!(product(&extents[d + 1..]))).collect()),
+        None => packed(&shape),
         given => {
             let given = list(given).ok_or_else(|| field(format!("the strides of {what} are not a list")))?;
             expressions(&given, &format!("the strides of {what}"))?
@@ -230,6 +229,23 @@ fn complete_tensor(param: &mut Map<String, Value>, what: &str) -> Result<(), Lau
     param.entry("align").or_insert(json!(DEFAULT_ALIGN));
     param.entry("access").or_insert(json!("read_write"));
     Ok(())
+}
+
+/// The strides of a row-major tensor without gaps, grouped as its extents are.
+fn packed(shape: &Value) -> Value {
+    let dims = || shape.as_array().into_iter().flatten();
+    let all = dims().flat_map(|dim| dim.as_array().map_or(std::slice::from_ref(dim), Vec::as_slice));
+    let extents: Vec<String> = all.filter_map(Value::as_str).map(str::to_owned).collect();
+    let mut next = 0;
+    let mut stride = || {
+        next += 1;
+        json!(product(extents.get(next..).unwrap_or(&[])))
+    };
+    let group = |dim: &Value| match dim {
+        Value::Array(modes) => Value::Array(modes.iter().map(|_| stride()).collect()),
+        _ => stride(),
+    };
+    Value::Array(dims().map(group).collect())
 }
 
 /// The product of expressions, as one.
@@ -259,6 +275,9 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
                 let (n, m) = (shape.len(), strides.len());
                 return Err(field(format!("`{name}` has {n} extents and {m} strides")));
             }
+            if shape.iter().zip(strides).any(|(e, s)| e.parts().len() != s.parts().len()) {
+                return Err(field(format!("the strides of `{name}` are not grouped as its extents are")));
+            }
         }
     }
     Ok(())
@@ -267,7 +286,7 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Access, to_json};
+    use crate::contract::{Access, Dimension, to_json};
     use pretty_assertions::assert_eq;
     use tilec_ir::types::Elem;
 
@@ -302,7 +321,7 @@ mod tests {
         assert_eq!((contract.block, contract.cluster, contract.dynamic_smem_bytes), ([256, 1, 1], [1, 1, 1], 0));
         assert_eq!(contract.grid, ["ceildiv(n, 256)", "1", "1"]);
         assert_eq!(contract.params[0].kind, ParamKind::Scalar { elem: Elem::I32, default: None });
-        let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let strings = |list: &[&str]| list.iter().map(|s| Dimension::from(*s)).collect::<Vec<_>>();
         assert_eq!(
             contract.params[2].kind,
             ParamKind::Tensor {
@@ -313,7 +332,21 @@ mod tests {
                 strides: strings(&["(3) * (m)", "m", "1"]),
             }
         );
-        assert!(matches!(&contract.params[3].kind, ParamKind::Tensor { align: 4, strides, .. } if strides == &["1"]));
+        assert!(matches!(&contract.params[3].kind, ParamKind::Tensor { align: 4, strides, .. } if strides == &[Dimension::from("1")]));
+    }
+
+    #[test]
+    fn dimensions_may_have_several_modes() {
+        let nested = r#"{"block": 1, "grid": 1, "params": [
+            {"name": "x", "type": "f32", "shape": [["b", 4], "c"]},
+            {"name": "y", "type": "f32", "shape": [["b", 4], "c"], "strides": [["c * 4", 1], 4]}]}"#;
+        let contract = one(nested).expect("complete");
+        let modes = |list: &[&str]| Dimension::Modes(list.iter().map(|s| (*s).to_owned()).collect());
+        for (i, strides) in [[modes(&["(4) * (c)", "c"]), "1".into()], [modes(&["c * 4", "1"]), "4".into()]].iter().enumerate() {
+            let ParamKind::Tensor { shape, strides: s, .. } = &contract.params[i].kind else { panic!("a tensor") };
+            assert_eq!((shape, s), (&vec![modes(&["b", "4"]), "c".into()], &strides.to_vec()));
+        }
+        assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete"), [contract]);
     }
 
     #[test]
@@ -336,6 +369,7 @@ mod tests {
             (with(r#"{"name": "a", "shape": [1], "acess": "read", "type": "f32"}"#), "did you mean `access`"),
             (with(r#"{"name": "a", "shape": [[]], "type": "f32"}"#), "neither a number nor"),
             (with(r#"{"name": "a", "shape": [1], "strides": [1, 2], "type": "f32"}"#), "1 extents and 2 strides"),
+            (with(r#"{"name": "a", "shape": [[1, 2]], "strides": [1], "type": "f32"}"#), "not grouped"),
             (with(r#"{"name": "a", "shape": [1], "align": 3, "type": "f32"}"#), "a power of two up to"),
             (with(r#"{"name": "a", "shape": [1], "align": 8192, "type": "f32"}"#), "a power of two up to"),
             (with(r#"{"name": "a", "type": "f31"}"#), "f31"),

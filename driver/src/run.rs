@@ -222,10 +222,9 @@ fn contents(bound: &Bound, facts: &Facts, options: &RunOptions) -> Result<Vec<Ve
     let one = |t: &TensorPlan| match options.inputs.get(&t.name) {
         Some(packed) => data::unpacked(t, packed).ok_or_else(|| {
             let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
-            let shape: Vec<String> = t.shape.iter().map(u64::to_string).collect();
             Box::new(
                 error(format!("the file for `{}` has {} bytes, expected {expected}", t.name, packed.len()))
-                    .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), shape.join(", "))),
+                    .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape))),
             )
         }),
         None if t.access.reads() => Ok(data::filled(t, options.seed, kind)),

@@ -8,6 +8,7 @@ pub mod codes;
 pub mod deferred;
 pub mod diag;
 pub mod entities;
+pub mod facts;
 pub mod interp;
 pub mod kernel;
 pub mod layout;

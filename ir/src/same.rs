@@ -123,7 +123,10 @@ impl Pair<'_> {
         self.options(a.multiple, b.multiple)?;
         match (&a.strides, &b.strides) {
             (Strides::Ordered(OrderRef::Param(x)), Strides::Ordered(OrderRef::Param(y))) => self.values(*x, *y),
-            (Strides::Explicit(x), Strides::Explicit(y)) => self.each("strides", x, y, Self::exprs),
+            (Strides::Explicit(x), Strides::Explicit(y)) => {
+                check("number of strides", &x.len(), &y.len())?;
+                x.iter().zip(y).try_for_each(|(x, y)| self.each("strides", &x.exprs(), &y.exprs(), Self::exprs))
+            }
             (x, y) => check("strides", x, y),
         }
     }

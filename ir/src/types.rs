@@ -183,8 +183,46 @@ pub struct TileTy {
 pub enum Strides {
     /// One dimension is contiguous, the others have run-time strides: the values in [`TensorTy::ld`].
     Ordered(OrderRef),
-    /// A stride per dimension, in elements: literals, or stride parameters.
-    Explicit(Vec<Expr>),
+    /// Given per dimension.
+    Explicit(Vec<DimStride>),
+}
+
+/// The stride of a dimension, in elements.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DimStride {
+    /// The same from each index to the next.
+    One(Expr),
+    /// The dimension has several modes, outermost first: an index counts them like the digits of a number, the last one
+    /// fastest, and the offset is the sum of digits times strides. The dimension's extent in [`TensorTy::shape`] is the
+    /// product of theirs.
+    Modes(Vec<Mode>),
+}
+
+/// A mode of a dimension.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Mode {
+    /// Its extent.
+    pub extent: Expr,
+    /// Its stride, in elements.
+    pub stride: Expr,
+}
+
+impl DimStride {
+    /// The expressions in it.
+    pub fn exprs(&self) -> Vec<Expr> {
+        match self {
+            DimStride::One(e) => vec![*e],
+            DimStride::Modes(modes) => modes.iter().flat_map(|m| [m.extent, m.stride]).collect(),
+        }
+    }
+
+    /// The strides in it.
+    pub fn strides(&self) -> Vec<Expr> {
+        match self {
+            DimStride::One(e) => vec![*e],
+            DimStride::Modes(modes) => modes.iter().map(|m| m.stride).collect(),
+        }
+    }
 }
 
 /// The type of a global tensor parameter.
@@ -192,7 +230,8 @@ pub enum Strides {
 pub struct TensorTy {
     /// Element type.
     pub elem: ElemRef,
-    /// Extents: run-time sizes or compile-time expressions.
+    /// Extents: run-time sizes or expressions of them and of compile-time parameters. Of a dimension of several modes, the
+    /// product of their extents.
     pub shape: Vec<Expr>,
     /// Strides.
     pub strides: Strides,
@@ -206,4 +245,27 @@ pub struct TensorTy {
     /// of `n`, so that aligned groups of `n` elements lie inside the tensor or outside. `None` once specialised, when
     /// preconditions say it.
     pub multiple: Option<Expr>,
+}
+
+impl TensorTy {
+    /// The modes of a dimension that has several, outermost first.
+    pub fn modes(&self, dim: usize) -> Option<&[Mode]> {
+        match &self.strides {
+            Strides::Explicit(list) => match list.get(dim)? {
+                DimStride::Modes(modes) => Some(modes),
+                DimStride::One(_) => None,
+            },
+            Strides::Ordered(_) => None,
+        }
+    }
+
+    /// Every expression of the type.
+    pub fn exprs(&self) -> Vec<Expr> {
+        let mut all = self.shape.clone();
+        if let Strides::Explicit(list) = &self.strides {
+            all.extend(list.iter().flat_map(DimStride::exprs));
+        }
+        all.extend(self.multiple);
+        all
+    }
 }

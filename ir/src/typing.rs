@@ -434,6 +434,24 @@ fn scalar(elem: ElemRef) -> Type {
     if elem == ElemRef::Known(Elem::Bool) { Type::Bool } else { Type::Scalar(elem) }
 }
 
+/// The factors of a product of integer expressions: the product of those that are literals, and the texts of the others,
+/// sorted. Two products of the same factors are equal wherever they do not overflow.
+pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
+    let (mut literal, mut others) = (1i128, Vec::new());
+    let mut work = list.to_vec();
+    while let Some(e) = work.pop() {
+        match &k.exprs[e] {
+            ExprData::Op { op: Op::Mul, args } => work.extend(args),
+            _ => match const_int(k, e) {
+                Some(x) => literal = literal.saturating_mul(i128::from(x)),
+                None => others.push(crate::print::print_expr(k, e)),
+            },
+        }
+    }
+    others.sort_unstable();
+    (literal, others)
+}
+
 /// The value of an integer expression over literals; `None` if it is not one, or it overflows or divides by zero.
 pub fn const_int(k: &Kernel, e: Expr) -> Option<i64> {
     match &k.exprs[e] {

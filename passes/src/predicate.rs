@@ -23,6 +23,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -54,8 +55,8 @@ fn global_side(k: &Kernel, src: Expr, dst: Expr) -> Option<(Expr, ResolvedView)>
 struct Residue {
     at: Stmt,
     var: Value,
-    /// The extent `K`, a run-time size.
-    extent: Value,
+    /// The extent `K`, that of a dimension of a tensor.
+    extent: Expr,
     /// Iterations before the loop, already laid out by the pipeline.
     skipped: i64,
     /// Tiles by which the body's fetches are ahead of the loop variable.
@@ -71,12 +72,17 @@ impl Residue {
     /// `Ok(None)`: not a reduction over a ragged extent.
     fn of(k: &Kernel, at: Stmt) -> Result<Option<Residue>, String> {
         let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { return Ok(None) };
-        let ExprData::Ref(extent) = k.exprs[end] else { return Ok(None) };
+        let extent = end;
         let (Some(start), Some(step)) = (k.as_int(start), k.as_int(step)) else { return Ok(None) };
-        if !matches!(k.values[extent].def, ValueDef::Size) || step <= 1 || start % step != 0 || start < 0 {
+        let of_tensor = |v: Value| k.tensor_ty(v).is_some_and(|t| t.shape.iter().any(|&e| same_expr(k, e, extent)));
+        let reduces = match k.exprs[extent] {
+            ExprData::Ref(v) => matches!(k.values[v].def, ValueDef::Size),
+            _ => k.as_int(extent).is_none() && k.params.iter().any(|&v| of_tensor(v)),
+        };
+        if !reduces || step <= 1 || start % step != 0 || start < 0 {
             return Ok(None);
         }
-        if Facts::new(k).divisor_of_value(k, extent) >= step as u64 {
+        if Facts::new(k).divisor(k, extent) >= step as u64 {
             return Ok(None);
         }
         let mut fetches = Vec::new();
@@ -143,7 +149,7 @@ impl Residue {
         let span = k.stmt_spans[self.at];
         let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return };
         // r = K - (ceildiv(K, B) - 1) * B
-        let size = |k: &mut Kernel| k.value_ref(self.extent, span);
+        let size = |k: &mut Kernel| self.size(k);
         let (e1, e2, b1, b2, one) = (size(k), size(k), k.int(self.step, span), k.int(self.step, span), k.int(1, span));
         let tiles = k.expr(ExprData::Op { op: Op::CeilDiv, args: vec![e2, b1] }, span);
         let full = k.binary(Op::Sub, tiles, one, span);
@@ -180,7 +186,7 @@ impl Residue {
         let shift = if self.ahead > 0 { self.skipped } else { self.skipped.max(1) - 1 };
         let (r_ref, shift) = (k.value_ref(r, span), k.int(shift * self.step, span));
         let new_start = k.binary(Op::Add, r_ref, shift, span);
-        let size = k.value_ref(self.extent, span);
+        let size = self.size(k);
         let one = k.int(self.step, span);
         let past = k.binary(Op::Add, size, one, span);
         if let StmtData::For { start, end, .. } = &mut k.stmts[self.at] {
@@ -202,9 +208,14 @@ impl Residue {
             span,
             format!(
                 "the first tile along `{}` is the ragged one; full tiles follow unchecked",
-                k.values[self.extent].name
+                print_expr(k, self.extent)
             ),
         );
+    }
+
+    /// The extent once more.
+    fn size(&self, k: &mut Kernel) -> Expr {
+        k.clone_expr(self.extent, &mut |_, _| None)
     }
 
     /// Tile `n` of the reduction now covers `0..r` (n = 0) or starts at `r + (n - 1) * B`.
@@ -230,7 +241,7 @@ impl Residue {
     fn begin_at(&self, k: &mut Kernel, s: Stmt, dim: usize, begin: Expr) {
         let span = k.stmt_spans[s];
         let again = k.clone_expr(begin, &mut |_, _| None);
-        let extent = k.value_ref(self.extent, span);
+        let extent = self.size(k);
         let cond = k.binary(Op::Lt, again, extent, span);
         set_range(k, s, dim, Range::From { start: begin, end: None });
         add_condition(k, s, cond);
@@ -309,7 +320,7 @@ fn used_elsewhere(k: &Kernel, fetch: Stmt) -> Option<Value> {
 
 /// The dimension of the tensor whose window starts at `var` plus a literal and whose extent is `extent`, and that literal;
 /// the only use of `var`.
-fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> Option<(usize, i64)> {
+fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> Option<(usize, i64)> {
     if view.transposed {
         return None;
     }
@@ -322,7 +333,7 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Value) -> 
                     [start] => distance(k, start, var),
                     _ => None,
                 };
-                let whole = matches!(k.exprs[shape[d]], ExprData::Ref(v) if v == extent);
+                let whole = same_expr(k, shape[d], extent);
                 if let Some(distance) = distance.filter(|_| whole && end.is_none() && found.is_none()) {
                     found = Some((d, distance));
                 } else if starts.iter().chain(end).any(|&e| mentions(k, e, var)) {

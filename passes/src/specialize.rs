@@ -16,7 +16,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+use tilec_ir::types::{DimStride, Elem, ElemRef, Order, OrderRef, Strides, TileTy};
 use tilec_ir::typing::resolve_view;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -201,13 +201,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     out.extend(s.cluster.iter().copied());
     for data in k.values.values() {
         match &data.def {
-            ValueDef::Tensor(t) => {
-                out.extend(t.shape.iter().copied());
-                if let Strides::Explicit(strides) = &t.strides {
-                    out.extend(strides.iter().copied());
-                }
-                out.extend(t.multiple);
-            }
+            ValueDef::Tensor(t) => out.extend(t.exprs()),
             ValueDef::Var(t) | ValueDef::Smem(t) => out.extend(t.shape.iter().copied()),
             ValueDef::Channel { tile, slots } => {
                 out.extend(tile.shape.iter().copied());
@@ -431,7 +425,7 @@ fn check_limits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for data in k.values.values() {
         let ValueDef::Tensor(t) = &data.def else { continue };
         let Strides::Explicit(list) = &t.strides else { continue };
-        for &e in list {
+        for e in list.iter().flat_map(DimStride::strides) {
             if let Some(s) = k.as_int(e).filter(|s| !(0..=MAX_STRIDE).contains(s)) {
                 let d = Diagnostic::error(codes::BAD_DEFINE, k.expr_spans[e], format!("a stride of {s} elements"));
                 result = Err(cx.report(d.with_note("strides are from 0 to 2^40 elements")));

@@ -58,10 +58,10 @@ pub enum ParamKind {
         align: u32,
         /// How the kernel uses it.
         access: Access,
-        /// Extents, as expressions.
-        shape: Vec<String>,
-        /// Strides in elements, as expressions.
-        strides: Vec<String>,
+        /// The extents of each dimension's modes, as expressions: mostly of one.
+        shape: Vec<Vec<String>>,
+        /// The strides of each dimension's modes in elements, as expressions.
+        strides: Vec<Vec<String>>,
     },
     /// An extent, u32.
     Size,

@@ -9,7 +9,7 @@ use crate::number::Format;
 use crate::problem::Random;
 use std::collections::BTreeMap;
 use tilec::Contract;
-use tilec::contract::ParamKind;
+use tilec::contract::{Dimension, ParamKind};
 use tilec::cuda::{Buffer, Device, Function, LaunchArg};
 use tilec::expr;
 use tilec_ir::types::Elem;
@@ -86,8 +86,8 @@ fn once(device: &Device, function: &Function, contract: &Contract, problem: &Pro
         let name = param.name.as_str();
         match &param.kind {
             ParamKind::Tensor { elem, align, access, shape, strides } => {
-                let shape = shape.iter().map(integer).collect::<Result<Vec<_>, _>>()?;
-                let strides = strides.iter().map(integer).collect::<Result<Vec<_>, _>>()?;
+                let shape = shape.iter().flat_map(Dimension::parts).map(integer).collect::<Result<Vec<_>, _>>()?;
+                let strides = strides.iter().flat_map(Dimension::parts).map(integer).collect::<Result<Vec<_>, _>>()?;
                 let (&[rows, cols], &[s0, s1]) = (&shape[..], &strides[..]) else {
                     return Err(format!("`{name}` is not a matrix"));
                 };

@@ -7,9 +7,10 @@ use crate::simulated::Executable;
 use std::collections::BTreeMap;
 use tilec::{CompileOptions, Keep};
 use tilec_ir::diag::{Diagnostic, Sink};
+use tilec_ir::entities::Expr;
 use tilec_ir::interp;
 use tilec_ir::kernel::{ConstValue, Kernel, Module, ValueDef};
-use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides};
+use tilec_ir::types::{DimStride, Elem, ElemRef, Order, OrderRef, Strides};
 
 /// Memory, scalars and types of one run of a kernel.
 pub struct Problem {
@@ -37,9 +38,15 @@ impl Problem {
                 let value = tilec::expr::integer(&text, &|n| run.integer(n).ok().map(i128::from));
                 value.map_err(|e| format!("`{text}`: {e}")).and_then(|v| i64::try_from(v).map_err(|e| e.to_string()))
             };
-            let shape = ty.shape.iter().map(|&e| integer(e)).collect::<Result<Vec<_>, _>>()?;
+            let list = |exprs: &mut dyn Iterator<Item = Expr>| exprs.map(integer).collect::<Result<Vec<_>, _>>();
+            let extents = |d: usize| match ty.modes(d) {
+                Some(modes) => modes.iter().map(|m| m.extent).collect(),
+                None => vec![ty.shape[d]],
+            };
+            let modes = (0..ty.shape.len()).map(|d| extents(d).len()).collect();
+            let shape = list(&mut (0..ty.shape.len()).flat_map(extents))?;
             let strides = match &ty.strides {
-                Strides::Explicit(exprs) => exprs.iter().map(|&e| integer(e)).collect::<Result<Vec<_>, _>>()?,
+                Strides::Explicit(strides) => list(&mut strides.iter().flat_map(DimStride::strides))?,
                 Strides::Ordered(OrderRef::Known(order)) => {
                     let mut strides = packed(&shape, *order);
                     let outer = (0..shape.len()).filter(|&d| d != order.contiguous_dim(shape.len()));
@@ -51,7 +58,7 @@ impl Problem {
                 }
                 Strides::Ordered(OrderRef::Param(_)) => return Err(format!("`{name}` has no order")),
             };
-            let mut tensor = Tensor::new(name, &shape, &strides)?;
+            let mut tensor = Tensor { modes, ..Tensor::new(name, &shape, &strides)? };
             let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
             tensor.randomize(&mut random, run.range);
             if matches!(elem, Elem::U8 | Elem::U32) {

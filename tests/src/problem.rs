@@ -97,10 +97,12 @@ impl Run {
 pub struct Tensor {
     /// Its parameter.
     pub name: String,
-    /// Extents.
+    /// Extents, of all modes.
     pub shape: Vec<i64>,
     /// Strides in elements.
     pub strides: Vec<i64>,
+    /// How many modes each dimension has.
+    pub modes: Vec<usize>,
     /// Everything from the first element to the last, gaps included.
     pub data: Vec<f64>,
 }
@@ -114,7 +116,25 @@ impl Tensor {
         let last: i64 = shape.iter().zip(strides).map(|(n, s)| (n - 1) * s).sum();
         let len = usize::try_from(last + 1).ok().filter(|&n| n < 1 << 26);
         let len = len.ok_or_else(|| format!("`{name}` has {} elements", last + 1))?;
-        Ok(Tensor { name: name.to_owned(), shape: shape.to_vec(), strides: strides.to_vec(), data: vec![GAP; len] })
+        let (modes, data) = (vec![1; shape.len()], vec![GAP; len]);
+        Ok(Tensor { name: name.to_owned(), shape: shape.to_vec(), strides: strides.to_vec(), modes, data })
+    }
+
+    /// The number of elements along a dimension.
+    pub fn extent(&self, dim: usize) -> i64 {
+        let first: usize = self.modes[..dim].iter().sum();
+        self.shape[first..first + self.modes[dim]].iter().product()
+    }
+
+    /// The offset of an index along a dimension.
+    fn offset(&self, dim: usize, index: i64) -> i64 {
+        let first: usize = self.modes[..dim].iter().sum();
+        let (mut left, mut offset) = (index, 0);
+        for i in (first..first + self.modes[dim]).rev() {
+            offset += left % self.shape[i] * self.strides[i];
+            left /= self.shape[i];
+        }
+        offset
     }
 
     /// The addresses of all elements, in row-major order of their coordinates.
@@ -132,7 +152,7 @@ impl Tensor {
 
     /// The address of element `(i, j)` of a matrix.
     pub fn at(&self, i: i64, j: i64) -> usize {
-        (i * self.strides[0] + j * self.strides[1]) as usize
+        (self.offset(0, i) + self.offset(1, j)) as usize
     }
 
     /// Fills the elements with integers of at most this magnitude.

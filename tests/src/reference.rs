@@ -12,6 +12,9 @@ pub enum Reference {
     Gemm,
     /// `D = act(scale * A·B + bias) + beta * C`, with the function that the compile-time parameter `ACT` numbers.
     Fused,
+    /// `Y`, a convolution of `X` and `W` of `C` channels with steps `SH`, `SW` and `DH`, `DW` between windows and within them.
+    /// Image, row and column of `X` are `xb`, `xh` and `xw` apart; `Y` has `O` channels, last or, if `NCHW` is 1, first.
+    Conv,
     /// The last tensor becomes the first.
     Copy,
     /// The last tensor becomes the first, transposed.
@@ -27,9 +30,10 @@ impl Reference {
         match name {
             "gemm" => Ok(Reference::Gemm),
             "gemm_fused" => Ok(Reference::Fused),
+            "conv" => Ok(Reference::Conv),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Err(format!("no reference `{name}`; there are gemm, gemm_fused, copy and transpose")),
+            _ => Err(format!("no reference `{name}`; there are gemm, gemm_fused, conv, copy and transpose")),
         }
     }
 
@@ -39,7 +43,7 @@ impl Reference {
             Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
             // D is not the last parameter.
             Reference::Fused => false,
-            Reference::Copy | Reference::Transpose => true,
+            Reference::Conv | Reference::Copy | Reference::Transpose => true,
         }
     }
 
@@ -56,7 +60,7 @@ impl Reference {
         let mut after = before.to_vec();
         match self {
             Reference::Gemm => {
-                let index = |name: &str| before.iter().position(|t| t.name == name && t.shape.len() == 2);
+                let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
                 let (Some(a), Some(b), Some(c)) = (index("A"), index("B"), index("C")) else {
                     return Err("the reference `gemm` needs matrices A, B and C".to_owned());
                 };
@@ -64,7 +68,7 @@ impl Reference {
                 gemm(&before[a], &before[b], &mut after[c], alpha, beta);
             }
             Reference::Fused => {
-                let find = |name: &str| before.iter().position(|t| t.name == name && t.shape.len() == 2);
+                let find = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
                 let all: Option<Vec<usize>> = ["A", "B", "C", "scale", "bias", "D"].into_iter().map(find).collect();
                 let Some([a, b, c, scale, bias, d]) = all.as_deref().and_then(|v| <&[usize; 6]>::try_from(v).ok())
                 else {
@@ -77,15 +81,32 @@ impl Reference {
                 let beta = run.value("beta").unwrap_or(0.0);
                 let [a, b, c, scale, bias] = [a, b, c, scale, bias].map(|&i| &before[i]);
                 let d = &mut after[*d];
-                for i in 0..d.shape[0] {
-                    for j in 0..d.shape[1] {
-                        let sum: f64 = (0..a.shape[1]).map(|k| a.data[a.at(i, k)] * b.data[b.at(k, j)]).sum();
+                for i in 0..d.extent(0) {
+                    for j in 0..d.extent(1) {
+                        let sum: f64 = (0..a.extent(1)).map(|k| a.data[a.at(i, k)] * b.data[b.at(k, j)]).sum();
                         let x = scale.data[scale.at(i, j)] * sum + bias.data[bias.at(i, j)];
                         let old = if beta == 0.0 { 0.0 } else { beta * c.data[c.at(i, j)] };
                         let at = d.at(i, j);
                         d.data[at] = activation(act, x) + old;
                     }
                 }
+            }
+            Reference::Conv => {
+                let find = |name: &str| before.iter().position(|t| t.name == name);
+                let (Some(x), Some(w), Some(y)) = (find("X"), find("W"), find("Y")) else {
+                    return Err("the reference `conv` needs X, W and Y".to_owned());
+                };
+                let step = |name: &str| match consts.get(name) {
+                    Some(ConstValue::Int(n)) => *n,
+                    _ => 1,
+                };
+                let channels_first = matches!(consts.get("NCHW"), Some(ConstValue::Int(1)));
+                let data = convolution(run, &before[x].data, &before[w].data, step, channels_first)?;
+                let y = &mut after[y].data;
+                if y.len() != data.len() {
+                    return Err(format!("Y has {} elements, not {}", y.len(), data.len()));
+                }
+                y.copy_from_slice(&data);
             }
             Reference::Copy | Reference::Transpose => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
@@ -137,13 +158,52 @@ pub(crate) fn erf(x: f64) -> f64 {
 
 /// The triple loop.
 fn gemm(a: &Tensor, b: &Tensor, c: &mut Tensor, alpha: f64, beta: f64) {
-    for i in 0..c.shape[0] {
-        for j in 0..c.shape[1] {
-            let sum: f64 = (0..a.shape[1]).map(|k| a.data[a.at(i, k)] * b.data[b.at(k, j)]).sum();
+    for i in 0..c.extent(0) {
+        for j in 0..c.extent(1) {
+            let sum: f64 = (0..a.extent(1)).map(|k| a.data[a.at(i, k)] * b.data[b.at(k, j)]).sum();
             let at = c.at(i, j);
             c.data[at] = alpha * sum + if beta == 0.0 { 0.0 } else { beta * c.data[at] };
         }
     }
+}
+
+/// A convolution in memory, without any tensor: packed filters of `R x S x C x O` and a packed result.
+fn convolution(
+    run: &Run,
+    x: &[f64],
+    w: &[f64],
+    step: impl Fn(&str) -> i64,
+    channels_first: bool,
+) -> Result<Vec<f64>, String> {
+    let given: Result<Vec<i64>, String> =
+        ["B", "P", "Q", "R", "S", "C", "O", "xb", "xh", "xw"].iter().map(|n| run.integer(n)).collect();
+    let [b, p, q, r, s, c, o, xb, xh, xw] = given?[..] else { return Err("numbers are missing".to_owned()) };
+    let mut y = vec![0.0; (b * p * q * o) as usize];
+    for image in 0..b {
+        for row in 0..p {
+            for column in 0..q {
+                for channel in 0..o {
+                    let mut sum = 0.0;
+                    for i in 0..r {
+                        for j in 0..s {
+                            let (h, v) = (row * step("SH") + i * step("DH"), column * step("SW") + j * step("DW"));
+                            for k in 0..c {
+                                let from = image * xb + h * xh + v * xw + k;
+                                sum += x[from as usize] * w[(((i * s + j) * c + k) * o + channel) as usize];
+                            }
+                        }
+                    }
+                    let at = if channels_first {
+                        ((image * o + channel) * p + row) * q + column
+                    } else {
+                        ((image * p + row) * q + column) * o + channel
+                    };
+                    y[at as usize] = sum;
+                }
+            }
+        }
+    }
+    Ok(y)
 }
 
 /// Whether integer data of magnitude `range` stay exact in a product of depth `k`: every partial sum, in any order, in

@@ -9,7 +9,7 @@ use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
 use std::fmt;
-use tilec::contract::ParamKind;
+use tilec::contract::{Dimension, ParamKind};
 use tilec::{Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
@@ -152,7 +152,9 @@ impl Executable {
             params.push(match &param.kind {
                 ParamKind::Tensor { elem, align, access, shape, strides } => {
                     let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
-                    let list = |l: &[String]| l.iter().map(|text| integer(text)).collect::<Result<Vec<_>, _>>();
+                    let parts = |l: &[Dimension]| l.iter().flat_map(Dimension::parts).cloned().collect::<Vec<_>>();
+                    let list =
+                        |l: &[Dimension]| parts(l).iter().map(|text| integer(text)).collect::<Result<Vec<_>, _>>();
                     if (list(shape)?, list(strides)?) != (tensor.shape.clone(), tensor.strides.clone()) {
                         let text = format!("the contract has another shape or other strides of `{name}`");
                         return Err(Failure::Launch(text));

@@ -24,6 +24,10 @@ pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Option<Call>
     let extents = product.extents(&bound.tensors)?;
     let find = |operand: &Operand| bound.tensors.iter().find(|t| t.name == operand.tensor);
     let (a, b, c) = (find(&product.a)?, find(&product.b)?, find(&product.c)?);
+    // A dimension of several modes has no leading dimension.
+    if ![a, b, c].iter().all(|t| t.is_plain()) {
+        return None;
+    }
     let step = |plan: &TensorPlan, operand: &Operand| operand.dims.map(|d| plan.strides[d]);
     let (sa, sb, sc) = (step(a, &product.a), step(b, &product.b), step(c, &product.c));
     // cuBLAS thinks in columns: a result with contiguous rows is the transpose of what it computes.
@@ -92,7 +96,8 @@ pub(super) fn traffic(t: &TensorPlan, call: Option<&Call>) -> f64 {
         Some(call) if call.tensors[2] == t.name => call.scalars.1 != 0.0,
         _ => t.access.reads(),
     };
-    t.count() as f64 * f64::from(t.elem.bytes()) * f64::from(u8::from(reads) + u8::from(t.access.writes()))
+    // Elements that share an address are moved once.
+    t.count().min(t.span) as f64 * f64::from(t.elem.bytes()) * f64::from(u8::from(reads) + u8::from(t.access.writes()))
 }
 
 /// Compares two results on whole numbers, which both are exact.
@@ -128,6 +133,7 @@ mod tests {
             access: if name == "C" { Access::ReadWrite } else { Access::Read },
             shape: shape.to_vec(),
             strides: if row { vec![ld, 1] } else { vec![1, ld] },
+            modes: vec![1, 1],
             span: 1000,
         };
         let tensors = vec![

@@ -123,7 +123,7 @@ impl Product {
     pub fn extents(&self, tensors: &[TensorPlan]) -> Option<Extents> {
         let extent = |operand: &Operand, i: usize| {
             let plan = tensors.iter().find(|t| t.name == operand.tensor)?;
-            if plan.shape.len() == 2 { plan.shape.get(operand.dims[i]).copied() } else { None }
+            (plan.modes.len() == 2 && operand.dims[i] < 2).then(|| plan.extent(operand.dims[i]))
         };
         let (m, k, n) = (extent(&self.a, 0)?, extent(&self.a, 1)?, extent(&self.b, 1)?);
         let fits = extent(&self.b, 0)? == k && extent(&self.c, 0)? == m && extent(&self.c, 1)? == n;
@@ -442,6 +442,7 @@ mod tests {
             access: crate::contract::Access::Read,
             shape: shape.to_vec(),
             strides: vec![shape[1], 1],
+            modes: vec![1, 1],
             span: shape[0] * shape[1],
         };
         let tensors = [plan("A", [5, 3]), plan("B", [5, 7]), plan("C", [3, 7])];

@@ -30,19 +30,22 @@ impl Reference<'_> {
         let (a, a_bytes) = find(&self.product.a.tensor)?;
         let (b, b_bytes) = find(&self.product.b.tensor)?;
         let (c, c_bytes) = find(&self.product.c.tensor)?;
-        let steps = |plan: &TensorPlan, dims: [usize; 2]| dims.map(|d| plan.strides[d]);
-        let ([am, ak], [bk, bn], [cm, cn]) =
-            (steps(a, self.product.a.dims), steps(b, self.product.b.dims), steps(c, self.product.c.dims));
+        // The address of (row, column), by the offsets of both.
+        let offsets = |plan: &TensorPlan, dim: usize| (0..plan.extent(dim)).map(|i| plan.offset(dim, i)).collect();
+        let depths = |t: &TensorPlan, dim: usize| -> Vec<u64> { offsets(t, dim) };
+        let (ak, bk) = (depths(a, self.product.a.dims[1]), depths(b, self.product.b.dims[0]));
+        let (am, bn) = (|i| a.offset(self.product.a.dims[0], i), |j| b.offset(self.product.b.dims[1], j));
         let at = |x: u64| usize::try_from(x).expect("the tensor is in memory");
         for (i, j) in samples(self.extents.m, self.extents.n) {
             let (mut sum, mut magnitude) = (0.0, 0.0);
-            for k in 0..self.extents.k {
-                let x = get(a.elem, a_bytes, at(i * am + k * ak));
-                let y = get(b.elem, b_bytes, at(k * bk + j * bn));
+            let (row, column) = (am(i), bn(j));
+            for (ak, bk) in ak.iter().zip(&bk) {
+                let x = get(a.elem, a_bytes, at(row + ak));
+                let y = get(b.elem, b_bytes, at(bk + column));
                 sum += x * y;
                 magnitude += (x * y).abs();
             }
-            let offset = at(i * cm + j * cn);
+            let offset = at(c.offset(self.product.c.dims[0], i) + c.offset(self.product.c.dims[1], j));
             let (mut want, mut magnitude) = (self.alpha * sum, self.alpha.abs() * magnitude);
             if self.beta != 0.0 {
                 let old = self.beta * get(c.elem, c_bytes, offset);
@@ -115,6 +118,7 @@ mod tests {
             access: Access::ReadWrite,
             shape: vec![rows, cols],
             strides: vec![ld, 1],
+            modes: vec![1, 1],
             span: (rows - 1) * ld + cols,
         }
     }

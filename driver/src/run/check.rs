@@ -143,6 +143,7 @@ mod tests {
             access: Access::Write,
             shape: vec![2, 2],
             strides: vec![3, 1],
+            modes: vec![1, 1],
             span: 5,
         }
     }

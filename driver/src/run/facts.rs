@@ -1,7 +1,7 @@
 //! What a program computes, as far as a comparison and a rate need to know.
 
 use crate::bind::Bound;
-use crate::contract::{Contract, ParamKind};
+use crate::contract::{Contract, Dimension, ParamKind};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
@@ -76,7 +76,7 @@ impl Facts {
         }
         let mentioned = |name: &str| {
             contract.params.iter().any(|p| match &p.kind {
-                ParamKind::Tensor { shape, .. } => shape.iter().any(|extent| extent == name),
+                ParamKind::Tensor { shape, .. } => shape.iter().flat_map(Dimension::parts).any(|extent| extent == name),
                 ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => false,
             })
         };

@@ -5,7 +5,7 @@ use super::*;
 use crate::bind::Number;
 use crate::compile::{CompileOptions, Optimized, optimize};
 use crate::contract::ParamKind;
-use crate::contract::{Access, Contract, I64, Param, U32};
+use crate::contract::{Access, Contract, Dimension, I64, Param, U32};
 use crate::report_json::{KernelReport, Mma};
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
@@ -33,8 +33,8 @@ fn contract() -> Contract {
             elem,
             align: 16,
             access,
-            shape: shape.map(str::to_owned).to_vec(),
-            strides: vec![format!("{name}_ld"), "1".to_owned()],
+            shape: shape.map(Dimension::from).to_vec(),
+            strides: vec![Dimension::One(format!("{name}_ld")), "1".into()],
         },
     };
     let size = |name: &str| Param { name: name.to_owned(), kind: ParamKind::Size { ty: U32::U32 } };

@@ -16,17 +16,19 @@ pub(super) fn in_tensor(plan: &TensorPlan, byte: i64) -> String {
         return format!("{} bytes in front of `{name}`, {}", byte.unsigned_abs(), shape(plan));
     };
     let size = u64::from(plan.elem.bytes());
-    // Greedily, from the largest stride on: exact for elements, and the element in front for everything else.
     let mut order: Vec<usize> = (0..plan.shape.len()).collect();
     order.sort_by_key(|&d| std::cmp::Reverse(plan.strides[d]));
-    let mut left = at / size;
     let mut index = vec![0; plan.shape.len()];
-    for d in order {
-        index[d] = left.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
-        left -= index[d] * plan.strides[d];
+    let mut left = 0;
+    if !find(plan, &order, at / size, &mut index, &mut 1000) {
+        // Greedily, from the largest stride on: mostly the element in front.
+        left = at / size;
+        for d in order {
+            index[d] = left.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
+            left -= index[d] * plan.strides[d];
+        }
     }
-    let index: Vec<String> = index.iter().map(u64::to_string).collect();
-    let element = format!("`{name}[{}]`", index.join(", "));
+    let element = format!("`{name}[{}]`", plan.grouped(&index));
     match left {
         0 if at.is_multiple_of(size) => format!("{element} of {}", shape(plan)),
         0 => format!("inside {element} of {}", shape(plan)),
@@ -38,16 +40,39 @@ pub(super) fn in_tensor(plan: &TensorPlan, byte: i64) -> String {
     }
 }
 
+/// Finds the index of an offset, going through the dimensions in this order, that of falling strides; where elements overlap,
+/// the one whose first of these are largest. Gives up when `tries` is used up.
+fn find(plan: &TensorPlan, order: &[usize], offset: u64, index: &mut [u64], tries: &mut u32) -> bool {
+    let Some((&d, rest)) = order.split_first() else { return offset == 0 };
+    let reach = |d: &usize| (plan.shape[*d] - 1).saturating_mul(plan.strides[*d]);
+    let inner = rest.iter().map(reach).fold(0u64, u64::saturating_add);
+    let mut digit = offset.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
+    loop {
+        let left = offset - digit * plan.strides[d];
+        if left > inner || *tries == 0 {
+            return false;
+        }
+        *tries -= 1;
+        index[d] = digit;
+        if find(plan, rest, left, index, tries) {
+            return true;
+        }
+        match digit.checked_sub(1) {
+            Some(next) if plan.strides[d] > 0 => digit = next,
+            _ => return false,
+        }
+    }
+}
+
 /// `f16 [520, 136]`, with strides where they are not those of a packed tensor.
 pub(super) fn shape(plan: &TensorPlan) -> String {
-    let list = |l: &[u64]| l.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let mut packed = vec![1; plan.shape.len()];
     for d in (1..plan.shape.len()).rev() {
         packed[d - 1] = packed[d] * plan.shape[d];
     }
     let strides =
-        if packed == plan.strides { String::new() } else { format!(" with strides [{}]", list(&plan.strides)) };
-    format!("{} [{}]{strides}", plan.elem.name(), list(&plan.shape))
+        if packed == plan.strides { String::new() } else { format!(" with strides [{}]", plan.grouped(&plan.strides)) };
+    format!("{} [{}]{strides}", plan.elem.name(), plan.grouped(&plan.shape))
 }
 
 /// A global address: the tensor in whose region it lies, else none.
@@ -98,6 +123,7 @@ mod tests {
             access: Access::Read,
             shape: shape.to_vec(),
             strides: strides.to_vec(),
+            modes: vec![1, 1],
             span,
         }
     }
@@ -117,6 +143,24 @@ mod tests {
         assert_eq!(in_tensor(&padded, 2 * (8 + 7)), gap);
         let broadcast = plan([4, 6], [0, 1]);
         assert_eq!(in_tensor(&broadcast, 10), "`A[0, 5]` of f16 [4, 6] with strides [0, 1]");
+    }
+
+    #[test]
+    fn overlapping_elements_are_found() {
+        // Windows of 3 of an image of 2 x 5, by rows of 4 positions of stride 1: 0 1 2, 1 2 3, ..
+        let windows = TensorPlan {
+            shape: vec![2, 3, 3],
+            strides: vec![5, 1, 1],
+            modes: vec![2, 1],
+            span: 10,
+            ..plan([1, 1], [1, 1])
+        };
+        let of = "of f16 [(2, 3), 3] with strides [(5, 1), 1]";
+        assert_eq!(in_tensor(&windows, 2 * 4), format!("`A[(0, 2), 2]` {of}"));
+        assert_eq!(in_tensor(&windows, 2 * 6), format!("`A[(1, 1), 0]` {of}"));
+        // Strides that are no multiples of each other.
+        let odd = TensorPlan { shape: vec![3, 3], strides: vec![5, 3], span: 17, ..plan([1, 1], [1, 1]) };
+        assert_eq!(in_tensor(&odd, 2 * 6), "`A[0, 2]` of f16 [3, 3] with strides [5, 3]");
     }
 
     #[test]

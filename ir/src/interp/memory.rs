@@ -19,10 +19,62 @@ pub(super) struct Global {
     pub(super) value: Value,
     pub(super) elem: Elem,
     pub(super) shape: Vec<i64>,
-    pub(super) strides: Vec<i64>,
+    pub(super) strides: Vec<DimSteps>,
     pub(super) data: Vec<f64>,
     /// Term sums of the elements stored so far.
     pub(super) magnitude: Option<Vec<f64>>,
+}
+
+/// How far apart the elements of a dimension are.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum DimSteps {
+    /// Everywhere the same.
+    One(i64),
+    /// Extents and strides of the modes, outermost first.
+    Modes(Vec<(i64, i64)>),
+}
+
+impl DimSteps {
+    /// The address of an index, which is not below 0.
+    fn offset(&self, index: i64) -> i128 {
+        match self {
+            DimSteps::One(stride) => i128::from(index) * i128::from(*stride),
+            DimSteps::Modes(modes) => {
+                let mut left = index;
+                let mut offset = 0;
+                for (i, &(extent, stride)) in modes.iter().enumerate().rev() {
+                    // The outermost digit is what is left.
+                    let digit = if i == 0 { left } else { left.rem_euclid(extent.max(1)) };
+                    left = left.div_euclid(extent.max(1));
+                    offset += i128::from(digit) * i128::from(stride);
+                }
+                offset
+            }
+        }
+    }
+
+    /// Whether all strides are multiples of `n`; of the contiguous dimension of this extent, the (innermost) extent in place of
+    /// the stride.
+    pub(super) fn in_groups(&self, n: i64, contiguous: Option<i64>) -> bool {
+        match self {
+            DimSteps::One(stride) => contiguous.unwrap_or(*stride) % n == 0,
+            DimSteps::Modes(modes) => {
+                let (innermost, outer) = match modes.split_last() {
+                    Some((&(extent, stride), outer)) => (if contiguous.is_some() { extent } else { stride }, outer),
+                    None => (0, &modes[..]),
+                };
+                innermost % n == 0 && outer.iter().all(|&(_, stride)| stride % n == 0)
+            }
+        }
+    }
+
+    /// No extent or stride is below 0.
+    pub(super) fn is_valid(&self) -> bool {
+        match self {
+            DimSteps::One(stride) => *stride >= 0,
+            DimSteps::Modes(modes) => modes.iter().all(|&(extent, stride)| extent >= 1 && stride >= 0),
+        }
+    }
 }
 
 /// What a window looks at.
@@ -43,6 +95,8 @@ pub(super) struct Axis {
     end: Option<i64>,
     extent: i64,
     stride: i64,
+    /// The number of the root's dimension, if it has several modes; there is no one stride then.
+    modes: Option<usize>,
 }
 
 /// A box of a tensor or tile.
@@ -63,6 +117,8 @@ pub(super) struct Plan {
     /// How many elements exist along each dimension.
     valid: Vec<usize>,
     strides: Vec<usize>,
+    /// The addresses along dimensions of several modes, in place of strides.
+    tables: Vec<Option<Vec<usize>>>,
     base: usize,
 }
 
@@ -77,9 +133,9 @@ impl Plan {
         let mut index = vec![0; outer];
         loop {
             let (mut at, mut address) = (0, self.base);
-            for ((&i, &n), &stride) in index.iter().zip(&self.shape).zip(&self.strides) {
-                at = at * n + i;
-                address += i * stride;
+            for (d, &i) in index.iter().enumerate() {
+                at = at * self.shape[d] + i;
+                address += self.tables[d].as_ref().map_or_else(|| i * self.strides[d], |table| table[i]);
             }
             f(at * self.shape.last().copied().unwrap_or(1), address);
             let Some(d) = (0..outer).rev().find(|&d| index[d] + 1 < self.valid[d]) else { return };
@@ -125,7 +181,7 @@ impl Plan {
             dense *= n;
             ok
         });
-        self.base == 0 && self.valid == self.shape && in_order && dense == len
+        self.base == 0 && self.tables.iter().all(Option::is_none) && self.valid == self.shape && in_order && dense == len
     }
 }
 
@@ -165,11 +221,15 @@ impl Machine<'_> {
             (Binding::Channel(_), Some(slot)) => Root::Slot(v, slot),
             _ => return Ok(None),
         };
-        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride };
+        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride, modes: None };
         let axes = match root {
             Root::Global(g) => {
                 let g = &self.globals[g];
-                g.shape.iter().zip(&g.strides).map(|(&n, &s)| axis(n, s)).collect()
+                let of = |(d, (&n, s)): (usize, (&i64, &DimSteps))| match s {
+                    DimSteps::One(stride) => axis(n, *stride),
+                    DimSteps::Modes(_) => Axis { modes: Some(d), ..axis(n, 0) },
+                };
+                g.shape.iter().zip(&g.strides).enumerate().map(of).collect()
             }
             Root::Place(_) | Root::Slot(..) => {
                 let shape = &self.place(root, span)?.shape;
@@ -206,7 +266,7 @@ impl Machine<'_> {
                             format!("index {at} is outside the extent {limit} of {}", self.root_name(base.root));
                         return Err(self.out_of_bounds(message, span));
                     }
-                    window.base += i128::from(at) * i128::from(axis.stride);
+                    window.base += self.along(base.root, &axis, at);
                 }
                 Range::From { start, end } => {
                     let start = moved(self.index(start)?)?;
@@ -217,6 +277,14 @@ impl Machine<'_> {
             }
         }
         Ok(Some(window))
+    }
+
+    /// The address of an index of an axis, which is inside its bounds.
+    fn along(&self, root: Root, axis: &Axis, index: i64) -> i128 {
+        match (root, axis.modes) {
+            (Root::Global(g), Some(d)) => self.globals[g].strides[d].offset(index),
+            _ => i128::from(index) * i128::from(axis.stride),
+        }
     }
 
     /// The plan of moving a tile of this shape. `check`: which dimensions of global memory are compared with the
@@ -264,10 +332,17 @@ impl Machine<'_> {
         }
         let mut first = w.base;
         let mut last = w.base;
+        let mut tables = Vec::with_capacity(shape.len());
         for (axis, &n) in w.axes.iter().zip(&valid) {
             let stride = i128::from(axis.stride);
             first += i128::from(axis.start) * stride;
             last += (i128::from(axis.start) + n as i128 - 1) * stride;
+            let table = axis.modes.map(|_| {
+                let at = (0..n as i64).map(|i| self.along(w.root, axis, axis.start.saturating_add(i)));
+                at.collect::<Vec<i128>>()
+            });
+            last += table.iter().flatten().max().copied().unwrap_or(0);
+            tables.push(table);
         }
         let len = match w.root {
             Root::Global(g) => self.globals[g].data.len(),
@@ -284,7 +359,17 @@ impl Machine<'_> {
         if let (Some(step), Some(1)) = (strides.last_mut(), valid.last()) {
             *step = 1;
         }
-        Ok(Plan { shape: shape.to_vec(), valid, strides, base: usize::try_from(first).unwrap_or(0) })
+        let mut shape = shape.to_vec();
+        let narrow = |table: Vec<i128>| table.into_iter().map(|x| usize::try_from(x).unwrap_or(0)).collect();
+        let mut tables: Vec<Option<Vec<usize>>> = tables.into_iter().map(|t| t.map(narrow)).collect();
+        if let Some(Some(_)) = tables.last() {
+            // Rows have one step: here they are of one element.
+            shape.push(1);
+            valid.push(1);
+            strides.push(1);
+            tables.push(None);
+        }
+        Ok(Plan { shape, valid, strides, tables, base: usize::try_from(first).unwrap_or(0) })
     }
 
     /// Reads a tile; elements that do not exist are zero.

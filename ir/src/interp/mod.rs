@@ -24,9 +24,9 @@ use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, Kernel, Slot, ValueDef};
-use crate::types::{Elem, ElemRef, Order, OrderRef, Strides};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides};
 use cranelift_entity::SecondaryMap;
-use memory::{Global, Root, Window};
+use memory::{DimSteps, Global, Root, Window};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tile::Tile;
@@ -380,26 +380,33 @@ impl Machine<'_> {
             return Err(self.unfit(v, "is a stride without a value".to_owned()));
         }
         for ((v, ty), shape) in tensors().zip(shapes) {
-            let strides: Vec<i64> = match &ty.strides {
-                Strides::Explicit(strides) => strides.iter().map(|&e| self.index(e)).collect::<Result<_, _>>()?,
+            let strides: Vec<DimSteps> = match &ty.strides {
+                Strides::Explicit(strides) => strides.iter().map(|s| self.dim_steps(s)).collect::<Result<_, _>>()?,
                 Strides::Ordered(order) => {
                     let contiguous = self.order(*order, k.name_span)?.contiguous_dim(shape.len());
-                    self.ordered_strides(shape.len(), contiguous, &ty.ld)
+                    let strides = self.ordered_strides(shape.len(), contiguous, &ty.ld);
+                    strides.into_iter().map(DimSteps::One).collect()
                 }
             };
+            let valid = strides.iter().all(DimSteps::is_valid) && shape.iter().all(|&n| n >= 0);
+            if strides.len() != shape.len() || !valid {
+                return Err(self.unfit(v, "needs a stride per dimension, and none below 0".to_owned()));
+            }
             if let Some(promise) = ty.multiple {
                 let n = self.index(promise)?.max(1);
                 let contiguous = match &ty.strides {
                     Strides::Ordered(order) => Some(self.order(*order, k.name_span)?.contiguous_dim(shape.len())),
-                    Strides::Explicit(list) => list.iter().rposition(|&e| k.as_int(e) == Some(1)),
+                    Strides::Explicit(list) => {
+                        list.iter().rposition(|s| s.strides().last().is_some_and(|&e| k.as_int(e) == Some(1)))
+                    }
                 };
                 let steps = strides.iter().zip(&shape).enumerate();
-                if steps.map(|(d, (s, x))| if Some(d) == contiguous { x } else { s }).any(|x| x % n != 0) {
+                if !steps.into_iter().all(|(d, (s, &x))| s.in_groups(n, (Some(d) == contiguous).then_some(x))) {
                     return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
                 }
             }
-            if strides.len() != shape.len() || strides.iter().chain(&shape).any(|&x| x < 0) {
-                return Err(self.unfit(v, "needs a stride per dimension, and none below 0".to_owned()));
+            if let Some(n) = shape.iter().find(|&&n| n >= 1 << 31) {
+                return Err(self.unfit(v, format!("has a dimension of {n} elements, not less than 2^31")));
             }
             let elem = self.elem(ty.elem, k.values[v].span)?;
             let Some(tensor) = inputs.tensors.get_mut(&k.values[v].name) else {
@@ -413,6 +420,16 @@ impl Machine<'_> {
             self.globals.push(Global { value: v, elem, shape, strides, data, magnitude: None });
         }
         Ok(())
+    }
+
+    fn dim_steps(&mut self, stride: &DimStride) -> Result<DimSteps, Fail> {
+        Ok(match stride {
+            DimStride::One(e) => DimSteps::One(self.index(*e)?),
+            DimStride::Modes(modes) => {
+                let pair = |m: &Mode| Ok((self.index(m.extent)?, self.index(m.stride)?));
+                DimSteps::Modes(modes.iter().map(pair).collect::<Result<_, Fail>>()?)
+            }
+        })
     }
 
     /// Gives leading strides that have no value yet those of a dense tensor.

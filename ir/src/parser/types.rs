@@ -7,7 +7,14 @@ use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
 use crate::kernel::ValueDef;
 use crate::lexer::{Tok, clip, is_reserved};
-use crate::types::{Elem, ElemRef, Order, OrderRef, Strides, TensorTy, TileTy};
+use crate::ops::Op;
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TensorTy, TileTy};
+
+/// A dimension of a tensor as written: its extent or its stride, or those of its modes.
+enum Dim {
+    One(Expr),
+    Tuple(Vec<Expr>, Span),
+}
 
 impl Parser<'_, '_> {
     /// A known element type. Unknown ones are reported.
@@ -99,12 +106,13 @@ impl Parser<'_, '_> {
     /// `T[..] [row | col | LA | strides (..)] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
     pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
         let elem = self.elem_ref()?;
-        let shape = self.declaring(Unknown::Size, |p| p.shape())?;
+        let dims = self.declaring(Unknown::Size, |p| p.tensor_shape())?;
+        let shape: Vec<Expr> = dims.iter().map(|dim| self.extent(dim)).collect();
         let mut ld = Vec::new();
         let strides = if self.at_word("strides") && self.peek_at(1) == Tok::Sign("(") {
             let span = self.bump().span;
             self.expect_sign("(")?;
-            let list = self.declaring(Unknown::Stride, |p| p.comma_list(|p| p.expr()))?;
+            let list = self.declaring(Unknown::Stride, |p| p.comma_list(|p| p.dimension()))?;
             self.list_end(")")?;
             if list.len() != shape.len() {
                 let message = format!("{} strides for {} dimensions", list.len(), shape.len());
@@ -113,8 +121,16 @@ impl Parser<'_, '_> {
                         .with_note("give one stride per dimension, in elements: `strides (lda, 1)`"),
                 );
             }
-            Strides::Explicit(list)
+            let list = dims.into_iter().zip(list).map(|(dim, stride)| self.dim_stride(dim, stride));
+            Strides::Explicit(list.collect::<Parsed<_>>()?)
         } else {
+            if let Some(Dim::Tuple(_, at)) = dims.iter().find(|dim| matches!(dim, Dim::Tuple(..))) {
+                let message = format!("a dimension of `{}` has several extents and no strides", clip(name));
+                return Err(self.error(
+                    Diagnostic::error(codes::WRONG_COUNT, *at, message)
+                        .with_note("give each of them its stride, in elements: `[(B, L), O] strides ((O * L, 1), L)`"),
+                ));
+            }
             let order = self.tensor_order()?;
             ld = self.leading_strides(name, name_span, shape.len());
             Strides::Ordered(order)
@@ -122,6 +138,81 @@ impl Parser<'_, '_> {
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
         Ok(TensorTy { elem, shape, strides, ld, align, multiple })
+    }
+
+    /// `[n, (n, m), ..]`, perhaps empty.
+    fn tensor_shape(&mut self) -> Parsed<Vec<Dim>> {
+        self.expect_sign("[")?;
+        if self.eat_sign("]") {
+            return Ok(Vec::new());
+        }
+        let dims = self.comma_list(|p| p.dimension())?;
+        self.list_end("]")?;
+        Ok(dims)
+    }
+
+    /// `e` or `(e, e, ..)`.
+    fn dimension(&mut self) -> Parsed<Dim> {
+        if !self.at_tuple() {
+            return Ok(Dim::One(self.expr()?));
+        }
+        let span = self.bump().span;
+        let list = self.comma_list(|p| p.expr())?;
+        self.list_end(")")?;
+        Ok(Dim::Tuple(list, self.since(span)))
+    }
+
+    /// At a `(` that a `,` follows before it closes, outside other brackets.
+    fn at_tuple(&self) -> bool {
+        let mut open = 0usize;
+        for ahead in 0.. {
+            match self.peek_at(ahead) {
+                Tok::Sign("(") => open += 1,
+                Tok::Sign(")") if open > 1 => open -= 1,
+                Tok::Sign(",") if open == 1 => return true,
+                Tok::Sign(")" | "]" | "{" | "}") | Tok::End => return false,
+                _ if open == 0 => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// The extent of a dimension: of a tuple, the product.
+    fn extent(&mut self, dim: &Dim) -> Expr {
+        match dim {
+            Dim::One(e) => *e,
+            Dim::Tuple(list, span) => {
+                let product = list.iter().fold(None, |product: Option<Expr>, &e| {
+                    let factor = self.kernel.clone_expr(e, &mut |_, _| None);
+                    Some(match product {
+                        Some(p) => self.kernel.binary(Op::Mul, p, factor, *span),
+                        None => factor,
+                    })
+                });
+                product.unwrap_or_else(|| self.kernel.int(1, *span))
+            }
+        }
+    }
+
+    /// Extents and strides of a dimension put together.
+    fn dim_stride(&mut self, extents: Dim, strides: Dim) -> Parsed<DimStride> {
+        let (n, m, at) = match (extents, strides) {
+            (Dim::One(_), Dim::One(stride)) => return Ok(DimStride::One(stride)),
+            (Dim::Tuple(extents, _), Dim::Tuple(strides, _)) if extents.len() == strides.len() => {
+                let modes = extents.into_iter().zip(strides).map(|(extent, stride)| Mode { extent, stride });
+                return Ok(DimStride::Modes(modes.collect()));
+            }
+            (Dim::Tuple(extents, _), Dim::Tuple(strides, at)) => (extents.len(), strides.len(), at),
+            (Dim::One(_), Dim::Tuple(strides, at)) => (1, strides.len(), at),
+            (Dim::Tuple(extents, _), Dim::One(stride)) => (extents.len(), 1, self.kernel.expr_spans[stride]),
+        };
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let message = format!("{} for a dimension of {}", count(m, "stride"), count(n, "extent"));
+        Err(self.error(
+            Diagnostic::error(codes::WRONG_COUNT, at, message)
+                .with_note("strides are grouped as the extents are: `[(B, L), O] strides ((O * L, 1), L)`"),
+        ))
     }
 
     fn tensor_order(&mut self) -> Parsed<OrderRef> {

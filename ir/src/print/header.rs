@@ -3,7 +3,7 @@
 use super::{Printer, WIDTH};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ConstValue, ValueDef};
-use crate::types::{OrderRef, Strides, TensorTy};
+use crate::types::{DimStride, Mode, OrderRef, Strides, TensorTy};
 
 impl Printer<'_> {
     pub(super) fn header(&mut self) {
@@ -94,7 +94,15 @@ impl Printer<'_> {
     fn tensor(&mut self, t: &TensorTy) {
         self.put("gmem ");
         self.elem_ref(t.elem);
-        self.shape(&t.shape);
+        self.put("[");
+        for (d, &e) in t.shape.iter().enumerate() {
+            self.put(if d > 0 { ", " } else { "" });
+            match t.modes(d) {
+                Some(modes) => self.tuple(modes, |m| m.extent),
+                None => self.expr(e),
+            }
+        }
+        self.put("]");
         match &t.strides {
             Strides::Ordered(OrderRef::Known(order)) => self.put(&format!(" {}", order.name())),
             Strides::Ordered(OrderRef::Param(v)) => {
@@ -103,7 +111,10 @@ impl Printer<'_> {
             }
             Strides::Explicit(list) => {
                 self.put(" strides (");
-                self.list(list, |p, &e| p.expr(e));
+                self.list(list, |p, stride| match stride {
+                    DimStride::One(e) => p.expr(*e),
+                    DimStride::Modes(modes) => p.tuple(modes, |m| m.stride),
+                });
                 self.put(")");
             }
         }
@@ -114,6 +125,12 @@ impl Printer<'_> {
         if let Some(bytes) = t.align {
             self.put(&format!(" align {bytes}"));
         }
+    }
+
+    fn tuple(&mut self, modes: &[Mode], part: impl Fn(&Mode) -> Expr) {
+        self.put("(");
+        self.list(modes, |p, m| p.expr(part(m)));
+        self.put(")");
     }
 
     fn clauses(&mut self) {

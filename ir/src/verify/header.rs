@@ -7,8 +7,8 @@ use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::ops::Op;
 use crate::target::MAX_THREADS;
-use crate::types::{Elem, ElemRef, Strides, TensorTy};
-use crate::typing::{Type, const_int, elem_name};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Strides, TensorTy};
+use crate::typing::{Type, const_int, elem_name, factors};
 
 /// Most dimensions of a tensor or a tile.
 pub(super) const MAX_RANK: usize = 5;
@@ -90,7 +90,12 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
                 let message = format!("tensor `{name}` has {rank} dimensions and {} strides", list.len());
                 cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
             }
-            for &e in list {
+            for (d, stride) in list.iter().enumerate() {
+                if let DimStride::Modes(modes) = stride {
+                    modes_of(cx, name, span, t.shape.get(d).copied(), modes);
+                }
+            }
+            for e in list.iter().flat_map(DimStride::strides) {
                 cx.index_over(e, LAUNCH, is_launch);
                 if let Some(x) = const_int(cx.k, e).filter(|&x| x < 0) {
                     cx.error_at(codes::BAD_SHAPE, e, format!("a stride is at least 0, found {x}"), "");
@@ -104,6 +109,24 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
     if let Some(align) = t.align.filter(|a| !a.is_power_of_two()) {
         let message = format!("the alignment of `{name}` must be a power of two, found {align}");
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
+    }
+}
+
+/// A dimension of several modes, and its extent.
+fn modes_of(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, whole: Option<Expr>, modes: &[Mode]) {
+    if !(2..=MAX_RANK).contains(&modes.len()) {
+        let message = format!("a dimension of `{name}` has {} extents, expected 1 to {MAX_RANK}", modes.len());
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("neighbours may be one: `(H * W, C)`"));
+    }
+    for mode in modes {
+        cx.index_over(mode.extent, LAUNCH, is_launch);
+        positive(cx, codes::BAD_SHAPE, "an extent", mode.extent, MAX_EXTENT);
+    }
+    let extents: Vec<Expr> = modes.iter().map(|m| m.extent).collect();
+    let product = whole.is_some_and(|whole| factors(cx.k, &[whole]) == factors(cx.k, &extents));
+    if !product {
+        let message = format!("the extent of a dimension of `{name}` is not the product of those of its modes");
+        cx.report(Diagnostic::error(codes::MALFORMED, span, message));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Reported, Sink, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef};
-use crate::types::{Strides, TileTy};
+use crate::types::TileTy;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 
@@ -122,13 +122,7 @@ impl Trees<'_, '_> {
         let k = self.k;
         for data in k.values.values() {
             match &data.def {
-                ValueDef::Tensor(t) => {
-                    self.roots(&t.shape);
-                    if let Strides::Explicit(strides) = &t.strides {
-                        self.roots(strides);
-                    }
-                    self.roots(t.multiple.as_slice());
-                }
+                ValueDef::Tensor(t) => self.roots(&t.exprs()),
                 ValueDef::Scalar { default: Some(e), .. } => self.roots(&[*e]),
                 ValueDef::Var(t) | ValueDef::Smem(t) => self.tile(t),
                 ValueDef::Channel { tile, slots } => {
@@ -278,13 +272,7 @@ impl<'k> Scopes<'k, '_> {
         for v in k.values.keys() {
             let mut exprs: Vec<Expr> = Vec::new();
             match &k.values[v].def {
-                ValueDef::Tensor(t) => {
-                    exprs.extend(&t.shape);
-                    if let Strides::Explicit(strides) = &t.strides {
-                        exprs.extend(strides);
-                    }
-                    exprs.extend(t.multiple);
-                }
+                ValueDef::Tensor(t) => exprs.extend(t.exprs()),
                 ValueDef::Scalar { default, .. } => exprs.extend(*default),
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! The widest access a view of global memory provably allows, and what stops a wider one.
 
-use super::facts::{Facts, Stride, contiguous_dim, stride};
+use super::facts::{Facts, Stride, contiguous_dim, strides};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::print::print_expr;
@@ -92,28 +92,34 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
             format!("{} % {full} == 0", parenthesised(k, e, &text)),
         )
     };
-    if let Some(&extent) = k.tensor_ty(view.base).and_then(|t| t.shape.get(dim)) {
+    // A run of elements must not reach beyond the extent; of several modes, beyond that of the innermost.
+    let extent = k.tensor_ty(view.base).and_then(|t| match t.modes(dim) {
+        Some(modes) => modes.last().map(|m| m.extent),
+        None => t.shape.get(dim).copied(),
+    });
+    if let Some(extent) = extent {
         limit(facts.divisor(k, extent).min(full), &|| multiple(extent).0, &|| multiple(extent).1);
     }
     for (d, window) in view.dims.iter().enumerate() {
-        match window {
-            ViewDim::From { starts, end } if d == dim => {
-                for &e in starts {
-                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);
-                }
-                if let Some(e) = *end {
-                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);
-                }
+        let mut steps = strides(k, view.base, d);
+        if d == dim {
+            let starts = match window {
+                ViewDim::From { starts, end } => starts.iter().chain(end).copied().collect(),
+                ViewDim::Fixed(e) => vec![*e],
+            };
+            for e in starts {
+                limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);
             }
-            ViewDim::Fixed(e) if d == dim => {
-                limit(facts.divisor(k, *e).min(full), &|| multiple(*e).0, &String::new);
-            }
-            _ => match stride(k, view.base, d) {
-                Some(Stride::Const(s)) => {
+            // Within the innermost mode elements are neighbours.
+            steps.as_mut().and_then(Vec::pop);
+        }
+        match steps {
+            Some(steps) => steps.into_iter().for_each(|s| match s {
+                Stride::Const(s) => {
                     let part = if s == 0 { full } else { 1 << s.unsigned_abs().trailing_zeros().min(20) };
                     limit(part.min(full), &|| format!("dimension {d} of `{name}` has stride {s}"), &String::new);
                 }
-                Some(Stride::Value(v)) => {
+                Stride::Value(v) => {
                     let ld = &k.values[v].name;
                     limit(
                         facts.divisor_of_value(k, v).min(full),
@@ -121,8 +127,11 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
                         &|| format!("{ld} % {full} == 0"),
                     );
                 }
-                None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),
-            },
+                Stride::Computed(e) => {
+                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &|| multiple(e).1);
+                }
+            }),
+            None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),
         }
     }
     if !hopeless {

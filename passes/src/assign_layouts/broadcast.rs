@@ -10,7 +10,7 @@
 
 use super::log2_shape;
 use crate::Cx;
-use crate::analysis::facts::{Stride, stride};
+use crate::analysis::facts::repeats;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
 use crate::rewrite::same_expr;
@@ -152,7 +152,7 @@ fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
     }
     let mut small = store.shape.clone();
     for (w, (&d, &t)) in kept.iter().zip(&to).enumerate() {
-        if stride(k, view.base, d) != Some(Stride::Const(0)) || store.shape[w] == 1 {
+        if !repeats(k, view.base, d) || store.shape[w] == 1 {
             continue;
         }
         let (ViewDim::From { starts: a, end: None }, ViewDim::From { starts: b, .. }) =

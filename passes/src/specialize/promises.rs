@@ -1,16 +1,18 @@
 //! `multiple n` of tensors as preconditions.
 //!
 //! Which dimension is contiguous may be a compile-time parameter (`A: gmem T[M, K] LA multiple 8`), so what the promise says is
-//! known once that has a value: the extent of the contiguous dimension and every other stride are multiples of `n`.
+//! known once that has a value: the extent of the contiguous dimension and every other stride are multiples of `n`. Of a dimension
+//! of several modes the innermost is contiguous, and the others have strides.
 
 use crate::Cx;
-use crate::analysis::facts::{Stride, contiguous_dim, stride};
+use crate::analysis::facts::{Stride, contiguous_dim, strides};
 use crate::rewrite::same_expr;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::typing::factors;
 
 /// Replaces the promises of all tensors. Leaves: `where` clauses that say the same, each once.
 pub(super) fn expand(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -40,22 +42,40 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
         let d = Diagnostic::error(codes::FALSE_PRECONDITION, span, message);
         Err(Box::new(d.with_note("a compile-time parameter has a value that the kernel does not allow")))
     };
-    let shape = k.tensor_ty(tensor).map(|t| t.shape.clone()).unwrap_or_default();
-    for (d, &extent) in shape.iter().enumerate() {
-        let all = if d == contiguous {
+    let mut all: Vec<Expr> = Vec::new();
+    let rank = k.tensor_ty(tensor).map_or(0, |t| t.shape.len());
+    for d in 0..rank {
+        let mut steps = strides(k, tensor, d).unwrap_or_default();
+        if d == contiguous {
+            steps.pop();
+            let extent = k.tensor_ty(tensor).and_then(|t| match t.modes(d) {
+                Some(modes) => modes.last().map(|m| m.extent),
+                None => t.shape.get(d).copied(),
+            });
+            let Some(extent) = extent else { continue };
             match k.as_int(extent) {
-                Some(x) if x % n == 0 => continue,
+                Some(x) if x % n == 0 => {}
                 Some(x) => return never(format!("its contiguous dimension has {x} elements")),
-                None => k.clone_expr(extent, &mut |_, _| None),
+                None => all.push(k.clone_expr(extent, &mut |_, _| None)),
             }
-        } else {
-            match stride(k, tensor, d) {
-                Some(Stride::Const(s)) if s % n == 0 => continue,
-                Some(Stride::Const(s)) => return never(format!("dimension {d} has stride {s}")),
-                Some(Stride::Value(v)) => k.value_ref(v, span),
-                None => continue,
+        }
+        for step in steps {
+            match step {
+                Stride::Const(s) if s % n == 0 => {}
+                Stride::Const(s) => return never(format!("dimension {d} has stride {s}")),
+                Stride::Value(v) => all.push(k.value_ref(v, span)),
+                Stride::Computed(e) => all.push(k.clone_expr(e, &mut |_, _| None)),
             }
-        };
+        }
+    }
+    // What makes an extent a multiple does so with its products.
+    let parts: Vec<_> = all.iter().map(|&e| factors(k, &[e])).collect();
+    let follows = |i: usize| {
+        let part = |j: usize| parts[j].0 == 1 && parts[j].1.len() < parts[i].1.len();
+        (0..parts.len()).any(|j| part(j) && parts[j].1.iter().all(|f| parts[i].1.contains(f)))
+    };
+    let needed: Vec<Expr> = (0..all.len()).filter(|&i| !follows(i)).map(|i| all[i]).collect();
+    for all in needed {
         let (divisor, zero) = (k.int(n, span), k.int(0, span));
         let rest = k.binary(Op::Rem, all, divisor, span);
         let condition = k.binary(Op::Eq, rest, zero, span);

@@ -59,7 +59,7 @@ impl Lower<'_> {
         let guard = self.replica_predicate(layout).map(|reg| Guard { reg, negated: false });
         let groups = std::mem::take(&mut read.groups);
         for (group, pred) in groups.iter().zip(read.predicates()) {
-            let (to, from) = (self.address(&mut write, group[0]), self.address(&mut read, group[0]));
+            let (to, from) = (self.address(&mut write, group[0])?, self.address(&mut read, group[0])?);
             let size = Operand::Imm(i64::from(bytes));
             match pred {
                 None => self.emit.push_if(guard, plain, vec![to, from, size]),

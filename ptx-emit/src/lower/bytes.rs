@@ -155,7 +155,7 @@ impl Lower<'_> {
                 }
             }
         }
-        let address = self.address(access, group[0]);
+        let address = self.address(access, group[0])?;
         self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
         Ok(if half {
             regs.into_iter().map(|r| self.emit.def(Class::B32, P::CvtU32U16, vec![r.into()])).collect()

@@ -1,13 +1,13 @@
 //! The launch contract of a kernel.
 
 use super::Lower;
-use super::index::{MAX_SIZE, MAX_STRIDE};
+use super::index::{Int, MAX_SIZE, MAX_STRIDE, Repr, range};
 use crate::launch::{Access, Launch, LaunchParam, ParamKind};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::types::{OrderRef, Strides};
+use tilec_ir::types::{DimStride, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
@@ -21,8 +21,8 @@ impl Lower<'_> {
                     elem: self.elem(v).expect("specialised"),
                     align: self.pointer_align(v),
                     access: access(k, v),
-                    shape: t.shape.iter().map(|&e| print_expr(k, e)).collect(),
-                    strides: (0..t.shape.len()).map(|d| stride_text(k, v, d)).collect(),
+                    shape: (0..t.shape.len()).map(|d| extent_texts(k, t, d)).collect(),
+                    strides: (0..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
                 },
                 ValueDef::Scalar { default, .. } => ParamKind::Scalar {
                     elem: self.elem(v).expect("specialised"),
@@ -39,6 +39,11 @@ impl Lower<'_> {
         let mut requires: Vec<String> = k.requires.iter().map(|&e| print_expr(k, e)).collect();
         requires.extend(k.sizes.iter().map(|&v| format!("{0} >= 1 && {0} <= {MAX_SIZE}", name(v))));
         requires.extend(k.strides.iter().map(|&v| format!("{0} >= 0 && {0} <= {MAX_STRIDE}", name(v))));
+        for text in limits(k) {
+            if !requires.contains(&text) {
+                requires.push(text);
+            }
+        }
         let grid = self.launch_grid();
         // Axes y and z of a grid have at most 65535 blocks, x at most 2^31 - 1.
         for (text, limit) in grid.iter().zip(["2147483647", "65535", "65535"]) {
@@ -112,10 +117,63 @@ fn access(k: &Kernel, tensor: Value) -> Access {
     }
 }
 
-fn stride_text(k: &Kernel, tensor: Value, dim: usize) -> String {
+/// That extents and strides that are computed are within the bounds of those that are given.
+fn limits(k: &Kernel) -> Vec<String> {
+    let mut texts = Vec::new();
+    for t in k.params.iter().filter_map(|&v| k.tensor_ty(v)) {
+        let strides = match &t.strides {
+            Strides::Explicit(list) => list.iter().flat_map(DimStride::strides).collect(),
+            Strides::Ordered(_) => Vec::new(),
+        };
+        let limited = t.shape.iter().map(|&e| (e, MAX_SIZE)).chain(strides.into_iter().map(|e| (e, MAX_STRIDE)));
+        for (e, limit) in limited {
+            if !k.children(e).is_empty() && largest(k, e) > limit {
+                texts.push(format!("{} <= {limit}", print_expr(k, e)));
+            }
+        }
+    }
+    texts
+}
+
+/// The largest value that an expression over sizes and strides can have.
+fn largest(k: &Kernel, e: Expr) -> i128 {
+    fn bounds(k: &Kernel, e: Expr) -> Option<Int> {
+        let of = |lo, hi| Some(Int { repr: Repr::Const(0), lo, hi });
+        match &k.exprs[e] {
+            ExprData::Int(x) => Some(Int::constant(*x)),
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Size) => of(1, MAX_SIZE),
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Stride) => of(0, MAX_STRIDE),
+            ExprData::Op { op, args } => {
+                let (lo, hi) = range(*op, bounds(k, *args.first()?)?, bounds(k, *args.get(1)?)?)?;
+                of(lo, hi)
+            }
+            _ => None,
+        }
+    }
+    bounds(k, e).map_or(i128::MAX, |x| x.hi)
+}
+
+fn extent_texts(k: &Kernel, t: &TensorTy, dim: usize) -> Vec<String> {
+    match t.modes(dim) {
+        Some(modes) => modes.iter().map(|m| print_expr(k, m.extent)).collect(),
+        None => vec![print_expr(k, t.shape[dim])],
+    }
+}
+
+fn stride_texts(k: &Kernel, tensor: Value, dim: usize) -> Vec<String> {
+    let explicit = k.tensor_ty(tensor).and_then(|t| match &t.strides {
+        Strides::Explicit(list) => list.get(dim),
+        Strides::Ordered(_) => None,
+    });
+    match explicit {
+        Some(stride) => stride.strides().into_iter().map(|e| print_expr(k, e)).collect(),
+        None => vec![ordered_stride_text(k, tensor, dim)],
+    }
+}
+
+fn ordered_stride_text(k: &Kernel, tensor: Value, dim: usize) -> String {
     let Some(t) = k.tensor_ty(tensor) else { return "1".into() };
     match &t.strides {
-        Strides::Explicit(list) => list.get(dim).map_or_else(|| "1".into(), |&e| print_expr(k, e)),
         Strides::Ordered(OrderRef::Known(order)) => {
             let contiguous = order.contiguous_dim(t.shape.len());
             if dim == contiguous {
@@ -124,7 +182,7 @@ fn stride_text(k: &Kernel, tensor: Value, dim: usize) -> String {
             let i = if dim > contiguous { dim - 1 } else { dim };
             t.ld.get(i).map_or_else(|| "1".into(), |&v| k.values[v].name.clone())
         }
-        Strides::Ordered(OrderRef::Param(_)) => "1".into(),
+        Strides::Ordered(OrderRef::Param(_)) | Strides::Explicit(_) => "1".into(),
     }
 }
 

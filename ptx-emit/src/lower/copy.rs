@@ -161,10 +161,13 @@ impl Lower<'_> {
         Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.to_vec(), groups, preds })
     }
 
-    pub(super) fn address(&mut self, access: &mut Access, v: usize) -> Operand {
+    ///
+    /// # Errors
+    /// A coordinate may not fit 64 bits.
+    pub(super) fn address(&mut self, access: &mut Access, v: usize) -> Result<Operand, Reported> {
         match &mut access.window {
             Window::Global(w) => self.global_address(w, &access.layout, v),
-            Window::Shared(w) => self.shared_address(w, v),
+            Window::Shared(w) => Ok(self.shared_address(w, v)),
         }
     }
 
@@ -215,7 +218,7 @@ impl Lower<'_> {
                 let Some(op) = load_op(access.space, class, regs.len()) else {
                     return Err(self.unsupported(src, "an access of this width"));
                 };
-                let address = self.address(&mut access, group[0]);
+                let address = self.address(&mut access, group[0])?;
                 if pred.is_some() && !attrs.keep {
                     for &r in &regs {
                         self.zero_reg(r);
@@ -291,7 +294,7 @@ impl Lower<'_> {
         let spread =
             |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((x >> i & 1) << b));
         for outer in 0..1usize << load.outer_bits.len() {
-            let address = self.address(&mut access, outer);
+            let address = self.address(&mut access, outer)?;
             let regs: Vec<Reg> = (0..1usize << load.matrix_bits.len())
                 .map(|j| {
                     tile.regs[(spread(outer, &load.outer_bits) | spread(j, &load.matrix_bits)) / tile.per_register]
@@ -320,7 +323,7 @@ impl Lower<'_> {
             }
             for (&v, &r) in halves.iter().zip(&regs) {
                 let at = groups.iter().position(|g| g[0] == v).expect("groups of one element cover the tile");
-                let address = self.address(access, v);
+                let address = self.address(access, v)?;
                 if preds[at].is_some() && !keep {
                     self.zero_reg(r);
                 }
@@ -356,7 +359,7 @@ impl Lower<'_> {
                     self.zero_reg(r);
                 }
             }
-            let address = self.address(access, group[0]);
+            let address = self.address(access, group[0])?;
             self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
             for (&r, pair) in regs.iter().zip(group.chunks(2)) {
                 let halves = vec![self.emit.reg(Class::B16), self.emit.reg(Class::B16)];
@@ -404,7 +407,7 @@ impl Lower<'_> {
                 self.zero_reg(r);
             }
         }
-        let address = self.address(access, group[0]);
+        let address = self.address(access, group[0])?;
         self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
         let mut out = Vec::with_capacity(group.len());
         for i in 0..group.len() {
@@ -476,7 +479,7 @@ impl Lower<'_> {
                     }
                     (None, Source::Elementwise(..), None) => Vec::new(),
                 };
-                let address = self.address(&mut access, group[0]);
+                let address = self.address(&mut access, group[0])?;
                 let pred = self.emit.and(pred, replicas);
                 self.store_bytes(dst, access.space, address, &bytes, pred, &mut pairs)?;
                 continue;
@@ -510,7 +513,7 @@ impl Lower<'_> {
             let Some(op) = store_op(access.space, class, regs.len()) else {
                 return Err(self.unsupported(dst, "an access of this width"));
             };
-            let address = self.address(&mut access, group[0]);
+            let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
             self.emit.push_if(guard(pred), op, vec![address, vector(regs)]);
         }

@@ -3,7 +3,8 @@
 //! The address of an element is `base + Σ (start + coordinate) · stride`. What depends on the thread is one 64-bit pointer;
 //! what depends on the register index is an immediate along dimensions whose stride is a literal, and a chain of additions
 //! of a loop-invariant step along the others. In a loop that moves the window, the pointer is *induced*: computed in front
-//! of the loop, advanced by a constant at its end.
+//! of the loop, advanced by a constant at its end. Along a dimension of several modes (`modes`) this holds within blocks of
+//! neighbours that are known to be in one mode; each block that a thread reaches has a pointer of its own.
 //!
 //! Bounds are compared as unsigned numbers, so an index below zero is out of bounds too. Inside loops, comparisons that do
 //! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
@@ -22,20 +23,28 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 
 /// A window of a tensor as a thread sees it.
 pub(super) struct GlobalWindow {
-    /// Pointer to the thread's element with register index 0.
-    pointer: Reg,
+    view: ResolvedView,
+    /// Pointers to the thread's first element in a block, by the register coordinates' bits of [`WindowDim::blocks`].
+    pointers: Vec<(Vec<u64>, Reg)>,
     /// Per kept dimension, in window order.
     dims: Vec<WindowDim>,
     bytes: i64,
-    /// Pointers for register coordinates along run-time strides, in the order in which they were made.
-    chain: Vec<(Vec<u64>, Reg)>,
+    /// Pointers for register coordinates along run-time strides, in the order in which they were made; each is moved from
+    /// the pointer of its block.
+    chain: Vec<(Vec<u64>, Vec<u64>, Reg)>,
 }
 
 struct WindowDim {
-    /// Stride in elements.
+    /// The tensor's dimension.
+    dim: usize,
+    /// Stride in elements; of several modes, that of the innermost.
     stride: Int,
+    /// Coordinate bits that number blocks within which the stride holds; 0: it holds everywhere.
+    blocks: u64,
     /// Index of the thread's first element along the dimension.
     first: Int,
+    /// The coordinate bits that each bit of the thread's index sets.
+    cols: Vec<u64>,
     /// Coordinate bits the thread part can set.
     reach: u64,
     thread: Option<Reg>,
@@ -67,11 +76,14 @@ pub(super) fn starts(dim: &ViewDim) -> &[Expr] {
 }
 
 impl Lower<'_> {
-    /// The stride of a tensor's dimension, in elements.
+    /// The stride of a tensor's dimension, in elements; of several modes, that of the innermost.
     pub(super) fn stride(&mut self, tensor: Value, dim: usize) -> Result<Int, Reported> {
         let t = self.k.tensor_ty(tensor).cloned().expect("only tensors have strides");
         match &t.strides {
-            Strides::Explicit(list) => self.index(list[dim]),
+            Strides::Explicit(list) => match list[dim].strides().last() {
+                Some(&e) => self.stride_value(e),
+                None => Ok(Int::constant(1)),
+            },
             Strides::Ordered(OrderRef::Known(order)) => {
                 let contiguous = order.contiguous_dim(t.shape.len());
                 if dim == contiguous {
@@ -102,10 +114,12 @@ impl Lower<'_> {
             let bits = window[w];
             let mask = (1u64 << bits) - 1;
             let cols: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i) >> shift & mask).collect();
+            let reach = cols.iter().fold(0, |a, c| a | c);
             let thread = self.linear_map(tid, &cols);
             let start = self.window_start(view, d)?;
             let first = self.sum(view, start, thread)?;
             let stride = self.stride(tensor, d)?;
+            let blocks = self.blocks(view, d, mask);
             let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
             let mut limit = self.index(extent)?;
             if let ViewDim::From { end: Some(end), .. } = view.dims[d] {
@@ -118,9 +132,12 @@ impl Lower<'_> {
                 _ => None,
             };
             dims.push(WindowDim {
+                dim: d,
                 stride,
+                blocks,
+                cols,
                 first,
-                reach: cols.iter().fold(0, |a, c| a | c),
+                reach,
                 thread: thread_reg,
                 start,
                 limit,
@@ -130,8 +147,32 @@ impl Lower<'_> {
             });
             shift += bits;
         }
-        let pointer = self.window_pointer(view, &kept, &dims, bytes)?;
-        Ok(GlobalWindow { pointer, dims, bytes, chain: Vec::new() })
+        let mut w = GlobalWindow { view: view.clone(), pointers: Vec::new(), dims, bytes, chain: Vec::new() };
+        if w.dims.iter().all(|d| d.blocks == 0) {
+            self.block_pointer(&mut w, &vec![0; kept.len()])?;
+        }
+        Ok(w)
+    }
+
+    /// The bits of a coordinate that number blocks: `mask` has those that the window's coordinates have.
+    fn blocks(&self, view: &ResolvedView, d: usize, mask: u64) -> u64 {
+        let block = self.facts.block(self.k, view.base, d);
+        let aligned = starts(&view.dims[d]).iter().map(|&e| self.facts.divisor(self.k, e)).min();
+        if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
+            mask & !(block.min(aligned.unwrap_or(block)) - 1)
+        } else {
+            0
+        }
+    }
+
+    /// The pointer to the thread's first element in the block with these coordinates.
+    fn block_pointer(&mut self, w: &mut GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
+        if let Some((_, reg)) = w.pointers.iter().find(|(b, _)| b == blocks) {
+            return Ok(*reg);
+        }
+        let reg = self.window_pointer(w, blocks)?;
+        w.pointers.push((blocks.to_vec(), reg));
+        Ok(reg)
     }
 
     fn sum(&mut self, view: &ResolvedView, a: Int, b: Int) -> Result<Int, Reported> {
@@ -158,15 +199,10 @@ impl Lower<'_> {
     }
 
     /// The pointer to the thread's first element; induced if the innermost loop moves the window.
-    fn window_pointer(
-        &mut self,
-        view: &ResolvedView,
-        kept: &[usize],
-        dims: &[WindowDim],
-        bytes: i64,
-    ) -> Result<Reg, Reported> {
+    fn window_pointer(&mut self, w: &GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
+        let (view, bytes) = (&w.view, w.bytes);
         let Some(moving) = self.loops.last().map(|l| (l.var, l.depth, l.start, l.step)) else {
-            return self.plain_pointer(view, kept, dims, bytes);
+            return self.pointer_of(w, blocks);
         };
         let (var, depth, loop_start, step) = moving;
         // Bytes the window moves per unit of the loop variable.
@@ -178,38 +214,36 @@ impl Lower<'_> {
                 match self.coefficient(e, var) {
                     Some(c) => match coefficient.checked_add(c) {
                         Some(sum) => coefficient = sum,
-                        None => return self.plain_pointer(view, kept, dims, bytes),
+                        None => return self.pointer_of(w, blocks),
                     },
-                    None => return self.plain_pointer(view, kept, dims, bytes),
+                    None => return self.pointer_of(w, blocks),
                 }
             }
             if coefficient != 0 {
+                // From mode to mode the distance changes.
+                if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
+                    return self.pointer_of(w, blocks);
+                }
                 moves = true;
                 let stride = self.stride(view.base, d)?;
                 let scaled =
                     coefficient.checked_mul(bytes).and_then(|c| self.int_op(Op::Mul, stride, Int::constant(c)));
                 let Some(sum) = scaled.and_then(|s| self.int_op(Op::Add, per_unit, s)) else {
-                    return self.plain_pointer(view, kept, dims, bytes);
+                    return self.pointer_of(w, blocks);
                 };
                 per_unit = sum;
             }
         }
         if !moves {
-            return self.plain_pointer(view, kept, dims, bytes);
+            return self.pointer_of(w, blocks);
         }
         let Some(advance) = self.int_op(Op::Mul, per_unit, Int::constant(step)) else {
-            return self.plain_pointer(view, kept, dims, bytes);
+            return self.pointer_of(w, blocks);
         };
         // The pointer for the loop's first iteration.
         let saved = self.ints[var];
         self.ints[var] = Some(loop_start);
-        let mut first_dims = Vec::new();
-        for (w, &d) in kept.iter().enumerate() {
-            let start = self.window_start(view, d)?;
-            let thread = dims[w].thread.map_or(Int::constant(0), |r| Int::r32(r, 0, i128::from(dims[w].reach)));
-            first_dims.push((self.sum(view, start, thread)?, dims[w].stride));
-        }
-        let initial = self.pointer_of(view, &first_dims, bytes);
+        let initial = self.pointer_of(w, blocks);
         self.ints[var] = saved;
         let initial = initial?;
         let key = format!("{initial:?}");
@@ -234,28 +268,40 @@ impl Lower<'_> {
         Ok(reg)
     }
 
-    fn plain_pointer(
-        &mut self,
-        view: &ResolvedView,
-        _kept: &[usize],
-        dims: &[WindowDim],
-        bytes: i64,
-    ) -> Result<Reg, Reported> {
-        let dims: Vec<(Int, Int)> = dims.iter().map(|d| (d.first, d.stride)).collect();
-        self.pointer_of(view, &dims, bytes)
-    }
-
-    /// `base + bytes · Σ index · stride`, dropped dimensions included.
-    fn pointer_of(&mut self, view: &ResolvedView, dims: &[(Int, Int)], bytes: i64) -> Result<Reg, Reported> {
-        let mut terms: Vec<(Int, Int)> = dims.to_vec();
+    /// `base + bytes · Σ index · stride`, dropped dimensions included, of the thread's first element in a block.
+    fn pointer_of(&mut self, w: &GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
+        let (view, bytes) = (&w.view, w.bytes);
+        let mut terms: Vec<(Int, Int)> = Vec::new();
+        let mut several = false;
+        for (dim, &block) in w.dims.iter().zip(blocks) {
+            let start = self.window_start(view, dim.dim)?;
+            if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(dim.dim).is_some()) {
+                several = true;
+                let (within, number) = self.thread_part(dim, block);
+                let index = self.sum(view, start, number)?;
+                terms.extend(self.digits(view.base, dim.dim, index)?);
+                terms.push((within, dim.stride));
+                continue;
+            }
+            let thread = dim.thread.map_or(Int::constant(0), |r| Int::r32(r, 0, i128::from(dim.reach)));
+            terms.push((self.sum(view, start, thread)?, dim.stride));
+        }
         for (d, dim) in view.dims.iter().enumerate() {
             if matches!(dim, ViewDim::Fixed(_)) {
                 let index = self.window_start(view, d)?;
+                if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
+                    several = true;
+                    terms.extend(self.digits(view.base, d, index)?);
+                    continue;
+                }
                 let stride = self.stride(view.base, d)?;
                 terms.push((index, stride));
             }
         }
         let base = self.pointers[view.base].expect("every tensor has a pointer");
+        if several {
+            return Ok(self.pointer_by_depth(base, &terms, bytes));
+        }
         let mut offset: Option<Reg> = None;
         for (index, stride) in terms {
             if index.as_const() == Some(0) || stride.as_const() == Some(0) {
@@ -281,6 +327,25 @@ impl Lower<'_> {
         let scaled =
             if bytes == 1 { offset } else { self.emit.pure(Class::B64, P::ShlB64, vec![offset.into(), shift]) };
         Ok(self.emit.pure(Class::B64, P::AddS64, vec![base.into(), scaled.into()]))
+    }
+
+    /// The thread's coordinate within a block, and that of its block, to which `block` of the register index is added.
+    fn thread_part(&mut self, dim: &WindowDim, block: u64) -> (Int, Int) {
+        let tid = self.tid();
+        let part = |mask: u64| dim.cols.iter().map(|c| c & mask).collect::<Vec<u64>>();
+        let (low, high) = (part(!dim.blocks), part(dim.blocks));
+        let within = self.linear_map(tid, &low);
+        let number = self.linear_map(tid, &high);
+        let reach = dim.reach & dim.blocks;
+        let number = match number.repr {
+            // Bits that both the thread and the register index set are mixed by xor.
+            Repr::R32(r) if block != 0 && reach & block != 0 => {
+                let x = self.emit.pure(Class::B32, P::XorB32, vec![r.into(), Operand::Imm(block as i64)]);
+                Int::r32(x, 0, i128::from(reach | block))
+            }
+            _ => self.int_op(Op::Add, number, Int::constant(block as i64)).unwrap_or(number),
+        };
+        (within, number)
     }
 
     /// The literal coefficient of `var` in an index expression; `None` if it is not of the form `c · var + rest`.
@@ -311,12 +376,23 @@ impl Lower<'_> {
     }
 
     /// The address of the element with register index `v`.
-    pub(super) fn global_address(&mut self, w: &mut GlobalWindow, layout: &RegLayout, v: usize) -> Operand {
+    ///
+    /// # Errors
+    /// A coordinate may not fit 64 bits.
+    pub(super) fn global_address(
+        &mut self,
+        w: &mut GlobalWindow,
+        layout: &RegLayout,
+        v: usize,
+    ) -> Result<Operand, Reported> {
         let index = layout.at(0, v as u64);
         let mut immediate = 0i64;
         let mut runtime: Vec<u64> = Vec::new();
+        let mut blocks: Vec<u64> = Vec::new();
         for dim in &w.dims {
             let c = index >> dim.shift & ((1 << dim.bits) - 1);
+            blocks.push(c & dim.blocks);
+            let c = c & !dim.blocks;
             match dim.stride.as_const() {
                 Some(s) => {
                     immediate += c as i64 * s * w.bytes;
@@ -327,25 +403,27 @@ impl Lower<'_> {
         }
         // The instruction holds 24 signed bits.
         const REACH: i64 = 1 << 22;
-        let (mut reg, mut rest) = (self.chained(w, &runtime), immediate);
+        let pointer = self.block_pointer(w, &blocks)?;
+        let (mut reg, mut rest) = (self.chained(w, pointer, &blocks, &runtime), immediate);
         if rest >= REACH {
             reg = self.emit.pure(Class::B64, P::AddS64, vec![reg.into(), Operand::Imm(rest)]);
             rest = 0;
         }
-        Operand::at(reg, rest)
+        Ok(Operand::at(reg, rest))
     }
 
     /// The pointer moved by register coordinates along run-time strides: from the last one made if only one coordinate
     /// grew, so that evenly spaced rows share one step.
-    fn chained(&mut self, w: &mut GlobalWindow, coords: &[u64]) -> Reg {
+    fn chained(&mut self, w: &mut GlobalWindow, pointer: Reg, blocks: &[u64], coords: &[u64]) -> Reg {
         if coords.iter().all(|&c| c == 0) {
-            return w.pointer;
+            return pointer;
         }
-        if let Some((_, reg)) = w.chain.iter().find(|(c, _)| c == coords) {
+        if let Some((.., reg)) = w.chain.iter().find(|(b, c, _)| b == blocks && c == coords) {
             return *reg;
         }
         let zero = vec![0u64; coords.len()];
-        let (from, mut reg) = w.chain.last().map_or((zero, w.pointer), |(c, r)| (c.clone(), *r));
+        let last = w.chain.iter().rev().find(|(b, ..)| b == blocks);
+        let (from, mut reg) = last.map_or((zero, pointer), |(_, c, r)| (c.clone(), *r));
         for (i, (&to, &at)) in coords.iter().zip(&from).enumerate() {
             if to == at {
                 continue;
@@ -363,7 +441,7 @@ impl Lower<'_> {
             };
             reg = self.emit.pure(Class::B64, P::AddS64, vec![reg.into(), step]);
         }
-        w.chain.push((coords.to_vec(), reg));
+        w.chain.push((blocks.to_vec(), coords.to_vec(), reg));
         reg
     }
 

@@ -81,6 +81,11 @@ impl Lower<'_> {
                     Some(&b) => self.index(b)?,
                     None => return Err(self.unsupported(e, "this operator does not work on indices")),
                 };
+                if op == Op::Mul
+                    && let Some(bound) = self.bound_of_product(e)
+                {
+                    return Ok(self.bounded_product(a, b, bound));
+                }
                 match op {
                     Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
                         self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e))
@@ -287,7 +292,7 @@ fn fold(op: Op, x: i64, y: i64) -> Option<i64> {
     }
 }
 
-fn range(op: Op, a: Int, b: Int) -> Option<(i128, i128)> {
+pub(super) fn range(op: Op, a: Int, b: Int) -> Option<(i128, i128)> {
     let corners = |f: &dyn Fn(i128, i128) -> i128| {
         let all = [f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)];
         (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
@@ -295,7 +300,7 @@ fn range(op: Op, a: Int, b: Int) -> Option<(i128, i128)> {
     match op {
         Op::Add => Some((a.lo + b.lo, a.hi + b.hi)),
         Op::Sub => Some((a.lo - b.hi, a.hi - b.lo)),
-        Op::Mul => Some(corners(&|x, y| x * y)),
+        Op::Mul => Some(corners(&|x, y| x.saturating_mul(y))),
         Op::Div if b.lo > 0 => Some(corners(&|x, y| x.div_euclid(y))),
         Op::CeilDiv if b.lo > 0 => Some(corners(&|x, y| -((-x).div_euclid(y)))),
         Op::Rem if b.lo > 0 => Some((0, if a.lo >= 0 { a.hi.min(b.hi - 1) } else { b.hi - 1 })),

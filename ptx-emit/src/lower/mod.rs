@@ -2,7 +2,7 @@
 //!
 //! [`lower`] walks the kernel once. Index arithmetic (`index`) carries ranges and is value-numbered and hoisted while it
 //! is emitted (`emit`); register tiles (`tiles`) name the registers of their elements; `global` and `shared`
-//! compute addresses and bounds from layouts; `copy`, `elementwise`, `relayout` and `mma` emit the work;
+//! compute addresses and bounds from layouts; `modes` does so along dimensions of several modes; `copy`, `elementwise`, `relayout` and `mma` emit the work;
 //! `contract` writes down how to launch it.
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
@@ -19,6 +19,7 @@ mod erf;
 mod global;
 mod index;
 mod mma;
+mod modes;
 mod relayout;
 mod shared;
 mod stmt;
@@ -39,6 +40,7 @@ use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::facts::Facts;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
@@ -64,6 +66,9 @@ pub(crate) struct Lower<'a> {
     lines: Lines,
     emit: Emit,
     ints: SecondaryMap<Value, Option<Int>>,
+    facts: Facts,
+    /// Extents that are products.
+    extents: Vec<modes::Extent>,
     /// `let`s that are computed where they are stored.
     deferred: Deferred,
     kinds: SecondaryMap<Expr, Option<elementwise::Kind>>,
@@ -103,6 +108,8 @@ pub fn lower(
         lines: Lines::new(source),
         emit: Emit::new(func),
         ints: SecondaryMap::new(),
+        facts: Facts::new(kernel),
+        extents: modes::Extent::all(kernel),
         deferred: Deferred::of(kernel),
         kinds: SecondaryMap::new(),
         scalars: SecondaryMap::new(),

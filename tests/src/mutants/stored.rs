@@ -2,7 +2,7 @@
 
 use super::programs::{Case, Subject, expanded, poison_outputs};
 use crate::problem::{Random, Run, Tensor};
-use tilec::contract::{Access, Contract, Param, ParamKind, SCHEMA, U32};
+use tilec::contract::{Access, Contract, Dimension, Param, ParamKind, SCHEMA, U32};
 use tilec::expr;
 use tilec_ir::types::Elem;
 
@@ -147,7 +147,7 @@ impl Stored {
     /// # Errors
     /// The text lacks a directive, or a size is none.
     pub(super) fn subject(&self) -> Result<Subject, String> {
-        let texts = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let texts = |l: &[&str]| l.iter().map(|s| Dimension::from(*s)).collect::<Vec<_>>();
         let param = |given: &Given| match given {
             Given::Tensor(name, elem, shape, strides, written) => Param {
                 name: (*name).to_owned(),

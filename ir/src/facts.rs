@@ -2,11 +2,11 @@
 //!
 //! Facts come from the preconditions (`where K % 8 == 0`), literals, loop starts and steps, and the arithmetic between.
 
-use crate::rewrite::same_expr;
-use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::ops::Op;
-use tilec_ir::types::{OrderRef, Strides};
+use crate::entities::{Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::ops::Op;
+use crate::types::{OrderRef, Strides};
+use crate::typing::same_expr;
 
 /// Divisors are tracked up to this power of two.
 const MAX: u64 = 1 << 20;
@@ -102,47 +102,62 @@ impl Facts {
         same.map(|&(_, d)| pow2_part(d)).max().unwrap_or(1)
     }
 
-    /// The largest power of two known to divide the extent of dimension `dim` of a tensor.
-    pub fn extent_divisor(&self, k: &Kernel, tensor: Value, dim: usize) -> u64 {
-        match k.tensor_ty(tensor) {
-            Some(t) => t.shape.get(dim).map_or(1, |&e| self.divisor(k, e)),
-            None => 1,
+    /// The largest power of two `n` of which it is known that `n` elements of a tensor's dimension, from a multiple of `n` on,
+    /// are in one mode: neighbours are then one stride apart, that of the innermost mode.
+    pub fn block(&self, k: &Kernel, tensor: Value, dim: usize) -> u64 {
+        match k.tensor_ty(tensor).and_then(|t| t.modes(dim)?.last()) {
+            Some(innermost) => self.divisor(k, innermost.extent),
+            None => MAX,
         }
     }
 }
 
-/// The stride of a tensor's dimension, in elements.
+/// A stride of a tensor, in elements.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Stride {
     /// Known at compile time.
     Const(i64),
     /// A run-time stride.
     Value(Value),
+    /// Computed from sizes and strides.
+    Computed(Expr),
 }
 
-/// The stride of dimension `dim`; `None` if its order is still a parameter.
-pub fn stride(k: &Kernel, tensor: Value, dim: usize) -> Option<Stride> {
+impl Stride {
+    fn of(k: &Kernel, e: Expr) -> Stride {
+        match &k.exprs[e] {
+            ExprData::Int(x) => Stride::Const(*x),
+            ExprData::Ref(v) => Stride::Value(*v),
+            _ => Stride::Computed(e),
+        }
+    }
+}
+
+/// The strides of the modes of dimension `dim`, outermost first: mostly one. `None` if the order of the tensor is still a
+/// parameter.
+pub fn strides(k: &Kernel, tensor: Value, dim: usize) -> Option<Vec<Stride>> {
     let t = k.tensor_ty(tensor)?;
     match &t.strides {
-        Strides::Explicit(list) => match &k.exprs[*list.get(dim)?] {
-            ExprData::Int(x) => Some(Stride::Const(*x)),
-            ExprData::Ref(v) => Some(Stride::Value(*v)),
-            _ => None,
-        },
+        Strides::Explicit(list) => Some(list.get(dim)?.strides().into_iter().map(|e| Stride::of(k, e)).collect()),
         Strides::Ordered(OrderRef::Known(order)) => {
             let contiguous = order.contiguous_dim(t.shape.len());
             if dim == contiguous {
-                return Some(Stride::Const(1));
+                return Some(vec![Stride::Const(1)]);
             }
             let index = if dim > contiguous { dim - 1 } else { dim };
-            t.ld.get(index).map(|&v| Stride::Value(v))
+            t.ld.get(index).map(|&v| vec![Stride::Value(v)])
         }
         Strides::Ordered(OrderRef::Param(_)) => None,
     }
 }
 
-/// The dimension of a tensor with stride 1, if there is one; the last such.
+/// Whether all elements along a dimension are the same one.
+pub fn repeats(k: &Kernel, tensor: Value, dim: usize) -> bool {
+    strides(k, tensor, dim).is_some_and(|all| all.iter().all(|s| *s == Stride::Const(0)))
+}
+
+/// The dimension of a tensor whose neighbours are neighbours in memory (within a mode), if there is one; the last such.
 pub fn contiguous_dim(k: &Kernel, tensor: Value) -> Option<usize> {
     let rank = k.tensor_ty(tensor)?.shape.len();
-    (0..rank).rev().find(|&d| stride(k, tensor, d) == Some(Stride::Const(1)))
+    (0..rank).rev().find(|&d| strides(k, tensor, d).is_some_and(|all| all.last() == Some(&Stride::Const(1))))
 }

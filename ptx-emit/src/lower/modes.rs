@@ -1,0 +1,229 @@
+//! Dimensions of several modes: from an index to the sum of digits times strides.
+//!
+//! The digits come of divisions by the extents, innermost first. An extent that is known at compile time divides as the
+//! assembler likes best; by one that is known at launch only, division is a multiplication with its reciprocal, which is
+//! computed once in front of everything, and one correction. Indices are below 2^31 where an element exists; elsewhere the
+//! result means nothing, and nothing is accessed.
+
+use super::Lower;
+use super::index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::factors;
+
+/// A product of which the launch contract demands that it is an extent.
+pub(super) struct Extent {
+    literal: i128,
+    others: Vec<String>,
+}
+
+impl Extent {
+    /// Every extent of a tensor that is computed from others.
+    pub(super) fn all(k: &Kernel) -> Vec<Extent> {
+        let shapes = k.params.iter().filter_map(|&v| k.tensor_ty(v)).flat_map(|t| t.shape.iter().copied());
+        let computed = shapes.filter(|&e| matches!(k.exprs[e], ExprData::Op { op: Op::Mul, .. }));
+        let extent = |e| {
+            let (literal, others) = factors(k, &[e]);
+            Extent { literal, others }
+        };
+        computed.map(extent).collect()
+    }
+
+    /// Whether a product of some of its factors is one of these: each of them is at least 1.
+    fn covers(&self, literal: i128, others: &[String]) -> bool {
+        let mut mine = self.others.iter();
+        // Both are sorted.
+        (0..=self.literal).contains(&literal) && others.iter().all(|o| mine.any(|m| m == o))
+    }
+}
+
+impl Lower<'_> {
+    /// The largest value of a product of extents that together are one; `None` if that is not known of this product.
+    pub(super) fn bound_of_product(&self, e: Expr) -> Option<i128> {
+        if self.extents.is_empty() {
+            return None;
+        }
+        let (literal, others) = factors(self.k, &[e]);
+        self.extents.iter().any(|x| x.covers(literal, &others)).then_some(MAX_SIZE)
+    }
+
+    /// `a * b` of numbers that are not below 0, of which it is known that it is at most `bound`.
+    pub(super) fn bounded_product(&mut self, a: Int, b: Int, bound: i128) -> Int {
+        let simple = |x: Int| x.as_const().is_some_and(|x| x == 0 || x == 1);
+        if (a.as_const().is_some() && b.as_const().is_some()) || simple(a) || simple(b) {
+            if let Some(product) = self.int_op(Op::Mul, a, b) {
+                return product;
+            }
+        }
+        let (a, b) = if a.as_const().is_some() { (b, a) } else { (a, b) };
+        let (lo, hi) = (a.lo.saturating_mul(b.lo).clamp(0, bound), a.hi.saturating_mul(b.hi).clamp(0, bound));
+        let narrow = [a.hi, b.hi, hi].iter().all(|&x| x <= i128::from(i32::MAX));
+        if narrow {
+            let (x, y) = (self.as32(a), self.as32(b));
+            return Int::r32(self.emit.pure(Class::B32, P::MulLoS32, vec![x, y]), lo, hi);
+        }
+        let (x, y) = (self.as64(a), self.as64(b));
+        Int { repr: Repr::R64(self.emit.pure(Class::B64, P::MulLoS64, vec![x, y])), lo, hi }
+    }
+
+    /// A stride. The launch contract demands that it is at most [`MAX_STRIDE`].
+    pub(super) fn stride_value(&mut self, e: Expr) -> Result<Int, Reported> {
+        match self.k.exprs[e].clone() {
+            ExprData::Op { op: Op::Mul, args } => {
+                let (a, b) = (self.stride_value(args[0])?, self.stride_value(args[1])?);
+                Ok(self.bounded_product(a, b, MAX_STRIDE))
+            }
+            _ => self.index(e),
+        }
+    }
+
+    /// The digits of an index of a dimension of several modes, each with the stride of its mode.
+    pub(super) fn digits(&mut self, tensor: Value, dim: usize, index: Int) -> Result<Vec<(Int, Int)>, Reported> {
+        let modes = self.k.tensor_ty(tensor).and_then(|t| t.modes(dim)).unwrap_or(&[]).to_vec();
+        let mut left = index;
+        let mut terms = Vec::with_capacity(modes.len());
+        for (i, mode) in modes.iter().enumerate().rev() {
+            let stride = self.stride_value(mode.stride)?;
+            if i == 0 {
+                terms.push((left, stride));
+            } else {
+                let extent = self.index(mode.extent)?;
+                let (quotient, remainder) = self.divide(left, extent);
+                terms.push((remainder, stride));
+                left = quotient;
+            }
+        }
+        Ok(terms)
+    }
+
+    /// Quotient and remainder of a number that is not below 0, or means nothing.
+    fn divide(&mut self, n: Int, d: Int) -> (Int, Int) {
+        let zero = Int::constant(0);
+        if n.lo >= 0 && n.hi < d.lo {
+            return (zero, n);
+        }
+        let n = Int { lo: n.lo.max(0), hi: n.hi.clamp(0, i128::from(i32::MAX)), ..n };
+        let quotients = (n.lo / d.hi.max(1), n.hi / d.lo.max(1));
+        let remainders = (0, n.hi.min(d.hi - 1));
+        match (n.as_const(), d.as_const()) {
+            (Some(n), Some(d)) => return (Int::constant(n / d), Int::constant(n % d)),
+            (None, Some(1)) => return (n, zero),
+            _ => {}
+        }
+        let x = self.in32(n);
+        let (q, r) = match d.as_const() {
+            Some(d) if d.count_ones() == 1 => {
+                let shift = Operand::Imm(i64::from(d.trailing_zeros()));
+                let q = self.emit.pure(Class::B32, P::ShrU32, vec![x.into(), shift]);
+                (q, self.emit.pure(Class::B32, P::AndB32, vec![x.into(), Operand::Imm(d - 1)]))
+            }
+            Some(d) => {
+                let q = self.emit.pure(Class::B32, P::DivU32, vec![x.into(), Operand::Imm(d)]);
+                (q, self.rest(x, q, Operand::Imm(d)))
+            }
+            None => self.divide_by_reciprocal(x, d),
+        };
+        (Int::r32(q, quotients.0, quotients.1), Int::r32(r, remainders.0, remainders.1))
+    }
+
+    /// `n / d` and `n % d` for `n` below 2^31. With `m = floor((2^32 - 1) / d)`, `floor(n * m / 2^32)` is the quotient or one
+    /// less: `n / d - n * m / 2^32 <= n / 2^32 * (1 + 1 / d) < 1`.
+    fn divide_by_reciprocal(&mut self, n: Reg, d: Int) -> (Reg, Reg) {
+        let ones = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(-1)]);
+        let divisor: Operand = self.in32(d).into();
+        let reciprocal = self.emit.pure(Class::B32, P::DivU32, vec![ones.into(), divisor.clone()]);
+        let q = self.emit.pure(Class::B32, P::MulHiU32, vec![n.into(), reciprocal.into()]);
+        let r = self.rest(n, q, divisor.clone());
+        let short = self.emit.pure(Class::Pred, P::SetpGeU32, vec![r.into(), divisor.clone()]);
+        let more = self.emit.pure(Class::B32, P::AddS32, vec![q.into(), Operand::Imm(1)]);
+        let less = self.emit.pure(Class::B32, P::SubS32, vec![r.into(), divisor]);
+        let pick = |cx: &mut Self, a: Reg, b: Reg| {
+            cx.emit.pure(Class::B32, P::SelpB32, vec![a.into(), b.into(), short.into()])
+        };
+        (pick(self, more, q), pick(self, less, r))
+    }
+
+    /// `n - q * d`.
+    fn rest(&mut self, n: Reg, q: Reg, d: Operand) -> Reg {
+        let product = self.emit.pure(Class::B32, P::MulLoS32, vec![q.into(), d]);
+        self.emit.pure(Class::B32, P::SubS32, vec![n.into(), product.into()])
+    }
+
+    /// The sum of digits times strides, in elements; both are not below 0. `None`: nothing is added.
+    fn offset(&mut self, terms: &[(Int, Int)]) -> Option<Operand> {
+        let mut sum: Option<Operand> = None;
+        for &(index, stride) in terms {
+            let product = match (index.as_const(), stride.as_const()) {
+                (Some(x), Some(s)) => Operand::Imm(x.wrapping_mul(s)),
+                (_, Some(1)) => self.unsigned64(index),
+                (Some(1), _) => self.unsigned64(stride),
+                _ => {
+                    // Literals stand second.
+                    let (a, b) = if index.as_const().is_some() { (stride, index) } else { (index, stride) };
+                    let word = |x: Int| match x.repr {
+                        Repr::R32(r) => Some(Operand::from(r)),
+                        Repr::Const(c) if (0..=i64::from(i32::MAX)).contains(&c) => Some(Operand::Imm(c)),
+                        _ => None,
+                    };
+                    match (word(a), word(b)) {
+                        (Some(a), Some(b)) => self.emit.pure(Class::B64, P::MulWideU32, vec![a, b]).into(),
+                        _ => {
+                            let (a, b) = (self.unsigned64(a), self.unsigned64(b));
+                            let (a, b) = if matches!(a, Operand::Imm(_)) { (b, a) } else { (a, b) };
+                            self.emit.pure(Class::B64, P::MulLoS64, vec![a, b]).into()
+                        }
+                    }
+                }
+            };
+            sum = Some(match (sum, product) {
+                (None, p) => p,
+                (Some(Operand::Imm(x)), Operand::Imm(y)) => Operand::Imm(x.wrapping_add(y)),
+                (Some(s @ Operand::Imm(_)), p) => self.emit.pure(Class::B64, P::AddS64, vec![p, s]).into(),
+                (Some(s), p) => self.emit.pure(Class::B64, P::AddS64, vec![s, p]).into(),
+            });
+        }
+        sum
+    }
+
+    /// As a 64-bit operand, of a number that is not below 0: the upper half is then known to be zero.
+    fn unsigned64(&mut self, a: Int) -> Operand {
+        match a.repr {
+            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtU64U32, vec![r.into()]).into(),
+            _ => self.as64(a),
+        }
+    }
+
+    /// `base + bytes · Σ index · stride`. What a loop does not change is added up in front of it.
+    pub(super) fn pointer_by_depth(&mut self, base: Reg, terms: &[(Int, Int)], bytes: i64) -> Reg {
+        let depth = |cx: &Self, x: Int| match x.repr {
+            Repr::R32(r) | Repr::R64(r) => cx.emit.depth_of(r),
+            Repr::Const(_) => 0,
+        };
+        let mut rest: Vec<(usize, (Int, Int))> = Vec::with_capacity(terms.len());
+        for &(index, stride) in terms {
+            if index.as_const() != Some(0) && stride.as_const() != Some(0) {
+                rest.push((depth(self, index).max(depth(self, stride)), (index, stride)));
+            }
+        }
+        rest.sort_by_key(|(depth, _)| *depth);
+        let mut pointer = base;
+        for level in rest.chunk_by(|a, b| a.0 == b.0) {
+            let terms: Vec<(Int, Int)> = level.iter().map(|(_, t)| *t).collect();
+            let scaled = match self.offset(&terms) {
+                None | Some(Operand::Imm(0)) => continue,
+                Some(Operand::Imm(x)) => Operand::Imm(x.wrapping_mul(bytes)),
+                Some(o) if bytes == 1 => o,
+                Some(o) => {
+                    let shift = Operand::Imm(i64::from(bytes.trailing_zeros()));
+                    self.emit.pure(Class::B64, P::ShlB64, vec![o, shift]).into()
+                }
+            };
+            pointer = self.emit.pure(Class::B64, P::AddS64, vec![pointer.into(), scaled]);
+        }
+        pointer
+    }
+}

@@ -231,7 +231,14 @@ impl TensorPlan {
     fn dimension(&self, dim: usize) -> impl DoubleEndedIterator<Item = (u64, u64)> {
         let before: usize = self.modes.iter().take(dim).sum();
         let n = self.modes.get(dim).copied().unwrap_or(0);
-        self.shape.iter().copied().zip(self.strides.iter().copied()).skip(before).take(n).collect::<Vec<_>>().into_iter()
+        self.shape
+            .iter()
+            .copied()
+            .zip(self.strides.iter().copied())
+            .skip(before)
+            .take(n)
+            .collect::<Vec<_>>()
+            .into_iter()
     }
 
     /// The number of elements along a dimension.
@@ -544,7 +551,9 @@ mod tests {
 
     #[test]
     fn elements_are_visited_once_in_order() {
-        let plan = plan("A".to_owned(), Elem::F16, Access::Read, vec![2, 3, 2], vec![100, 0, 7], [vec![2, 1], vec![2, 1]]).expect("small");
+        let plan =
+            plan("A".to_owned(), Elem::F16, Access::Read, vec![2, 3, 2], vec![100, 0, 7], [vec![2, 1], vec![2, 1]])
+                .expect("small");
         let mut seen = Vec::new();
         plan.for_each(|index, offset| seen.push((index.to_vec(), offset)));
         let expected: Vec<_> = (0..12u64)

@@ -332,7 +332,9 @@ mod tests {
                 strides: strings(&["(3) * (m)", "m", "1"]),
             }
         );
-        assert!(matches!(&contract.params[3].kind, ParamKind::Tensor { align: 4, strides, .. } if strides == &[Dimension::from("1")]));
+        assert!(
+            matches!(&contract.params[3].kind, ParamKind::Tensor { align: 4, strides, .. } if strides == &[Dimension::from("1")])
+        );
     }
 
     #[test]
@@ -342,7 +344,9 @@ mod tests {
             {"name": "y", "type": "f32", "shape": [["b", 4], "c"], "strides": [["c * 4", 1], 4]}]}"#;
         let contract = one(nested).expect("complete");
         let modes = |list: &[&str]| Dimension::Modes(list.iter().map(|s| (*s).to_owned()).collect());
-        for (i, strides) in [[modes(&["(4) * (c)", "c"]), "1".into()], [modes(&["c * 4", "1"]), "4".into()]].iter().enumerate() {
+        for (i, strides) in
+            [[modes(&["(4) * (c)", "c"]), "1".into()], [modes(&["c * 4", "1"]), "4".into()]].iter().enumerate()
+        {
             let ParamKind::Tensor { shape, strides: s, .. } = &contract.params[i].kind else { panic!("a tensor") };
             assert_eq!((shape, s), (&vec![modes(&["b", "4"]), "c".into()], &strides.to_vec()));
         }

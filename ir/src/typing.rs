@@ -500,6 +500,12 @@ pub fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
     }
 }
 
+/// Whether two integer expressions are the same, or products of the same factors.
+pub fn same_product(k: &Kernel, a: Expr, b: Expr) -> bool {
+    let product = |e: Expr| matches!(k.exprs[e], ExprData::Op { op: Op::Mul, .. });
+    same_expr(k, a, b) || (product(a) && product(b) && factors(k, &[a]) == factors(k, &[b]))
+}
+
 /// The name of an element type, or of the parameter that stands for it.
 pub fn elem_name(k: &Kernel, elem: ElemRef) -> String {
     match elem {

@@ -24,7 +24,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
@@ -74,7 +74,7 @@ impl Residue {
         let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { return Ok(None) };
         let extent = end;
         let (Some(start), Some(step)) = (k.as_int(start), k.as_int(step)) else { return Ok(None) };
-        let of_tensor = |v: Value| k.tensor_ty(v).is_some_and(|t| t.shape.iter().any(|&e| same_expr(k, e, extent)));
+        let of_tensor = |v: Value| k.tensor_ty(v).is_some_and(|t| t.shape.iter().any(|&e| same_product(k, e, extent)));
         let reduces = match k.exprs[extent] {
             ExprData::Ref(v) => matches!(k.values[v].def, ValueDef::Size),
             _ => k.as_int(extent).is_none() && k.params.iter().any(|&v| of_tensor(v)),
@@ -333,7 +333,7 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> O
                     [start] => distance(k, start, var),
                     _ => None,
                 };
-                let whole = same_expr(k, shape[d], extent);
+                let whole = same_product(k, shape[d], extent);
                 if let Some(distance) = distance.filter(|_| whole && end.is_none() && found.is_none()) {
                     found = Some((d, distance));
                 } else if starts.iter().chain(end).any(|&e| mentions(k, e, var)) {
@@ -541,14 +541,14 @@ fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, til
         && let Some(axis) = k.grid.iter().find(|g| g.index == index)
         && let ExprData::Op { op: Op::CeilDiv, args } = &k.exprs[axis.extent]
     {
-        return same_expr(k, args[0], extent) && k.as_int(args[1]) == Some(tile as i64);
+        return same_product(k, args[0], extent) && k.as_int(args[1]) == Some(tile as i64);
     }
     // A loop from a multiple of the tile to the extent in steps of the tile.
     if let ExprData::Ref(v) = k.exprs[start] {
         return all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
             StmtData::For { var, start, end, step, .. } => {
                 var == v
-                    && same_expr(k, end, extent)
+                    && same_product(k, end, extent)
                     && k.as_int(step).is_some_and(|x| (x as u64).is_multiple_of(tile))
                     && facts.divisor(k, start) >= tile
             }

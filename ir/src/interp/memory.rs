@@ -181,7 +181,11 @@ impl Plan {
             dense *= n;
             ok
         });
-        self.base == 0 && self.tables.iter().all(Option::is_none) && self.valid == self.shape && in_order && dense == len
+        self.base == 0
+            && self.tables.iter().all(Option::is_none)
+            && self.valid == self.shape
+            && in_order
+            && dense == len
     }
 }
 

@@ -126,10 +126,10 @@ impl Parser<'_, '_> {
         } else {
             if let Some(Dim::Tuple(_, at)) = dims.iter().find(|dim| matches!(dim, Dim::Tuple(..))) {
                 let message = format!("a dimension of `{}` has several extents and no strides", clip(name));
-                return Err(self.error(
-                    Diagnostic::error(codes::WRONG_COUNT, *at, message)
-                        .with_note("give each of them its stride, in elements: `[(B, L), O] strides ((O * L, 1), L)`"),
-                ));
+                return Err(self
+                    .error(Diagnostic::error(codes::WRONG_COUNT, *at, message).with_note(
+                        "give each of them its stride, in elements: `[(B, L), O] strides ((O * L, 1), L)`",
+                    )));
             }
             let order = self.tensor_order()?;
             ld = self.leading_strides(name, name_span, shape.len());

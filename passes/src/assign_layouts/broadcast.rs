@@ -20,7 +20,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::types::{ElemRef, TileTy};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, same_product};
 
 /// A store of register tiles to global memory.
 struct Store {
@@ -161,7 +161,7 @@ fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
             return None;
         };
         let same_start = a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same_expr(k, a, b));
-        if !same_start || !same_expr(k, extent(view.base, d)?, extent(store.to.base, t)?) {
+        if !same_start || !same_product(k, extent(view.base, d)?, extent(store.to.base, t)?) {
             return None;
         }
         small[w] = 1;

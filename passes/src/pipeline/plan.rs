@@ -7,6 +7,7 @@ use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
 use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
@@ -85,8 +86,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         }
     }
     let zero_based = k.as_int(start) == Some(0);
-    let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
-    if !(zero_based && sized) {
+    if !(zero_based && at_least_one(k, end)) {
         return Err(
             "its bounds are not `0..SIZE`, so it may run zero times and a fetch ahead would read too far".into()
         );
@@ -115,6 +115,16 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         double_buffered: even,
         bytes: per_slot * stages,
     }))
+}
+
+/// Whether an index is a size, or a product of sizes and positive literals.
+fn at_least_one(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(x) => *x >= 1,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
+        _ => false,
+    }
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {

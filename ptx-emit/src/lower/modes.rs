@@ -153,40 +153,46 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::SubS32, vec![n.into(), product.into()])
     }
 
-    /// The sum of digits times strides, in elements; both are not below 0. `None`: nothing is added.
-    fn offset(&mut self, terms: &[(Int, Int)]) -> Option<Operand> {
-        let mut sum: Option<Operand> = None;
+    /// The sum of digits times strides, in bytes; both are not below 0.
+    fn offset(&mut self, terms: &[(Int, Int)], bytes: i64) -> Operand {
+        let mut sum = Operand::Imm(0);
         for &(index, stride) in terms {
             let product = match (index.as_const(), stride.as_const()) {
-                (Some(x), Some(s)) => Operand::Imm(x.wrapping_mul(s)),
-                (_, Some(1)) => self.unsigned64(index),
-                (Some(1), _) => self.unsigned64(stride),
-                _ => {
-                    // Literals stand second.
-                    let (a, b) = if index.as_const().is_some() { (stride, index) } else { (index, stride) };
-                    let word = |x: Int| match x.repr {
-                        Repr::R32(r) => Some(Operand::from(r)),
-                        Repr::Const(c) if (0..=i64::from(i32::MAX)).contains(&c) => Some(Operand::Imm(c)),
-                        _ => None,
-                    };
-                    match (word(a), word(b)) {
-                        (Some(a), Some(b)) => self.emit.pure(Class::B64, P::MulWideU32, vec![a, b]).into(),
-                        _ => {
-                            let (a, b) = (self.unsigned64(a), self.unsigned64(b));
-                            let (a, b) = if matches!(a, Operand::Imm(_)) { (b, a) } else { (a, b) };
-                            self.emit.pure(Class::B64, P::MulLoS64, vec![a, b]).into()
-                        }
-                    }
+                (Some(x), Some(s)) => Operand::Imm(x.wrapping_mul(s).wrapping_mul(bytes)),
+                (None, Some(s)) => self.scaled(index, s.wrapping_mul(bytes)),
+                (Some(x), None) => self.scaled(stride, x.wrapping_mul(bytes)),
+                (None, None) => {
+                    // Strides do not change in loops.
+                    let (a, b) = (self.unsigned64(index), self.scaled(stride, bytes));
+                    self.emit.pure(Class::B64, P::MulLoS64, vec![a, b]).into()
                 }
             };
-            sum = Some(match (sum, product) {
-                (None, p) => p,
-                (Some(Operand::Imm(x)), Operand::Imm(y)) => Operand::Imm(x.wrapping_add(y)),
-                (Some(s @ Operand::Imm(_)), p) => self.emit.pure(Class::B64, P::AddS64, vec![p, s]).into(),
-                (Some(s), p) => self.emit.pure(Class::B64, P::AddS64, vec![s, p]).into(),
-            });
+            sum = match (sum, product) {
+                (Operand::Imm(x), Operand::Imm(y)) => Operand::Imm(x.wrapping_add(y)),
+                (Operand::Imm(0), p) => p,
+                (s @ Operand::Imm(_), p) => self.emit.pure(Class::B64, P::AddS64, vec![p, s]).into(),
+                (s, p) => self.emit.pure(Class::B64, P::AddS64, vec![s, p]).into(),
+            };
         }
         sum
+    }
+
+    /// A number that is not below 0 times a literal that is not, in 64 bits.
+    fn scaled(&mut self, x: Int, factor: i64) -> Operand {
+        match (x.repr, factor) {
+            (_, 1) => self.unsigned64(x),
+            (Repr::R32(r), f) if (0..=i64::from(u32::MAX)).contains(&f) => {
+                self.emit.pure(Class::B64, P::MulWideU32, vec![r.into(), Operand::Imm(f)]).into()
+            }
+            (_, f) if f.count_ones() == 1 => {
+                let (x, shift) = (self.unsigned64(x), Operand::Imm(i64::from(f.trailing_zeros())));
+                self.emit.pure(Class::B64, P::ShlB64, vec![x, shift]).into()
+            }
+            (_, f) => {
+                let x = self.unsigned64(x);
+                self.emit.pure(Class::B64, P::MulLoS64, vec![x, Operand::Imm(f)]).into()
+            }
+        }
     }
 
     /// As a 64-bit operand, of a number that is not below 0: the upper half is then known to be zero.
@@ -203,26 +209,20 @@ impl Lower<'_> {
             Repr::R32(r) | Repr::R64(r) => cx.emit.depth_of(r),
             Repr::Const(_) => 0,
         };
-        let mut rest: Vec<(usize, (Int, Int))> = Vec::with_capacity(terms.len());
+        let mut levels: Vec<(usize, (Int, Int))> = Vec::with_capacity(terms.len());
         for &(index, stride) in terms {
             if index.as_const() != Some(0) && stride.as_const() != Some(0) {
-                rest.push((depth(self, index).max(depth(self, stride)), (index, stride)));
+                levels.push((depth(self, index).max(depth(self, stride)), (index, stride)));
             }
         }
-        rest.sort_by_key(|(depth, _)| *depth);
+        levels.sort_by_key(|(depth, _)| *depth);
         let mut pointer = base;
-        for level in rest.chunk_by(|a, b| a.0 == b.0) {
+        for level in levels.chunk_by(|a, b| a.0 == b.0) {
             let terms: Vec<(Int, Int)> = level.iter().map(|(_, t)| *t).collect();
-            let scaled = match self.offset(&terms) {
-                None | Some(Operand::Imm(0)) => continue,
-                Some(Operand::Imm(x)) => Operand::Imm(x.wrapping_mul(bytes)),
-                Some(o) if bytes == 1 => o,
-                Some(o) => {
-                    let shift = Operand::Imm(i64::from(bytes.trailing_zeros()));
-                    self.emit.pure(Class::B64, P::ShlB64, vec![o, shift]).into()
-                }
-            };
-            pointer = self.emit.pure(Class::B64, P::AddS64, vec![pointer.into(), scaled]);
+            match self.offset(&terms, bytes) {
+                Operand::Imm(0) => {}
+                offset => pointer = self.emit.pure(Class::B64, P::AddS64, vec![pointer.into(), offset]),
+            }
         }
         pointer
     }

@@ -74,8 +74,11 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
         let message = format!("tensor `{name}` has Boolean elements, which live in registers only");
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("use `u8`, and compare with 0"));
     }
-    for &e in &t.shape {
-        cx.index_over(e, LAUNCH, is_launch);
+    for (d, &e) in t.shape.iter().enumerate() {
+        // Of several modes each is checked below.
+        if t.modes(d).is_none() {
+            cx.index_over(e, LAUNCH, is_launch);
+        }
         positive(cx, codes::BAD_SHAPE, "an extent", e, MAX_EXTENT);
     }
     match &t.strides {

@@ -8,7 +8,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, OrderRef, Strides, TensorTy};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{let_init, resolve_view};
 
 impl Lower<'_> {
     pub(super) fn launch(&self, threads: u32) -> Launch {
@@ -89,10 +89,15 @@ impl Lower<'_> {
     }
 }
 
-/// Whether an expression has a window of the tensor in it.
+/// Whether an expression has a window of the tensor in it, under a name or not.
 fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
     if let Some(view) = resolve_view(k, e) {
         return view.base == tensor;
+    }
+    if let ExprData::Ref(v) = k.exprs[e]
+        && matches!(k.values[v].def, ValueDef::Let)
+    {
+        return let_init(k, v).is_some_and(|init| reads(k, init, tensor));
     }
     k.children(e).into_iter().any(|c| reads(k, c, tensor))
 }

@@ -42,12 +42,22 @@ impl Extent {
 }
 
 impl Lower<'_> {
-    /// The largest value of a product of extents that together are one; `None` if that is not known of this product.
+    /// The largest value of a product of extents, and of indices below them, that together are one; `None` if that is not known
+    /// of this product.
     pub(super) fn bound_of_product(&self, e: Expr) -> Option<i128> {
         if self.extents.is_empty() {
             return None;
         }
-        let (literal, others) = factors(self.k, &[e]);
+        // A grid index is less than its extent.
+        let (mut list, mut work) = (Vec::new(), vec![e]);
+        while let Some(e) = work.pop() {
+            match &self.k.exprs[e] {
+                ExprData::Op { op: Op::Mul, args } => work.extend(args),
+                ExprData::Ref(v) => list.push(self.k.grid.iter().find(|g| g.index == *v).map_or(e, |g| g.extent)),
+                _ => list.push(e),
+            }
+        }
+        let (literal, others) = factors(self.k, &list);
         self.extents.iter().any(|x| x.covers(literal, &others)).then_some(MAX_SIZE)
     }
 

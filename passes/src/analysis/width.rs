@@ -128,7 +128,14 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
                     );
                 }
                 Stride::Computed(e) => {
-                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &|| multiple(e).1);
+                    // What makes the extent a multiple does so with its products.
+                    let factors = |e| tilec_ir::typing::factors(k, &[e]);
+                    let follows = |extent: &Expr| {
+                        let (product, part) = (factors(e), factors(*extent));
+                        part.0 == 1 && part.1.iter().all(|f| product.1.contains(f))
+                    };
+                    let needed = extent.filter(follows).unwrap_or(e);
+                    limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &|| multiple(needed).1);
                 }
             }),
             None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),

@@ -13,6 +13,7 @@ use tilec::{CompileOptions, Target};
 const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_fused", Reference::Fused),
     ("gemm", Reference::Gemm),
+    ("conv", Reference::Conv),
     ("copy", Reference::Copy),
     ("transpose", Reference::Transpose),
 ];

@@ -23,7 +23,8 @@ mod tile;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
-use crate::kernel::{ConstKind, ConstParam, ConstValue, Kernel, Slot, ValueDef};
+use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
+use crate::ops::Op;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides};
 use cranelift_entity::SecondaryMap;
 use memory::{DimSteps, Global, Root, Window};
@@ -397,7 +398,7 @@ impl Machine<'_> {
                 let contiguous = match &ty.strides {
                     Strides::Ordered(order) => Some(self.order(*order, k.name_span)?.contiguous_dim(shape.len())),
                     Strides::Explicit(list) => {
-                        list.iter().rposition(|s| s.strides().last().is_some_and(|&e| k.as_int(e) == Some(1)))
+                        list.iter().rposition(|s| s.strides().last().is_some_and(|&e| self.is_literal_one(e)))
                     }
                 };
                 let steps = strides.iter().zip(&shape).enumerate();
@@ -420,6 +421,27 @@ impl Machine<'_> {
             self.globals.push(Global { value: v, elem, shape, strides, data, magnitude: None });
         }
         Ok(())
+    }
+
+    /// Whether a stride is 1 for the values of the compile-time parameters alone, so that the compiler knows.
+    fn is_literal_one(&mut self, e: Expr) -> bool {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Op { op: Op::Select, args } if self.is_known(args[0]) => match self.truth(args[0]) {
+                Ok(true) => self.is_literal_one(args[1]),
+                Ok(false) => self.is_literal_one(args[2]),
+                Err(_) => false,
+            },
+            _ => self.is_known(e) && matches!(self.index(e), Ok(1)),
+        }
+    }
+
+    /// Whether an expression is over compile-time parameters and literals.
+    fn is_known(&self, e: Expr) -> bool {
+        match &self.k.exprs[e] {
+            ExprData::Ref(v) => matches!(self.k.values[*v].def, ValueDef::ConstParam(_)),
+            _ => self.k.children(e).into_iter().all(|e| self.is_known(e)),
+        }
     }
 
     fn dim_steps(&mut self, stride: &DimStride) -> Result<DimSteps, Fail> {

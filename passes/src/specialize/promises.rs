@@ -71,7 +71,8 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
     // What makes an extent a multiple does so with its products.
     let parts: Vec<_> = all.iter().map(|&e| factors(k, &[e])).collect();
     let follows = |i: usize| {
-        let part = |j: usize| parts[j].0 == 1 && parts[j].1.len() < parts[i].1.len();
+        let size = |j: usize| (parts[j].1.len(), parts[j].0);
+        let part = |j: usize| parts[j].0 == 1 && size(j) < size(i);
         (0..parts.len()).any(|j| part(j) && parts[j].1.iter().all(|f| parts[i].1.contains(f)))
     };
     let needed: Vec<Expr> = (0..all.len()).filter(|&i| !follows(i)).map(|i| all[i]).collect();

@@ -141,6 +141,8 @@ codes! {
         "All threads of a block take the same branch of an `if`, so that its condition is a scalar truth value. Element by element, use `select(c, a, b)`.";
     BAD_CHANNEL "E0241" "an impossible use of a channel"
         "`acquire`, `publish`, `wait` and `release` take names of channels, each once. A channel has 1 to 1024 slots.";
+    BAD_OVERLAY "E0244" "memory that cannot be taken over"
+        "`let x = smem T[..] over a, b` puts x where a and b lie, whose contents are lost. It names buffers and channels that have memory of their own, each once. After it they are not used before they are declared again.";
     BAD_ROLE "E0242" "an impossible role"
         "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8.";
     BAD_COPY "E0243" "a copy cannot have this attribute"

@@ -348,6 +348,8 @@ pub enum StmtData {
     Alloc {
         /// What is declared ([`ValueDef::Smem`] or [`ValueDef::Channel`]).
         value: Value,
+        /// Buffers and channels whose memory it takes; what they held is lost: `let a = smem T[..] over b, c`.
+        over: Vec<Value>,
     },
     /// `x = e` for a register variable.
     Assign {

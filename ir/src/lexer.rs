@@ -75,6 +75,7 @@ const WORDS: &[&str] = &[
     "add",
     "layout",
     "slots",
+    "over",
     "row",
     "col",
     "cast",

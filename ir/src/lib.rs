@@ -15,6 +15,7 @@ pub mod layout;
 mod lexer;
 pub mod numerics;
 pub mod ops;
+pub mod overlay;
 pub mod parser;
 pub mod print;
 pub mod same;

@@ -153,7 +153,10 @@ impl Pair<'_> {
                 self.declarations(*v, *w)?;
                 self.options(*x, *y)
             }
-            (StmtData::Alloc { value: v }, StmtData::Alloc { value: w }) => self.declarations(*v, *w),
+            (StmtData::Alloc { value: v, over: x }, StmtData::Alloc { value: w, over: y }) => {
+                self.each("buffers taken over", x, y, Self::values)?;
+                self.declarations(*v, *w)
+            }
             (StmtData::Assign { dst: v, src: x }, StmtData::Assign { dst: w, src: y }) => {
                 self.values(*v, *w)?;
                 self.exprs(*x, *y)

@@ -187,7 +187,8 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
             set_coalesced(k, cx, &facts, var, &view, &shape, threads);
         }
     }
-    // So are tiles that what is stored is computed from.
+    unify_all(k, &stmts);
+    // Where none of them has one, the store decides.
     let deferred = Deferred::of(k);
     for &s in &stmts {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
@@ -204,16 +205,7 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
             }
         }
     }
-    // Tiles that are only combined with others take the layout of a tile of the same shape they meet.
-    for _ in 0..stmts.len() {
-        let mut changed = false;
-        for &s in &stmts {
-            changed |= unify(k, s);
-        }
-        if !changed {
-            break;
-        }
-    }
+    unify_all(k, &stmts);
     let rest: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
     for v in rest {
         let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)) else { continue };
@@ -256,6 +248,19 @@ pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
 
 fn unassigned(k: &Kernel, v: Value) -> bool {
     matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
+}
+
+/// Tiles that are only combined with others take the layout of a tile of the same shape they meet.
+fn unify_all(k: &mut Kernel, stmts: &[Stmt]) {
+    for _ in 0..stmts.len() {
+        let mut changed = false;
+        for &s in stmts {
+            changed |= unify(k, s);
+        }
+        if !changed {
+            break;
+        }
+    }
 }
 
 /// Gives register tiles of a statement that have no layout that of a tile of the same shape in the same statement.

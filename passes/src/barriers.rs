@@ -29,7 +29,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut shared = false;
     k.walk(k.body, &mut |k, _, s| match k.stmts[s] {
         StmtData::Role { .. } => role = role.or(Some(s)),
-        StmtData::Alloc { value } => {
+        StmtData::Alloc { value, .. } => {
             shared |= matches!(k.values[value].def, ValueDef::Smem(_) | ValueDef::Channel { .. });
         }
         _ => {}

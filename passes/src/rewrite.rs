@@ -91,7 +91,10 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             let init = init.map(|e| clone_expr(k, e, map));
             StmtData::Var { value: redeclare(k, value, map), init }
         }
-        StmtData::Alloc { value } => StmtData::Alloc { value: redeclare(k, value, map) },
+        StmtData::Alloc { value, over } => {
+            let over = over.into_iter().map(|v| map.value(v)).collect();
+            StmtData::Alloc { value: redeclare(k, value, map), over }
+        }
         StmtData::Assign { dst, src } => StmtData::Assign { dst: map.value(dst), src: clone_expr(k, src, map) },
         StmtData::Copy { src, dst, attrs } => {
             let attrs = CopyAttrs { when: attrs.when.map(|e| clone_expr(k, e, map)), ..attrs };

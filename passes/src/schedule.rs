@@ -93,7 +93,9 @@ impl Load {
                 return true;
             }
             let declares = match &k.stmts[s] {
-                StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value } => Some(*value),
+                StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
+                    Some(*value)
+                }
                 StmtData::Assign { dst, .. } => Some(*dst),
                 _ => None,
             };

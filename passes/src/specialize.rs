@@ -263,7 +263,7 @@ fn fold_branches(k: &mut Kernel) {
 /// What a dropped block declares is no tile or buffer any more.
 fn forget(k: &mut Kernel, block: Block) {
     for s in all_stmts(k, block) {
-        if let StmtData::Var { value, .. } | StmtData::Alloc { value } = k.stmts[s] {
+        if let StmtData::Var { value, .. } | StmtData::Alloc { value, .. } = k.stmts[s] {
             k.values[value].def = ValueDef::Let;
         }
     }

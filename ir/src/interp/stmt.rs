@@ -32,7 +32,11 @@ impl Machine<'_> {
                 self.allocate(*value)?;
                 init.map_or(Ok(()), |init| self.assign(*value, init))
             }
-            StmtData::Alloc { value } => self.allocate(*value),
+            StmtData::Alloc { value, over } => {
+                // What they held is lost.
+                over.iter().try_for_each(|&v| self.allocate(v))?;
+                self.allocate(*value)
+            }
             StmtData::Assign { dst, src } => self.assign(*dst, *src),
             StmtData::Copy { src, dst, attrs } => {
                 self.outside = match attrs.when {

@@ -169,8 +169,12 @@ impl Parser<'_, '_> {
         self.expect_sign("=")?;
         if self.eat_word("smem") {
             let tile = self.smem_tile()?;
+            let mut over = Vec::new();
+            if self.eat_word("over") {
+                over = self.comma_list(|p| p.named("a buffer or a channel"))?;
+            }
             let value = self.declare(name, span, ValueDef::Smem(tile));
-            self.push(stmts, StmtData::Alloc { value }, start);
+            self.push(stmts, StmtData::Alloc { value, over }, start);
         } else if self.eat_word("channel") {
             let tile = self.smem_tile()?;
             if !self.eat_word("slots") {
@@ -178,7 +182,7 @@ impl Parser<'_, '_> {
             }
             let slots = self.expr()?;
             let value = self.declare(name, span, ValueDef::Channel { tile, slots });
-            self.push(stmts, StmtData::Alloc { value }, start);
+            self.push(stmts, StmtData::Alloc { value, over: Vec::new() }, start);
         } else if self.eat_word("reg") {
             let tile = self.reg_tile()?;
             if !(self.at_sign("=") && self.peek_at(1) == Tok::Word("copy")) {

@@ -125,11 +125,15 @@ impl Printer<'_> {
                     self.expr(*init);
                 }
             }
-            StmtData::Alloc { value } => {
+            StmtData::Alloc { value, over } => {
                 self.put("let ");
                 self.value(*value);
                 self.put(" = ");
                 self.place(*value);
+                if !over.is_empty() {
+                    self.put(" over ");
+                    self.list(over, |p, &v| p.value(v));
+                }
             }
             StmtData::Assign { dst, src } => {
                 self.value(*dst);

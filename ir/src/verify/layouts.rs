@@ -24,7 +24,7 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, threads: Option<i64>) {
     for &s in &cx.k.blocks[b] {
         let k = cx.k;
         match &k.stmts[s] {
-            StmtData::Var { value, .. } | StmtData::Alloc { value } => {
+            StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
                 if let Some(t) = k.tile_ty(*value) {
                     tile(cx, *value, t, threads);
                 }

@@ -7,6 +7,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
+use crate::overlay::Overlays;
 use crate::target::{MAX_THREADS, WARP};
 use crate::types::{Elem, ElemRef, Space, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
@@ -47,7 +48,10 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 assigned(cx, *value, *init);
             }
         }
-        StmtData::Alloc { value } => alloc(cx, *value),
+        StmtData::Alloc { value, over } => {
+            alloc(cx, *value);
+            taken_over(cx, s, over);
+        }
         StmtData::Assign { dst, src } => {
             if matches!(k.values[*dst].def, ValueDef::Var(_)) {
                 assigned(cx, *dst, *src);
@@ -192,6 +196,29 @@ fn alloc(cx: &mut Cx<'_, '_>, v: Value) {
     }
     if let ValueDef::Channel { slots, .. } = k.values[v].def {
         cx.bounded(codes::BAD_CHANNEL, "the slots of a channel", slots, 1, MAX_SLOTS);
+    }
+}
+
+/// What a buffer is over has memory of its own, and is named once.
+fn taken_over(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
+    let k = cx.k;
+    let overlays = if over.is_empty() { Overlays::default() } else { Overlays::of(k) };
+    for (i, &v) in over.iter().enumerate() {
+        let message = if !matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. }) {
+            format!("`over` takes buffers and channels, and `{}` is none", cx.name(v))
+        } else if over[..i].contains(&v) {
+            format!("`over` names `{}` twice", cx.name(v))
+        } else if !overlays.over(v).is_empty() {
+            format!("`{}` is itself over others", cx.name(v))
+        } else {
+            continue;
+        };
+        let d = Diagnostic::error(codes::BAD_OVERLAY, k.stmt_spans[s], message)
+            .with_place(k.values[v].span, "declared here")
+            .with_note(
+                "`let x = smem f32[64, 64] over a, b` takes the memory of `a` and `b`, which have some of their own",
+            );
+        cx.report(d);
     }
 }
 

@@ -69,7 +69,7 @@ fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
     match stmt {
         StmtData::Let { value, .. } => Some((*value, ("a `let`", |d| matches!(d, ValueDef::Let)))),
         StmtData::Var { value, .. } => Some((*value, ("a register variable", |d| matches!(d, ValueDef::Var(_))))),
-        StmtData::Alloc { value } => {
+        StmtData::Alloc { value, .. } => {
             let is = |d: &ValueDef| matches!(d, ValueDef::Smem(_) | ValueDef::Channel { .. });
             Some((*value, ("a buffer or channel", is)))
         }
@@ -88,6 +88,7 @@ fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
 fn uses(stmt: &StmtData) -> Vec<Value> {
     match stmt {
         StmtData::Assign { dst, .. } => vec![*dst],
+        StmtData::Alloc { over, .. } => over.clone(),
         StmtData::Channel { channels, .. } => channels.clone(),
         StmtData::Await { value, .. } => vec![*value],
         _ => Vec::new(),

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::overlay::Overlays;
 
 /// What a barrier resolves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -74,7 +75,7 @@ const WORK: u32 = 400_000;
 
 /// Finds the barriers that `k` needs.
 pub(super) fn place(k: &Kernel) -> Placement {
-    let mut analysis = Analysis { k, memo: BTreeMap::new(), work: WORK };
+    let mut analysis = Analysis { k, overlays: Overlays::of(k), memo: BTreeMap::new(), work: WORK };
     match analysis.block(k.body, State::default()) {
         Some(result) => Placement { barriers: result.placed.clone(), cautious: false },
         None => Placement { barriers: everywhere(k), cautious: true },
@@ -243,7 +244,7 @@ impl State {
     }
 
     /// The effect of a statement that owns no block.
-    fn step(&mut self, k: &Kernel, s: Stmt) {
+    fn step(&mut self, k: &Kernel, overlays: &Overlays, s: Stmt) {
         for a in accesses(k, s) {
             match a.slot {
                 None => self.buffers.entry(a.value).or_default().note(a.write, s),
@@ -267,7 +268,7 @@ impl State {
         }
         match &k.stmts[s] {
             StmtData::Barrier => self.fence(),
-            StmtData::Alloc { value } => self.alloc(k, *value),
+            StmtData::Alloc { value, .. } => self.alloc(k, overlays, *value),
             StmtData::Channel { op, channels, .. } => {
                 for v in channels {
                     let Some(ring) = self.rings.get_mut(v) else { continue };
@@ -295,7 +296,20 @@ impl State {
         }
     }
 
-    fn alloc(&mut self, k: &Kernel, value: Value) {
+    fn alloc(&mut self, k: &Kernel, overlays: &Overlays, value: Value) {
+        // Others that lie here end; what was done to them was done to this memory.
+        let mut past = Pending::default();
+        for other in overlays.sharing(value) {
+            past.join(self.buffers.remove(&other).unwrap_or_default());
+            if let Some(ring) = self.rings.remove(&other) {
+                past.join(ring.put);
+                past.join(ring.get);
+                past.join(Pending { read: ring.released, write: ring.filled });
+            }
+        }
+        if past != Pending::default() && matches!(k.values[value].def, ValueDef::Smem(_)) {
+            self.buffers.entry(value).or_default().join(past);
+        }
         let ValueDef::Channel { slots, .. } = k.values[value].def else { return };
         let slots = k.as_int(slots).and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1);
         let pending = Pending::default();
@@ -316,6 +330,10 @@ impl State {
                 *r = Ring { fenced: 0, filled: r.filled, flying: r.flying, released: r.released, ..fresh.clone() };
             })
             .or_insert(fresh);
+        if let (Some(earlier), Some(ring)) = (past.read.or(past.write), self.rings.get_mut(&value)) {
+            ring.fenced = 0;
+            ring.released.get_or_insert(earlier);
+        }
     }
 }
 
@@ -399,6 +417,7 @@ struct Outcome {
 
 struct Analysis<'k> {
     k: &'k Kernel,
+    overlays: Overlays,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
     work: u32,
 }
@@ -421,13 +440,13 @@ impl Analysis<'_> {
             }
             match &self.k.stmts[s] {
                 StmtData::For { body, .. } => {
-                    state.step(self.k, s);
+                    state.step(self.k, &self.overlays, s);
                     let result = self.loop_(s, *body, state)?;
                     placed.extend(result.placed);
                     state = result.exit;
                 }
                 StmtData::If { then, otherwise, .. } => {
-                    state.step(self.k, s);
+                    state.step(self.k, &self.overlays, s);
                     let then = self.block(*then, state.clone())?;
                     placed.extend(then.placed.iter().cloned());
                     if let Some(otherwise) = otherwise {
@@ -438,7 +457,7 @@ impl Analysis<'_> {
                     state.join(&then.exit);
                 }
                 StmtData::Role { body, .. } => state = self.block(*body, state)?.exit.clone(),
-                _ => state.step(self.k, s),
+                _ => state.step(self.k, &self.overlays, s),
             }
         }
         let outcome = Rc::new(Outcome { exit: state, placed });

@@ -17,6 +17,9 @@
 //! covers every trip count, since there are finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal
 //! states are merged and the outcome of a block is kept per entry state, so the work is the number of states, not of paths.
 //!
+//! A buffer over others is where they were: what was done to them in this epoch was done to it, and they are gone until they
+//! are declared again.
+//!
 //! The unit is the whole buffer or slot: two statements that touch different parts of one are taken to conflict. The one
 //! exception is a copy of a buffer onto itself element by element, where a thread meets only its own elements.
 
@@ -32,6 +35,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::overlay::Overlays;
 use uses::uses;
 
 /// Statements executed before the check is given up, with a warning.
@@ -46,7 +50,7 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     let mut unbound = None;
     k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
         StmtData::Role { .. } => roles = true,
-        StmtData::Alloc { value } => {
+        StmtData::Alloc { value, .. } => {
             if let ValueDef::Channel { slots, .. } = &k.values[*value].def
                 && !k.as_int(*slots).is_some_and(|n| (1..=i64::from(u32::MAX)).contains(&n))
             {
@@ -65,6 +69,7 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     }
     let mut run = Run {
         k,
+        overlays: Overlays::of(k),
         memo: BTreeMap::new(),
         work: WORK,
         faults: BTreeMap::new(),
@@ -146,6 +151,8 @@ fn merge(into: &mut States, from: States) {
 
 struct Run<'k> {
     k: &'k Kernel,
+    /// Which buffers share memory.
+    overlays: Overlays,
     memo: BTreeMap<(Block, State), Rc<States>>,
     work: u32,
     faults: BTreeMap<(Stmt, Value, Why), (Fault, Trace)>,
@@ -226,7 +233,7 @@ impl Run<'_> {
             _ => {
                 let mut out = States::new();
                 for (mut state, mut trace) in states {
-                    match step(k, s, &mut state, &mut trace) {
+                    match step(k, &self.overlays, s, &mut state, &mut trace) {
                         Ok(()) => {
                             out.entry(state).or_insert(trace);
                         }
@@ -348,21 +355,32 @@ fn is_fixed(k: &Kernel, e: Expr) -> bool {
 }
 
 /// Executes a statement that owns no block.
-fn step(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+fn step(k: &Kernel, overlays: &Overlays, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
     access(k, s, state, trace)?;
     match &k.stmts[s] {
         StmtData::Barrier => {
             state.buffers.values_mut().for_each(Cell::pass_barrier);
             state.rings.values_mut().for_each(Ring::pass_barrier);
         }
-        StmtData::Alloc { value } => match k.values[*value].def {
-            ValueDef::Smem(_) => state.buffers.entry(*value).or_default().filled = false,
-            ValueDef::Channel { slots, .. } => {
-                let slots = k.as_int(slots).and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1);
-                state.rings.entry(*value).or_insert_with(|| Ring::new(slots)).restart();
+        StmtData::Alloc { value, .. } => {
+            let past = take_over(overlays, *value, state, trace)?;
+            match k.values[*value].def {
+                ValueDef::Smem(_) => {
+                    let cell = state.buffers.entry(*value).or_default();
+                    cell.filled = false;
+                    cell.follow(past);
+                }
+                ValueDef::Channel { slots, .. } => {
+                    let slots = k.as_int(slots).and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1);
+                    let ring = state.rings.entry(*value).or_insert_with(|| Ring::new(slots));
+                    ring.restart();
+                    if past != Cell::default() {
+                        (0..slots).for_each(|n| ring.cells.entry(n).or_default().follow(past));
+                    }
+                }
+                _ => {}
             }
-            _ => {}
-        },
+        }
         StmtData::Channel { op, channels, pending } => {
             for &value in channels {
                 channel(*op, value, s, state, trace)?;
@@ -378,6 +396,28 @@ fn step(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(),
         _ => {}
     }
     Ok(())
+}
+
+/// Ends what lies where `value` is to lie. Returns what was done in this epoch to that memory.
+fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
+    let mut past = Cell::default();
+    for other in overlays.sharing(value) {
+        let mut cells = Vec::new();
+        cells.extend(state.buffers.remove(&other).map(|cell| (None, cell)));
+        if let Some(ring) = state.rings.remove(&other) {
+            cells.extend(ring.cells.into_iter().map(|(n, cell)| (Some(n), cell)));
+        }
+        for (slot, cell) in cells {
+            let last = trace.last.get(&(other, slot)).copied().unwrap_or_default();
+            if cell.flying {
+                return Err(Fault { value: other, slot, why: Why::TakenInFlight, other: last.0 });
+            }
+            past.follow(cell);
+            let kept = trace.last.entry((value, None)).or_default();
+            *kept = (kept.0.or(last.0), kept.1.or(last.1));
+        }
+    }
+    Ok(past)
 }
 
 fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {

@@ -268,6 +268,51 @@ const GOOD: &[(&str, usize, &str)] = &[
          if n == 1 { acquire a copy A -> a.put publish a }
          if n == 1 { wait a copy a.get -> O release a }",
     ),
+    (
+        "a buffer over another waits for its readers",
+        3,
+        "let a = smem f16[32, 32]
+         copy A -> a
+         copy a -> O
+         let x = smem f32[32, 32] over a
+         copy A -> x
+         copy x -> O",
+    ),
+    (
+        "a buffer over a ring, and the ring again over the buffer",
+        4,
+        "for k in 0..N step 32 {
+             let a = channel f16[32, 32] slots 2
+             acquire a
+             copy A[0.., k..] -> a.put
+             publish a
+             acquire a
+             copy A[0.., k..] -> a.put
+             publish a
+             wait a
+             copy a.get -> O
+             release a
+             wait a
+             copy a.get -> O
+             release a
+             let x = smem f16[32, 32] over a
+             copy A -> x
+             copy x -> O
+         }",
+    ),
+    (
+        "two buffers over the same",
+        5,
+        "let a = smem f16[32, 32]
+         copy A -> a
+         copy a -> O
+         let x = smem f16[32, 32] over a
+         copy A -> x
+         copy x -> O
+         let y = smem f16[32, 32] over a
+         copy A -> y
+         copy y -> O",
+    ),
     ("no conflict, no barrier", 0, "let a = smem f16[32, 32]\n copy A -> a"),
 ];
 
@@ -291,6 +336,53 @@ fn a_second_run_places_nothing() {
 
 /// Programs that no barrier can repair: what is said, and (in part) on what path.
 const BAD: &[(&str, &str, &str, &str)] = &[
+    (
+        "used after its memory was taken over",
+        "`a` is used after `x` took over its memory",
+        "",
+        "let a = smem f16[32, 32]
+         copy A -> a
+         let x = smem f16[32, 32] over a
+         copy A -> x
+         copy a -> O",
+    ),
+    (
+        "used again in the next iteration without being declared",
+        "`a` is used after `x` took over its memory",
+        "after 1 iteration of the loop over `k`",
+        "let a = channel f16[32, 32] slots 1
+         for k in 0..N step 32 {
+             acquire a
+             copy A[0.., k..] -> a.put
+             publish a
+             wait a
+             copy a.get -> O
+             release a
+             let x = smem f16[32, 32] over a
+             copy A -> x
+         }",
+    ),
+    (
+        "taken over on its way",
+        "the memory of slot 0 of `a` is taken over while asynchronous copies into it may be on their way",
+        "",
+        "let a = channel f16[32, 32] slots 1
+         acquire a
+         copy A -> a.put async
+         publish a
+         let x = smem f16[32, 32] over a
+         copy A -> x
+         copy x -> O",
+    ),
+    (
+        "its contents are lost",
+        "`x` is read before anything is written",
+        "",
+        "let a = smem f16[32, 32]
+         copy A -> a
+         let x = smem f16[32, 32] over a
+         copy x -> O",
+    ),
     (
         "missing publish",
         "would wait for ever",

@@ -14,6 +14,7 @@ use crate::analysis::width::elem_of;
 use crate::assign_layouts::{plain_var, thread_bits};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::overlay::Overlays;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};
 use tilec_ir::typing::resolve_view;
 
@@ -104,7 +105,7 @@ fn wide_loads(k: &Kernel) -> bool {
 }
 
 fn shared_bytes(k: &Kernel) -> u64 {
-    let mut sum = 0u64;
+    let mut sizes = Vec::new();
     for (v, data) in k.values.iter() {
         let slots = match &data.def {
             ValueDef::Smem(_) => 1,
@@ -112,9 +113,9 @@ fn shared_bytes(k: &Kernel) -> u64 {
             _ => continue,
         };
         let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
-        sum = sum.saturating_add(elems.saturating_mul(u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))) * slots);
+        sizes.push((v, elems.saturating_mul(u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).saturating_mul(slots)));
     }
-    sum
+    Overlays::of(k).total(&sizes)
 }
 
 /// Operands of products that are contiguous along the reduction in shared memory: each slice has an address of its own.

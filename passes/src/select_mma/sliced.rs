@@ -8,7 +8,7 @@
 //! ```text
 //! var acc_slices = reg f32[4, 32, 64] = 0
 //! for k in 0..K step 32 { .. acc_slices = mma(a, b, acc_slices) }
-//! let acc_exchange = smem f32[4, 32, 64]
+//! let acc_exchange = smem f32[4, 32, 64] over a, b
 //! copy acc_slices -> acc_exchange
 //! var acc_slice = reg f32[32, 64]
 //! var acc = reg f32[32, 64] = 0
@@ -18,11 +18,13 @@
 //! }
 //! ```
 //!
+//! The sums are exchanged in the memory of the tiles that were multiplied, where those are of no use any more.
+//!
 //! What follows uses `acc` as before, in whatever layout suits it: it is no fragment any more.
 
 use super::{acc_shape, insert_at, known};
 use crate::Cx;
-use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -68,15 +70,21 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Vec<(Value, Value)> {
         for s in all {
             retarget(k, s, sums);
         }
-        slices.add_up(k, at, acc, sums);
+        let over = slices.add_up(k, at, acc, sums);
         made.push((sums, acc));
+        let place = if over.is_empty() {
+            format!("{} bytes of shared memory", slices.bytes())
+        } else {
+            let names: Vec<String> = over.iter().map(|&v| format!("`{}`", k.values[v].name)).collect();
+            format!("the memory of {}", names.join(", "))
+        };
         let each =
             if matches!(k.stmts[whole], StmtData::For { unroll: false, .. }) { "" } else { ", for each product" };
         cx.remark(
             k.expr_spans[e],
             format!(
                 "the reduction of `{name}` is cut into {groups} slices, each for warps of its own; their sums are added up \
-                 in shared memory{each}"
+                 in {place}{each}"
             ),
         );
     }
@@ -175,14 +183,20 @@ impl Slices {
         TileTy { elem: ElemRef::Known(self.elem), shape, order: None, reg_layout: None, smem_layout: None }
     }
 
+    /// Bytes of all sums.
+    fn bytes(&self) -> u64 {
+        self.groups.unsigned_abs() * self.shape.0 * self.shape.1 * u64::from(self.elem.bytes())
+    }
+
     /// The accumulator of the sums.
     fn sums(&self, k: &mut Kernel, name: &str) -> Value {
         let ty = self.tile(k, true);
         k.value(&format!("{name}_slices"), self.span, ValueDef::Var(ty))
     }
 
-    /// Puts the sums, zero, in front of the statement at `place`, and behind it what adds them to `acc`.
-    fn add_up(&self, k: &mut Kernel, (block, mut index): Place, acc: Value, sums: Value) {
+    /// Puts the sums, zero, in front of the statement at `place`, and behind it what adds them to `acc`. Returns the buffers
+    /// in whose memory that is done; none: in memory of its own.
+    fn add_up(&self, k: &mut Kernel, (block, mut index): Place, acc: Value, sums: Value) -> Vec<Value> {
         let span = self.span;
         let name = k.values[acc].name.clone();
         let (all, one) = (self.tile(k, true), self.tile(k, false));
@@ -206,8 +220,9 @@ impl Slices {
         let (from, to) = (k.value_ref(sums, span), k.value_ref(exchange, span));
         let zero = k.int(0, span);
         let before = k.stmt(StmtData::Var { value: sums, init: Some(zero) }, span);
+        let over = spent(k, (block, index));
         let mut after = vec![
-            k.stmt(StmtData::Alloc { value: exchange }, span),
+            k.stmt(StmtData::Alloc { value: exchange, over: over.clone() }, span),
             k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span),
             k.stmt(StmtData::Var { value: slice, init: None }, span),
         ];
@@ -219,7 +234,35 @@ impl Slices {
         after.push(k.stmt(StmtData::For { var: s, start, end, step, unroll: true, body }, span));
         insert_at(k, (block, index + 1), after);
         insert_at(k, (block, index), vec![before]);
+        over
     }
+}
+
+/// The buffers that only the statement at `place` uses, if it uses no others and they are declared in front of it, in its
+/// block: their memory is free behind it.
+fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
+    let whole = within(k, k.blocks[block][index]);
+    let mut used = Vec::new();
+    for e in whole.iter().flat_map(|&s| stmt_exprs(k, s)) {
+        for_each_ref(k, e, &mut |v| {
+            if matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. }) && !used.contains(&v) {
+                used.push(v);
+            }
+        });
+    }
+    // Channels are the author's: they may hold what is to come.
+    let channels = whole.iter().any(|&s| matches!(k.stmts[s], StmtData::Channel { .. }));
+    let outside = |v: Value| {
+        let mentions_it = |s: Stmt| stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v));
+        all_stmts(k, k.body).into_iter().any(|s| !whole.contains(&s) && mentions_it(s))
+    };
+    let declared = |v: Value| {
+        k.blocks[block][..index]
+            .iter()
+            .any(|&s| matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == v && over.is_empty()))
+    };
+    used.sort_unstable();
+    if channels || used.iter().any(|&v| outside(v) || !declared(v)) { Vec::new() } else { used }
 }
 
 /// Where `acc` is declared, if it can as well be declared behind the statement at `place`: in its block, with a literal,

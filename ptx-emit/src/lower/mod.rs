@@ -20,6 +20,7 @@ mod global;
 mod index;
 mod mma;
 mod modes;
+mod placement;
 mod relayout;
 mod shared;
 mod stmt;

@@ -1,6 +1,6 @@
 //! Shared memory: where buffers and slots are, and addresses in them.
 //!
-//! All buffers live in one block of shared memory. Channels that are always operated together share a *ring*: slot `i` of
+//! All buffers live in one block of shared memory ([`super::placement`] says where). Channels that are always operated together share a *ring*: slot `i` of
 //! each lies in one contiguous stage, so one register tells where the ring stands. An address is
 //! `((thread part + slot offset) ^ constant) + immediate`: the thread part is the layout applied to the lane and warp bits;
 //! a register index contributes a constant, whose bits are added as the instruction's immediate where no thread bit can
@@ -9,17 +9,16 @@
 use super::Lower;
 use crate::inst::{AddrBase, Class, Operand, Reg};
 use crate::ops::Op as P;
-use crate::report::TileReport;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Value;
-use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, Slot};
 use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
 /// Alignment of buffers, slots and the block of shared memory, bytes: one row of the 32 banks.
-const BLOCK_ALIGN: u64 = 128;
+pub(super) const BLOCK_ALIGN: u64 = 128;
 
 /// Where a ring stands: bytes of its current slot's stage.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,119 +47,7 @@ pub(super) struct Placed {
     pub(super) ring: Option<usize>,
 }
 
-fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
-    let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
-    elems * u64::from(elem.bytes())
-}
-
 impl Lower<'_> {
-    /// Places every buffer; declares the block of shared memory.
-    pub(super) fn place_shared(&mut self) -> Result<(), Reported> {
-        let buffers: Vec<Value> = self
-            .k
-            .values
-            .iter()
-            .filter(|(_, d)| matches!(d.def, ValueDef::Smem(_) | ValueDef::Channel { .. }))
-            .map(|(v, _)| v)
-            .collect();
-        let mut used = 0u64;
-        let align = |x: u64| x.div_ceil(BLOCK_ALIGN) * BLOCK_ALIGN;
-        let mut done: Vec<Value> = Vec::new();
-        for &v in &buffers {
-            if done.contains(&v) {
-                continue;
-            }
-            let Some(elem) = self.elem(v) else { continue };
-            match self.k.values[v].def {
-                ValueDef::Channel { slots, .. } => {
-                    let slots = self.k.as_int(slots).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
-                    let members = self.together(v, &buffers);
-                    let ring = self.rings.len();
-                    let mut stage = 0;
-                    let first = self.report.tiles.len();
-                    for &m in &members {
-                        let Some(elem) = self.elem(m) else { continue };
-                        self.placed[m] = Some(Placed { offset: used + stage, ring: Some(ring) });
-                        let (name, bytes) = (self.k.values[m].name.clone(), tile_bytes(self.k, m, elem));
-                        self.report.tiles.push(TileReport { name, offset: used + stage, bytes, slots, stride: 0 });
-                        stage += align(bytes);
-                        done.push(m);
-                    }
-                    self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
-                    used += stage * slots;
-                    self.rings.push(Ring {
-                        channels: members,
-                        slots,
-                        stride: stage,
-                        put: Position::Slot(0),
-                        get: Position::Slot(0),
-                    });
-                }
-                _ => {
-                    self.placed[v] = Some(Placed { offset: used, ring: None });
-                    let (name, bytes) = (self.k.values[v].name.clone(), tile_bytes(self.k, v, elem));
-                    self.report.tiles.push(TileReport { name, offset: used, bytes, slots: 1, stride: bytes });
-                    used += align(bytes);
-                }
-            }
-        }
-        let limit = self.target.smem_per_block();
-        if used > limit {
-            let mut d = Diagnostic::error(
-                codes::SMEM_LIMIT,
-                buffers.first().map_or(self.k.name_span, |&v| self.k.values[v].span),
-                format!(
-                    "the kernel needs {used} bytes of shared memory, a block of {} has {limit}",
-                    self.target.name()
-                ),
-            );
-            for &v in &buffers {
-                if let Some(elem) = self.elem(v) {
-                    let bytes = tile_bytes(self.k, v, elem);
-                    let slots = self.placed[v].and_then(|p| p.ring).map_or(1, |r| self.rings[r].slots);
-                    d = d.with_place(self.k.values[v].span, format!("{slots} x {bytes} bytes"));
-                }
-            }
-            return Err(self.sink.report(d.with_note("use smaller tiles or fewer stages")));
-        }
-        self.smem_bytes = used;
-        if used > 0 {
-            let dynamic = used > 48 * 1024;
-            let decl = crate::module::SharedDecl {
-                name: format!("{}_smem", self.k.name),
-                align: BLOCK_ALIGN as u32,
-                bytes: used as u32,
-                dynamic,
-            };
-            self.emit.func.shared.push(decl);
-        }
-        Ok(())
-    }
-
-    /// The channels that appear in exactly the same channel operations as `v`.
-    fn together(&self, v: Value, buffers: &[Value]) -> Vec<Value> {
-        let mut sets: Vec<Vec<Value>> = Vec::new();
-        self.k.walk(self.k.body, &mut |k, _, s| {
-            if let StmtData::Channel { channels, .. } = &k.stmts[s] {
-                sets.push(channels.clone());
-            }
-        });
-        let slots = |w: Value| match self.k.values[w].def {
-            ValueDef::Channel { slots, .. } => self.k.as_int(slots),
-            _ => None,
-        };
-        buffers
-            .iter()
-            .copied()
-            .filter(|&w| {
-                w == v
-                    || (slots(w).is_some()
-                        && slots(w) == slots(v)
-                        && sets.iter().all(|s| s.contains(&v) == s.contains(&w)))
-            })
-            .collect()
-    }
-
     /// A channel operation: publishing moves the put position on, releasing the get position.
     pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value], pending: Option<u32>) {
         if channels.iter().any(|&c| self.k.fills_asynchronously(c)) {

@@ -5,6 +5,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::overlay::Overlays;
 
 /// A rule broken by a statement.
 #[derive(Clone, Debug)]
@@ -52,7 +53,19 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
             "copied here",
             format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
         ),
-        Why::NotAllocated => (format!("{cell} is used where it is not declared"), "", String::new()),
+        Why::TakenInFlight => (
+            format!("the memory of {cell} is taken over while asynchronous copies into it may be on their way"),
+            "copied here",
+            format!("`wait {name}` lets them land"),
+        ),
+        Why::NotAllocated => match taken_over(k, fault.value) {
+            Some(by) => (
+                format!("{cell} is used after `{by}` took over its memory"),
+                "",
+                "declare it again to use it again".into(),
+            ),
+            None => (format!("{cell} is used where it is not declared"), "", String::new()),
+        },
         Why::AcquiredTwice => (
             format!("`{name}` is acquired twice: its last slot is not published yet"),
             "first acquired here",
@@ -96,6 +109,13 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
         d = d.with_note(way_out);
     }
     d
+}
+
+/// The buffer that takes over the memory of `value`.
+fn taken_over(k: &Kernel, value: Value) -> Option<&str> {
+    let overlays = Overlays::of(k);
+    let by = overlays.iter().find(|(_, over)| over.contains(&value))?.0;
+    Some(&k.values[by].name)
 }
 
 /// How the execution came here.

@@ -15,6 +15,8 @@ pub(super) enum Why {
     Unwritten,
     /// Read while asynchronous copies into it may be on their way.
     InFlight,
+    /// Its memory is taken over while asynchronous copies into it may be on their way.
+    TakenInFlight,
     /// Used on a path on which it is not allocated.
     NotAllocated,
     /// Acquired while a slot is acquired.
@@ -45,6 +47,12 @@ pub(super) struct Cell {
 }
 
 impl Cell {
+    /// Takes over what was done to `earlier`, which lay in the same place.
+    pub(super) fn follow(&mut self, earlier: Cell) {
+        self.written |= earlier.written;
+        self.read |= earlier.read;
+    }
+
     pub(super) fn pass_barrier(&mut self) {
         self.written = false;
         self.read = false;

@@ -467,7 +467,7 @@ fn access(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(
         let Some(cell) = cell else { return Err(fault(Why::NotAllocated, None)) };
         let last = trace.last.entry((u.value, slot)).or_default();
         if cell.flying {
-            return Err(fault(if u.write { Why::WriteAfterWrite } else { Why::InFlight }, last.0));
+            return Err(fault(if u.write { Why::WrittenInFlight } else { Why::InFlight }, last.0));
         }
         if u.write {
             if cell.written {

@@ -184,6 +184,18 @@ const ROWS: &[Row] = &[
         args: "sm_80 -D BM=64 -D BN=32 -D BK=64 -D WM=32 -D WN=32 -D LB=col -D LC=col -D STAGES=4",
         runs: DEEP,
     },
+    Row {
+        name: "gemm-80-k-warps",
+        path: GEMM,
+        args: "sm_80 -D T=f32 -D BM=32 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D KW=2 -D STAGES=3 -D ALIGN=4",
+        runs: EVEN,
+    },
+    Row {
+        name: "gemm-75-k-warps",
+        path: GEMM,
+        args: "sm_75 -D BM=32 -D BN=32 -D BK=32 -D WM=32 -D WN=32 -D KW=2 -D LC=col",
+        runs: DEEP,
+    },
     Row { name: "gemm-80-mixed", path: "tests/files/interp/gemm_mixed.tile", args: "sm_80 -D STAGES=3", runs: MIXED },
     Row {
         name: "gemm-80-odd-single",

@@ -53,6 +53,11 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
             "copied here",
             format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
         ),
+        Why::WrittenInFlight => (
+            format!("{cell} is written while asynchronous copies into it may be on their way"),
+            "copied here",
+            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
+        ),
         Why::TakenInFlight => (
             format!("the memory of {cell} is taken over while asynchronous copies into it may be on their way"),
             "copied here",

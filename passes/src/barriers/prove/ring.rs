@@ -15,6 +15,8 @@ pub(super) enum Why {
     Unwritten,
     /// Read while asynchronous copies into it may be on their way.
     InFlight,
+    /// Written while asynchronous copies into it may be on their way.
+    WrittenInFlight,
     /// Its memory is taken over while asynchronous copies into it may be on their way.
     TakenInFlight,
     /// Used on a path on which it is not allocated.

@@ -4,11 +4,12 @@
 
 use super::{body, placed};
 use crate::barriers::prove;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tilec_ir::diag::Severity;
 use tilec_ir::entities::{Block, Expr, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::overlay::Overlays;
 
 /// Run-time loops are tried with up to so many iterations.
 const TRIPS: u64 = 5;
@@ -26,13 +27,39 @@ impl Random {
 }
 
 /// A program over a buffer `a` and a channel `c`, which every third program fills asynchronously. Whole turns of the channel
-/// are likelier than single operations, or hardly any program would be in order.
+/// are likelier than single operations, or hardly any program would be in order. In every third program a loop declares both
+/// again and again, and something else lies in their memory at the end of each iteration.
 fn program(r: &mut Random) -> String {
     let slots = 1 + r.below(3);
     let flying = r.below(3) == 0;
-    let mut text = format!("let a = smem f16[32, 32]\n let c = channel f16[32, 32] slots {slots}\n");
+    let over = r.below(3) == 0;
+    let mut text = String::new();
+    if over {
+        text.push_str("for turn in 0..M {\n");
+    }
+    let _ = write!(text, "let a = smem f16[32, 32]\n let c = channel f16[32, 32] slots {slots}\n");
     let mut names = 0;
     statements(r, 2, &mut names, &mut text);
+    if over {
+        let mut last = 0;
+        for name in ["x", "y"] {
+            // The same buffers both times, or one each.
+            last = if last == 2 { 2 } else { r.below(3) + u64::from(last == 0 && name == "y") };
+            let _ = writeln!(text, "let {name} = smem f16[32, 32] over {}", ["a", "c", "a, c"][(last % 3) as usize]);
+            for line in [format!("copy A -> {name}"), "barrier".to_owned(), format!("copy {name} -> O")] {
+                if r.below(4) > 0 {
+                    let _ = writeln!(text, "{line}");
+                }
+            }
+            if r.below(2) == 0 {
+                break;
+            }
+        }
+        if r.below(6) == 0 {
+            text.push_str(["copy A -> a\n", "wait c\n", "copy c.get -> O\n"][r.below(3) as usize]);
+        }
+        text.push_str("}\n");
+    }
     if !flying {
         return text;
     }
@@ -96,6 +123,12 @@ struct Execution<'k> {
     groups: Vec<Vec<(Value, u64)>>,
     /// How many groups have landed.
     landed: usize,
+    /// Cells that hold what was last declared there.
+    held: BTreeSet<(Value, u64)>,
+    /// What lies where.
+    overlays: Overlays,
+    /// Buffers and channels whose memory another has taken.
+    gone: BTreeSet<Value>,
 }
 
 /// Something went wrong.
@@ -115,6 +148,7 @@ impl Execution<'_> {
         for &s in &k.blocks[b] {
             match &k.stmts[s] {
                 StmtData::Barrier => self.epoch += 1,
+                StmtData::Alloc { value, .. } => self.alloc(*value)?,
                 StmtData::For { end, body, .. } => {
                     let trips = match k.as_int(*end) {
                         Some(n) => n.unsigned_abs(),
@@ -153,6 +187,37 @@ impl Execution<'_> {
         Ok(())
     }
 
+    /// What was in the memory is gone; who read and wrote it in this epoch still counts, whatever it was then.
+    fn alloc(&mut self, v: Value) -> Result<(), Wrong> {
+        let now = self.epoch;
+        let others = self.overlays.sharing(v);
+        if self.groups[self.landed..].iter().flatten().any(|(w, _)| others.contains(w) && !self.gone.contains(w)) {
+            return Err(Wrong);
+        }
+        let (mut read, mut written) = (false, false);
+        for w in others {
+            for (_, cell) in self.cells.iter().filter(|((of, _), _)| *of == w) {
+                written |= cell.0 == Some(now);
+                read |= cell.1 == Some(now);
+            }
+            self.cells.retain(|(of, _), _| *of != w);
+            self.counts.remove(&w);
+            self.gone.insert(w);
+        }
+        self.gone.remove(&v);
+        self.counts.remove(&v);
+        let slots = if matches!(self.k.values[v].def, ValueDef::Channel { .. }) { self.slots(v) } else { 1 };
+        for slot in 0..slots {
+            self.held.remove(&(v, slot));
+            let cell = self.cells.entry((v, slot)).or_default();
+            cell.0 = (written || cell.0 == Some(now)).then_some(now);
+            if read {
+                cell.1 = Some(now);
+            }
+        }
+        Ok(())
+    }
+
     fn land(&mut self, pending: usize) {
         while self.groups.len() - 1 > self.landed + pending {
             for cell in &self.groups[self.landed] {
@@ -168,6 +233,9 @@ impl Execution<'_> {
     }
 
     fn channel(&mut self, op: ChannelOp, c: Value) -> Result<(), Wrong> {
+        if self.gone.contains(&c) {
+            return Err(Wrong);
+        }
         let slots = self.slots(c);
         let n = self.counts.entry(c).or_default();
         let (which, allowed) = match op {
@@ -180,6 +248,7 @@ impl Execution<'_> {
         if op == ChannelOp::Acquire {
             // What the slot held is gone, but who read and wrote it still counts.
             let slot = (n[0] - 1) % slots;
+            self.held.remove(&(c, slot));
             if let Some(cell) = self.cells.get_mut(&(c, slot))
                 && cell.0.is_some_and(|e| e < self.epoch)
             {
@@ -211,6 +280,9 @@ impl Execution<'_> {
             }
             _ => return Ok(None),
         };
+        if self.gone.contains(&value) {
+            return Err(Wrong);
+        }
         if self.groups[self.landed..].iter().flatten().any(|cell| *cell == (value, index)) {
             return Err(Wrong);
         }
@@ -221,8 +293,9 @@ impl Execution<'_> {
                 return Err(Wrong);
             }
             cell.0 = Some(now);
+            self.held.insert((value, index));
         } else {
-            if cell.0.is_none_or(|written| written == now) {
+            if cell.0 == Some(now) || !self.held.contains(&(value, index)) {
                 return Err(Wrong);
             }
             cell.1 = Some(now);
@@ -244,6 +317,9 @@ fn some_execution_fails(k: &Kernel) -> Option<bool> {
             counts: BTreeMap::new(),
             groups: vec![Vec::new()],
             landed: 0,
+            held: BTreeSet::new(),
+            overlays: Overlays::of(k),
+            gone: BTreeSet::new(),
         };
         let finished = run.block(k.body).is_ok();
         if !finished || run.counts.values().any(|n| n[0] > n[1]) {

@@ -64,10 +64,11 @@ impl Lower<'_> {
     /// `a * b` of numbers that are not below 0, of which it is known that it is at most `bound`.
     pub(super) fn bounded_product(&mut self, a: Int, b: Int, bound: i128) -> Int {
         let simple = |x: Int| x.as_const().is_some_and(|x| x == 0 || x == 1);
-        if (a.as_const().is_some() && b.as_const().is_some()) || simple(a) || simple(b) {
-            if let Some(product) = self.int_op(Op::Mul, a, b) {
-                return product;
-            }
+        let known = a.as_const().is_some() && b.as_const().is_some();
+        if (known || simple(a) || simple(b))
+            && let Some(product) = self.int_op(Op::Mul, a, b)
+        {
+            return product;
         }
         let (a, b) = if a.as_const().is_some() { (b, a) } else { (a, b) };
         let (lo, hi) = (a.lo.saturating_mul(b.lo).clamp(0, bound), a.hi.saturating_mul(b.hi).clamp(0, bound));

@@ -79,6 +79,7 @@ fn once(device: &Device, function: &Function, contract: &Contract, problem: &Pro
         let value = expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}"))?;
         i64::try_from(value).map_err(|e| format!("`{text}`: {e}"))
     };
+    let scalar = |name: &str| run.value(name).ok_or_else(|| format!("no value for `{name}`"));
     let mut random = Random(seed);
     let (mut matrices, mut buffers, mut args) = (BTreeMap::new(), Vec::new(), Vec::new());
     let mut values = BTreeMap::new();
@@ -115,8 +116,10 @@ fn once(device: &Device, function: &Function, contract: &Contract, problem: &Pro
             }
             ParamKind::Stride { .. } => args.push(LaunchArg::I64(run.integer(name)?)),
             ParamKind::Scalar { elem: Elem::F32, .. } => {
-                args.push(LaunchArg::F32(run.value(name).ok_or_else(|| format!("no value for `{name}`"))? as f32));
+                args.push(LaunchArg::F32(scalar(name)? as f32));
             }
+            ParamKind::Scalar { elem: Elem::F64, .. } => args.push(LaunchArg::F64(scalar(name)?)),
+            ParamKind::Scalar { elem: Elem::I32, .. } => args.push(LaunchArg::I32(scalar(name)? as i32)),
             ParamKind::Scalar { elem, .. } => return Err(format!("`{name}` is a scalar of type {}", elem.name())),
         }
     }
@@ -151,6 +154,8 @@ fn expect(
         for (j, sum) in sums.into_iter().enumerate() {
             let before = old.map_or(0.0, |old| f64::from(old[i * n + j]));
             let x = problem.alpha * f64::from(sum) + problem.beta * before;
+            // What integers cannot hold is clamped.
+            let x = if matches!(c.format, Format::Int { .. }) { c.format.stored(x) } else { x };
             if !c.format.holds(x) || !problem.program.acc.holds(f64::from(sum)) {
                 return Err(format!("the case is not exact: C({i}, {j}) = {x}"));
             }

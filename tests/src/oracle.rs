@@ -74,7 +74,7 @@ impl Problem {
     }
 
     /// What tensors hold after these numbers are stored in them.
-    fn stored(&self, mut tensors: Vec<Tensor>) -> Vec<Tensor> {
+    pub(crate) fn stored(&self, mut tensors: Vec<Tensor>) -> Vec<Tensor> {
         for (tensor, elem) in tensors.iter_mut().zip(&self.elems) {
             if let Some(format) = Format::from_name(elem.name()) {
                 tensor.data.iter_mut().for_each(|x| *x = format.stored(*x));

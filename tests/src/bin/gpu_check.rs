@@ -87,7 +87,7 @@ fn check(args: &Args) -> Result<bool, String> {
         println!("device: {}, sm_{}{}", p.name, p.compute_capability.0, p.compute_capability.1);
     }
     let mut problems = cases::orders();
-    problems.extend(cases::volta()?);
+    problems.extend(cases::tables()?.into_iter().flat_map(|(_, problems)| problems));
     problems.extend(cases::random(args.random, args.seed));
     problems.retain(|p| p.name.contains(&args.filter));
     let total = problems.len();
@@ -153,7 +153,7 @@ fn work(state: &State, deadline: &Deadline, launch_seconds: u64) -> Result<(), S
         }
         let begin = Instant::now();
         let load = || -> Result<_, String> {
-            let done = tilec::compile(cases::GEMM, &program.options()).map_err(|e| e.to_string())?;
+            let done = tilec::compile(&program.source(), &program.options()).map_err(|e| e.to_string())?;
             // Through JSON: what is not in it cannot be used.
             let contracts = Contract::from_json(&done.launch_json()).map_err(|e| e.to_string())?;
             let contract = contracts.into_iter().next().ok_or("no kernel")?;

@@ -1,26 +1,28 @@
-//! GEMM problems: those of a peer's test suite (`tests/cases/volta.csv`), one in every order, and random ones.
+//! GEMM problems: those of a peer's test suite (`tests/cases`), one in every order, and random ones.
 //!
 //! A problem is a program (`gemm.tile` with definitions) and numbers. The programs here and the data are ours; the
-//! problems are the peer's. Without a GPU every program is compiled and its last tile form interpreted on the smallest of
-//! its problems; with one, `gpu_check` runs them all.
+//! problems are the peer's. Without a GPU every program is compiled, its last tile form interpreted on the smallest of its
+//! problems, and its PTX executed on the simulator on one of them, cut down; with one, `gpu_check` runs them all.
+
+mod table;
 
 use crate::number::Format;
 use crate::oracle::Problem as Memory;
 use crate::problem::{self, Random, Run};
 use crate::programs::Test;
 use crate::reference::{self, Reference};
+use crate::simulated::Executable;
 use std::collections::{BTreeMap, BTreeSet};
+pub use table::tables;
 use tilec::{CompileOptions, Target};
 
-/// The table.
-const VOLTA: &str = include_str!("../cases/volta.csv");
 /// The program.
-pub const GEMM: &str = include_str!("../../examples/gemm.tile");
+pub const GEMM: &str = include_str!("../../../examples/gemm.tile");
 /// Name of the program in messages.
 pub(crate) const NAME: &str = "examples/gemm.tile";
 
-/// Block and warp tiles that the programs use: BM, BN, BK, WM, WN.
-const TILES: [[u32; 5]; 2] = [[128, 128, 32, 64, 64], [64, 64, 32, 32, 32]];
+/// Block and warp tiles that the programs use, a large and a small one: BM, BN, BK, WM, WN.
+type Tiles = [[u32; 5]; 2];
 
 /// Contiguous dimension of a matrix.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -47,29 +49,60 @@ impl Order {
 /// A variant of `gemm.tile`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Program {
+    /// What it is compiled for.
+    pub target: Target,
+    /// Whether products are scalar, whatever the target has.
+    pub fma: bool,
+    /// Element type of A and B.
+    pub input: Format,
     /// Orders of A, B and C.
     pub orders: [Order; 3],
     /// Accumulator.
     pub acc: Format,
     /// Element type of C.
     pub out: Format,
-    /// What rows (columns) are promised to be multiples of, in elements.
-    pub align: i64,
-    /// Index into [`TILES`].
+    /// What rows (columns) of A, B and C are promised to be multiples of, in elements.
+    pub align: [i64; 3],
+    /// Index into [`Program::tiles`].
     tile: usize,
 }
 
 impl Program {
+    fn tiles(&self) -> Tiles {
+        match (self.fma, self.input.bytes()) {
+            (true, 8) => [[64, 64, 16, 32, 32], [32, 64, 16, 32, 32]],
+            (true, 4) => [[128, 128, 16, 32, 64], [64, 64, 16, 32, 32]],
+            (false, 1) => [[128, 128, 64, 64, 64], [64, 64, 64, 32, 32]],
+            (false, 8) => [[64, 64, 16, 32, 32], [32, 64, 16, 32, 32]],
+            _ => [[128, 128, 32, 64, 64], [64, 64, 32, 32, 32]],
+        }
+    }
+
+    /// The type that alpha and beta have, and in which they are applied.
+    fn scale(&self) -> Format {
+        match (self.acc, self.out) {
+            (Format::F64, _) => Format::F64,
+            (Format::Int { .. }, Format::Int { bytes: 4, .. }) => self.acc,
+            _ => Format::F32,
+        }
+    }
+
+    /// Its text.
+    pub fn source(&self) -> String {
+        if self.fma { GEMM.replace("= mma(", "= mma<fma>(") } else { GEMM.to_owned() }
+    }
+
     /// How to compile it.
     pub fn options(&self) -> CompileOptions {
-        let mut defines = vec![("T", "f16".to_owned()), ("Acc", self.acc.name().to_owned())];
-        defines.extend([("Out", self.out.name().to_owned()), ("Scale", "f32".to_owned())]);
+        let mut defines = vec![("T", self.input.name().to_owned()), ("Acc", self.acc.name().to_owned())];
+        defines.extend([("Out", self.out.name().to_owned()), ("Scale", self.scale().name().to_owned())]);
         defines.extend(["LA", "LB", "LC"].into_iter().zip(self.orders.map(|o| o.name().to_owned())));
-        defines.extend(["BM", "BN", "BK", "WM", "WN"].into_iter().zip(TILES[self.tile].map(|n| n.to_string())));
-        defines.push(("ALIGN", self.align.to_string()));
+        let tile = self.tiles()[self.tile].map(|n| n.to_string());
+        defines.extend(["BM", "BN", "BK", "WM", "WN"].into_iter().zip(tile));
+        defines.extend(["ALIGN_A", "ALIGN_B", "ALIGN_C"].into_iter().zip(self.align.map(|n| n.to_string())));
         CompileOptions {
             source_name: NAME.to_owned(),
-            target: Target::Sm70,
+            target: self.target,
             defines: defines.into_iter().map(|(n, v)| (n.to_owned(), v)).collect(),
             ..CompileOptions::default()
         }
@@ -78,9 +111,11 @@ impl Program {
     /// Its name.
     pub fn name(&self) -> String {
         let [a, b, c] = self.orders.map(Order::name);
-        let (acc, out) = (self.acc.name(), self.out.name());
-        let [bm, bn, bk, wm, wn] = TILES[self.tile];
-        format!("{a}-{b}-{c}_{acc}-{out}_align{}_{bm}x{bn}x{bk}_{wm}x{wn}", self.align)
+        let (input, acc, out) = (self.input.name(), self.acc.name(), self.out.name());
+        let [bm, bn, bk, wm, wn] = self.tiles()[self.tile];
+        let [x, y, z] = self.align;
+        let kind = if self.fma { "fma" } else { self.target.name() };
+        format!("{kind}_{a}-{b}-{c}_{input}-{acc}-{out}_align{x}-{y}-{z}_{bm}x{bn}x{bk}_{wm}x{wn}")
     }
 }
 
@@ -118,7 +153,7 @@ impl Problem {
         let magnitude = |r: i64| alpha.abs().max(1.0) * (k * r * r) as f64 + beta.abs() * r as f64;
         let precision = program.acc.precision().min(program.out.precision());
         let fits = |r: i64| {
-            magnitude(r) * 2.0 <= f64::from(1u32 << precision) && reference::accumulates_exactly(program.acc, k, r)
+            magnitude(r) * 2.0 <= (1u64 << precision) as f64 && reference::accumulates_exactly(program.acc, k, r)
         };
         // Past that, small data: their random sums stay far below the bound (and the reference checks that they do).
         let range = (1..=4).rev().find(|&r| fits(r)).unwrap_or(1);
@@ -138,80 +173,26 @@ impl Problem {
         Run { values, seed: self.seed, range: self.range, tolerance: 0.0 }
     }
 
+    /// Extents of the contiguous dimensions of A, B and C.
+    fn runs(&self) -> [i64; 3] {
+        let [m, n, k] = self.size;
+        let [a, b, c] = self.program.orders;
+        [a.packed(m, k), b.packed(k, n), c.packed(m, n)]
+    }
+
+    /// The same in small, for the simulator: large extents become one tile and what they have beyond whole tiles. Padding
+    /// stays.
+    fn reduced(&self) -> Problem {
+        let size = self.size.map(|n| if n > 96 { 64 + n % 64 } else { n });
+        let mut small = Problem::new(self.name.clone(), self.program, size, [None; 3], [self.alpha, self.beta]);
+        let padding = self.ld.iter().zip(self.runs()).map(|(ld, run)| ld - run);
+        small.ld.iter_mut().zip(padding).for_each(|(ld, padding)| *ld += padding);
+        small
+    }
+
     /// Multiply-adds.
     fn work(&self) -> i64 {
         self.size.iter().product()
-    }
-}
-
-/// The problems of the table.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn volta() -> Result<Vec<Problem>, String> {
-    let mut lines = VOLTA.lines().filter(|l| !l.starts_with('#'));
-    let header: Vec<&str> = lines.next().unwrap_or("").split(',').collect();
-    let mut all = Vec::new();
-    for line in lines {
-        let cells: BTreeMap<&str, &str> = header.iter().copied().zip(line.split(',')).collect();
-        let row = Row { line, cells };
-        all.extend(row.problems()?);
-    }
-    Ok(all)
-}
-
-struct Row<'a> {
-    line: &'a str,
-    cells: BTreeMap<&'a str, &'a str>,
-}
-
-impl Row<'_> {
-    fn cell(&self, name: &str) -> Result<&str, String> {
-        self.cells.get(name).copied().ok_or_else(|| format!("no column `{name}` in: {}", self.line))
-    }
-
-    fn numbers(&self, name: &str) -> Result<Vec<i64>, String> {
-        let parse = |t: &str| t.parse().map_err(|_| format!("`{name}` is not a number in: {}", self.line));
-        self.cell(name)?.split(';').filter(|t| !t.is_empty()).map(parse).collect()
-    }
-
-    fn order(&self, name: &str) -> Result<Order, String> {
-        let name = self.cell(name)?;
-        Order::BOTH.into_iter().find(|o| o.name() == name).ok_or_else(|| format!("no order in: {}", self.line))
-    }
-
-    fn format(&self, name: &str) -> Result<Format, String> {
-        Format::from_name(self.cell(name)?).ok_or_else(|| format!("`{name}` is no type we know in: {}", self.line))
-    }
-
-    fn scalar(&self, name: &str) -> Result<f64, String> {
-        self.cell(name)?.parse().map_err(|_| format!("`{name}` is not a number in: {}", self.line))
-    }
-
-    fn problems(&self) -> Result<Vec<Problem>, String> {
-        let orders = [self.order("layout_A")?, self.order("layout_B")?, self.order("layout_C")?];
-        let (acc, out) = (self.format("acc")?, self.format("type_C")?);
-        let promised = self.numbers("align_A")?.first().copied().unwrap_or(1);
-        let tb: Vec<i64> = self.cell("tb_mnk")?.split('x').filter_map(|t| t.parse().ok()).collect();
-        let tile = usize::from(tb.iter().take(2).product::<i64>() < 128 * 128);
-        let ld = [self.numbers("lda")?, self.numbers("ldb")?, self.numbers("ldc")?].map(|l| l.first().copied());
-        let scale = [self.scalar("alpha")?, self.scalar("beta")?];
-        let name = format!("{} {}", self.cell("source")?, self.cell("test")?);
-        let mut all = Vec::new();
-        for &m in &self.numbers("M")? {
-            for &n in &self.numbers("N")? {
-                for &k in &self.numbers("K")? {
-                    // The peer promises alignment per operand, `gemm.tile` for all extents at once.
-                    let extents = [m, n, k].into_iter().chain(ld.into_iter().flatten());
-                    let align = conforming(promised, extents);
-                    let program = Program { orders, acc, out, align, tile };
-                    let mut problem = Problem::new(format!("{name} {m}x{n}x{k}"), program, [m, n, k], ld, scale);
-                    problem.batch = self.numbers("batch")?.first().copied().unwrap_or(1).unsigned_abs();
-                    all.push(problem);
-                }
-            }
-        }
-        Ok(all)
     }
 }
 
@@ -227,12 +208,18 @@ pub fn orders() -> Vec<Problem> {
     let mut all = Vec::new();
     for orders in all_orders() {
         for format in [Format::F16, Format::F32] {
-            let program = Program { orders, acc: format, out: format, align: 8, tile: 0 };
+            let program = Program { acc: format, out: format, align: [8; 3], ..volta(orders) };
             let name = format!("520x264x136 {}", program.name());
             all.push(Problem::new(name, program, [520, 264, 136], [None; 3], [1.0, 0.0]));
         }
     }
     all
+}
+
+/// A program for Volta's tensor cores.
+fn volta(orders: [Order; 3]) -> Program {
+    let (target, input, acc) = (Target::Sm70, Format::F16, Format::F32);
+    Program { target, fma: false, input, orders, acc, out: acc, align: [1; 3], tile: 0 }
 }
 
 fn all_orders() -> impl Iterator<Item = [Order; 3]> {
@@ -250,20 +237,21 @@ pub fn random(count: usize, seed: u64) -> Vec<Problem> {
             let i = programs.len();
             // 3 and 2 have no factor in common with the 4 promises but 2: `i / 4` mixes tiles and promises.
             let (acc, out) = types[i % 3];
-            programs.push(Program { orders, acc, out, align, tile: (i + i / 4) % 2 });
+            programs.push(Program { acc, out, align: [align; 3], tile: (i + i / 4) % 2, ..volta(orders) });
         }
     }
     let mut random = Random(seed);
     let problem = |i: usize| {
         let program = programs[i % programs.len()];
+        let align = program.align[0];
         let size = [0; 3].map(|_: i64| {
             let n = random.between(1, 400);
-            ((n + program.align - 1) / program.align * program.align).min(400)
+            ((n + align - 1) / align * align).min(400)
         });
         let [m, n, k] = size;
         let [a, b, c] = program.orders;
         let packed = [a.packed(m, k), b.packed(k, n), c.packed(m, n)];
-        let ld = packed.map(|p| Some(p + random.of(&[0, 0, 1, 3, 16]) * program.align));
+        let ld = packed.map(|p| Some(p + random.of(&[0, 0, 1, 3, 16]) * align));
         let scale = [random.between(-3, 3) as f64, random.of(&[0.0, 0.0, 1.0, -1.0, 2.0])];
         let mut problem = Problem::new(format!("random {i} {}", program.name()), program, size, ld, scale);
         problem.seed ^= seed.rotate_left(17) ^ i as u64;
@@ -272,46 +260,60 @@ pub fn random(count: usize, seed: u64) -> Vec<Problem> {
     (0..count).map(problem).collect()
 }
 
-/// Multiply-adds that a program of the table is interpreted for in `cargo test`: the smallest of its problems first.
-const INTERPRETED: i64 = 20_000_000;
+/// Multiply-adds that a program of a table is interpreted for in `cargo test`: the smallest of its problems first.
+const INTERPRETED: i64 = 8_000_000;
 
-/// The programs of the table and of random problems, each compiled and interpreted on the smallest of its problems.
+/// The programs of the tables and of random problems, each compiled, interpreted on the smallest of its problems, and simulated.
 ///
 /// # Errors
-/// The table cannot be read.
+/// A table cannot be read.
 pub fn tests() -> Result<Vec<Test>, String> {
     let mut tests = Vec::new();
-    for (folder, problems) in [("volta", volta()?), ("random", random(320, 11))] {
-        for (program, mut problems) in by_program(problems) {
-            problems.sort_by_key(Problem::work);
-            let mut left = INTERPRETED;
-            problems.retain(|p| {
-                left -= p.work();
-                left > 0
-            });
+    for (folder, problems) in tables()?.into_iter().chain([("random", random(320, 11))]) {
+        for (program, problems) in by_program(problems) {
             let test: Test =
-                (format!("cases/{folder}/{}", program.name()), Box::new(move || interpret(&program, &problems)));
+                (format!("cases/{folder}/{}", program.name()), Box::new(move || check(&program, &problems)));
             tests.push(test);
         }
     }
     Ok(tests)
 }
 
-/// Compiles `program` and compares its last tile form with the triple loop on `problems`.
-fn interpret(program: &Program, problems: &[Problem]) -> Result<(), String> {
+/// Compiles `program`, compares its last tile form with the triple loop on the smallest of `problems`, and its PTX on the one
+/// of them that has most to it when cut down.
+fn check(program: &Program, problems: &[Problem]) -> Result<(), String> {
     let options = CompileOptions { verify_each: true, ..program.options() };
-    let done = tilec::optimize(GEMM, &options).map_err(|e| e.to_string())?;
+    let done = tilec::optimize(&program.source(), &options).map_err(|e| e.to_string())?;
     let [kernel] = &done.kernels[..] else { return Err("not one kernel".to_owned()) };
-    for problem in problems {
+    let on = |problem: &Problem| -> Result<(Run, Memory, Vec<problem::Tensor>), String> {
         let run = problem.run();
+        let memory = Memory::new(&kernel.specialized, &run, Reference::Gemm.overwrites(&run))?;
+        let expected = memory.stored(Reference::Gemm.apply(&memory.tensors, &run, &BTreeMap::new())?);
+        Ok((run, memory, expected))
+    };
+    let mut smallest: Vec<&Problem> = problems.iter().collect();
+    smallest.sort_by_key(|p| p.work());
+    let mut left = INTERPRETED;
+    for problem in smallest {
+        left -= problem.work();
+        if left < 0 {
+            break;
+        }
         let exact = || -> Result<(), String> {
-            let memory = Memory::new(&kernel.specialized, &run, Reference::Gemm.overwrites(&run))?;
-            let expected = Reference::Gemm.apply(&memory.tensors, &run, &BTreeMap::new())?;
+            let (_, memory, expected) = on(problem)?;
             problem::same(&expected, &memory.interpret(&kernel.kernel, &BTreeMap::new())?)
         };
         exact().map_err(|e| format!("{}: {e}", problem.name))?;
     }
-    tilec::lower(done).map(|_| ()).map_err(|e| e.to_string())
+    let reduced = problems.iter().map(Problem::reduced).max_by_key(|p| (p.beta != 0.0, p.work()));
+    let simulated = reduced.ok_or("no problem")?;
+    let (run, memory, expected) = on(&simulated)?;
+    let compiled = tilec::lower(done).map_err(|e| e.to_string())?;
+    match Executable::new(&program.name(), &compiled)? {
+        Some(executable) => executable.check(&run, &memory.tensors, &expected),
+        None => Ok(()),
+    }
+    .map_err(|e| format!("{}, cut down, on the simulator: {e}", simulated.name))
 }
 
 /// The programs of some problems, each with its problems, in a fixed order.
@@ -329,22 +331,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_read_completely() {
-        let all = volta().unwrap();
-        assert_eq!(VOLTA.lines().filter(|l| l.starts_with("cutlass")).count(), 100);
-        assert!(all.len() > 500, "{}", all.len());
-        assert!(all.iter().any(|p| p.beta == 2.0) && all.iter().any(|p| p.batch == 3));
-    }
-
-    #[test]
     fn problems_meet_the_preconditions_of_their_programs() {
-        for p in volta().unwrap().iter().chain(&orders()).chain(&random(600, 7)) {
-            let extents = p.size.iter().chain(&p.ld);
-            assert!(extents.clone().all(|x| x % p.program.align == 0 && *x >= 1), "{p:?}");
-            let [m, n, k] = p.size;
-            let [a, b, c] = p.program.orders;
-            let packed = [a.packed(m, k), b.packed(k, n), c.packed(m, n)];
-            assert!(p.ld.iter().zip(packed).all(|(ld, least)| *ld >= least), "{p:?}");
+        let tables: Vec<Problem> = tables().unwrap().into_iter().flat_map(|(_, problems)| problems).collect();
+        let reduced = tables.iter().map(Problem::reduced).collect();
+        for p in [tables, reduced, orders(), random(600, 7)].iter().flatten() {
+            for ((run, ld), align) in p.runs().into_iter().zip(p.ld).zip(p.program.align) {
+                assert!(run % align == 0 && ld % align == 0 && ld >= run && run >= 1, "{p:?}");
+            }
         }
     }
 
@@ -354,7 +347,7 @@ mod tests {
         assert_eq!(programs.len(), 32);
         for align in [1, 2, 4, 8] {
             for tile in 0..2 {
-                assert!(programs.iter().any(|p| p.align == align && p.tile == tile), "{align} {tile}");
+                assert!(programs.iter().any(|p| p.align == [align; 3] && p.tile == tile), "{align} {tile}");
             }
         }
     }

@@ -5,6 +5,7 @@
 //!
 //! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, a target in the schedule.
 
+mod coalesce;
 mod promises;
 
 use crate::Cx;
@@ -12,12 +13,12 @@ use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TileTy};
-use tilec_ir::typing::{factors, resolve_view};
+use tilec_ir::types::{DimStride, Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+use tilec_ir::typing::resolve_view;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let bindings = bind(k, cx)?;
@@ -27,7 +28,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     k.const_params.clear();
     fold_everything(k);
     fold_branches(k);
-    coalesce(k);
+    coalesce::run(k);
     check_requires(k, cx, &written)?;
     promises::expand(k, cx)?;
     check_divisors(k, cx)?;
@@ -282,44 +283,6 @@ fn fold_selections(k: &mut Kernel, e: Expr) {
     if ty(chosen).is_some() && ty(chosen) == ty(e) {
         k.exprs[e] = k.exprs[chosen].clone();
         k.expr_spans[e] = k.expr_spans[chosen];
-    }
-}
-
-/// Modes of a dimension that are one are put together: those of extent 1 have no stride, and a mode whose stride is what the
-/// next one spans continues it.
-fn coalesce(k: &mut Kernel) {
-    for v in k.params.clone() {
-        let Some(t) = k.tensor_ty(v) else { continue };
-        let Strides::Explicit(mut list) = t.strides.clone() else { continue };
-        for stride in &mut list {
-            let DimStride::Modes(modes) = stride else { continue };
-            let mut kept: Vec<Mode> = Vec::new();
-            for mode in modes.clone() {
-                if k.as_int(mode.extent) == Some(1) {
-                    continue;
-                }
-                let spanned = factors(k, &[mode.extent, mode.stride]);
-                let continues = |outer: &Mode| {
-                    factors(k, &[outer.stride]) == spanned || (spanned.0 == 0 && k.as_int(outer.stride) == Some(0))
-                };
-                match kept.pop_if(|outer| continues(outer)) {
-                    Some(outer) => {
-                        let span = k.expr_spans[outer.extent];
-                        let extent = k.binary(Op::Mul, outer.extent, mode.extent, span);
-                        kept.push(Mode { extent, stride: mode.stride });
-                    }
-                    None => kept.push(mode),
-                }
-            }
-            *stride = match kept[..] {
-                [] => DimStride::One(k.int(0, Span::default())),
-                [one] => DimStride::One(one.stride),
-                _ => DimStride::Modes(kept),
-            };
-        }
-        if let ValueDef::Tensor(t) = &mut k.values[v].def {
-            t.strides = Strides::Explicit(list);
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! shape of the tile on the other side it becomes a [`Plan`]: the part of the tile that exists is again a box with a
 //! corner at the origin, so loads and stores walk rows of it, and one comparison of the last address proves all others.
 
+use super::steps::DimSteps;
 use super::{Fail, Machine, fail};
 use crate::codes;
 use crate::diag::Span;
@@ -23,58 +24,6 @@ pub(super) struct Global {
     pub(super) data: Vec<f64>,
     /// Term sums of the elements stored so far.
     pub(super) magnitude: Option<Vec<f64>>,
-}
-
-/// How far apart the elements of a dimension are.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum DimSteps {
-    /// Everywhere the same.
-    One(i64),
-    /// Extents and strides of the modes, outermost first.
-    Modes(Vec<(i64, i64)>),
-}
-
-impl DimSteps {
-    /// The address of an index, which is not below 0.
-    fn offset(&self, index: i64) -> i128 {
-        match self {
-            DimSteps::One(stride) => i128::from(index) * i128::from(*stride),
-            DimSteps::Modes(modes) => {
-                let mut left = index;
-                let mut offset = 0;
-                for (i, &(extent, stride)) in modes.iter().enumerate().rev() {
-                    // The outermost digit is what is left.
-                    let digit = if i == 0 { left } else { left.rem_euclid(extent.max(1)) };
-                    left = left.div_euclid(extent.max(1));
-                    offset += i128::from(digit) * i128::from(stride);
-                }
-                offset
-            }
-        }
-    }
-
-    /// Whether all strides are multiples of `n`; of the contiguous dimension of this extent, the (innermost) extent in place of
-    /// the stride.
-    pub(super) fn in_groups(&self, n: i64, contiguous: Option<i64>) -> bool {
-        match self {
-            DimSteps::One(stride) => contiguous.unwrap_or(*stride) % n == 0,
-            DimSteps::Modes(modes) => {
-                let (innermost, outer) = match modes.split_last() {
-                    Some((&(extent, stride), outer)) => (if contiguous.is_some() { extent } else { stride }, outer),
-                    None => (0, &modes[..]),
-                };
-                innermost % n == 0 && outer.iter().all(|&(_, stride)| stride % n == 0)
-            }
-        }
-    }
-
-    /// No extent or stride is below 0.
-    pub(super) fn is_valid(&self) -> bool {
-        match self {
-            DimSteps::One(stride) => *stride >= 0,
-            DimSteps::Modes(modes) => modes.iter().all(|&(extent, stride)| extent >= 1 && stride >= 0),
-        }
-    }
 }
 
 /// What a window looks at.

@@ -15,6 +15,7 @@ mod arith;
 mod eval;
 mod memory;
 mod product;
+mod steps;
 mod stmt;
 #[cfg(test)]
 mod tests;
@@ -27,9 +28,10 @@ use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, V
 use crate::ops::Op;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides};
 use cranelift_entity::SecondaryMap;
-use memory::{DimSteps, Global, Root, Window};
+use memory::{Global, Root, Window};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use steps::DimSteps;
 use tile::Tile;
 
 /// The memory of a global tensor.

@@ -1,0 +1,59 @@
+//! Where the elements along a dimension of a tensor are.
+
+/// How far apart the elements of a dimension are.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum DimSteps {
+    /// Everywhere the same.
+    One(i64),
+    /// Extents and strides of the modes, outermost first.
+    Modes(Vec<(i64, i64)>),
+}
+
+impl DimSteps {
+    /// The address of an index, which is not below 0.
+    pub(super) fn offset(&self, index: i64) -> i128 {
+        match self {
+            DimSteps::One(stride) => i128::from(index) * i128::from(*stride),
+            DimSteps::Modes(modes) => {
+                let mut left = index;
+                let mut offset = 0;
+                for (i, &(extent, stride)) in modes.iter().enumerate().rev() {
+                    // The outermost digit is what is left.
+                    let digit = if i == 0 { left } else { left.rem_euclid(extent.max(1)) };
+                    left = left.div_euclid(extent.max(1));
+                    offset += i128::from(digit) * i128::from(stride);
+                }
+                offset
+            }
+        }
+    }
+
+    /// Whether all strides are multiples of `n`; of the contiguous dimension of this extent, the extent in place of the stride,
+    /// or those of its innermost modes that are one and the strides of the others.
+    pub(super) fn in_groups(&self, n: i64, contiguous: Option<i64>) -> bool {
+        match (self, contiguous) {
+            (DimSteps::One(stride), _) => contiguous.unwrap_or(*stride) % n == 0,
+            (DimSteps::Modes(modes), None) => modes.iter().all(|&(_, stride)| stride % n == 0),
+            (DimSteps::Modes(modes), Some(_)) => {
+                let (mut run, mut ended) = (1i64, false);
+                for &(extent, stride) in modes.iter().rev().filter(|(extent, _)| *extent != 1) {
+                    ended |= stride != run;
+                    if !ended {
+                        run = run.saturating_mul(extent);
+                    } else if stride % n != 0 {
+                        return false;
+                    }
+                }
+                run % n == 0
+            }
+        }
+    }
+
+    /// No extent or stride is below 0.
+    pub(super) fn is_valid(&self) -> bool {
+        match self {
+            DimSteps::One(stride) => *stride >= 0,
+            DimSteps::Modes(modes) => modes.iter().all(|&(extent, stride)| extent >= 1 && stride >= 0),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Modes of a dimension that are one are put together: those of extent 1 have no use for a stride, and a mode whose stride is
+//! what the next one spans continues it.
+//!
+//! Fewer modes are fewer divisions at run time; a dimension that is left with one mode is a plain one. The order of the elements
+//! stays, so that nothing but the type of the tensor changes.
+
+use tilec_ir::diag::Span;
+use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{DimStride, Mode, Strides};
+use tilec_ir::typing::factors;
+
+/// Replaces the modes of all tensors by as few.
+pub(super) fn run(k: &mut Kernel) {
+    for v in k.params.clone() {
+        let Some(t) = k.tensor_ty(v) else { continue };
+        let Strides::Explicit(mut list) = t.strides.clone() else { continue };
+        for stride in &mut list {
+            let DimStride::Modes(modes) = stride else { continue };
+            let mut kept: Vec<Mode> = Vec::new();
+            for mode in modes.clone() {
+                if k.as_int(mode.extent) == Some(1) {
+                    continue;
+                }
+                let spanned = factors(k, &[mode.extent, mode.stride]);
+                let continues = |outer: &Mode| {
+                    factors(k, &[outer.stride]) == spanned || (spanned.0 == 0 && k.as_int(outer.stride) == Some(0))
+                };
+                match kept.pop_if(|outer| continues(outer)) {
+                    Some(outer) => {
+                        let span = k.expr_spans[outer.extent];
+                        let extent = k.binary(Op::Mul, outer.extent, mode.extent, span);
+                        kept.push(Mode { extent, stride: mode.stride });
+                    }
+                    None => kept.push(mode),
+                }
+            }
+            *stride = match kept[..] {
+                [] => DimStride::One(k.int(0, Span::default())),
+                [one] => DimStride::One(one.stride),
+                _ => DimStride::Modes(kept),
+            };
+        }
+        if let ValueDef::Tensor(t) = &mut k.values[v].def {
+            t.strides = Strides::Explicit(list);
+        }
+    }
+}

@@ -19,6 +19,17 @@ pub(super) struct Call {
     pub(super) scalars: (f64, f64),
 }
 
+/// Why cuBLAS has no call for a product whose tensors fit each other; `None`: that is not known, or it may have one.
+pub(super) fn refusal(product: &Product, bound: &Bound) -> Option<String> {
+    product.extents(&bound.tensors)?;
+    let operand = |o: &&Operand| bound.tensors.iter().any(|t| t.name == o.tensor && !t.is_plain());
+    let operands: Vec<String> =
+        [&product.a, &product.b, &product.c].into_iter().filter(operand).map(|o| format!("`{}`", o.tensor)).collect();
+    (!operands.is_empty()).then(|| {
+        format!("not compared with cuBLAS, which takes no dimensions of several modes: {}", operands.join(", "))
+    })
+}
+
 /// The call for `product` with these arguments; `None` where cuBLAS has no such types or orders.
 pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Option<Call> {
     let extents = product.extents(&bound.tensors)?;
@@ -176,6 +187,17 @@ mod tests {
                 assert_eq!(ours, theirs, "{orders:?}");
             }
         }
+    }
+
+    #[test]
+    fn dimensions_of_several_modes_are_said_to_be_no_operand() {
+        let mut bound = bound([true; 3], Elem::F16);
+        assert_eq!(refusal(&product(), &bound), None);
+        // 3 rows as one image of 3 pixels, channels first.
+        let c = &mut bound.tensors[2];
+        (c.shape, c.strides, c.modes) = (vec![1, 3, 7], vec![21, 1, 3], vec![2, 1]);
+        assert!(call(&product(), &bound, "m16n8k16").is_none());
+        assert!(refusal(&product(), &bound).is_some_and(|why| why.ends_with("modes: `C`")));
     }
 
     #[test]

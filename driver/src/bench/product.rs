@@ -448,5 +448,8 @@ mod tests {
         let tensors = [plan("A", [5, 3]), plan("B", [5, 7]), plan("C", [3, 7])];
         assert_eq!(p.extents(&tensors), Some(Extents { m: 3, n: 7, k: 5 }));
         assert_eq!(p.extents(&[plan("A", [4, 3]), plan("B", [5, 7]), plan("C", [3, 7])]), None);
+        let images =
+            TensorPlan { shape: vec![3, 7, 1], strides: vec![7, 1, 1], modes: vec![1, 2], ..plan("C", [3, 7]) };
+        assert_eq!(p.extents(&[plan("A", [5, 3]), plan("B", [5, 7]), images]), Some(Extents { m: 3, n: 7, k: 5 }));
     }
 }

@@ -30,10 +30,9 @@ impl Reference<'_> {
         let (a, a_bytes) = find(&self.product.a.tensor)?;
         let (b, b_bytes) = find(&self.product.b.tensor)?;
         let (c, c_bytes) = find(&self.product.c.tensor)?;
-        // The address of (row, column), by the offsets of both.
-        let offsets = |plan: &TensorPlan, dim: usize| (0..plan.extent(dim)).map(|i| plan.offset(dim, i)).collect();
-        let depths = |t: &TensorPlan, dim: usize| -> Vec<u64> { offsets(t, dim) };
-        let (ak, bk) = (depths(a, self.product.a.dims[1]), depths(b, self.product.b.dims[0]));
+        // The offsets along the reduction.
+        let along = |t: &TensorPlan, dim: usize| (0..t.extent(dim)).map(|i| t.offset(dim, i)).collect::<Vec<u64>>();
+        let (ak, bk) = (along(a, self.product.a.dims[1]), along(b, self.product.b.dims[0]));
         let (am, bn) = (|i| a.offset(self.product.a.dims[0], i), |j| b.offset(self.product.b.dims[1], j));
         let at = |x: u64| usize::try_from(x).expect("the tensor is in memory");
         for (i, j) in samples(self.extents.m, self.extents.n) {

@@ -205,6 +205,10 @@ impl Worker<'_> {
             });
         }
         let mut notes = Vec::new();
+        for entry in entries.iter().filter(|e| e.call.is_none()) {
+            let refusal = entry.program.product.as_ref().and_then(|p| blas::refusal(p, &entry.bound));
+            notes.extend(refusal.filter(|why| self.cublas.is_some() && !notes.contains(why)));
+        }
         let timed =
             measure::interleave(self.device, &stream, &units, job.rounds, job.seconds, &mut notes, &mut |done| {
                 say("measuring", 0.3 + 0.7 * done);

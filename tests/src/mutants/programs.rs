@@ -68,6 +68,16 @@ const EVEN: &[&str] = &[
     "M=8 N=8..40/8 K=24 beta=2",
     "M=8 N=8 K=8..72/8 beta=0",
 ];
+/// Rows start at multiples of four elements.
+const FOURS: &[&str] = &[
+    "M=68 N=36 K=52 alpha=2 beta=0 seed=3 A_ld=76 B_ld=60 C_ld=84",
+    "M=132 N=68 K=4 alpha=-1 beta=1 seed=4 A_ld=140 B_ld=84 C_ld=148",
+    "M=64 N=32 K=64 alpha=1 beta=2 seed=5",
+    "M=4 N=388 K=20 beta=0 seed=6",
+    "M=4..68/4 N=4 K=20 beta=2",
+    "M=4 N=4..36/4 K=20 beta=2",
+    "M=4 N=4 K=4..68/4 beta=0",
+];
 /// Half-precision accumulators: small scalars, so that sums stay exact.
 const HALF: &[&str] = &[
     "M=72 N=40 K=56 alpha=1 beta=0 seed=3 A_ld=80 B_ld=64 C_ld=88",
@@ -188,7 +198,7 @@ const ROWS: &[Row] = &[
         name: "gemm-80-k-warps",
         path: GEMM,
         args: "sm_80 -D T=f32 -D BM=32 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D KW=2 -D STAGES=3 -D ALIGN=4",
-        runs: EVEN,
+        runs: FOURS,
     },
     Row {
         name: "gemm-75-k-warps",

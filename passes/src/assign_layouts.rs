@@ -154,7 +154,9 @@ pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads
 
 /// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order in
 /// wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along `second`.
-fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32) -> Option<RegLayout> {
+/// Blocks narrower than 16 bytes are put together along `second` by every eighth thread: readers of 16 bytes keep such pieces
+/// together, so that only so can the stores of a warp be spread over all banks.
+fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32, bytes: u32) -> Option<RegLayout> {
     let total: u32 = dim_bits.iter().sum();
     let run = run.min((total.saturating_sub(threads)) / 2).min(dim_bits[first]).min(dim_bits[second]);
     let columns = |dim: usize| {
@@ -164,7 +166,11 @@ fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32
     let (along, across) = (columns(first), columns(second));
     let (along_run, along_rest) = along.split_at(run as usize);
     let (across_run, across_rest) = across.split_at(run as usize);
-    let mut rest = [along_rest, across_rest].concat();
+    let missing = scattered::WIDE.saturating_sub(bytes.max(1).ilog2() + run);
+    let words = bytes << run >= 4;
+    let (near, far) = along_rest.split_at(along_rest.len().min(scattered::UNITS as usize));
+    let (piece, beyond) = across_rest.split_at(if words { across_rest.len().min(missing as usize) } else { 0 });
+    let mut rest = [near, piece, far, beyond].concat();
     for dim in (0..dim_bits.len()).rev().filter(|&d| d != first && d != second) {
         rest.extend(columns(dim));
     }
@@ -324,7 +330,10 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
         let layout = match across {
             Some(across) if scattered::applies(k, cx, s) => scattered::layout(k, s, &bits, contiguous, across, threads),
-            Some(across) => blocked(&bits, contiguous, across, chunk, threads),
+            Some(across) => {
+                let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
+                blocked(&bits, contiguous, across, chunk, threads, bytes)
+            }
             None => coalesced(&bits, contiguous, chunk, threads),
         };
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {

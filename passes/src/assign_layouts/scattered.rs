@@ -15,9 +15,9 @@ use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::resolve_view;
 
 /// Log2 of the bytes of the longest access.
-const WIDE: u32 = 4;
+pub(super) const WIDE: u32 = 4;
 /// Bank bits above a run of 16 bytes: 128 bytes of banks.
-const UNITS: u32 = 3;
+pub(super) const UNITS: u32 = 3;
 
 /// Whether the copy will be asynchronous, and moves elements of a size that such copies have.
 pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {

@@ -5,7 +5,7 @@ use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use tilec_tests::programs::Test;
 use tilec_tests::test_file::{self, TestFile};
-use tilec_tests::{cases, fuzz, kinds, mutants, programs, root, silicon};
+use tilec_tests::{cases, choices, fuzz, kinds, mutants, programs, root, silicon};
 
 fn main() -> ExitCode {
     let args = Arguments::from_args();
@@ -28,6 +28,7 @@ fn tests() -> Result<Vec<Test>, String> {
     }
     tests.extend(programs::tests()?);
     tests.extend(cases::tests()?);
+    tests.extend(choices::tests());
     tests.extend(fuzz::tests());
     tests.extend(silicon::tests::tests());
     tests.extend(mutants::tests());

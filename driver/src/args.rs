@@ -6,6 +6,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tilec::Target;
+use tilec::compile::Sizes as SizeList;
+use tilec_passes::choose::{CARDS, Card};
+
+/// Values of sizes: one `--for`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Sizes(pub(crate) SizeList);
 
 /// Compiles tile programs to PTX.
 #[derive(Parser, Debug)]
@@ -281,6 +287,13 @@ pub(crate) struct Program {
     /// Sets a compile-time parameter
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) defines: Vec<(String, String)>,
+    /// Chooses `auto` parameters for these sizes (M=N=4096,K=512); the others are taken to be large. May be repeated: one
+    /// variant for each choice, and a rule in the launch contract that says which to launch
+    #[arg(long = "for", value_name = "NAME=SIZE,..", value_parser = sizes)]
+    pub(crate) sizes: Vec<Sizes>,
+    /// The card that `auto` parameters are chosen for [default: the one that stands for the target]
+    #[arg(long, value_name = "NAME", value_parser = card_parser())]
+    pub(crate) card: Option<&'static Card>,
     /// Makes only plain decisions in this pass
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) disable_pass: Vec<String>,
@@ -357,6 +370,33 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn target_parser() -> impl TypedValueParser<Value = Target> {
     PossibleValuesParser::new(Target::ALL.iter().map(|t| t.name()))
         .map(|name| Target::from_name(&name).expect("only names of targets pass"))
+}
+
+fn card_parser() -> impl TypedValueParser<Value = &'static Card> {
+    PossibleValuesParser::new(CARDS.iter().map(|c| c.name))
+        .map(|name| Card::from_name(&name).expect("only names of cards pass"))
+}
+
+/// `M=4096,N=512`, `M=N=K=4096`.
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let mut sizes = SizeList::new();
+    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let parts: Vec<&str> = item.split('=').map(str::trim).collect();
+        let (Some((value, names)), true) = (parts.split_last(), parts.iter().all(|p| !p.is_empty())) else {
+            return Err(format!("expected NAME=SIZE, found `{item}`"));
+        };
+        let size = value.parse().ok().filter(|size| (1..1i64 << 31).contains(size));
+        let (Some(size), false) = (size, names.is_empty()) else {
+            return Err(format!("expected NAME=SIZE with a size from 1 to 2^31 - 1, found `{item}`"));
+        };
+        for &name in names {
+            if sizes.iter().any(|(other, _)| other == name) {
+                return Err(format!("`{name}` has two sizes"));
+            }
+            sizes.push((name.to_owned(), size));
+        }
+    }
+    if sizes.is_empty() { Err("expected NAME=SIZE,..".to_owned()) } else { Ok(Sizes(sizes)) }
 }
 
 /// A time that measuring may take.

@@ -109,6 +109,8 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         source_name: display_name(input),
         target,
         defines: program.defines.clone(),
+        sizes: program.sizes.iter().map(|s| s.0.clone()).collect(),
+        card: program.card,
         disabled: program.disable_pass.iter().cloned().collect(),
         deny,
         ..CompileOptions::default()

@@ -9,11 +9,19 @@ use crate::stages;
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::diag::{Diagnostic, Severity, Sink};
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, ValueDef};
 use tilec_ir::target::Target;
+use tilec_passes::choose::Card;
 
 /// The name of the text before the first pass, beside those of the passes.
 pub const PARSED: &str = "parse";
+/// The pass after which every compile-time parameter has its value as its default.
+const CHOSEN: &str = "choose";
+/// The pass after which a kernel means what it means for good: its parameters are bound, and nothing else is decided.
+const SPECIALIZED: &str = "specialize";
+
+/// Values of run-time sizes, by name.
+pub type Sizes = Vec<(String, i64)>;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -24,6 +32,11 @@ pub struct CompileOptions {
     pub target: Target,
     /// Compile-time parameters, name and value as text. A file with several kernels gives each what it declares.
     pub defines: Vec<(String, String)>,
+    /// What `auto` parameters are chosen for: values of sizes; those that are absent are large. Several make variants, one for
+    /// each choice, and a rule that says which to launch.
+    pub sizes: Vec<Sizes>,
+    /// The card they are chosen for; `None`: the one that stands for the target.
+    pub card: Option<&'static Card>,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
     /// Remarks of these kinds are errors.
@@ -55,6 +68,8 @@ impl Default for CompileOptions {
             source_name: "input.tile".to_owned(),
             target: Target::Sm70,
             defines: Vec::new(),
+            sizes: Vec::new(),
+            card: None,
             disabled: BTreeSet::new(),
             deny: BTreeSet::new(),
             keep: Keep::default(),
@@ -107,6 +122,8 @@ pub struct Optimized {
 /// A kernel after all passes.
 #[derive(Clone, Debug)]
 pub struct OptimizedKernel {
+    /// The values of its compile-time parameters, in order: given, chosen, or defaults.
+    pub parameters: Vec<(String, ConstValue)>,
     /// As written, compile-time parameters bound: what the kernel means.
     pub specialized: Kernel,
     /// After the last pass.
@@ -222,6 +239,8 @@ fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink)
         let mut pass_options = tilec_passes::Options::new(options.target);
         pass_options.verify_each = options.verify_each;
         pass_options.disabled.clone_from(&options.disabled);
+        pass_options.card = options.card;
+        pass_options.sizes = options.sizes.first().cloned().unwrap_or_default();
         pass_options.defines.clone_from(&options.defines);
         pass_options.defines.retain(|(name, _)| !known.contains(name) || declares(&kernel, name));
         let mut texts = Vec::new();
@@ -235,18 +254,37 @@ fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink)
             }
         };
         keep(PARSED, &kernel);
-        let mut specialized = None;
+        let (mut specialized, mut parameters) = (None, Vec::new());
         let result = tilec_passes::run(&mut kernel, &pass_options, sink, &mut |pass, kernel| {
-            if specialized.is_none() {
-                specialized = Some(kernel.clone());
+            match pass {
+                CHOSEN => parameters = values_of_parameters(kernel),
+                SPECIALIZED => specialized = Some(kernel.clone()),
+                _ => {}
             }
             keep(pass, kernel);
         });
         if let (Ok(()), Some(specialized)) = (result, specialized) {
-            done.push(OptimizedKernel { specialized, kernel, texts });
+            done.push(OptimizedKernel { parameters, specialized, kernel, texts });
         }
     }
     done
+}
+
+/// The defaults of the compile-time parameters, those that are other parameters replaced by their values.
+fn values_of_parameters(kernel: &Kernel) -> Vec<(String, ConstValue)> {
+    let mut values: Vec<(String, ConstValue)> = Vec::new();
+    for &p in &kernel.const_params {
+        let ValueDef::ConstParam(ConstParam { default: Some(default), .. }) = kernel.values[p].def else { continue };
+        let value = match default {
+            ConstValue::Same(earlier) => {
+                let of = |(name, _): &&(String, ConstValue)| *name == kernel.values[earlier].name;
+                values.iter().find(of).map_or(default, |(_, value)| *value)
+            }
+            value => value,
+        };
+        values.push((kernel.values[p].name.clone(), value));
+    }
+    values
 }
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.

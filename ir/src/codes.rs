@@ -52,7 +52,7 @@ codes! {
     UNKNOWN_ATOM "E0207" "no matrix-product atom has this name"
         "`mma<ATOM>(a, b, acc)` names the instruction that computes the product. Leave `<ATOM>` out to have the compiler choose.";
     BAD_DEFAULT "E0208" "a default is not allowed by the parameter's kind"
-        "The default of `T: f16 | bf16 = f32` is not one of the types listed. Add it to the list or choose another default.";
+        "The default of `T: f16 | bf16 = f32` is not one of the types listed. Add it to the list or choose another default. Only integers can be `auto`.";
     UNKNOWN_DEFINE "E0401" "no such compile-time parameter"
         "`-D NAME=VALUE` names a parameter in the angle brackets of the kernel. Run-time sizes and scalars are given at launch, not with -D.";
     BAD_DEFINE "E0402" "a compile-time parameter cannot have this value"
@@ -89,6 +89,12 @@ codes! {
         "`k_warps n` gives each of n groups of warps a slice of every tile of the reduction. A slice is at least as deep as the instruction of the product; the message says how deep the tile must be. The groups share one accumulator tile, which has a sum for each: the compiler makes it from `acc = mma(a, b, acc)`.";
     REGISTER_LIMIT "E0417" "a register tile that a thread cannot hold"
         "A thread has 255 registers of 32 bits. A register tile is distributed over the threads of the block; this one leaves each of them more than that. Use a smaller tile or more threads.";
+    CANNOT_CHOOSE "E0430" "a parameter that cannot be chosen"
+        "A parameter that is `auto` gets its value from what it is used for: an extent of a tile, `warp_tile`, `k_warps`, `stages`, `raster` or `threads`. This one is used for none of these. Give it a value.";
+    NO_CHOICE "E0431" "no choice is legal"
+        "Values for the `auto` parameters are sought among powers of two. With the values that the other parameters have, every combination breaks a rule of the target or of the kernel. The note names the rule that the last of them broke; change what is given, or give the `auto` parameters values too.";
+    UNKNOWN_SIZE "E0432" "no such size"
+        "`--for NAME=VALUE` names run-time sizes of the kernel: the names that the shapes of its tensors declare.";
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"

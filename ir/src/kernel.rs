@@ -153,6 +153,8 @@ pub enum ConstValue {
     Order(Order),
     /// The value of an earlier parameter of the same kind; in defaults only: `Out: f32 | f16 = Acc`.
     Same(Value),
+    /// An integer that the compiler chooses; in defaults only: `BM = auto`.
+    Auto,
 }
 
 /// Everything about *how*. Absent items are chosen by the compiler.

@@ -73,6 +73,7 @@ const WORDS: &[&str] = &[
     "async",
     "when",
     "add",
+    "auto",
     "layout",
     "slots",
     "over",

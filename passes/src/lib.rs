@@ -10,6 +10,7 @@
 pub mod analysis;
 mod assign_layouts;
 mod barriers;
+pub mod choose;
 mod pipeline;
 mod predicate;
 mod rewrite;
@@ -37,12 +38,23 @@ pub struct Options {
     pub disabled: BTreeSet<String>,
     /// Verify after every pass.
     pub verify_each: bool,
+    /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
+    pub sizes: Vec<(String, i64)>,
+    /// The card for which they are chosen; `None`: the one that stands for the target.
+    pub card: Option<&'static choose::Card>,
 }
 
 impl Options {
     /// All passes on, no definitions.
     pub fn new(target: Target) -> Options {
-        Options { target, defines: Vec::new(), disabled: BTreeSet::new(), verify_each: cfg!(debug_assertions) }
+        Options {
+            target,
+            defines: Vec::new(),
+            disabled: BTreeSet::new(),
+            verify_each: cfg!(debug_assertions),
+            sizes: Vec::new(),
+            card: None,
+        }
     }
 }
 
@@ -97,6 +109,12 @@ pub struct PassInfo {
 
 /// The pipeline, in order.
 pub const PASSES: &[PassInfo] = &[
+    PassInfo {
+        name: "choose",
+        summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
+        required: false,
+        run: choose::run,
+    },
     PassInfo {
         name: "specialize",
         summary: "binds compile-time parameters, folds constants, checks what can be checked",

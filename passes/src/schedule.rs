@@ -12,7 +12,7 @@
 //!
 //! Needs: nothing. Switched off: nothing moves.
 
-mod occupancy;
+pub(crate) mod occupancy;
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};

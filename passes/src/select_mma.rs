@@ -20,7 +20,7 @@
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 mod scalar;
-mod sliced;
+pub(crate) mod sliced;
 mod written;
 
 use crate::Cx;
@@ -28,7 +28,7 @@ use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::assign_layouts::plain_var;
-use tilec_ir::atoms::Atom;
+use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -188,7 +188,7 @@ fn select(
         ));
     }
     // Every group of warps its own part of the slice.
-    let depth = slice_depth(&a, &b, atom, tile.2) * groups;
+    let depth = slice_depth(row, [&a, &b].map(|o| o.k_contiguous.then(|| o.elem.bytes())), tile.2) * groups;
     let a_name = format!("{}_frag", operand_name(k, mma.a));
     let b_name = format!("{}_frag", operand_name(k, mma.b));
     let fa = declare(k, s, &a_name, a.elem, &[shape.0, depth], span);
@@ -257,21 +257,33 @@ fn operand_name(k: &Kernel, e: Expr) -> String {
     resolve_view(k, e).map_or_else(|| "operand".into(), |v| k.values[v.base].name.to_lowercase())
 }
 
-/// Elements of the reduction that one fragment holds.
-fn slice_depth(a: &Operand, b: &Operand, atom: Atom, k_extent: u64) -> u64 {
-    let row = atom.row();
+/// Elements of the reduction that one fragment holds. `along`: bytes of an element of each operand that is contiguous along
+/// the reduction.
+pub(crate) fn slice_depth(row: &AtomRow, along: [Option<u32>; 2], k_extent: u64) -> u64 {
     let natural = u64::from(row.k);
-    let wide = |o: &Operand| {
-        if !o.k_contiguous {
-            natural
-        } else if row.tensor_core {
-            u64::from(16 / o.elem.bytes().max(1)).max(natural)
-        } else {
-            // Scalar products hold k-slices in registers of their own: two at a time keep them few.
-            2
-        }
+    let wide = |bytes: Option<u32>| match bytes {
+        None => natural,
+        Some(bytes) if row.tensor_core => u64::from(16 / bytes.max(1)).max(natural),
+        // Scalar products hold k-slices in registers of their own: two at a time keep them few.
+        Some(_) => 2,
     };
-    wide(a).max(wide(b)).min(k_extent)
+    along.map(wide).into_iter().max().unwrap_or(natural).min(k_extent)
+}
+
+/// The best instruction for a product in a warp tile of `wm x wn` and a reduction of `k_extent`, on tensor cores if wanted.
+pub(crate) fn best_atom(
+    target: Target,
+    tensor_cores: bool,
+    (input, acc): (Elem, Elem),
+    (wm, wn, k_extent): (u64, u64, u64),
+) -> Option<Atom> {
+    Atom::all().find(|atom| {
+        let row = atom.row();
+        let (m, n, kk) = row.log2_shape;
+        let there =
+            target.at_least(row.first) && (!row.tensor_core || tensor_cores && target.cc() <= row.last_native_cc);
+        there && row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n && k_extent >= 1 << kk
+    })
 }
 
 fn choose_atom(
@@ -282,18 +294,11 @@ fn choose_atom(
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> Result<Atom, Reported> {
     let target = cx.options.target;
-    if cx.enabled
-        && let Some(atom) = tensor_cores(target, input, acc, (wm, wn)).find(|a| k_extent >= 1 << a.row().log2_shape.2)
-    {
+    let best = best_atom(target, cx.enabled, (input, acc), (wm, wn, k_extent));
+    if let Some(atom) = best.filter(|atom| atom.row().tensor_core) {
         return Ok(atom);
     }
-    let fits = |atom: &Atom| {
-        let row = atom.row();
-        let (m, n, kk) = row.log2_shape;
-        row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n && k_extent >= 1 << kk
-    };
-    let scalar = |atom: &Atom| target.at_least(atom.row().first) && !atom.row().tensor_core;
-    if let Some(atom) = Atom::all().filter(scalar).find(fits) {
+    if let Some(atom) = best {
         if cx.enabled {
             let message = format!(
                 "no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: scalar multiply-add",
@@ -364,8 +369,7 @@ fn warp_tile(
             let (Some(wm), Some(wn)) = (as_u64(k, m), as_u64(k, n)) else {
                 return Err(cx.report(Diagnostic::error(codes::WARP_TILE, span, "the warp tile is not constant")));
             };
-            let fits = |w: u64, b: u64| w > 0 && w.is_power_of_two() && w <= b;
-            if !fits(wm, bm) || !fits(wn, bn) {
+            if !divides(wm, bm) || !divides(wn, bn) {
                 return Err(cx.report(
                     Diagnostic::error(
                         codes::WARP_TILE,
@@ -382,7 +386,7 @@ fn warp_tile(
             None => (bm.min(64), bn.min(64)),
         },
     };
-    let acc_registers = wm * wn / u64::from(WARP) * u64::from(acc_bytes) / 4;
+    let acc_registers = accumulator_registers(wm, wn, acc_bytes);
     if acc_registers > u64::from(REGISTERS_PER_THREAD) {
         return Err(cx.report(
             Diagnostic::error(
@@ -429,6 +433,16 @@ fn warp_tile(
         k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
     }
     Ok((wm, wn))
+}
+
+/// Whether a block tile of extent `b` splits into warp tiles of extent `w`.
+pub(crate) fn divides(w: u64, b: u64) -> bool {
+    w > 0 && w.is_power_of_two() && w <= b
+}
+
+/// Registers of a thread that hold the accumulator of a warp tile.
+pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc_bytes: u32) -> u64 {
+    wm * wn / u64::from(WARP) * u64::from(acc_bytes) / 4
 }
 
 /// The most square split of `bm x bn` over `warps` warps.

@@ -5,8 +5,12 @@
 //!
 //! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, a target in the schedule.
 
+mod bind;
 mod coalesce;
 mod promises;
+
+pub(crate) use bind::{given, substitute};
+pub(crate) use promises::assume;
 
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
@@ -15,19 +19,18 @@ use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{DimStride, Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+use tilec_ir::types::{DimStride, Strides};
 use tilec_ir::typing::resolve_view;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    let bindings = bind(k, cx)?;
+    let bindings = bind::bind(k, cx)?;
     // As written: after folding a precondition that does not hold reads `16 == 0`.
     let written: Vec<String> = k.requires.iter().map(|&e| tilec_ir::print::print_expr(k, e)).collect();
     substitute(k, &bindings);
     k.const_params.clear();
-    fold_everything(k);
-    fold_branches(k);
+    fold(k);
     coalesce::run(k);
     check_requires(k, cx, &written)?;
     promises::expand(k, cx)?;
@@ -38,159 +41,6 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_written(k, cx)?;
     // Rules over extents and layouts hold or not only now that the parameters have values.
     cx.verify(k)
-}
-
-/// The value of every compile-time parameter: from the command line, else its default.
-fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue)>, Reported> {
-    let mut failed = None;
-    for (name, _) in &cx.options.defines {
-        let known = k.const_params.iter().any(|&p| k.values[p].name == *name);
-        let baked = k.const_params.is_empty();
-        if !known && !baked {
-            let names: Vec<_> = k.const_params.iter().map(|&p| format!("`{}`", k.values[p].name)).collect();
-            failed = Some(
-                cx.report(
-                    Diagnostic::error(
-                        codes::UNKNOWN_DEFINE,
-                        k.name_span,
-                        format!("kernel `{}` has no compile-time parameter `{name}`", k.name),
-                    )
-                    .with_note(format!("it has {}", names.join(", "))),
-                ),
-            );
-        }
-    }
-    let mut bindings = Vec::new();
-    for &p in &k.const_params {
-        let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
-        let name = &k.values[p].name;
-        let given = cx.options.defines.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.clone());
-        let value = match given {
-            Some(text) => match parse_const(&param.kind, &text) {
-                Some(v) => v,
-                None => {
-                    failed = Some(
-                        cx.report(
-                            Diagnostic::error(
-                                codes::BAD_DEFINE,
-                                k.values[p].span,
-                                format!("`{name}` cannot be `{text}`"),
-                            )
-                            .with_note(format!("expected {}", expected(&param.kind))),
-                        ),
-                    );
-                    continue;
-                }
-            },
-            None => match param.default {
-                Some(ConstValue::Same(earlier)) => {
-                    let Some(&(_, value)) = bindings.iter().find(|(q, _)| *q == earlier) else { continue };
-                    if let (ConstKind::Elem(allowed), ConstValue::Elem(elem)) = (&param.kind, value)
-                        && !allowed.is_empty()
-                        && !allowed.contains(&elem)
-                    {
-                        let earlier = &k.values[earlier].name;
-                        let message = format!("`{name}` is `{earlier}` unless given, and cannot be `{}`", elem.name());
-                        let d = Diagnostic::error(codes::BAD_DEFINE, k.values[p].span, message)
-                            .with_note(format!("give one with `-D {name}=...`: {}", expected(&param.kind)));
-                        failed = Some(cx.report(d));
-                        continue;
-                    }
-                    value
-                }
-                Some(v) => v,
-                None => {
-                    failed = Some(
-                        cx.report(
-                            Diagnostic::error(
-                                codes::MISSING_DEFINE,
-                                k.values[p].span,
-                                format!("compile-time parameter `{name}` has no value"),
-                            )
-                            .with_note(format!("give one with `-D {name}=...`, or a default in the source")),
-                        ),
-                    );
-                    continue;
-                }
-            },
-        };
-        bindings.push((p, value));
-    }
-    match failed {
-        Some(reported) => Err(reported),
-        None => Ok(bindings),
-    }
-}
-
-fn parse_const(kind: &ConstKind, text: &str) -> Option<ConstValue> {
-    match kind {
-        ConstKind::Int => text.parse().ok().map(ConstValue::Int),
-        ConstKind::Elem(allowed) => {
-            let elem = Elem::from_name(text)?;
-            (allowed.is_empty() || allowed.contains(&elem)).then_some(ConstValue::Elem(elem))
-        }
-        ConstKind::Order => match text {
-            "row" => Some(ConstValue::Order(Order::Row)),
-            "col" => Some(ConstValue::Order(Order::Col)),
-            _ => None,
-        },
-    }
-}
-
-fn expected(kind: &ConstKind) -> String {
-    match kind {
-        ConstKind::Int => "an integer".into(),
-        ConstKind::Elem(allowed) if allowed.is_empty() => "an element type".into(),
-        ConstKind::Elem(allowed) => {
-            let names: Vec<_> = allowed.iter().map(|e| format!("`{}`", e.name())).collect();
-            format!("one of {}", names.join(", "))
-        }
-        ConstKind::Order => "`row` or `col`".into(),
-    }
-}
-
-fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
-    let lookup = |v: Value| bindings.iter().find(|(p, _)| *p == v).map(|(_, c)| *c);
-    let elem = |e: &mut ElemRef| {
-        if let ElemRef::Param(p) = *e
-            && let Some(ConstValue::Elem(known)) = lookup(p)
-        {
-            *e = ElemRef::Known(known);
-        }
-    };
-    for data in k.exprs.values_mut() {
-        match data {
-            ExprData::Ref(v) => {
-                if let Some(ConstValue::Int(x)) = lookup(*v) {
-                    *data = ExprData::Int(x);
-                }
-            }
-            ExprData::Cast { elem: e, .. } => elem(e),
-            _ => {}
-        }
-    }
-    let tile = |t: &mut TileTy| elem(&mut t.elem);
-    for data in k.values.values_mut() {
-        match &mut data.def {
-            ValueDef::Tensor(t) => {
-                elem(&mut t.elem);
-                if let Strides::Ordered(order @ OrderRef::Param(_)) = &mut t.strides
-                    && let OrderRef::Param(p) = *order
-                    && let Some(ConstValue::Order(known)) = lookup(p)
-                {
-                    *order = OrderRef::Known(known);
-                }
-            }
-            ValueDef::Scalar { elem: e, .. } => elem(e),
-            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => tile(t),
-            ValueDef::ConstParam(_)
-            | ValueDef::Size
-            | ValueDef::Stride
-            | ValueDef::Grid
-            | ValueDef::Loop
-            | ValueDef::Let => {}
-        }
-    }
 }
 
 /// Every root expression of the kernel.
@@ -228,10 +78,12 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     out
 }
 
-fn fold_everything(k: &mut Kernel) {
+/// Folds every expression, and branches on what is known.
+pub(crate) fn fold(k: &mut Kernel) {
     for root in roots(k) {
         fold_tree(k, root);
     }
+    fold_branches(k);
 }
 
 /// Replaces branches, and selections, on conditions over compile-time parameters by what they choose.

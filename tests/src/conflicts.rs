@@ -49,7 +49,11 @@ mod tests {
         let path = crate::root().join("examples/gemm.tile");
         let source = std::fs::read_to_string(path).expect("the example is there");
         let mut options = CompileOptions { source_name: "gemm.tile".into(), target, ..CompileOptions::default() };
-        options.defines = defines.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let tiles = [("BM", "128"), ("BN", "128"), ("BK", "32"), ("WM", "64"), ("WN", "64")];
+        let schedule = [&tiles[..], &[("KW", "1"), ("STAGES", "2")]].concat();
+        // The last definition of a name counts.
+        let all = schedule.iter().chain(defines);
+        options.defines = all.map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         options.disabled = disabled.iter().map(|s| (*s).to_owned()).collect();
         tilec::compile(&source, &options).expect("it compiles")
     }

@@ -17,6 +17,7 @@
 //! | `simulated`   | the compiled PTX on a simulated device, launched from the launch contract      |
 //! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
+//! | `choices`     | what the model chooses compiles: all targets, types, orders, sizes             |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
 //! | `device`      | launches on a GPU from the launch contract                                     |
@@ -25,6 +26,7 @@
 //! | `counters`    | the simulator's counts against a GPU's counters                                |
 
 pub mod cases;
+pub mod choices;
 mod conflicts;
 #[path = "../../sim/tests/corpus/mod.rs"]
 pub mod corpus;

@@ -161,22 +161,6 @@ pub fn parse_one(text: &str) -> Result<Kernel, String> {
     kernels.map(|[k]| k).map_err(|all| format!("{} kernels, expected one", all.len()))
 }
 
-/// Compile-time parameters as the interpreter wants them.
-///
-/// # Errors
-/// A value is none.
-pub fn consts(defines: &[(String, String)]) -> Result<BTreeMap<String, ConstValue>, String> {
-    let value = |text: &str| match text {
-        "row" => Some(ConstValue::Order(Order::Row)),
-        "col" => Some(ConstValue::Order(Order::Col)),
-        _ => Elem::from_name(text).map(ConstValue::Elem).or_else(|| text.parse().ok().map(ConstValue::Int)),
-    };
-    let pair = |(n, v): &(String, String)| {
-        value(v).map(|v| (n.clone(), v)).ok_or_else(|| format!("`{v}` is no value of a compile-time parameter"))
-    };
-    defines.iter().map(pair).collect()
-}
-
 /// A program in the forms that must agree.
 pub struct Variants {
     /// As written, and the values of its compile-time parameters.
@@ -212,6 +196,8 @@ impl Variants {
                 others.push((format!("after `{pass}`"), kernel));
             }
         }
+        // What is `auto` in the source has the value that was chosen.
+        let consts: BTreeMap<String, ConstValue> = full.parameters.into_iter().collect();
         others.push(("at the end".to_owned(), full.kernel));
         let options = CompileOptions { keep: Keep::default(), ..options };
         let mut compiled = Vec::new();
@@ -239,7 +225,7 @@ impl Variants {
             others.push(("without any optional pass".to_owned(), done.kernel));
             compile("without any optional pass", &options)?;
         }
-        let source = (parse_one(text)?, consts(&options.defines)?);
+        let source = (parse_one(text)?, consts);
         Ok(Variants { source, specialized: full.specialized, others, compiled })
     }
 

@@ -75,7 +75,7 @@ impl<'s> Parser<'s, '_> {
             && matches!(self.peek_at(1), Tok::Word("where" | "grid" | "schedule") | Tok::Sign("{" | "("))
     }
 
-    /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`.
+    /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`, `BM = auto`.
     fn compile_time_param(&mut self) -> Parsed<()> {
         let (name, span) = self.name("the name of a compile-time parameter")?;
         let param = self.const_kind_and_default();
@@ -95,13 +95,20 @@ impl<'s> Parser<'s, '_> {
         } else {
             return Err(self.expected_with_note(
                 "`=` or `:`",
-                "a compile-time parameter has a default or a kind: `BM = 128`, `BM: int`, `T: f16 | bf16`, `LA: layout`",
+                "a compile-time parameter has a default or a kind: `BM = 128`, `BM = auto`, `BM: int`, `T: f16 | bf16`, `LA: layout`",
             ));
         };
         if !self.eat_sign("=") {
             return Ok(ConstParam { kind, default: None });
         }
         let start = self.span();
+        if self.eat_word("auto") {
+            if kind != ConstKind::Int {
+                let d = Diagnostic::error(codes::BAD_DEFAULT, start, "only integers can be `auto`");
+                self.error(d.with_note("types and layouts decide what a kernel computes; name one as the default"));
+            }
+            return Ok(ConstParam { kind, default: Some(ConstValue::Auto) });
+        }
         let default = match &kind {
             _ if self.names_earlier_param() => self.earlier_param(&kind)?,
             ConstKind::Int => ConstValue::Int(self.signed_int()?),

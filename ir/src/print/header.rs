@@ -66,6 +66,7 @@ impl Printer<'_> {
             Some(ConstValue::Int(x)) => self.put(&format!(" = {x}")),
             Some(ConstValue::Elem(e)) => self.put(&format!(" = {}", e.name())),
             Some(ConstValue::Order(o)) => self.put(&format!(" = {}", o.name())),
+            Some(ConstValue::Auto) => self.put(" = auto"),
             Some(ConstValue::Same(v)) => {
                 self.put(" = ");
                 self.value(v);

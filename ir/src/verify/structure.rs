@@ -5,7 +5,7 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Sink, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use crate::types::TileTy;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
@@ -247,6 +247,12 @@ impl<'k> Scopes<'k, '_> {
     fn header(&mut self) {
         let k = self.k;
         for &v in &k.const_params {
+            if let ValueDef::ConstParam(ConstParam { kind, default: Some(ConstValue::Auto) }) = &k.values[v].def
+                && *kind != ConstKind::Int
+            {
+                let message = format!("`{}` is `auto` and no integer", k.values[v].name);
+                self.error = Some(self.sink.report(Diagnostic::error(codes::MALFORMED, k.values[v].span, message)));
+            }
             if let ValueDef::ConstParam(ConstParam { kind, default: Some(ConstValue::Same(earlier)) }) =
                 &k.values[v].def
             {

@@ -89,7 +89,9 @@ fn needs_each(k: &Kernel) {
 
 #[test]
 fn pipelined_gemm_has_one_barrier_in_the_loop() {
-    for defines in [&[][..], &[("STAGES", "3"), ("BM", "64")], &[("LA", "col"), ("LB", "col")], &[("ALIGN", "1")]] {
+    for defines in
+        [&[][..], &[("STAGES", "3"), ("BM", "64"), ("BN", "128")], &[("LA", "col"), ("LB", "col")], &[("ALIGN", "1")]]
+    {
         let (k, _) = compiled(GEMM, defines);
         assert_eq!(in_loop(&k), 1, "{}", tilec_ir::print::print(&k));
         needs_each(&k);

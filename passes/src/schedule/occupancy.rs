@@ -15,7 +15,7 @@ use crate::assign_layouts::{plain_var, thread_bits};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
-use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
 use tilec_ir::typing::resolve_view;
 
 /// Schedulers of a multiprocessor.
@@ -27,32 +27,67 @@ const TIGHT: u64 = 8;
 /// Below this many tile registers a tight fit is not worth the risk: there is room for several blocks anyway.
 const LARGE: u64 = 128;
 
+/// What decides how many blocks are resident.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Block {
+    /// Threads.
+    pub(crate) threads: u64,
+    /// Registers of a thread that hold tiles.
+    pub(crate) tiles: u64,
+    /// Bytes of shared memory.
+    pub(crate) shared: u64,
+    /// Whether every access to global memory in a loop is as wide as the hardware has.
+    pub(crate) wide: bool,
+    /// Operands of products whose shared-memory addresses the swizzle mixes.
+    pub(crate) mixed: u64,
+}
+
+impl Block {
+    /// Registers that a thread may have if so many blocks are to be resident. A quarter of them belongs to each of the four
+    /// schedulers, among which the warps are dealt out.
+    pub(crate) fn cap(&self, blocks: u64) -> u64 {
+        let warps = (blocks * self.threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
+        let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
+        (registers / 8 * 8).min(u64::from(REGISTERS_PER_THREAD))
+    }
+
+    /// The number of blocks that should be resident on a multiprocessor; at least one.
+    pub(crate) fn resident(&self, target: Target) -> u64 {
+        let limit = self.limit(target);
+        let comfort = if self.wide { COMFORT } else { 2 * COMFORT };
+        let blocks = self.with_registers(self.tiles + comfort, target);
+        let tight = self.tiles + TIGHT * self.mixed.max(1);
+        let one_more = self.tiles >= LARGE && self.wide && blocks < limit && self.cap(blocks + 1) >= tight;
+        blocks + u64::from(one_more)
+    }
+
+    /// Blocks that fit a multiprocessor if a thread has so many registers; at least one.
+    pub(crate) fn with_registers(&self, registers: u64, target: Target) -> u64 {
+        (1..=self.limit(target)).rev().find(|&b| self.cap(b) >= registers).unwrap_or(1)
+    }
+
+    /// Blocks that shared memory, warps and slots allow; at least one.
+    fn limit(&self, target: Target) -> u64 {
+        (target.smem_per_sm() / self.shared.max(1))
+            .min(u64::from(target.ctas_per_sm()))
+            .min(u64::from(target.warps_per_sm()) * u64::from(WARP) / self.threads)
+            .max(1)
+    }
+}
+
 /// Sets `min_ctas` where it is not written and more than one block is wanted.
 pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     if k.schedule.min_ctas.is_some() {
         return;
     }
-    let threads = 1u64 << thread_bits(k);
-    let target = cx.options.target;
-    let tiles = tile_registers(k, threads);
-    let shared = shared_bytes(k).max(1);
-    let limit = (target.smem_per_sm() / shared)
-        .min(u64::from(target.ctas_per_sm()))
-        .min(u64::from(target.warps_per_sm()) * u64::from(WARP) / threads)
-        .max(1);
-    // A quarter of the registers belongs to each of the four schedulers, among which the warps are dealt out.
-    let cap = |blocks: u64| {
-        let warps = (blocks * threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
-        let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
-        (registers / 8 * 8).min(u64::from(REGISTERS_PER_THREAD))
+    let block = Block {
+        threads: 1u64 << thread_bits(k),
+        tiles: tile_registers(k, 1u64 << thread_bits(k)),
+        shared: shared_bytes(k),
+        wide: wide_loads(k),
+        mixed: mixed_operands(k),
     };
-    let most = |need: u64| (1..=limit).rev().find(|&b| cap(b) >= need).unwrap_or(1);
-    let comfort = if wide_loads(k) { COMFORT } else { 2 * COMFORT };
-    let mut blocks = most(tiles + comfort);
-    if tiles >= LARGE && wide_loads(k) && blocks < limit && cap(blocks + 1) >= tiles + TIGHT * mixed_operands(k).max(1)
-    {
-        blocks += 1;
-    }
+    let blocks = block.resident(cx.options.target);
     if blocks < 2 {
         return;
     }
@@ -61,7 +96,11 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     k.schedule.min_ctas = Some(count);
     cx.remark(
         span,
-        format!("{blocks} blocks per multiprocessor: at most {} registers per thread, {tiles} for tiles", cap(blocks)),
+        format!(
+            "{blocks} blocks per multiprocessor: at most {} registers per thread, {} for tiles",
+            block.cap(blocks),
+            block.tiles
+        ),
     );
 }
 

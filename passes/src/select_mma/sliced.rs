@@ -30,6 +30,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
+use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 
 /// A statement, by its place.
@@ -91,6 +92,18 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Vec<(Value, Value)> {
     made
 }
 
+/// The least depth that a slice of a reduction of `k_extent` may have. Scalar products have slices of any depth; but a cut is
+/// not to cost the tensor cores.
+pub(crate) fn least_depth(
+    target: Target,
+    tensor_cores: bool,
+    (input, acc): (Elem, Elem),
+    (wm, wn, k_extent): (u64, u64, u64),
+) -> u64 {
+    let depths = super::tensor_cores(target, input, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
+    depths.filter(|&d| tensor_cores && d <= k_extent).min().unwrap_or(1)
+}
+
 /// How deep a slice of a reduction of `k_extent` is that `groups` share: at least as deep as an instruction.
 pub(super) fn depth(
     k: &Kernel,
@@ -101,12 +114,7 @@ pub(super) fn depth(
     groups: u64,
 ) -> Result<u64, Reported> {
     let depth = k_extent / groups;
-    let native = |deep: u64| {
-        let atoms = super::tensor_cores(cx.options.target, input, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
-        atoms.filter(|&d| cx.enabled && d <= deep).min()
-    };
-    // Scalar products have slices of any depth; but a cut is not to cost the tensor cores.
-    let least = native(k_extent).unwrap_or(1);
+    let least = least_depth(cx.options.target, cx.enabled, (input, acc), (wm, wn, k_extent));
     if depth >= least {
         return Ok(depth);
     }

@@ -17,14 +17,23 @@ use tilec_ir::typing::factors;
 /// Replaces the promises of all tensors. Leaves: `where` clauses that say the same, each once.
 pub(super) fn expand(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
+    for d in assume(k) {
+        result = Err(cx.report(d));
+    }
+    result
+}
+
+/// The same; gives back what is wrong with the promises.
+pub(crate) fn assume(k: &mut Kernel) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
     for v in k.params.clone() {
         let ValueDef::Tensor(t) = &mut k.values[v].def else { continue };
         let Some(promise) = t.multiple.take() else { continue };
         if let Err(d) = require(k, v, promise) {
-            result = Err(cx.report(*d));
+            wrong.push(*d);
         }
     }
-    result
+    wrong
 }
 
 fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagnostic>> {

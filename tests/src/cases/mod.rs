@@ -100,6 +100,7 @@ impl Program {
         let tile = self.tiles()[self.tile].map(|n| n.to_string());
         defines.extend(["BM", "BN", "BK", "WM", "WN"].into_iter().zip(tile));
         defines.extend(["ALIGN_A", "ALIGN_B", "ALIGN_C"].into_iter().zip(self.align.map(|n| n.to_string())));
+        defines.extend([("KW", "1".to_owned()), ("STAGES", "2".to_owned()), ("RASTER", "8".to_owned())]);
         CompileOptions {
             source_name: NAME.to_owned(),
             target: self.target,

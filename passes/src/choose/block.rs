@@ -1,0 +1,433 @@
+//! What one block costs: a candidate measured against the rules of the passes and counted in units of the machine.
+
+use super::cards::Card;
+use super::work::{Env, Move, Product, Region, Work};
+use crate::schedule::occupancy;
+use crate::select_mma::sliced::least_depth;
+use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth};
+use tilec_ir::atoms::Atom;
+use tilec_ir::entities::Expr;
+use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP};
+
+/// Threads of a block without a product, unless the schedule has them.
+const PLAIN_THREADS: u64 = 128;
+/// Most elements of a tile.
+const MAX_ELEMENTS: u64 = 1 << 20;
+/// Most stages that a pipeline has.
+const MAX_STAGES: u64 = 16;
+/// Registers that addresses and counters take at least.
+const ADDRESSES: u64 = 24;
+/// The same where tiles pass through registers in pieces, or are transposed there (with 40 a few programs spill).
+const ADDRESSES_STAGED: u64 = 80;
+/// Registers that the assembler takes beside those of the tiles: 32 to 46, in a dozen kernels.
+const BESIDE: u64 = 32;
+/// The same where tiles pass through registers.
+const BESIDE_STAGED: u64 = 40;
+/// Warp instructions of a trip that are neither products nor memory accesses.
+const BOOKKEEPING: f64 = 12.0;
+
+/// A region of a block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// How often it runs.
+    pub(super) trips: f64,
+    /// Clocks of the product units, were they never idle.
+    pub(super) product: f64,
+    /// Instructions that warps issue.
+    pub(super) issued: f64,
+    /// Bytes of shared memory that its accesses move, in the units in which it moves them.
+    pub(super) shared: f64,
+    /// Bytes read from global memory, and written.
+    pub(super) loads: f64,
+    pub(super) stores: f64,
+    /// Clocks of the longest chain of dependent instructions.
+    pub(super) chain: f64,
+    /// Trips that a load may take without being waited for; 0: it is waited for at once.
+    pub(super) ahead: f64,
+    /// Tiles pass through registers on their way to shared memory.
+    pub(super) staged: bool,
+    /// Fragments are loaded when they are needed, not one slice ahead.
+    pub(super) single: bool,
+    /// It is a loop that warps synchronise in.
+    pub(super) synchronised: bool,
+}
+
+/// A block.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    pub(super) block: occupancy::Block,
+    /// Bytes of shared memory that do not depend on the stages, and those of a stage.
+    fixed: u64,
+    slot: u64,
+    /// Bytes in which groups of warps exchange their sums.
+    exchanged: u64,
+    /// Blocks that are resident on a multiprocessor.
+    pub(super) resident: u64,
+    pub(super) parts: Vec<Part>,
+    /// Rows and columns of the first product.
+    pub(super) tile: Option<(u64, u64)>,
+    /// The instruction of the first product.
+    pub(super) atom: Option<Atom>,
+    /// Multiply-adds.
+    pub(super) macs: f64,
+    /// What is smaller for the better of two that are predicted to be as fast.
+    pub(super) rank: u64,
+}
+
+/// Why a candidate is not legal.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Illegal {
+    /// An extent is no power of two, or not known.
+    Extent,
+    /// A precondition does not hold.
+    Precondition,
+    /// The warp tile does not divide the block's.
+    WarpTile,
+    /// Too many threads, too few, or others than the schedule says.
+    Threads,
+    /// No instruction takes the types and the warp tile.
+    Atom,
+    /// Too many registers.
+    Registers,
+    /// Too many stages or none.
+    Stages,
+    /// Too much shared memory.
+    SharedMemory,
+}
+
+impl Illegal {
+    /// In words.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Illegal::Extent => "an extent of a tile is no power of two, or a tile has more than 2^20 elements",
+            Illegal::Precondition => "a precondition of the kernel does not hold",
+            Illegal::WarpTile => "the warp tile does not divide the tile of the block",
+            Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
+            Illegal::Atom => "no instruction of the target takes these types and this warp tile",
+            Illegal::Registers => "the tiles of a thread exceed its registers",
+            Illegal::Stages => "a pipeline has 1 to 16 stages",
+            Illegal::SharedMemory => "the tiles exceed the shared memory of a block",
+        }
+    }
+}
+
+/// What is the same for all candidates.
+pub(super) struct Setting<'a> {
+    pub(super) work: &'a Work<'a>,
+    pub(super) target: Target,
+    pub(super) card: &'a Card,
+    /// Whether products may use tensor cores.
+    pub(super) tensor_cores: bool,
+}
+
+/// A product of a candidate.
+struct Shape {
+    rows: u64,
+    cols: u64,
+    depth: u64,
+    warp: (u64, u64),
+    /// Groups of warps that share the depth.
+    groups: u64,
+    atom: Atom,
+}
+
+impl Setting<'_> {
+    /// Whether a product of sufficient extents runs on tensor cores.
+    pub(super) fn on_tensor_cores(&self, product: &Product) -> bool {
+        let tile = (64, 64, 64);
+        let best = || best_atom(self.target, self.tensor_cores, (product.input, product.acc), tile);
+        product.atom.or_else(best).is_some_and(|atom| atom.row().tensor_core)
+    }
+
+    /// The cost of a block with the values of `env`.
+    pub(super) fn cost(&self, env: &Env) -> Result<Cost, Illegal> {
+        let mut cost = self.block(env)?;
+        let stages = match self.work.k.schedule.stages {
+            Some(e) => self.work.extent(env, e).ok_or(Illegal::Stages)?,
+            None if self.target.has_asynchronous_copies() => 4,
+            None => 2,
+        };
+        self.staged(&mut cost, stages)?;
+        Ok(cost)
+    }
+
+    /// The same but for what depends on the number of stages.
+    pub(super) fn block(&self, env: &Env) -> Result<Cost, Illegal> {
+        let (work, k) = (self.work, self.work.k);
+        let mut threads = k.schedule.threads.and_then(|e| work.extent(env, e));
+        let mut shapes = Vec::new();
+        for product in work.regions.iter().flat_map(|r| &r.products) {
+            shapes.push(self.shape(env, product, &mut threads)?);
+        }
+        let threads = threads.unwrap_or(PLAIN_THREADS);
+        if !threads.is_power_of_two() || !(u64::from(WARP)..=u64::from(MAX_THREADS)).contains(&threads) {
+            return Err(Illegal::Threads);
+        }
+        let tile_ok = |shape: &[Expr]| {
+            let powers = shape.iter().all(|&e| work.extent(env, e).is_some_and(u64::is_power_of_two));
+            powers && work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
+        };
+        if !work.tiles.iter().all(|t| tile_ok(&t.shape)) {
+            return Err(Illegal::Extent);
+        }
+        if k.requires.iter().any(|&e| work.truth(env, e) == Some(false)) {
+            return Err(Illegal::Precondition);
+        }
+        let warps = threads / u64::from(WARP);
+        let (mut parts, mut next, mut macs) = (Vec::with_capacity(work.regions.len()), 0, 0.0);
+        for region in &work.regions {
+            let own = &shapes[next..next + region.products.len()];
+            next += region.products.len();
+            let part = self.part(env, region, own, &shapes, warps);
+            macs += part.trips * own.iter().map(|s| (s.rows * s.cols * s.depth) as f64).sum::<f64>();
+            parts.push(part);
+        }
+        let moves = || work.regions.iter().flat_map(|r| &r.moves);
+        let operands = || work.regions.iter().flat_map(|r| &r.products).flat_map(|p| p.operands);
+        let block = occupancy::Block {
+            threads,
+            tiles: self.registers(env, &shapes, threads, &parts),
+            shared: 0,
+            wide: moves().all(|m| !m.load || self.access(env, m, &shapes) >= 16),
+            mixed: operands().filter(|o| o.along).count() as u64,
+        };
+        let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
+        let staged = parts.iter().any(|p| p.staged);
+        let addresses = if pieces && staged { ADDRESSES_STAGED } else { ADDRESSES };
+        if block.tiles + addresses > block.cap(1) {
+            return Err(Illegal::Registers);
+        }
+        // The sums of the groups meet in shared memory.
+        let products = || work.regions.iter().flat_map(|r| &r.products).zip(&shapes);
+        let met = products()
+            .filter(|(_, s)| s.groups > 1)
+            .map(|(p, s)| s.groups * s.rows * s.cols * u64::from(p.acc.bytes()));
+        let exchanged: u64 = met.sum();
+        parts[0].shared += 2.0 * exchanged as f64;
+        let (mut fixed, mut slot) = (0u64, 0u64);
+        for tile in work.tiles.iter().filter(|t| t.shared) {
+            let slots = tile.slots.map_or(1, |e| work.extent(env, e).unwrap_or(1));
+            let bytes = work.elements(env, &tile.shape).unwrap_or(0).saturating_mul(tile.bytes * slots);
+            let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
+            *of = of.saturating_add(bytes);
+        }
+        let (tile, atom) = (shapes.first().map(|s| (s.rows, s.cols)), shapes.first().map(|s| s.atom));
+        // The smaller tile of a product loses less where sizes are ragged. Other tiles should give a thread four accesses of 16
+        // bytes, along rows of 512.
+        let far = |x: u64, from: u64| u64::from(x.max(1).ilog2().abs_diff(from.ilog2()));
+        let run = |m: &Move| m.contiguous.and_then(|d| work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
+        let each = |m: &Move| work.elements(env, &m.shape).unwrap_or(1) * m.bytes / threads;
+        let plain = moves().map(|m| 16 * far(each(m), 64) + far(run(m), 512)).max();
+        let rank = tile.map_or(plain.unwrap_or(0), |(rows, cols)| rows * cols);
+        Ok(Cost { block, fixed, slot, exchanged, resident: 1, parts, tile, atom, macs, rank })
+    }
+
+    /// Completes a cost for a number of stages.
+    pub(super) fn staged(&self, cost: &mut Cost, stages: u64) -> Result<(), Illegal> {
+        if stages > MAX_STAGES {
+            return Err(Illegal::Stages);
+        }
+        // The sums are exchanged where the tiles were.
+        cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
+        if cost.block.shared > self.target.smem_per_block() {
+            return Err(Illegal::SharedMemory);
+        }
+        cost.resident = self.resident(cost);
+        for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
+            part.ahead = match stages {
+                1 => 0.0,
+                // A load is issued at the head of a trip and stored at its end.
+                _ if part.staged => 1.0,
+                // Of the slots one is read, and one is filled in the course of a trip.
+                stages => stages as f64 - 1.5,
+            };
+        }
+        Ok(())
+    }
+
+    /// Blocks that will be resident: as many as the compiler asks for, or as fit with the registers that the assembler takes.
+    fn resident(&self, cost: &Cost) -> u64 {
+        let staged = cost.parts.iter().any(|p| p.staged);
+        let beside = if staged { BESIDE_STAGED } else { BESIDE };
+        cost.block.resident(self.target).max(cost.block.with_registers(cost.block.tiles + beside, self.target))
+    }
+
+    /// The tiles and the instruction of a product, by the rules of `select-mma`; fixes the thread count.
+    fn shape(&self, env: &Env, product: &Product, threads: &mut Option<u64>) -> Result<Shape, Illegal> {
+        let (work, schedule) = (self.work, &self.work.k.schedule);
+        let extent = |i: usize| work.extent(env, product.shape[i]).ok_or(Illegal::Extent);
+        let (rows, cols, depth) = (extent(0)?, extent(1)?, extent(2)?);
+        let warp = match schedule.warp_tile {
+            Some((m, n)) => match (work.extent(env, m), work.extent(env, n)) {
+                (Some(m), Some(n)) => (m, n),
+                _ => return Err(Illegal::WarpTile),
+            },
+            None => (rows.min(64), cols.min(64)),
+        };
+        if !divides(warp.0, rows) || !divides(warp.1, cols) {
+            return Err(Illegal::WarpTile);
+        }
+        let groups = schedule.k_warps.map_or(Some(1), |e| work.extent(env, e)).ok_or(Illegal::Threads)?;
+        if !groups.is_power_of_two() || depth < groups {
+            return Err(Illegal::Threads);
+        }
+        let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP) * groups;
+        if needed > u64::from(MAX_THREADS) || threads.is_some_and(|t| t != needed) {
+            return Err(Illegal::Threads);
+        }
+        *threads = Some(needed);
+        if accumulator_registers(warp.0, warp.1, product.acc.bytes()) > u64::from(REGISTERS_PER_THREAD) {
+            return Err(Illegal::Registers);
+        }
+        let types = (product.input, product.acc);
+        if groups > 1 && depth / groups < least_depth(self.target, self.tensor_cores, types, (warp.0, warp.1, depth)) {
+            return Err(Illegal::Atom);
+        }
+        let tile = (warp.0, warp.1, depth / groups);
+        let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
+        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)? })
+    }
+
+    /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.
+    fn registers(&self, env: &Env, shapes: &[Shape], threads: u64, parts: &[Part]) -> u64 {
+        let words = |elements: u64, bytes: u64| (elements * bytes).div_ceil(4 * threads);
+        let accumulator = |t: &super::work::Tile| {
+            let mut products = self.work.regions.iter().flat_map(|r| &r.products);
+            products.any(|p| p.accumulator == t.value)
+        };
+        let tiles = self.work.tiles.iter().filter(|t| !t.shared && !accumulator(t));
+        let mut sum: u64 = tiles.map(|t| words(self.work.elements(env, &t.shape).unwrap_or(0), t.bytes)).sum();
+        let products = self.work.regions.iter().flat_map(|r| &r.products);
+        for (product, shape) in products.zip(shapes) {
+            let row = shape.atom.row();
+            sum += accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes());
+            let bytes = u64::from(product.input.bytes());
+            let depth = slice(product, shape);
+            // Slices are loaded ahead, into registers of their own, if there is an even number of them.
+            let copies = if (shape.depth / shape.groups / depth).is_multiple_of(2) { 2 } else { 1 };
+            // Lanes that hold the same element.
+            let shared_lanes = |bits: &[tilec_ir::atoms::Bit]| {
+                1u64 << bits.iter().filter(|b| matches!(b, tilec_ir::atoms::Bit::Same)).count()
+            };
+            for (extent, fragment) in [(shape.warp.0, row.a), (shape.warp.1, row.b)] {
+                let same = fragment.first().map_or(1, |f| shared_lanes(&f.lane));
+                sum += copies * (extent * depth * bytes * same).div_ceil(4 * u64::from(WARP));
+            }
+        }
+        for (region, part) in self.work.regions.iter().zip(parts) {
+            if part.staged {
+                // What is loaded in pieces of less than a register takes one for each; what is transposed is there twice.
+                let into = region.moves.iter().filter(|m| m.load && m.buffer.is_some());
+                let twice = |m: &Move| if self.transposed(m, shapes) { 2 } else { 1 };
+                let pieces = |m: &Move| (4 / self.access(env, m, shapes)).max(twice(m)) * m.bytes;
+                sum += into.map(|m| words(self.work.elements(env, &m.shape).unwrap_or(0), pieces(m))).sum::<u64>();
+            }
+        }
+        sum
+    }
+
+    /// Bytes of a thread's access.
+    fn access(&self, env: &Env, m: &Move, shapes: &[Shape]) -> u64 {
+        if self.transposed(m, shapes) && m.bytes >= 4 {
+            return m.bytes;
+        }
+        let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+        (m.width.min(run) * m.bytes).clamp(1, 16)
+    }
+
+    /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.
+    fn transposed(&self, m: &Move, shapes: &[Shape]) -> bool {
+        let Some(buffer) = m.buffer else { return false };
+        let products = self.work.regions.iter().flat_map(|r| &r.products);
+        products.zip(shapes).any(|(product, shape)| {
+            let mine = |o: &super::work::Operand| o.buffer == Some(buffer);
+            let Some(operand) = product.operands.iter().find(|o| mine(o)) else { return false };
+            match shape.atom.row().tensor_core {
+                false => operand.along,
+                true => !operand.along && product.input.bytes() == 1,
+            }
+        })
+    }
+
+    /// A region whose products have the shapes `own`.
+    fn part(&self, env: &Env, region: &Region, own: &[Shape], shapes: &[Shape], warps: u64) -> Part {
+        let looped = !region.loops.is_empty();
+        let mut part = Part { trips: self.work.trips(env, region), ..Part::default() };
+        for (product, shape) in region.products.iter().zip(own) {
+            self.multiply(&mut part, product, shape, warps as f64);
+        }
+        let mut direct = self.target.has_asynchronous_copies();
+        for m in &region.moves {
+            let bytes = self.work.elements(env, &m.shape).unwrap_or(0) as f64 * m.bytes as f64;
+            let access = self.access(env, m, shapes);
+            let fills = m.load && m.buffer.is_some();
+            let transposed = self.transposed(m, shapes);
+            let asynchronous = self.target.has_asynchronous_copies()
+                && m.plain
+                && (!transposed || m.bytes >= 4)
+                && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
+            direct &= !fills || asynchronous;
+            // Rows shorter than a sector of 32 bytes fetch more than they use.
+            let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
+            let fetched = bytes * (32.0 / run as f64).max(1.0);
+            *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
+            // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
+            let each = if fills && !asynchronous { 2.5 } else { 1.5 };
+            let narrow = if access < 16 { 2.0 } else { 1.0 };
+            part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
+            part.shared += if m.buffer.is_some() { bytes } else { 0.0 };
+        }
+        for (shape, bytes) in &region.shared {
+            let bytes = self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64;
+            part.shared += bytes;
+            part.issued += bytes / 512.0;
+        }
+        part.issued += BOOKKEEPING * warps as f64;
+        let fills = region.moves.iter().any(|m| m.load && m.buffer.is_some());
+        part.staged = looped && fills && !direct;
+        part.synchronised = looped && fills;
+        part
+    }
+
+    /// Adds a product of all warps to a part.
+    fn multiply(&self, part: &mut Part, product: &Product, shape: &Shape, warps: f64) {
+        let row = shape.atom.row();
+        // What a warp does of the depth.
+        let (wm, wn, depth) = (shape.warp.0 as f64, shape.warp.1 as f64, (shape.depth / shape.groups) as f64);
+        let bytes = f64::from(product.input.bytes());
+        let lanes = f64::from(WARP);
+        let macs = (shape.rows * shape.cols * shape.depth) as f64;
+        part.product += macs / self.card.rate(shape.atom, product.input, product.acc);
+        part.single |= !(shape.depth / shape.groups / slice(product, shape)).is_multiple_of(2);
+        if row.tensor_core {
+            let (m, n, k) = row.log2_shape;
+            part.issued += macs / f64::from(1u32 << (m + n + k));
+            let read = warps * (wm + wn) * depth * bytes;
+            part.shared += read;
+            part.issued += read / 512.0;
+            part.chain += depth / f64::from(1u32 << k) * CHAIN_TENSOR;
+        } else {
+            // Four rows by eight columns of lanes: a thread reads runs of 16 bytes, and a warp's load takes two units of
+            // 128 bytes, for lanes share what they read.
+            let runs = (wm / 4.0 * bytes / 16.0).ceil() + (wn / 8.0 * bytes / 16.0).ceil();
+            part.issued += macs / lanes + warps * depth * runs;
+            part.shared += warps * depth * runs * 2.0 * 128.0;
+            part.chain += depth * CHAIN_SCALAR;
+        }
+    }
+}
+
+/// How deep the fragments of a product are. Operands of scalar products are never contiguous along the reduction.
+fn slice(product: &Product, shape: &Shape) -> u64 {
+    let row = shape.atom.row();
+    slice_depth(
+        row,
+        product.operands.map(|o| (o.along && row.tensor_core).then(|| product.input.bytes())),
+        shape.depth / shape.groups,
+    )
+}
+
+/// Clocks from a tensor-core product to the next on the same accumulator.
+const CHAIN_TENSOR: f64 = 34.0;
+/// The same of a scalar multiply-add.
+const CHAIN_SCALAR: f64 = 4.0;

@@ -1,0 +1,231 @@
+//! How long a kernel takes: an analytic model of one launch.
+//!
+//! Multiprocessors take blocks in waves, as many at a time as are resident. What a trip of a loop takes is the largest of what its
+//! products, its accesses to shared memory and its tiles from the second-level cache take, each by itself at the card's rate,
+//! plus [`OVERLAP`] of the others, for they are not perfectly interleaved. Products lose [`STARVED`] the more, the fewer warps
+//! there are to hide each other's latency; a barrier costs [`SYNC`] or [`SYNC_STAGED`] clocks; and what is fetched ahead must have landed within the trips that the stages allow. In front of the first trip the pipeline
+//! fills, behind the last one the output is stored: other resident blocks hide a part of both. All of that takes at least as long
+//! as memory needs for the tiles that a wave reads together.
+//!
+//! **Where the constants come from.** Rates, bandwidths and sizes are the card's ([`super::cards`]). The constants named
+//! above, and of the H200 latency and the bandwidth of the second-level cache, are fitted by hand to the order of measured kernels on one
+//! H200 (docs/performance.md names them and what the model gets wrong); [`LAUNCH`] is a usual figure. They hold for other cards
+//! as far as those are alike. Nothing here is fitted to other cards.
+
+use super::block::{Cost, Part};
+use super::cards::Card;
+
+/// Of what is not the bottleneck of a trip, the share that is not hidden behind it.
+const OVERLAP: f64 = 0.1;
+/// Loss of issue with a single warp per scheduler, as a share of the time of products.
+const STARVED: f64 = 0.24;
+/// Clocks lost at the barrier of a trip, copies being asynchronous.
+const SYNC: f64 = 60.0;
+/// The same of a block that is alone where tiles pass through registers.
+const SYNC_STAGED: f64 = 200.0;
+/// Seconds until a launch runs.
+const LAUNCH: f64 = 2.0e-6;
+/// Schedulers of a multiprocessor.
+const SCHEDULERS: f64 = 4.0;
+/// Bytes that shared memory moves per clock.
+const SHARED: f64 = 128.0;
+/// Bytes per clock that a multiprocessor takes from the second-level cache at most.
+const L2_PORT: f64 = 64.0;
+/// Clocks of a block that has nothing to do.
+const IDLE_BLOCK: f64 = 500.0;
+/// Share of the second-level cache in which operands stay.
+const L2_SHARE: f64 = 0.6;
+
+/// What a launch does besides its blocks.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Launch {
+    /// Blocks per grid axis that have something to do.
+    pub(super) grid: [f64; 3],
+    /// Neighbouring columns of blocks walked before the next row.
+    pub(super) raster: f64,
+    /// Bytes of all tensors, each read or written once.
+    pub(super) bytes: f64,
+}
+
+/// Terms of the time, in seconds; what they add up to may overlap.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Terms {
+    /// Products, and the instructions around them.
+    pub products: f64,
+    /// Shared memory.
+    pub shared: f64,
+    /// The second-level cache.
+    pub l2: f64,
+    /// Memory.
+    pub memory: f64,
+    /// Waiting for loads and for dependent instructions.
+    pub latency: f64,
+    /// Barriers.
+    pub barriers: f64,
+    /// Filling pipelines and storing results.
+    pub ends: f64,
+    /// Multiprocessors that are idle because blocks do not divide evenly among them.
+    pub uneven: f64,
+}
+
+impl Terms {
+    /// Their names and values.
+    pub fn list(&self) -> [(&'static str, f64); 8] {
+        [
+            ("products", self.products),
+            ("shared memory", self.shared),
+            ("second-level cache", self.l2),
+            ("memory bandwidth", self.memory),
+            ("latency", self.latency),
+            ("barriers", self.barriers),
+            ("filling and storing", self.ends),
+            ("uneven waves", self.uneven),
+        ]
+    }
+
+    /// What takes longest.
+    pub fn limit(&self) -> &'static str {
+        self.list().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
+    }
+}
+
+/// The time of a launch.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) struct Time {
+    pub(super) seconds: f64,
+    pub(super) terms: Terms,
+    /// Blocks.
+    pub(super) blocks: f64,
+    /// Blocks over what is resident at once.
+    pub(super) waves: f64,
+}
+
+/// Clocks of a trip of `together` blocks on each of `active` multiprocessors.
+#[derive(Copy, Clone, Default)]
+struct Trip {
+    clocks: f64,
+    products: f64,
+    shared: f64,
+    l2: f64,
+    latency: f64,
+    barriers: f64,
+}
+
+fn trip(card: &Card, part: &Part, warps: f64, together: f64, active: f64) -> Trip {
+    let per_scheduler = warps * together / SCHEDULERS;
+    let product = part.product * (1.0 / per_scheduler).max(1.0);
+    let starved = if part.single { 2.0 * STARVED } else { STARVED } / per_scheduler.max(0.25);
+    let products = together * product.max(part.issued / SCHEDULERS) * (1.0 + starved);
+    let shared = together * part.shared / SHARED;
+    let l2 = together * (part.loads + part.stores) / (card.l2 / active).min(L2_PORT);
+    let most = products.max(shared).max(l2);
+    let busy = most + OVERLAP * (products + shared + l2 - most);
+    let sync = if part.staged { SYNC_STAGED } else { SYNC };
+    // Where tiles pass through registers, all warps of a block wait for the same loads: other blocks fill the gap.
+    let shared_by = if part.staged { together } else { 1.0 };
+    let barriers = if part.synchronised { sync / shared_by } else { 0.0 };
+    let mut clocks = (busy + barriers).max(part.chain);
+    if part.loads > 0.0 {
+        // A load lands after the latency and the time that all that was asked for takes.
+        let landing = card.latency + l2;
+        clocks = match part.ahead {
+            0.0 => clocks.max(landing) + (clocks.min(landing)) / together,
+            ahead => clocks.max(landing / ahead),
+        };
+    }
+    Trip { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
+}
+
+/// The time that blocks of this cost take on a card.
+pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
+    let sms = f64::from(card.sms);
+    let clock = card.clock * 1e9;
+    let warps = cost.block.threads as f64 / 32.0;
+    let blocks: f64 = launch.grid.iter().product();
+    let resident = cost.resident as f64;
+    let full = (blocks / (sms * resident)).floor();
+    let rest = blocks - full * sms * resident;
+    let dram_share = card.dram * 1e9 / clock / sms;
+
+    // A round of `together` blocks on each multiprocessor: the loops, and what is around them.
+    let round = |together: f64, active: f64| {
+        let (mut sum, mut ends) = (Trip::default(), 0.0);
+        for part in &cost.parts {
+            let t = trip(card, part, warps, together, active);
+            let looped = part.synchronised || part.product > 0.0;
+            if looped {
+                sum.clocks += part.trips * t.clocks;
+                sum.products += part.trips * t.products;
+                sum.shared += part.trips * t.shared;
+                sum.l2 += part.trips * t.l2;
+                sum.latency += part.trips * t.latency;
+                sum.barriers += part.trips * t.barriers;
+                ends += card.latency + part.loads / (card.l2 / active).min(L2_PORT);
+            } else {
+                let moved = together * (part.loads + part.stores) / (dram_share * sms / active).min(L2_PORT);
+                ends += part.trips * t.clocks.max(moved);
+            }
+        }
+        (sum, ends)
+    };
+    let (steady, steady_ends) = round(resident, sms);
+    let (last, last_ends) = if rest > 0.0 {
+        let together = (rest / sms).ceil();
+        round(together, rest.min(sms))
+    } else {
+        (Trip::default(), 0.0)
+    };
+    // Ends are hidden behind the loops of other resident blocks, except those of the last round.
+    let hidden = if steady.clocks > 0.0 { steady_ends / resident } else { steady_ends };
+    let ends = if rest > 0.0 { last_ends + full * hidden } else { steady_ends + (full - 1.0) * hidden };
+    let padded = launch.grid[0] * launch.grid[2] * (launch.grid[1] / launch.raster).ceil() * launch.raster;
+    let idle = (padded - blocks).max(0.0) / (sms * resident) * IDLE_BLOCK;
+    let clocks = full * steady.clocks + last.clocks + ends + idle;
+    // What the last wave lacks of a full one, were its multiprocessors as busy as in the others.
+    let even = (blocks / (sms * resident)) * steady.clocks;
+    let uneven = (full * steady.clocks + last.clocks - even).max(0.0);
+
+    let memory = traffic(card, cost, launch, blocks) / (card.dram * 1e9);
+    let working = clocks / clock;
+    let seconds = LAUNCH + working.max(memory) + OVERLAP * working.min(memory);
+    let all = |x: f64, y: f64| (full * x + y) / clock;
+    let terms = Terms {
+        products: all(steady.products, last.products),
+        shared: all(steady.shared, last.shared),
+        l2: all(steady.l2, last.l2),
+        memory,
+        latency: all(steady.latency, last.latency),
+        barriers: all(steady.barriers, last.barriers),
+        ends: (ends + idle) / clock,
+        uneven: uneven / clock,
+    };
+    Time { seconds, terms, blocks, waves: blocks / (sms * resident) }
+}
+
+/// How much a grouping of blocks costs, to compare groupings of one candidate.
+pub(super) fn grouping(card: &Card, cost: &Cost, launch: &Launch) -> f64 {
+    let [rows, cols, batch] = launch.grid;
+    let idle = rows * batch * ((cols / launch.raster).ceil() * launch.raster - cols);
+    let clocks = idle / (f64::from(card.sms) * cost.resident as f64) * IDLE_BLOCK;
+    traffic(card, cost, launch, launch.grid.iter().product()) / (card.dram * 1e9) + clocks / (card.clock * 1e9)
+}
+
+/// Bytes that pass between memory and the second-level cache.
+fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
+    let Some((rows, cols)) = cost.tile else {
+        let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
+        return (blocks * moved).max(launch.bytes);
+    };
+    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
+    if launch.bytes <= L2_SHARE * card.l2_size * 1e6 || cost.parts.iter().all(|p| p.product == 0.0) {
+        return launch.bytes;
+    }
+    // Blocks of a wave share the rows and columns of the operands that they have in common.
+    let wave = blocks.min(f64::from(card.sms) * cost.resident as f64);
+    let strip = launch.raster.min(launch.grid[1]).max(1.0);
+    let down = (wave / strip).ceil().min(launch.grid[0]);
+    let across = (wave / down).ceil().max(strip.min(wave)).min(launch.grid[1]);
+    let (rows, cols) = (rows as f64, cols as f64);
+    let share = (down * rows + across * cols) / (wave * (rows + cols));
+    (loads * blocks * share.min(1.0)).max(launch.bytes)
+}

@@ -1,0 +1,142 @@
+//! Predictions as data, and in words.
+
+use super::model::Terms;
+use super::search::{Auto, Search};
+use crate::Options;
+use std::fmt;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::Kernel;
+
+/// What the model predicts of a kernel.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Prediction {
+    /// The card.
+    pub card: &'static str,
+    /// The sizes, in the order of the kernel.
+    pub sizes: Vec<(String, i64)>,
+    /// Whether some of them were given.
+    pub sizes_given: bool,
+    /// Time of a launch.
+    pub seconds: f64,
+    /// Operations of its products, two to a multiply-add, padding included.
+    pub flops: f64,
+    /// What the time is made of.
+    pub terms: Terms,
+    /// Blocks.
+    pub blocks: f64,
+    /// Blocks over what is resident at once.
+    pub waves: f64,
+    /// Blocks resident on a multiprocessor.
+    pub resident: u64,
+    /// Threads of a block.
+    pub threads: u64,
+    /// Registers of a thread that hold tiles.
+    pub registers: u64,
+    /// Bytes of shared memory of a block.
+    pub shared: u64,
+    /// The instruction of the first product.
+    pub atom: Option<&'static str>,
+}
+
+/// A choice and the reason for it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Choice {
+    /// Names and values of the parameters that were chosen.
+    pub values: Vec<(String, i64)>,
+    /// What is predicted of them.
+    pub prediction: Prediction,
+    /// Legal candidates.
+    pub candidates: usize,
+    /// The best of the others.
+    pub runner_up: Option<RunnerUp>,
+}
+
+/// The best of the other candidates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunnerUp {
+    /// Names and values of the parameters.
+    pub values: Vec<(String, i64)>,
+    /// How much longer it takes, as a share.
+    pub slower: f64,
+    /// The term of the time that grew most.
+    pub by: &'static str,
+}
+
+fn list(values: &[(String, i64)]) -> String {
+    values.iter().map(|(name, x)| format!("{name}={x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Seconds with a unit.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.1} us", s * 1e6),
+        s => format!("{:.2} ms", s * 1e3),
+    }
+}
+
+impl fmt::Display for Prediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let guess = if self.sizes_given || self.sizes.is_empty() { "" } else { " (no size was given)" };
+        write!(f, "on {}", self.card)?;
+        if !self.sizes.is_empty() {
+            write!(f, " with {}{guess}", list(&self.sizes))?;
+        }
+        write!(f, ": {} predicted", duration(self.seconds))?;
+        if self.flops > 0.0 {
+            write!(f, " ({:.1} TFLOP/s)", self.flops / self.seconds / 1e12)?;
+        }
+        let (limit, each) = (self.terms.limit(), self.resident);
+        write!(f, ", most of it {limit}; {:.2} waves of blocks, {each} to a multiprocessor", self.waves)
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", list(&self.values), self.prediction)
+    }
+}
+
+impl Choice {
+    /// What lost, and why.
+    pub fn note(&self) -> String {
+        let count = self.candidates;
+        match &self.runner_up {
+            None => format!("the only legal one of its kind, of {count}"),
+            Some(next) => {
+                let slower = next.slower * 100.0;
+                let why = if slower.abs() < 0.05 { String::new() } else { format!(": {slower:+.1}%, by {}", next.by) };
+                let tie = if why.is_empty() { ": as fast" } else { "" };
+                format!("next of {count} candidates: {}{why}{tie}", list(&next.values))
+            }
+        }
+    }
+}
+
+/// Predicts a kernel whose parameters all have values, for many sizes.
+pub struct Predictor<'a> {
+    kernel: &'a Kernel,
+    search: Search<'a>,
+}
+
+/// No parameter is left to choose.
+const NO_AUTOS: &[Auto] = &[];
+
+impl<'a> Predictor<'a> {
+    /// Reads a kernel as it is after `choose`; `None` where the model cannot see through it.
+    pub fn new(kernel: &'a Kernel, options: &'a Options) -> Option<Predictor<'a>> {
+        let search = Search::new(kernel, options, NO_AUTOS).ok()?;
+        Some(Predictor { kernel, search })
+    }
+
+    /// The prediction for the sizes of the options.
+    pub fn predict(&self) -> Option<Prediction> {
+        self.search.whole()
+    }
+
+    /// The seconds that a launch with these sizes takes; others are those of the options.
+    pub fn seconds(&self, sizes: &[(String, i64)]) -> Option<f64> {
+        let size = |name: &str| self.kernel.sizes.iter().copied().find(|&v| self.kernel.values[v].name == name);
+        let sizes: Option<Vec<(Value, i64)>> = sizes.iter().map(|(name, x)| Some((size(name)?, *x))).collect();
+        self.search.seconds(&sizes?)
+    }
+}

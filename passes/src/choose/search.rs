@@ -1,0 +1,410 @@
+//! The search: every combination of values that `auto` parameters may have, the legal ones timed.
+
+use super::Role;
+use super::block::{Cost, Illegal, Setting};
+use super::cards::Card;
+use super::model::{self, Launch, Time};
+use super::predict::{Choice, Prediction, RunnerUp};
+use super::work::{Env, Work};
+use crate::Options;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ConstValue, Kernel, ValueDef};
+
+/// A parameter to choose.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Auto {
+    pub(super) value: Value,
+    pub(super) role: Role,
+}
+
+/// Why there is no choice.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The model cannot see through the kernel.
+    Opaque(String),
+    /// Every candidate breaks a rule.
+    NoneLegal(Illegal),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) values: Vec<(Value, i64)>,
+    /// Why, where the model decided.
+    pub(super) choice: Option<Choice>,
+}
+
+/// Extent of tensors where no size is given, as a power of two.
+const LOG2_LARGE: u32 = 13;
+/// The same of vectors.
+const LOG2_LONG: u32 = 24;
+/// Values of the number of neighbouring columns that rasterisation groups; of those that do equally well the first is taken.
+const RASTERS: [i64; 4] = [8, 4, 2, 1];
+/// Times that differ by less than this share count as equal.
+const TIE: f64 = 0.005;
+/// Most warps of a block whose warp tile is to be chosen.
+const MOST_WARPS: u64 = 8;
+/// The same of scalar products (fitted, too).
+const MOST_SCALAR_WARPS: u64 = 4;
+/// Elements of the largest tile for which groups of warps are tried: larger ones give a multiprocessor enough to do.
+const SMALL_TILE: u64 = 64 * 64;
+/// Most candidates; a kernel with more parameters than this allows gets plain values.
+const MAX_CANDIDATES: usize = 200_000;
+
+/// A kernel with parameters to choose.
+pub(super) struct Search<'a> {
+    work: Work<'a>,
+    options: &'a Options,
+    card: &'static Card,
+    autos: &'a [Auto],
+    /// Values of sizes and of parameters that are known.
+    env: Env,
+    /// Parameters that have the value of an earlier one.
+    same: Vec<(Value, Value)>,
+    /// The values that each may have; one for stages and rasterisation, which are sought apart.
+    domains: Vec<Vec<i64>>,
+    /// The parameter that is the number of stages, if it is to be chosen.
+    stages: Option<Value>,
+    /// The values that it may have.
+    depths: Vec<i64>,
+    /// Whether the first product is scalar.
+    scalar: bool,
+}
+
+/// A combination of values.
+#[derive(Copy, Clone, Debug)]
+struct Candidate {
+    index: usize,
+    stages: i64,
+    rank: u64,
+}
+
+impl<'a> Search<'a> {
+    /// Reads the kernel; with no `autos`, all of its parameters must have values.
+    pub(super) fn new(k: &'a Kernel, options: &'a Options, autos: &'a [Auto]) -> Result<Search<'a>, Failed> {
+        let mut values: Vec<(Value, ConstValue)> = Vec::new();
+        let mut same = Vec::new();
+        for &p in &k.const_params {
+            let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
+            let stand_in = autos.iter().find(|a| a.value == p).map(|a| ConstValue::Int(a.role.plain()));
+            let value = match (stand_in, param.default) {
+                (Some(value), _) => value,
+                (None, Some(ConstValue::Same(earlier))) => {
+                    same.push((p, earlier));
+                    let Some(&(_, value)) = values.iter().find(|(q, _)| *q == earlier) else { continue };
+                    value
+                }
+                (None, Some(value)) => value,
+                (None, None) => return Err(Failed::Opaque("a parameter has no value".to_owned())),
+            };
+            values.push((p, value));
+        }
+        let work = Work::of(k, &values).map_err(Failed::Opaque)?;
+        let mut env = Env::new();
+        for &(p, value) in &values {
+            if let ConstValue::Int(x) = value {
+                env[p] = Some(x);
+            }
+        }
+        let card = options.card.unwrap_or_else(|| Card::of(options.target));
+        let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
+        let depths = if options.target.has_asynchronous_copies() { vec![2, 3, 4, 5, 6, 8] } else { vec![2] };
+        let mut search =
+            Search { work, options, card, autos, env, same, domains: Vec::new(), stages, depths, scalar: false };
+        let first = search.work.regions.iter().flat_map(|r| &r.products).next();
+        search.scalar = first.is_some_and(|p| !search.setting().on_tensor_cores(p));
+        for &v in &k.sizes {
+            let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
+            search.env[v] = Some(given.map_or_else(|| search.large(v), |&(_, x)| x));
+        }
+        search.domains = autos.iter().map(|a| search.domain(a.role)).collect();
+        Ok(search)
+    }
+
+    /// The extent of a size that is not given: dimensions are large, long if the kernel has vectors only, and there is one batch.
+    fn large(&self, size: Value) -> i64 {
+        let k = self.work.k;
+        let mentions = |e: Expr, v: Value| crate::analysis::uses::mentions(k, e, v);
+        let shapes = || k.params.iter().filter_map(|&p| k.tensor_ty(p)).map(|t| &t.shape);
+        let vectors = shapes().all(|s| s.len() <= 1);
+        let inner = shapes().flat_map(|s| s.iter().rev().take(2)).filter(|&&e| mentions(e, size));
+        // A dimension of several sizes is large, not each of them.
+        let bits = inner.map(|&e| {
+            let sizes = k.sizes.iter().filter(|&&v| mentions(e, v)).count().max(1) as u32;
+            if vectors { LOG2_LONG / sizes } else { LOG2_LARGE / sizes }
+        });
+        1 << bits.min().unwrap_or(0)
+    }
+
+    /// The values that a parameter may have; where several do equally well, the first is taken.
+    fn domain(&self, role: Role) -> Vec<i64> {
+        let product = self.work.regions.iter().flat_map(|r| &r.products).next();
+        // Threads with more than 64 sums of scalar products are too few, and longer loop bodies than 64 bytes of the reduction do
+        // not stay in the instruction cache: fitted as the constants of the model are.
+        let scalar = self.scalar;
+        match role {
+            Role::Rows | Role::Cols => vec![256, 128, 64, 32, 16],
+            Role::Depth => {
+                let bytes = product.map_or(4, |p| i64::from(p.input.bytes()));
+                let groups = self.autos.iter().any(|a| a.role == Role::Groups);
+                let all = &[64, 32, 128, 256][..];
+                let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
+                depths.iter().map(|depth| (depth / bytes).max(1)).collect()
+            }
+            Role::WarpRows if scalar => vec![32, 16],
+            // Of equals the wider: rows of the output are stored in longer runs.
+            Role::WarpRows => vec![32, 64, 16],
+            Role::WarpCols => vec![64, 32, 16],
+            Role::Groups => vec![1, 2, 4],
+            Role::Stages | Role::Raster => vec![1],
+            Role::Threads => vec![128, 256, 64, 512, 32, 1024],
+            Role::Extent => (0..=12).map(|i| 1 << i).collect(),
+        }
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting { work: &self.work, target: self.options.target, card: self.card, tensor_cores: self.tensor_cores() }
+    }
+
+    /// Whether products will run on tensor cores.
+    fn tensor_cores(&self) -> bool {
+        !self.options.disabled.contains("select-mma")
+    }
+
+    /// Sets the chosen parameters of `env`, and those that are the same.
+    fn bind(&self, env: &mut Env, values: &[i64]) {
+        for (auto, &value) in self.autos.iter().zip(values) {
+            env[auto.value] = Some(value);
+        }
+        for &(p, earlier) in &self.same {
+            env[p] = env[earlier];
+        }
+    }
+
+    fn launch(&self, env: &Env, raster: i64) -> Launch {
+        let work = &self.work;
+        let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
+        let bytes =
+            work.tensors.iter().map(|(shape, bytes)| work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64);
+        let raster = if work.k.grid.len() >= 2 { raster.max(1) as f64 } else { 1.0 };
+        Launch { grid: [extent(0), extent(1), extent(2)], raster, bytes: bytes.sum() }
+    }
+
+    /// The best number of columns to group, for one that is to be chosen.
+    fn raster(&self, env: &mut Env, cost: &Cost) -> i64 {
+        let chosen = self.autos.iter().find(|a| a.role == Role::Raster);
+        let Some(auto) = chosen else {
+            return self.work.k.schedule.raster.and_then(|e| self.work.int(env, e)).unwrap_or(1);
+        };
+        let launch = self.launch(env, 1);
+        let best = RASTERS.into_iter().min_by(|&a, &b| {
+            let of = |g: i64| model::grouping(self.card, cost, &Launch { raster: g as f64, ..launch });
+            of(a).total_cmp(&of(b))
+        });
+        env[auto.value] = best;
+        self.bind_same(env);
+        best.unwrap_or(1)
+    }
+
+    fn bind_same(&self, env: &mut Env) {
+        for &(p, earlier) in &self.same {
+            env[p] = env[earlier];
+        }
+    }
+
+    /// The time of a block with the values of `env`, rasterised as well as can be.
+    fn time(&self, env: &mut Env, cost: &Cost) -> Time {
+        let raster = self.raster(env, cost);
+        model::time(self.card, cost, &self.launch(env, raster))
+    }
+
+    /// The `index`-th combination; the last parameter varies fastest.
+    fn combination(&self, mut index: usize, values: &mut Vec<i64>) {
+        values.clear();
+        for domain in self.domains.iter().rev() {
+            values.push(domain[index % domain.len()]);
+            index /= domain.len();
+        }
+        values.reverse();
+    }
+
+    fn count(&self) -> Option<usize> {
+        let n = self.domains.iter().try_fold(1usize, |n, d| n.checked_mul(d.len()))?;
+        (n <= MAX_CANDIDATES).then_some(n)
+    }
+
+    /// The fastest combination.
+    pub(super) fn best(&self) -> Result<Found, Failed> {
+        let count = self.count().ok_or_else(|| Failed::Opaque("too many parameters are `auto`".to_owned()))?;
+        let setting = self.setting();
+        let mut env = self.env.clone();
+        let mut values = Vec::new();
+        let mut timed: Vec<(Candidate, f64)> = Vec::new();
+        let mut furthest = None;
+        for index in 0..count {
+            self.combination(index, &mut values);
+            self.bind(&mut env, &values);
+            if !self.sensible(&env) {
+                continue;
+            }
+            let cost = match (self.stages, setting.block(&env)) {
+                (_, Err(why)) => Err(why),
+                (Some(_), Ok(cost)) => Ok(cost),
+                (None, Ok(_)) => setting.cost(&env),
+            };
+            let mut cost = match cost {
+                Ok(cost) => cost,
+                Err(why) => {
+                    furthest = furthest.max(Some(why));
+                    continue;
+                }
+            };
+            let mut last = f64::INFINITY;
+            for &stages in self.stages.map_or(&[0][..], |_| &self.depths) {
+                if let Some(auto) = self.stages {
+                    env[auto] = Some(stages);
+                    self.bind_same(&mut env);
+                    if let Err(why) = setting.staged(&mut cost, stages as u64) {
+                        furthest = furthest.max(Some(why));
+                        continue;
+                    }
+                }
+                let seconds = self.time(&mut env, &cost).seconds;
+                // Deeper pipelines take more shared memory: once one is no better, none will be.
+                if seconds >= last {
+                    break;
+                }
+                last = seconds;
+                timed.push((Candidate { index, stages, rank: cost.rank }, seconds));
+            }
+        }
+        let fastest = |of: &mut dyn Iterator<Item = (Candidate, f64)>| of.reduce(|a, b| if b.1 < a.1 { b } else { a });
+        let Some((_, least)) = fastest(&mut timed.iter().copied()) else {
+            return Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent)));
+        };
+        // Of candidates as good as equal that of the lowest rank, and of these the first, is taken.
+        let near = timed.iter().copied().filter(|(_, seconds)| *seconds <= least * (1.0 + TIE));
+        let Some((best, seconds)) = near.min_by_key(|(c, _)| c.rank) else {
+            return Err(Failed::NoneLegal(Illegal::Extent));
+        };
+        let (values, prediction) = self.prediction(best, &mut env);
+        // What differs in stages or rasterisation alone is no other choice worth naming.
+        let mut others = timed.iter().copied().filter(|(c, _)| c.index != best.index);
+        let runner_up = fastest(&mut others).map(|(candidate, slower)| {
+            let (values, other) = self.prediction(candidate, &mut env);
+            let worse = other.terms.list().into_iter().zip(prediction.terms.list());
+            let by = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
+            RunnerUp { values: self.named(&values), slower: slower / seconds - 1.0, by }
+        });
+        let choice = Choice { values: self.named(&values), prediction, candidates: timed.len(), runner_up };
+        Ok(Found { values, choice: Some(choice) })
+    }
+
+    /// Whether a combination is worth a look: few enough warps, where their tiles are to be chosen; groups of warps for small
+    /// tiles only, and depth for each that is not too long a loop body.
+    fn sensible(&self, env: &Env) -> bool {
+        let chosen = |role: Role| self.autos.iter().any(|a| a.role == role);
+        let Some((m, n)) = self.work.k.schedule.warp_tile else { return true };
+        let Some(product) = self.work.regions.iter().flat_map(|r| &r.products).next() else { return true };
+        let extent = |e| self.work.extent(env, e).unwrap_or(1);
+        let tile = extent(product.shape[0]).saturating_mul(extent(product.shape[1]));
+        let groups = self.work.k.schedule.k_warps.map_or(1, extent);
+        if chosen(Role::Groups) && groups > 1 && tile > SMALL_TILE {
+            return false;
+        }
+        let longest = if self.scalar { 64 } else { 128 };
+        if chosen(Role::Depth) && extent(product.shape[2]) * u64::from(product.input.bytes()) > longest * groups {
+            return false;
+        }
+        let warps = tile.saturating_mul(groups) / extent(m).saturating_mul(extent(n)).max(1);
+        let most = if self.scalar { MOST_SCALAR_WARPS } else { MOST_WARPS };
+        !(chosen(Role::WarpRows) || chosen(Role::WarpCols)) || warps <= most
+    }
+
+    /// The values of a combination, and what is predicted of it.
+    fn prediction(&self, candidate: Candidate, env: &mut Env) -> (Vec<(Value, i64)>, Prediction) {
+        let mut values = Vec::new();
+        self.combination(candidate.index, &mut values);
+        self.bind(env, &values);
+        if let Some(auto) = self.stages {
+            env[auto] = Some(candidate.stages);
+            self.bind_same(env);
+        }
+        let prediction = self.predict(env).expect("it was timed");
+        (self.autos.iter().map(|a| (a.value, env[a.value].unwrap_or(1))).collect(), prediction)
+    }
+
+    fn named(&self, values: &[(Value, i64)]) -> Vec<(String, i64)> {
+        values.iter().map(|&(v, x)| (self.work.k.values[v].name.clone(), x)).collect()
+    }
+
+    /// What is predicted with the values of `env`.
+    fn predict(&self, env: &mut Env) -> Option<Prediction> {
+        let cost = self.setting().cost(env).ok()?;
+        let time = self.time(env, &cost);
+        let k = self.work.k;
+        let given = |v: Value| self.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
+        Some(Prediction {
+            card: self.card.name,
+            sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), env[v].unwrap_or(1))).collect(),
+            sizes_given: k.sizes.iter().any(|&v| given(v)),
+            seconds: time.seconds,
+            flops: 2.0 * cost.macs * time.blocks,
+            terms: time.terms,
+            blocks: time.blocks,
+            waves: time.waves,
+            resident: cost.resident,
+            threads: cost.block.threads,
+            registers: cost.block.tiles,
+            shared: cost.block.shared,
+            atom: cost.atom.map(|a| a.row().name),
+        })
+    }
+
+    /// What is predicted of a kernel without parameters to choose.
+    pub(super) fn whole(&self) -> Option<Prediction> {
+        self.predict(&mut self.env.clone())
+    }
+
+    /// The seconds that it takes with these sizes.
+    pub(super) fn seconds(&self, sizes: &[(Value, i64)]) -> Option<f64> {
+        let mut env = self.env.clone();
+        for &(v, x) in sizes {
+            env[v] = Some(x);
+        }
+        let cost = self.setting().cost(&env).ok()?;
+        Some(self.time(&mut env, &cost).seconds)
+    }
+
+    /// The plain values, warp tiles cut to what there is; if the kernel does not allow them, the first that it allows.
+    pub(super) fn plain(&self) -> Result<Found, Failed> {
+        let mut env = self.env.clone();
+        let product = self.work.regions.iter().flat_map(|r| &r.products).next();
+        let extents = product.map(|p| p.shape.map(|e| self.work.int(&env, e).unwrap_or(i64::MAX)));
+        let values: Vec<i64> = self
+            .autos
+            .iter()
+            .map(|a| match (a.role, extents) {
+                (Role::WarpRows, Some([rows, ..])) => a.role.plain().min(rows),
+                (Role::WarpCols, Some([_, cols, _])) => a.role.plain().min(cols),
+                _ => a.role.plain(),
+            })
+            .collect();
+        let named = |values: &[i64]| self.autos.iter().map(|a| a.value).zip(values.iter().copied()).collect();
+        self.bind(&mut env, &values);
+        let mut furthest = match self.setting().cost(&env) {
+            Ok(_) => return Ok(Found { values: named(&values), choice: None }),
+            Err(why) => why,
+        };
+        let mut values = Vec::new();
+        for index in 0..self.count().unwrap_or(0) {
+            self.combination(index, &mut values);
+            self.bind(&mut env, &values);
+            match self.setting().cost(&env) {
+                Ok(_) => return Ok(Found { values: named(&values), choice: None }),
+                Err(why) => furthest = furthest.max(why),
+            }
+        }
+        Err(Failed::NoneLegal(furthest))
+    }
+}

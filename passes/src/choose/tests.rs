@@ -1,0 +1,189 @@
+//! What is chosen, and that predictions make sense. That every choice compiles is tested with the whole compiler
+//! (`tests/src/choices.rs`).
+
+use super::*;
+use crate::Options;
+use tilec_ir::diag::Sink;
+use tilec_ir::kernel::Kernel;
+use tilec_ir::target::Target;
+
+const GEMM: &str = include_str!("../../../examples/gemm.tile");
+
+fn options(target: Target, defines: &str, sizes: &[(&str, i64)]) -> Options {
+    let mut options = Options::new(target);
+    let pairs = defines.split(',').filter_map(|d| d.split_once('='));
+    options.defines = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    options.sizes = sizes.iter().map(|(name, x)| ((*name).to_owned(), *x)).collect();
+    options
+}
+
+fn chosen(source: &str, options: &Options, enabled: bool) -> (Kernel, Sink) {
+    let mut sink = Sink::new();
+    let mut k = tilec_ir::parser::parse(source, &mut sink).expect("it parses").kernels.remove(0);
+    let mut cx = Cx { options, enabled, pass: "choose", sink: &mut sink };
+    // Errors are in the sink.
+    let _ = run(&mut k, &mut cx);
+    (k, sink)
+}
+
+fn value(k: &Kernel, name: &str) -> Option<i64> {
+    let p = k.const_params.iter().copied().find(|&p| k.values[p].name == name)?;
+    match &k.values[p].def {
+        ValueDef::ConstParam(param) => match param.default {
+            Some(ConstValue::Int(x)) => Some(x),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// BM, BN, BK, WM, WN, KW, STAGES of `gemm.tile`.
+fn gemm(target: Target, card: Option<&str>, defines: &str, size: [i64; 3]) -> [i64; 7] {
+    let mut options = options(target, defines, &[("M", size[0]), ("N", size[1]), ("K", size[2])]);
+    options.card = card.map(|name| Card::from_name(name).expect("a card"));
+    let (k, sink) = chosen(GEMM, &options, true);
+    assert_eq!(sink.error_count(), 0, "{:#?}", sink.diagnostics());
+    ["BM", "BN", "BK", "WM", "WN", "KW", "STAGES"].map(|name| value(&k, name).expect(name))
+}
+
+/// The kernels that were fastest when measured on an H200 (docs/performance.md), and what CUTLASS has for Volta and Turing.
+#[test]
+fn what_was_measured_to_be_best_is_chosen() {
+    let large = [4096; 3];
+    for size in [large, [8192; 3]] {
+        assert_eq!(gemm(Target::Sm70, None, "", size), [128, 128, 32, 64, 64, 1, 2]);
+        assert_eq!(gemm(Target::Sm75, None, "", size), [128, 128, 32, 64, 64, 1, 2]);
+        assert_eq!(gemm(Target::Sm80, Some("h200"), "", size), [256, 128, 64, 64, 64, 1, 3]);
+        assert_eq!(gemm(Target::Sm90, None, "", size), [256, 128, 64, 64, 64, 1, 3]);
+        assert_eq!(gemm(Target::Sm90, None, "T=f64,Acc=f64,ALIGN=2", size), [128, 128, 16, 32, 64, 1, 3]);
+    }
+    for n in [2048, 3072, 4096, 8192] {
+        assert_eq!(gemm(Target::Sm90, None, "T=f32,ALIGN=4", [n, n, 1024]), [64, 128, 16, 32, 64, 1, 3], "{n}");
+    }
+    for n in [192, 256] {
+        let [bm, bn, bk, _, _, groups, _] = gemm(Target::Sm90, None, "T=f32,ALIGN=4", [n, n, 1024]);
+        assert_eq!([bm, bn, bk, groups], [16, 32, 64, 4], "{n}");
+    }
+}
+
+#[test]
+fn what_is_given_is_kept() {
+    for (given, name, x) in
+        [("BM=32", "BM", 32), ("STAGES=5", "STAGES", 5), ("WN=16", "WN", 16), ("RASTER=3", "RASTER", 3)]
+    {
+        let (k, sink) = chosen(GEMM, &options(Target::Sm80, given, &[]), true);
+        assert_eq!(sink.error_count(), 0, "{given}");
+        assert_eq!(value(&k, name), Some(x), "{given}");
+    }
+}
+
+#[test]
+fn small_problems_get_small_tiles() {
+    let area = |size: [i64; 3]| {
+        let [bm, bn, ..] = gemm(Target::Sm80, None, "", size);
+        bm * bn
+    };
+    assert!(area([256; 3]) < area([1024; 3]) && area([1024; 3]) < area([8192; 3]));
+    // Rows that do not exist are not computed.
+    assert_eq!(gemm(Target::Sm80, None, "", [16, 4096, 4096])[0], 16);
+}
+
+#[test]
+fn plain_values_when_switched_off() {
+    let (k, sink) = chosen(GEMM, &options(Target::Sm80, "", &[]), false);
+    assert!(sink.diagnostics().is_empty());
+    let names = ["BM", "BN", "BK", "WM", "WN", "KW", "STAGES", "RASTER"];
+    assert_eq!(names.map(|name| value(&k, name)), [64, 64, 32, 32, 32, 1, 1, 1].map(Some));
+    let (k, _) = chosen(GEMM, &options(Target::Sm80, "BM=16", &[]), false);
+    assert_eq!(["BM", "WM"].map(|name| value(&k, name)), [16, 16].map(Some));
+}
+
+#[test]
+fn kernels_without_products_are_chosen_for_too() {
+    let copy = "kernel c<T: type = f32, BM = auto, BN = auto>(A: gmem T[M, N], B: gmem T[M, N]) where N % 8 == 0, A_ld % 8 == 0, \
+                B_ld % 8 == 0 grid (i: ceildiv(M, BM), j: ceildiv(N, BN)) { let t = reg T[BM, BN] = copy A[i * BM.., j * BN..] \
+                copy t -> B[i * BM.., j * BN..] }";
+    for (target, defines) in [(Target::Sm70, ""), (Target::Sm80, "T=f16"), (Target::Sm90, "BM=1")] {
+        let (k, sink) = chosen(copy, &options(target, defines, &[]), true);
+        assert_eq!(sink.error_count(), 0);
+        let [bm, bn] = ["BM", "BN"].map(|name| value(&k, name).expect(name));
+        // Enough for a thread to have several accesses on their way, and rows of whole lines.
+        assert!((512..=16384).contains(&(bm * bn)) && bn >= 32, "{bm}x{bn}");
+    }
+    let vector = "kernel v<B = auto>(X: gmem f32[N], Y: gmem f32[N]) where N % 4 == 0 grid (b: ceildiv(N, B)) { \
+                  let x = reg f32[B] = copy X[b * B..] copy 2.0 * x -> Y[b * B..] }";
+    let (k, _) = chosen(vector, &options(Target::Sm80, "", &[]), true);
+    assert!((512..=8192).contains(&value(&k, "B").expect("chosen")));
+}
+
+/// With any one choice a larger problem takes longer.
+#[test]
+fn predictions_grow_with_the_problem() {
+    for (target, defines) in [
+        (Target::Sm70, ""),
+        (Target::Sm80, "BM=128,BN=128,BK=32,WM=64,WN=64"),
+        (Target::Sm90, ""),
+        (Target::Sm90, "T=f32,ALIGN=4"),
+        (Target::Sm89, "T=e4m3,ALIGN=16,LB=col"),
+    ] {
+        let options = options(target, defines, &[]);
+        let (k, _) = chosen(GEMM, &options, true);
+        let predictor = Predictor::new(&k, &options).expect("it can be predicted");
+        let seconds = |m: i64, n: i64, k: i64| {
+            let sizes = [("M", m), ("N", n), ("K", k)].map(|(name, x)| (name.to_owned(), x));
+            predictor.seconds(&sizes).expect("it can be predicted")
+        };
+        for i in 5..13 {
+            for j in 5..13 {
+                let (x, y) = (1 << i, 1 << j);
+                let here = seconds(x, y, 1024);
+                assert!(here.is_finite() && here > 0.0);
+                for more in [seconds(2 * x, y, 1024), seconds(x, 2 * y, 1024), seconds(x, y, 2048)] {
+                    assert!(more >= here * 0.999, "{target:?} {defines} {x}x{y}: {here} then {more}");
+                }
+            }
+        }
+    }
+}
+
+/// No prediction is faster than the card's arithmetic or its memory.
+#[test]
+fn predictions_keep_within_the_card() {
+    for &target in Target::ALL {
+        for n in [512, 4096, 8192] {
+            let options = options(target, "", &[("M", n), ("N", n), ("K", n)]);
+            let (k, _) = chosen(GEMM, &options, true);
+            let prediction = Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted");
+            let card = Card::of(target);
+            let rate = 2.0 * card.rates.half_f32 * f64::from(card.sms) * card.clock * 1e9;
+            assert!(prediction.flops / prediction.seconds < rate, "{prediction}");
+            assert_eq!(prediction.flops, 2.0 * (n as f64).powi(3), "{prediction}");
+            let bytes = (n * n * (2 + 2 + 4)) as f64;
+            assert!(bytes / prediction.seconds < card.dram * 1e9, "{prediction}");
+        }
+    }
+}
+
+#[test]
+fn misuse_is_said() {
+    let said = |source: &str, defines: &str| -> Vec<&'static str> {
+        let (_, sink) = chosen(source, &options(Target::Sm80, defines, &[("M", 64)]), true);
+        let errors = sink.diagnostics().iter().filter(|d| d.severity == tilec_ir::diag::Severity::Error);
+        errors.map(|d| d.code.0).collect()
+    };
+    let unused = "kernel k<N0 = auto>(A: gmem f32[M]) where M % N0 == 0 { }";
+    assert_eq!(said(unused, ""), ["E0430"]);
+    assert_eq!(said(unused, "N0=2"), [""; 0]);
+    assert_eq!(said("kernel k(A: gmem f32[L]) { }", ""), ["E0432"]);
+    // 512 x 512 products have no warp tile of 16 x 16 within 1024 threads.
+    assert_eq!(said(GEMM, "BM=512,BN=512,WM=16,WN=16"), ["E0431"]);
+}
+
+#[test]
+fn every_target_has_a_card() {
+    for &target in Target::ALL {
+        assert_eq!(Card::of(target).cc, target.cc());
+    }
+    assert!(CARDS.iter().all(|c| c.l2 / f64::from(c.sms) <= 64.0 && Card::from_name(c.name).is_some()));
+    assert!(Card::from_name("h200").is_some() && Card::from_name("GTX").is_none());
+}

@@ -1,0 +1,363 @@
+//! What a kernel does, with extents as expressions over what is not bound yet.
+//!
+//! A kernel is cut into *regions*: the statements that run equally often. Of each region only what costs time is kept: products,
+//! and copies from and to memory. Structure (orders, access widths, element types) is read off a copy of the kernel in which
+//! stand-ins have taken the place of the parameters that are to be chosen, and which is folded as `specialize` would; the two
+//! share entity numbers, so that an extent is an expression of the kernel as it is written.
+
+use crate::analysis::facts::{Facts, repeats};
+use crate::analysis::order::smem_contiguous;
+use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
+use crate::specialize;
+use cranelift_entity::SecondaryMap;
+use tilec_ir::atoms::Atom;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, Space};
+use tilec_ir::typing::{let_init, resolve_view};
+
+/// Values of compile-time parameters and sizes.
+pub(super) type Env = SecondaryMap<Value, Option<i64>>;
+
+/// An operand of a product.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Operand {
+    /// The buffer it is read from, if it is in shared memory.
+    pub(super) buffer: Option<Value>,
+    /// It is contiguous along the reduction where it comes from.
+    pub(super) along: bool,
+}
+
+/// A product.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    /// Rows, columns and depth.
+    pub(super) shape: [Expr; 3],
+    pub(super) accumulator: Value,
+    pub(super) input: Elem,
+    pub(super) acc: Elem,
+    /// The instruction, where one is written.
+    pub(super) atom: Option<Atom>,
+    /// A and B.
+    pub(super) operands: [Operand; 2],
+}
+
+/// A tile that moves from or to global memory.
+#[derive(Clone, Debug)]
+pub(super) struct Move {
+    pub(super) load: bool,
+    /// Extents of the tile.
+    pub(super) shape: Vec<Expr>,
+    /// The dimension along which it is contiguous in global memory.
+    pub(super) contiguous: Option<usize>,
+    /// Bytes of an element there.
+    pub(super) bytes: u64,
+    /// Elements of an access that the preconditions allow.
+    pub(super) width: u64,
+    /// The buffer that it fills.
+    pub(super) buffer: Option<Value>,
+    /// It fills one as it is, so that it need not pass through registers.
+    pub(super) plain: bool,
+}
+
+/// Statements that run equally often.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Region {
+    /// Start, end and step of the loops around them.
+    pub(super) loops: Vec<[Expr; 3]>,
+    pub(super) products: Vec<Product>,
+    pub(super) moves: Vec<Move>,
+    /// Tiles that copies read from or write to shared memory, with the bytes of an element; not those of products and of `moves`.
+    pub(super) shared: Vec<(Vec<Expr>, u64)>,
+}
+
+/// A tile in shared memory or registers.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    pub(super) value: Value,
+    pub(super) shape: Vec<Expr>,
+    pub(super) bytes: u64,
+    /// Slots, where the text says so.
+    pub(super) slots: Option<Expr>,
+    /// It is filled from global memory in a loop.
+    pub(super) filled: bool,
+    pub(super) shared: bool,
+}
+
+/// A kernel as the model sees it.
+#[derive(Debug)]
+pub(super) struct Work<'k> {
+    /// As written.
+    pub(super) k: &'k Kernel,
+    pub(super) regions: Vec<Region>,
+    pub(super) tiles: Vec<Tile>,
+    /// Shapes of the tensors, and the bytes of an element; not of those that repeat.
+    pub(super) tensors: Vec<(Vec<Expr>, u64)>,
+    /// Initialisers of scalars.
+    lets: Vec<(Value, Expr)>,
+}
+
+/// What the model cannot see through, in words.
+pub(super) type Opaque = String;
+
+impl<'k> Work<'k> {
+    /// Reads `k` with these values of its compile-time parameters, stand-ins among them.
+    pub(super) fn of(k: &'k Kernel, values: &[(Value, ConstValue)]) -> Result<Work<'k>, Opaque> {
+        let mut sketch = k.clone();
+        specialize::substitute(&mut sketch, values);
+        sketch.const_params.clear();
+        specialize::fold(&mut sketch);
+        // What is wrong with promises is for `specialize` to say.
+        let _ = specialize::assume(&mut sketch);
+        let facts = Facts::new(&sketch);
+        let tensors = k.params.iter().filter_map(|&v| {
+            let shape = k.tensor_ty(v)?.shape.clone();
+            let once = (0..shape.len()).any(|d| repeats(&sketch, v, d));
+            (!once).then_some((shape, u64::from(elem_of(&sketch, v)?.bytes())))
+        });
+        let regions = vec![Region::default()];
+        let mut work = Work { k, regions, tiles: Vec::new(), tensors: tensors.collect(), lets: Vec::new() };
+        let reader = Reader { k, sketch: &sketch, facts: &facts };
+        reader.block(sketch.body, 0, &mut work)?;
+        for tile in &mut work.tiles {
+            let loads = |m: &Move| m.buffer == Some(tile.value);
+            tile.filled = work.regions.iter().any(|r| !r.loops.is_empty() && r.moves.iter().any(loads));
+        }
+        Ok(work)
+    }
+
+    /// The value of an index expression, if everything in it is known.
+    pub(super) fn int(&self, env: &Env, e: Expr) -> Option<i64> {
+        match &self.k.exprs[e] {
+            ExprData::Int(x) => Some(*x),
+            ExprData::Ref(v) => env[*v].or_else(|| {
+                let (_, init) = self.lets.iter().find(|(w, _)| w == v)?;
+                self.int(env, *init)
+            }),
+            ExprData::Op { op: Op::Neg, args } => self.int(env, args[0])?.checked_neg(),
+            ExprData::Op { op, args } if args.len() == 2 => {
+                crate::analysis::fold::eval_int(*op, self.int(env, args[0])?, self.int(env, args[1])?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of an extent.
+    pub(super) fn extent(&self, env: &Env, e: Expr) -> Option<u64> {
+        self.int(env, e).and_then(|x| u64::try_from(x).ok()).filter(|&x| x > 0)
+    }
+
+    /// Elements of a tile.
+    pub(super) fn elements(&self, env: &Env, shape: &[Expr]) -> Option<u64> {
+        shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
+    }
+
+    /// Trips of a region; loops whose bounds are not known count once.
+    pub(super) fn trips(&self, env: &Env, region: &Region) -> f64 {
+        let trips = |&[start, end, step]: &[Expr; 3]| {
+            let length = self.int(env, end)?.checked_sub(self.int(env, start)?)?;
+            let step = self.int(env, step).filter(|&s| s > 0)?;
+            Some((length.max(0) as u64).div_ceil(step as u64) as f64)
+        };
+        region.loops.iter().map(|l| trips(l).unwrap_or(1.0)).product()
+    }
+
+    /// The truth of a condition, if it is known.
+    pub(super) fn truth(&self, env: &Env, e: Expr) -> Option<bool> {
+        let ExprData::Op { op, args } = &self.k.exprs[e] else { return None };
+        match op {
+            Op::Not => return self.truth(env, args[0]).map(|b| !b),
+            Op::And | Op::Or => {
+                let decisive = *op == Op::Or;
+                return match (self.truth(env, args[0]), self.truth(env, args[1])) {
+                    (Some(a), _) | (_, Some(a)) if a == decisive => Some(decisive),
+                    (Some(_), Some(_)) => Some(!decisive),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+        let (a, b) = (self.int(env, *args.first()?)?, self.int(env, *args.get(1)?)?);
+        match op {
+            Op::Eq => Some(a == b),
+            Op::Ne => Some(a != b),
+            Op::Lt => Some(a < b),
+            Op::Le => Some(a <= b),
+            Op::Gt => Some(a > b),
+            Op::Ge => Some(a >= b),
+            _ => None,
+        }
+    }
+}
+
+/// The products of a kernel as written: rows, columns and depth, where the text fixes them.
+pub(super) fn product_shapes(k: &Kernel) -> Vec<[Option<Expr>; 3]> {
+    let mut found = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { return };
+        let ExprData::Mma(mma) = k.exprs[src] else { return };
+        let acc = k.tile_ty(dst).map(|t| t.shape.clone()).unwrap_or_default();
+        let a = operand_shape(k, mma.a).and_then(|s| *s.get(1)?);
+        let b = || operand_shape(k, mma.b).and_then(|s| *s.first()?);
+        found.push([acc.first().copied(), acc.get(1).copied(), a.or_else(b)]);
+    });
+    found
+}
+
+/// The extents of an operand, where they are those of a tile.
+fn operand_shape(k: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
+    let whole = |v: Value| k.tile_ty(v).map(|t| t.shape.iter().map(|&e| Some(e)).collect());
+    match &k.exprs[e] {
+        ExprData::Ref(v) => whole(*v).or_else(|| operand_shape(k, let_init(k, *v)?)),
+        ExprData::View(view) if view.ranges.is_empty() => whole(view.base),
+        ExprData::Transpose(inner) => operand_shape(k, *inner).map(|s| s.into_iter().rev().collect()),
+        _ => None,
+    }
+}
+
+struct Reader<'a> {
+    /// As written: its expressions are the extents.
+    k: &'a Kernel,
+    sketch: &'a Kernel,
+    facts: &'a Facts,
+}
+
+impl Reader<'_> {
+    fn block(&self, block: Block, region: usize, work: &mut Work<'_>) -> Result<(), Opaque> {
+        for &s in &self.sketch.blocks[block] {
+            match self.sketch.stmts[s] {
+                StmtData::For { start, end, step, body, .. } => {
+                    let mut loops = work.regions[region].loops.clone();
+                    loops.push([start, end, step]);
+                    work.regions.push(Region { loops, ..Region::default() });
+                    self.block(body, work.regions.len() - 1, work)?;
+                }
+                // One of the branches runs; as a rule the first is the common one.
+                StmtData::If { then, .. } => self.block(then, region, work)?,
+                StmtData::Role { body, .. } => self.block(body, region, work)?,
+                StmtData::Assign { dst, src } => {
+                    if let ExprData::Mma(_) = self.sketch.exprs[src] {
+                        let product = self.product(dst, src)?;
+                        work.regions[region].products.push(product);
+                    }
+                }
+                StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => work.tiles.extend(self.tile(value)),
+                StmtData::Let { value, init } => work.lets.push((value, init)),
+                StmtData::Copy { .. } => self.copy(s, &mut work.regions[region]),
+                StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn tile(&self, value: Value) -> Option<Tile> {
+        let bytes = u64::from(elem_of(self.sketch, value)?.bytes());
+        let slots = match self.k.values[value].def {
+            ValueDef::Channel { slots, .. } => Some(slots),
+            _ => None,
+        };
+        let shared = !matches!(self.k.values[value].def, ValueDef::Var(_));
+        Some(Tile { value, shape: self.k.tile_ty(value)?.shape.clone(), bytes, slots, filled: false, shared })
+    }
+
+    fn product(&self, dst: Value, src: Expr) -> Result<Product, Opaque> {
+        let ExprData::Mma(mma) = self.sketch.exprs[src] else { return Err("no product".to_owned()) };
+        let acc = self.k.tile_ty(dst).map(|t| t.shape.clone()).unwrap_or_default();
+        let &[rows, cols] = &acc[..] else { return Err("an accumulator is no matrix".to_owned()) };
+        let a = operand_shape(self.k, mma.a).and_then(|s| *s.get(1)?);
+        let b = || operand_shape(self.k, mma.b).and_then(|s| *s.first()?);
+        let depth = a.or_else(b).ok_or_else(|| "the depth of a product is that of no tile".to_owned())?;
+        let operand = |e: Expr, k_dim: usize| -> Option<(Operand, Elem)> {
+            let view = resolve_view(self.sketch, e)?;
+            let dim = if view.transposed { 1 - k_dim } else { k_dim };
+            let shared = view.space(self.sketch) == Space::Smem;
+            let along = if shared { smem_contiguous(self.sketch, view.base) } else { None } == Some(dim);
+            Some((Operand { buffer: shared.then_some(view.base), along }, elem_of(self.sketch, view.base)?))
+        };
+        let unclear = || "an operand of a product is no tile".to_owned();
+        let (a, input) = operand(mma.a, 1).ok_or_else(unclear)?;
+        let (b, _) = operand(mma.b, 0).ok_or_else(unclear)?;
+        let acc = elem_of(self.sketch, dst).ok_or_else(unclear)?;
+        Ok(Product { shape: [rows, cols, depth], accumulator: dst, input, acc, atom: mma.atom, operands: [a, b] })
+    }
+
+    fn copy(&self, s: Stmt, region: &mut Region) {
+        let StmtData::Copy { src, dst, ref attrs } = self.sketch.stmts[s] else { return };
+        let Some(to) = resolve_view(self.sketch, dst) else { return };
+        let Some(shape) = self.tile_side(src, dst) else { return };
+        let written = attrs.vec.map(u64::from);
+        let mut sources = Vec::new();
+        self.sources(src, &mut sources);
+        let into = (to.space(self.sketch) == Space::Smem).then_some(to.base);
+        let mut loads = 0;
+        for &e in &sources {
+            let Some(view) = resolve_view(self.sketch, e) else { continue };
+            match view.space(self.sketch) {
+                Space::Gmem => {
+                    let plain = e == src && elem_of(self.sketch, view.base) == elem_of(self.sketch, to.base);
+                    let width = written.filter(|_| plain);
+                    region.moves.extend(self.moved(true, e, &shape, width).map(|m| Move { buffer: into, plain, ..m }));
+                    loads += 1;
+                }
+                Space::Smem => region.shared.push((shape.clone(), self.bytes(view.base))),
+                Space::Reg => {}
+            }
+        }
+        match to.space(self.sketch) {
+            Space::Gmem => region.moves.extend(self.moved(false, dst, &shape, written)),
+            // What global memory fills is counted with the move.
+            Space::Smem if loads == 0 => region.shared.push((shape, self.bytes(to.base))),
+            Space::Smem | Space::Reg => {}
+        }
+    }
+
+    fn bytes(&self, v: Value) -> u64 {
+        elem_of(self.sketch, v).map_or(4, |e| u64::from(e.bytes()))
+    }
+
+    /// Every view that an expression reads, through the `let`s that it names.
+    fn sources(&self, e: Expr, out: &mut Vec<Expr>) {
+        if resolve_view(self.sketch, e).is_some() {
+            out.push(e);
+            return;
+        }
+        if let ExprData::Ref(v) = self.sketch.exprs[e] {
+            if let Some(init) = let_init(self.sketch, v) {
+                self.sources(init, out);
+            }
+            return;
+        }
+        for child in self.sketch.children(e) {
+            self.sources(child, out);
+        }
+    }
+
+    /// The extents that a copy has: those of a tile on either side.
+    fn tile_side(&self, src: Expr, dst: Expr) -> Option<Vec<Expr>> {
+        let whole = |e: Expr| operand_shape(self.k, e)?.into_iter().collect::<Option<Vec<Expr>>>();
+        let matrix = |shape: &Vec<Expr>| !shape.is_empty();
+        if let Some(shape) = whole(dst).or_else(|| whole(src)).filter(matrix) {
+            return Some(shape);
+        }
+        let mut sources = Vec::new();
+        self.sources(src, &mut sources);
+        sources.into_iter().filter_map(whole).find(matrix)
+    }
+
+    fn moved(&self, load: bool, e: Expr, shape: &[Expr], written: Option<u64>) -> Option<Move> {
+        let view = resolve_view(self.sketch, e)?;
+        let known: Vec<u64> = shape.iter().map(|&e| self.sketch.as_int(e).map_or(1, |x| x.max(1) as u64)).collect();
+        if known.len() != view.kept().len() {
+            return None;
+        }
+        let width = written.unwrap_or_else(|| u64::from(global_width(self.sketch, self.facts, &view, &known).elems));
+        // What repeats along a dimension (stride 0) is read once and for all.
+        if (0..view.dims.len()).any(|d| repeats(self.sketch, view.base, d)) {
+            return None;
+        }
+        let contiguous = window_contiguous_dim(self.sketch, &view);
+        let bytes = self.bytes(view.base);
+        Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false })
+    }
+}

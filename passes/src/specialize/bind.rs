@@ -1,0 +1,170 @@
+//! Values for compile-time parameters: what the command line gives, else the default.
+
+use crate::Cx;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, ValueDef};
+use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+
+/// The value of every compile-time parameter: from the command line, else its default.
+pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue)>, Reported> {
+    let mut failed = None;
+    for (name, _) in &cx.options.defines {
+        let known = k.const_params.iter().any(|&p| k.values[p].name == *name);
+        let baked = k.const_params.is_empty();
+        if !known && !baked {
+            let names: Vec<_> = k.const_params.iter().map(|&p| format!("`{}`", k.values[p].name)).collect();
+            failed = Some(
+                cx.report(
+                    Diagnostic::error(
+                        codes::UNKNOWN_DEFINE,
+                        k.name_span,
+                        format!("kernel `{}` has no compile-time parameter `{name}`", k.name),
+                    )
+                    .with_note(format!("it has {}", names.join(", "))),
+                ),
+            );
+        }
+    }
+    let mut bindings = Vec::new();
+    for &p in &k.const_params {
+        let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
+        let name = &k.values[p].name;
+        let given = cx.options.defines.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let value = match given {
+            Some(text) => match parse_const(&param.kind, &text) {
+                Some(v) => v,
+                None => {
+                    failed = Some(
+                        cx.report(
+                            Diagnostic::error(
+                                codes::BAD_DEFINE,
+                                k.values[p].span,
+                                format!("`{name}` cannot be `{text}`"),
+                            )
+                            .with_note(format!("expected {}", expected(&param.kind))),
+                        ),
+                    );
+                    continue;
+                }
+            },
+            None => match param.default {
+                Some(ConstValue::Same(earlier)) => {
+                    let Some(&(_, value)) = bindings.iter().find(|(q, _)| *q == earlier) else { continue };
+                    if let (ConstKind::Elem(allowed), ConstValue::Elem(elem)) = (&param.kind, value)
+                        && !allowed.is_empty()
+                        && !allowed.contains(&elem)
+                    {
+                        let earlier = &k.values[earlier].name;
+                        let message = format!("`{name}` is `{earlier}` unless given, and cannot be `{}`", elem.name());
+                        let d = Diagnostic::error(codes::BAD_DEFINE, k.values[p].span, message)
+                            .with_note(format!("give one with `-D {name}=...`: {}", expected(&param.kind)));
+                        failed = Some(cx.report(d));
+                        continue;
+                    }
+                    value
+                }
+                Some(ConstValue::Auto) | None => {
+                    failed = Some(
+                        cx.report(
+                            Diagnostic::error(
+                                codes::MISSING_DEFINE,
+                                k.values[p].span,
+                                format!("compile-time parameter `{name}` has no value"),
+                            )
+                            .with_note(format!("give one with `-D {name}=...`, or a default in the source")),
+                        ),
+                    );
+                    continue;
+                }
+                Some(v) => v,
+            },
+        };
+        bindings.push((p, value));
+    }
+    match failed {
+        Some(reported) => Err(reported),
+        None => Ok(bindings),
+    }
+}
+
+/// What the command line gives for the parameter, if it can be that.
+pub(crate) fn given(k: &Kernel, cx: &Cx<'_>, parameter: Value) -> Option<ConstValue> {
+    let ValueDef::ConstParam(param) = &k.values[parameter].def else { return None };
+    let name = &k.values[parameter].name;
+    let (_, text) = cx.options.defines.iter().rev().find(|(n, _)| n == name)?;
+    parse_const(&param.kind, text)
+}
+
+fn parse_const(kind: &ConstKind, text: &str) -> Option<ConstValue> {
+    match kind {
+        ConstKind::Int => text.parse().ok().map(ConstValue::Int),
+        ConstKind::Elem(allowed) => {
+            let elem = Elem::from_name(text)?;
+            (allowed.is_empty() || allowed.contains(&elem)).then_some(ConstValue::Elem(elem))
+        }
+        ConstKind::Order => match text {
+            "row" => Some(ConstValue::Order(Order::Row)),
+            "col" => Some(ConstValue::Order(Order::Col)),
+            _ => None,
+        },
+    }
+}
+
+fn expected(kind: &ConstKind) -> String {
+    match kind {
+        ConstKind::Int => "an integer".into(),
+        ConstKind::Elem(allowed) if allowed.is_empty() => "an element type".into(),
+        ConstKind::Elem(allowed) => {
+            let names: Vec<_> = allowed.iter().map(|e| format!("`{}`", e.name())).collect();
+            format!("one of {}", names.join(", "))
+        }
+        ConstKind::Order => "`row` or `col`".into(),
+    }
+}
+
+/// Puts the values in the place of the parameters.
+pub(crate) fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
+    let lookup = |v: Value| bindings.iter().find(|(p, _)| *p == v).map(|(_, c)| *c);
+    let elem = |e: &mut ElemRef| {
+        if let ElemRef::Param(p) = *e
+            && let Some(ConstValue::Elem(known)) = lookup(p)
+        {
+            *e = ElemRef::Known(known);
+        }
+    };
+    for data in k.exprs.values_mut() {
+        match data {
+            ExprData::Ref(v) => {
+                if let Some(ConstValue::Int(x)) = lookup(*v) {
+                    *data = ExprData::Int(x);
+                }
+            }
+            ExprData::Cast { elem: e, .. } => elem(e),
+            _ => {}
+        }
+    }
+    let tile = |t: &mut TileTy| elem(&mut t.elem);
+    for data in k.values.values_mut() {
+        match &mut data.def {
+            ValueDef::Tensor(t) => {
+                elem(&mut t.elem);
+                if let Strides::Ordered(order @ OrderRef::Param(_)) = &mut t.strides
+                    && let OrderRef::Param(p) = *order
+                    && let Some(ConstValue::Order(known)) = lookup(p)
+                {
+                    *order = OrderRef::Known(known);
+                }
+            }
+            ValueDef::Scalar { elem: e, .. } => elem(e),
+            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => tile(t),
+            ValueDef::ConstParam(_)
+            | ValueDef::Size
+            | ValueDef::Stride
+            | ValueDef::Grid
+            | ValueDef::Loop
+            | ValueDef::Let => {}
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Everything that `choose` chooses compiles: every target, type and operand order, over sizes of every kind.
+
+use crate::kinds::assembled;
+use crate::programs::Test;
+use tilec::{CompileOptions, Target};
+
+/// The program.
+const GEMM: &str = include_str!("../../examples/gemm.tile");
+
+/// Types, as definitions, and the first target that has fast products of them.
+const TYPES: &[(&str, Target)] = &[
+    ("T=f16", Target::Sm70),
+    ("T=f16,Acc=f16", Target::Sm70),
+    ("T=f32,ALIGN=4", Target::Sm70),
+    ("T=f64,Acc=f64,ALIGN=2", Target::Sm70),
+    ("T=i8,Acc=i32,ALIGN=16", Target::Sm75),
+    ("T=bf16", Target::Sm80),
+    ("T=tf32,ALIGN=4", Target::Sm80),
+    ("T=e4m3,ALIGN=16", Target::Sm89),
+    ("T=f16,ALIGN=1", Target::Sm70),
+    ("T=f32,ALIGN=1", Target::Sm70),
+];
+
+/// Operand orders, that of C last.
+const ORDERS: [&str; 5] = ["LA=row,LB=row", "LA=row,LB=col", "LA=col,LB=row", "LA=col,LB=col", "LA=row,LB=row,LC=col"];
+
+/// M, N and K: small, square, long, thin, deep, odd.
+const SIZES: [[i64; 3]; 9] = [
+    [1, 1, 1],
+    [128, 128, 128],
+    [512, 512, 512],
+    [1000, 1000, 1000],
+    [4096, 4096, 4096],
+    [16, 4096, 4096],
+    [8192, 64, 256],
+    [64, 64, 65536],
+    [16384, 16384, 1024],
+];
+
+/// One in so many programs goes to the assembler.
+const ASSEMBLED: usize = 17;
+
+/// One test for each target, and one for the cards.
+pub fn tests() -> Vec<Test> {
+    let one = |target: Target| -> Test { (format!("choices/{}", target.name()), Box::new(move || all(target))) };
+    Target::ALL.iter().map(|&target| one(target)).collect()
+}
+
+/// Compiles for all sizes, types and orders in turn, and has some of it assembled: no spills, no local memory.
+fn all(target: Target) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    let mut tried = 0;
+    for (t, (types, _)) in TYPES.iter().filter(|(_, first)| target >= *first).enumerate() {
+        for (s, size) in SIZES.iter().enumerate() {
+            // Each type meets each size in one order; all orders are met.
+            let order = ORDERS[(t + s) % ORDERS.len()];
+            let what = format!("{} {types},{order} for {size:?}", target.name());
+            let assembled = tried % ASSEMBLED == 0;
+            tried += 1;
+            wrong.extend(
+                one(target, &format!("{types},{order}"), *size, assembled).err().map(|e| format!("{what}: {e}")),
+            );
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn one(target: Target, defines: &str, size: [i64; 3], assembled: bool) -> Result<(), String> {
+    let pairs = defines.split(',').filter_map(|d| d.split_once('='));
+    let sizes = ["M", "N", "K"].into_iter().zip(size).map(|(name, x)| (name.to_owned(), x)).collect();
+    let options = CompileOptions {
+        source_name: "gemm.tile".to_owned(),
+        target,
+        defines: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        sizes: vec![sizes],
+        ..CompileOptions::default()
+    };
+    let done = tilec::compile(GEMM, &options).map_err(|e| e.to_string())?;
+    if assembled {
+        assembled::lint("choices", &done.ptx, target)?;
+    }
+    Ok(())
+}

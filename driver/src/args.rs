@@ -41,11 +41,11 @@ pub(crate) enum Command {
     Bench(Box<Bench>),
     /// Lists the targets and their limits
     Targets,
-    /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target
+    /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without a word, lists them
     Explain {
         /// Such as E0102, vectorize, ceildiv, sm_70
         #[arg(allow_hyphen_values = true)]
-        word: String,
+        word: Option<String>,
     },
     /// Launches for a parent process
     #[command(name = "__launch", hide = true)]

@@ -26,6 +26,10 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     {
         return Err(Failure::Usage(format!("`{}` is both the source and the output", output.display())));
     }
+    if let Some(meant) = mistyped_command(input) {
+        let name = input.display();
+        return Err(Failure::Usage(format!("there is no subcommand and no file `{name}`; did you mean `{meant}`?")));
+    }
     let source = read(input)?;
     let mut options = options(&args.program, input, args.program.target.unwrap_or(Target::Sm70))?;
     options.keep = keep(&args.print_after)?;
@@ -167,6 +171,12 @@ fn emit_for(output: Option<&Path>) -> Emit {
 /// What a path is called in messages.
 pub(crate) fn display_name(input: &Path) -> String {
     if input == Path::new("-") { "<stdin>".to_owned() } else { input.display().to_string() }
+}
+
+/// The subcommand that is meant by a word that is no file and looks like none.
+fn mistyped_command(input: &Path) -> Option<&'static str> {
+    let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
+    explain::nearest(word, ["run", "bench", "targets", "explain", "help"])
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

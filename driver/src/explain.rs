@@ -90,6 +90,28 @@ pub fn explain(word: &str) -> Result<String, String> {
     if out.is_empty() { Err(unknown(word)) } else { Ok(out) }
 }
 
+/// Every word that [`explain`] knows, a line each with what it is, by kind.
+pub fn index() -> String {
+    let mut out = String::new();
+    let mut list = |title: &str, rows: Vec<(&str, &str)>| {
+        let gap = if out.is_empty() { "" } else { "\n" };
+        let _ = writeln!(out, "{gap}{title}");
+        let width = rows.iter().map(|(word, _)| word.chars().count()).max().unwrap_or(0);
+        for (word, what) in rows {
+            let _ = writeln!(out, "{}", format!("  {word:width$}  {what}").trim_end());
+        }
+    };
+    let first = |text: &'static str| text.trim().lines().next().unwrap_or("");
+    list("diagnostics", codes::ALL.iter().map(|(code, title, _)| (code.0, *title)).collect());
+    list("passes, and the remarks that they make", PASSES.iter().map(|p| (p.name, p.summary)).collect());
+    list("other remarks", REMARK_KINDS.to_vec());
+    list("operators", Op::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
+    list("reductions", ReduceOp::ALL.iter().map(|op| (op.token(), "")).collect());
+    list("instructions for `mma`", Atom::all().map(|a| (a.row().name, a.row().first.name())).collect());
+    list("targets", Target::ALL.iter().map(|t| (t.name(), t.doc().trim())).collect());
+    out
+}
+
 fn operands(n: usize) -> String {
     if n == 1 { "one operand".to_owned() } else { format!("{n} operands") }
 }
@@ -167,6 +189,12 @@ mod tests {
         for (code, title, _) in codes::ALL {
             assert!(explain(code.0).expect("a code").contains(title));
             assert!(explain(&code.0.to_lowercase()).is_ok());
+        }
+        let index = index();
+        assert!(index.lines().count() > codes::ALL.len() && index.lines().all(|l| l.trim_end() == l));
+        for line in index.lines().filter(|l| l.starts_with("  ")) {
+            let word = line.split_whitespace().next().expect("a word");
+            assert!(explain(word).is_ok(), "{word}");
         }
         for word in remark_kinds().into_iter().chain(Op::ALL.iter().map(|op| op.token())) {
             assert!(explain(word).is_ok(), "{word}");

@@ -4,6 +4,7 @@
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
 use crate::contract::{Contract, ContractError, ParamKind, SCHEMA};
+use crate::json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -58,7 +59,7 @@ fn field(message: impl Into<String>) -> LaunchFileError {
 /// # Errors
 /// The text is no JSON, lacks what cannot be filled in, or says what a contract cannot say.
 pub fn contracts(text: &str, ptx: &str) -> Result<Vec<Contract>, LaunchFileError> {
-    let mut value: Value = serde_json::from_str(text).map_err(|e| LaunchFileError::Syntax {
+    let mut value: Value = json::parse(text).map_err(|e| LaunchFileError::Syntax {
         line: e.line(),
         column: e.column(),
         message: e.to_string().split(" at line ").next().unwrap_or("").to_owned(),

@@ -51,6 +51,7 @@ pub mod cuda;
 pub mod data;
 pub mod explain;
 pub mod expr;
+mod json;
 pub mod launch_file;
 #[cfg(feature = "cuda")]
 pub mod loaded;

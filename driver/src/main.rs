@@ -35,7 +35,8 @@ fn command(cli: Cli) -> Result<(), Failure> {
         Some(Command::Bench(bench)) => bench_command::bench_command(&bench),
         Some(Command::BenchServe) => bench_command::serve_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
-        Some(Command::Explain { word }) => match explain::explain(&word) {
+        Some(Command::Explain { word: None }) => Ok(write_stdout(explain::index().as_bytes())?),
+        Some(Command::Explain { word: Some(word) }) => match explain::explain(&word) {
             Ok(text) => Ok(write_stdout(text.as_bytes())?),
             Err(text) => {
                 write_stderr(&text);

@@ -24,16 +24,18 @@ fn usage_errors_are_2() {
         &["x.tile", "--emit", "elf"],
         &["x.tile", "--disable-pass", "vectorise"],
         &["x.tile", "--disable-pass", "specialize"],
+        &["explian", "E0101"],
+        &["benchh"],
         &["x.tile", "--print-after", "nothing"],
         &["x.tile", "--deny", "everything"],
         &["x.tile", "-o", "x.tile", "--emit", "ptx"],
-        &["explain"],
     ] {
         let run = dir.tilec(args);
         assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
         assert!(!run.stderr.is_empty() && run.stdout.is_empty(), "{args:?}");
     }
     assert!(dir.tilec(&["x.tile", "--disable-pass", "vectorise"]).stderr.contains("`vectorize`"));
+    assert!(dir.tilec(&["benchh"]).stderr.contains("did you mean `bench`?"));
     assert_eq!(dir.names(), ["x.tile"]);
     assert_eq!(fs::read(dir.0.join("x.tile")).expect("still there"), b"");
 }
@@ -41,7 +43,8 @@ fn usage_errors_are_2() {
 #[test]
 fn help_and_tables_are_0() {
     let dir = Dir::new("help");
-    for args in [&["--help"][..], &["--version"], &["targets"], &["explain", "E0101"], &["explain", "-"]] {
+    for args in [&["--help"][..], &["--version"], &["targets"], &["explain"], &["explain", "E0101"], &["explain", "-"]]
+    {
         let run = dir.tilec(args);
         assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{args:?}");
         assert!(!run.stdout.is_empty());

@@ -118,6 +118,9 @@ pub(super) struct Setting<'a> {
     pub(super) card: &'a Card,
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
+    /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
+    /// assembler decides, and may spill.
+    pub(super) crowded: bool,
 }
 
 /// A product of a candidate.
@@ -184,7 +187,7 @@ impl Setting<'_> {
         }
         let moves = || work.regions.iter().flat_map(|r| &r.moves);
         let operands = || work.regions.iter().flat_map(|r| &r.products).flat_map(|p| p.operands);
-        let block = occupancy::Block {
+        let mut block = occupancy::Block {
             threads,
             tiles: self.registers(env, &shapes, threads, &parts),
             shared: 0,
@@ -194,9 +197,11 @@ impl Setting<'_> {
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
         let staged = parts.iter().any(|p| p.staged);
         let addresses = if pieces && staged { ADDRESSES_STAGED } else { ADDRESSES };
-        if block.tiles + addresses > block.cap(1) {
+        let room = block.cap(1).saturating_sub(addresses);
+        if block.tiles > room && !self.crowded {
             return Err(Illegal::Registers);
         }
+        block.tiles = block.tiles.min(room);
         // The sums of the groups meet in shared memory.
         let products = || work.regions.iter().flat_map(|r| &r.products).zip(&shapes);
         let met = products()

@@ -69,6 +69,8 @@ pub(super) struct Search<'a> {
     depths: Vec<i64>,
     /// Whether the first product is scalar.
     scalar: bool,
+    /// Whether tiles may crowd the registers of a thread.
+    crowded: bool,
 }
 
 /// A combination of values.
@@ -109,8 +111,19 @@ impl<'a> Search<'a> {
         let card = options.card.unwrap_or_else(|| Card::of(options.target));
         let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
         let depths = if options.target.has_asynchronous_copies() { vec![2, 3, 4, 5, 6, 8] } else { vec![2] };
-        let mut search =
-            Search { work, options, card, autos, env, same, domains: Vec::new(), stages, depths, scalar: false };
+        let mut search = Search {
+            work,
+            options,
+            card,
+            autos,
+            env,
+            same,
+            domains: Vec::new(),
+            stages,
+            depths,
+            scalar: false,
+            crowded: false,
+        };
         let first = search.work.regions.iter().flat_map(|r| &r.products).next();
         search.scalar = first.is_some_and(|p| !search.setting().on_tensor_cores(p));
         for &v in &k.sizes {
@@ -163,7 +176,13 @@ impl<'a> Search<'a> {
     }
 
     fn setting(&self) -> Setting<'_> {
-        Setting { work: &self.work, target: self.options.target, card: self.card, tensor_cores: self.tensor_cores() }
+        Setting {
+            work: &self.work,
+            target: self.options.target,
+            card: self.card,
+            tensor_cores: self.tensor_cores(),
+            crowded: self.crowded,
+        }
     }
 
     /// Whether products will run on tensor cores.
@@ -233,8 +252,15 @@ impl<'a> Search<'a> {
         (n <= MAX_CANDIDATES).then_some(n)
     }
 
-    /// The fastest combination.
-    pub(super) fn best(&self) -> Result<Found, Failed> {
+    /// The fastest combination, of those that leave a thread registers if there are any.
+    pub(super) fn best(self) -> Result<Found, Failed> {
+        match self.fastest() {
+            Err(Failed::NoneLegal(_)) => Search { crowded: true, ..self }.fastest(),
+            found => found,
+        }
+    }
+
+    fn fastest(&self) -> Result<Found, Failed> {
         let count = self.count().ok_or_else(|| Failed::Opaque("too many parameters are `auto`".to_owned()))?;
         let setting = self.setting();
         let mut env = self.env.clone();
@@ -377,7 +403,14 @@ impl<'a> Search<'a> {
     }
 
     /// The plain values, warp tiles cut to what there is; if the kernel does not allow them, the first that it allows.
-    pub(super) fn plain(&self) -> Result<Found, Failed> {
+    pub(super) fn plain(self) -> Result<Found, Failed> {
+        match self.first() {
+            Err(Failed::NoneLegal(_)) => Search { crowded: true, ..self }.first(),
+            found => found,
+        }
+    }
+
+    fn first(&self) -> Result<Found, Failed> {
         let mut env = self.env.clone();
         let product = self.work.regions.iter().flat_map(|r| &r.products).next();
         let extents = product.map(|p| p.shape.map(|e| self.work.int(&env, e).unwrap_or(i64::MAX)));

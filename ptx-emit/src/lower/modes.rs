@@ -117,7 +117,10 @@ impl Lower<'_> {
         if n.lo >= 0 && n.hi < d.lo {
             return (zero, n);
         }
-        let n = Int { lo: n.lo.max(0), hi: n.hi.clamp(0, i128::from(i32::MAX)), ..n };
+        let n = match n.as_const() {
+            Some(n) => Int::constant(n.clamp(0, i64::from(i32::MAX))),
+            None => Int { lo: n.lo.max(0), hi: n.hi.clamp(0, i128::from(i32::MAX)), ..n },
+        };
         let quotients = (n.lo / d.hi.max(1), n.hi / d.lo.max(1));
         let remainders = (0, n.hi.min(d.hi - 1));
         match (n.as_const(), d.as_const()) {

@@ -263,6 +263,20 @@ fn fuel_ends_endless_loops() {
     bad("L: bra L;", 32, ReportKind::Fuel);
 }
 
+/// A turn of the scheduler is 2^14 instructions: kernels that are over with it, shortly before and shortly after.
+#[test]
+fn kernels_end_anywhere_in_a_turn() {
+    for turns in 5440..5470 {
+        for rest in 0..3 {
+            let body = format!(
+                "mov.u32 %r1, 0;\nL:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, {turns};\n@%p1 bra L;\n{}",
+                "mov.u32 %r2, 0;\n".repeat(rest)
+            );
+            good(&body, 32);
+        }
+    }
+}
+
 #[test]
 fn shuffles_read_their_lane() {
     for (form, want) in [

@@ -129,7 +129,10 @@ impl Cta<'_> {
             left = left.saturating_sub(used);
             if left == 0 {
                 // Others of this warp come first next time; and who polls may wait for something other than a phase.
-                warps[pick].frags.rotate_left(1);
+                let frags = &mut warps[pick].frags;
+                // None is left if that was the end of the kernel.
+                let by = 1.min(frags.len());
+                frags.rotate_left(by);
                 wake_all(warps);
                 return Ok(());
             }

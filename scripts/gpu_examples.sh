@@ -73,6 +73,18 @@ check gemm_naive -D T=f32 M=72 N=136 K=40
 check gemm_naive -D Acc=f16 M=72 N=136 K=40
 check gemm_direct -D Acc=f16 M=136 N=72 K=64 beta=1
 
+for LA in row col; do
+    for LB in row col; do
+        orders="-D LA=$LA -D LB=$LB"
+        for name in gemm_batched gemm_pointers; do
+            check $name $orders Z=3 M=264 N=136 K=72
+            check $name $orders -D LC=col -D ALIGN=1 Z=5 M=67 N=45 K=33 alpha=2 beta=-1
+        done
+        check gemm_batched $orders Z=4 M=136 N=72 K=40 A_ld0=0 beta=1
+    done
+done
+check gemm_fused M=264 N=136 K=72 beta=2 --alias D=C
+
 check gemm_explicit M=520 N=264 K=136
 check gemm_explicit M=1 N=8 K=8
 check gemm_explicit M=131 N=72 K=40 A_ld=48 B_ld=80 C_ld=88 alpha=-1 beta=2

@@ -98,6 +98,9 @@ pub(crate) struct Run {
     /// Where to write the elements of a tensor after the run, in the same form
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = binding)]
     pub(crate) outputs: Vec<(String, String)>,
+    /// Puts an output at the address of an input (D=C), where the launch contract allows it
+    #[arg(long = "alias", value_name = "NAME=NAME", value_parser = binding)]
+    pub(crate) aliases: Vec<(String, String)>,
     /// Which kernel of the file
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,

@@ -3,7 +3,7 @@
 //! [`bind`] gives every size, stride and scalar its value, checks the preconditions, and evaluates the grid and the extents
 //! of the tensors. It reports all that is wrong, not just the first.
 
-use crate::contract::{Access, Contract, Dimension, ParamKind};
+use crate::contract::{Access, Contract, Dimension, ParamKind, TensorParam};
 use crate::expr::{self, ExprError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,6 +12,9 @@ use tilec_ir::types::Elem;
 
 /// Bytes that the tensors of one launch may have together when `tilec run` makes them.
 pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
+
+/// Bytes of a device address in an array of pointers.
+pub const ADDRESS_BYTES: u64 = 8;
 
 /// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
 const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
@@ -207,19 +210,32 @@ pub struct TensorPlan {
     pub access: Access,
     /// Extents, each at least 1: of the modes of all dimensions.
     pub shape: Vec<u64>,
-    /// Strides in elements, one per extent.
+    /// Strides in elements, one per extent. On the host the parts of an array of pointers lie one behind the other, and the
+    /// first stride is [`TensorPlan::part_span`].
     pub strides: Vec<u64>,
     /// How many of these extents each dimension has: mostly one. In a dimension of several an index counts the elements in
     /// row-major order, so that the order of all elements is that of a tensor with the modes as dimensions.
     pub modes: Vec<usize>,
     /// Elements from the first to the last, gaps between included.
     pub span: u64,
+    /// The kernel takes an array of addresses, one for each index of the first dimension.
+    pub pointers: bool,
 }
 
 impl TensorPlan {
     /// Bytes from the first element to the last.
     pub fn bytes(&self) -> u64 {
         self.span.saturating_mul(u64::from(self.elem.bytes()))
+    }
+
+    /// Parts that have an address each: 1, unless the tensor is an array of pointers.
+    pub fn parts(&self) -> u64 {
+        if self.pointers { self.shape.first().copied().unwrap_or(1) } else { 1 }
+    }
+
+    /// Elements from the first to the last of a part.
+    pub fn part_span(&self) -> u64 {
+        self.span / self.parts().max(1)
     }
 
     /// Number of elements that the shape has; different ones may share an address.
@@ -259,6 +275,20 @@ impl TensorPlan {
     /// Whether every dimension has one stride.
     pub fn is_plain(&self) -> bool {
         self.modes.iter().all(|&n| n == 1)
+    }
+
+    /// Whether the elements of `other` lie as these do, each at an address of its own: whether one can stand on the other.
+    pub fn lies_like(&self, other: &TensorPlan) -> bool {
+        let mut strides: Vec<(u64, u64)> =
+            self.strides.iter().copied().zip(self.shape.iter().copied()).filter(|&(_, extent)| extent > 1).collect();
+        strides.sort_unstable();
+        let mut reach = 0u64;
+        let own = strides.into_iter().all(|(stride, extent)| {
+            let apart = stride > reach;
+            reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+            apart
+        });
+        own && (&self.shape, &self.strides, &self.modes) == (&other.shape, &other.strides, &other.modes)
     }
 
     /// Numbers of all modes as text, grouped by dimension: `(2, 3), 8`.
@@ -327,12 +357,10 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     let grid = [0, 1, 2].map(|axis| integer(&contract.grid[axis]));
     let mut tensors = Vec::new();
     for param in &contract.params {
-        let ParamKind::Tensor { elem, access, shape, strides, .. } = &param.kind else { continue };
-        let extents: Vec<Option<i128>> = shape.iter().flat_map(Dimension::parts).map(&mut integer).collect();
-        let steps: Vec<Option<i128>> = strides.iter().flat_map(Dimension::parts).map(&mut integer).collect();
-        let modes = |dims: &[Dimension]| dims.iter().map(|d| d.parts().len()).collect::<Vec<_>>();
-        let modes = [modes(shape), modes(strides)];
-        tensors.push((param.name.clone(), *elem, *access, extents, steps, modes));
+        let Some(tensor) = param.kind.tensor() else { continue };
+        let extents: Vec<Option<i128>> = tensor.shape.iter().flat_map(Dimension::parts).map(&mut integer).collect();
+        let steps: Vec<Option<i128>> = tensor.strides.iter().flat_map(Dimension::parts).map(&mut integer).collect();
+        tensors.push((param, tensor, extents, steps));
     }
     let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new() };
     for (axis, extent) in grid.into_iter().enumerate() {
@@ -344,13 +372,14 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
             None => {}
         }
     }
-    for (name, elem, access, extents, steps, modes) in tensors {
+    for (param, tensor, extents, steps) in tensors {
         let (Some(extents), Some(steps)) = (extents.into_iter().collect(), steps.into_iter().collect()) else {
             continue;
         };
-        match plan(name.clone(), elem, access, extents, steps, modes) {
+        let pointers = matches!(param.kind, ParamKind::Pointers(_));
+        match plan(&param.name, tensor, pointers, extents, steps) {
             Some(plan) => bound.tensors.push(plan),
-            None => errors.push(BindError::Extent { name }),
+            None => errors.push(BindError::Extent { name: param.name.clone() }),
         }
     }
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
@@ -358,7 +387,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
 
 /// The value of every size, stride and scalar.
 fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args {
-    let takes_value = |kind: &ParamKind| !matches!(kind, ParamKind::Tensor { .. });
+    let takes_value = |kind: &ParamKind| kind.tensor().is_none();
     for name in args.keys() {
         if !contract.param(name).is_some_and(|p| takes_value(&p.kind)) {
             let known = contract.params.iter().filter(|p| takes_value(&p.kind)).map(|p| p.name.clone()).collect();
@@ -373,7 +402,7 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
         let value = match &param.kind {
             ParamKind::Size { .. } => given,
             ParamKind::Scalar { default, .. } => given.or(default.map(Number::Float)),
-            ParamKind::Tensor { .. } | ParamKind::Stride { .. } => continue,
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::Stride { .. } => continue,
         };
         match value {
             Some(value) => {
@@ -427,9 +456,11 @@ fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
             }
             "a whole number in the range of its type"
         }
-        ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } | ParamKind::Tensor { .. } => {
-            return None;
-        }
+        ParamKind::Size { .. }
+        | ParamKind::Stride { .. }
+        | ParamKind::Scalar { .. }
+        | ParamKind::Tensor(_)
+        | ParamKind::Pointers(_) => return None,
     };
     Some(BindError::Value { name: name.to_owned(), value, expected })
 }
@@ -450,23 +481,29 @@ fn mentioned(text: &str, values: &Args) -> String {
 
 /// The tensor with these extents and strides, grouped by dimension alike, if every element has an address below 2^63.
 fn plan(
-    name: String,
-    elem: Elem,
-    access: Access,
+    name: &str,
+    tensor: &TensorParam,
+    pointers: bool,
     shape: Vec<i128>,
-    strides: Vec<i128>,
-    [modes, others]: [Vec<usize>; 2],
+    mut strides: Vec<i128>,
 ) -> Option<TensorPlan> {
-    if modes != others {
+    let modes = |dims: &[Dimension]| dims.iter().map(|d| d.parts().len()).collect::<Vec<_>>();
+    let front = usize::from(pointers);
+    let (modes, strided) = (modes(&tensor.shape), modes(&tensor.strides));
+    if modes.get(front..)? != strided.as_slice() || modes[..front].iter().any(|&n| n != 1) {
         return None;
     }
-    let mut last = 0i128;
-    for (&extent, &stride) in shape.iter().zip(&strides) {
-        if extent < 1 || stride < 0 {
-            return None;
-        }
-        last = last.checked_add((extent - 1).checked_mul(stride)?)?;
+    if shape.len() != strides.len() + front || shape.iter().any(|&n| n < 1) {
+        return None;
     }
+    let last = |shape: &[i128], strides: &[i128]| {
+        let reach = |(&n, &s): (&i128, &i128)| if s < 0 { None } else { (n - 1).checked_mul(s) };
+        shape.iter().zip(strides).map(reach).try_fold(0i128, |sum, x| sum.checked_add(x?))
+    };
+    if pointers {
+        strides.insert(0, last(&shape[1..], &strides)? + 1);
+    }
+    let last = last(&shape, &strides)?;
     // `for_each` steps one stride past the last element of a dimension.
     let reach = shape.iter().zip(&strides).map(|(e, s)| e.checked_mul(*s)).try_fold(0i128, |a, x| a.checked_add(x?))?;
     if reach > i128::from(i64::MAX) {
@@ -474,13 +511,14 @@ fn plan(
     }
     let narrow = |v: Vec<i128>| v.into_iter().map(|x| u64::try_from(x).ok()).collect::<Option<Vec<u64>>>();
     Some(TensorPlan {
-        name,
-        elem,
-        access,
+        name: name.to_owned(),
+        elem: tensor.elem,
+        access: tensor.access,
         shape: narrow(shape)?,
         strides: narrow(strides)?,
         modes,
         span: u64::try_from(last + 1).ok()?,
+        pointers,
     })
 }
 
@@ -495,6 +533,21 @@ mod tests {
 
     fn complete() -> Args {
         args(&[("M", 200), ("N", 300), ("K", 64), ("C_ld", 320), ("beta", 0)])
+    }
+
+    fn f16(shape: &[&str], strides: &[&str]) -> TensorParam {
+        let list = |l: &[&str]| l.iter().map(|&text| Dimension::from(text)).collect();
+        let (shape, strides, may_alias) = (list(shape), list(strides), Vec::new());
+        TensorParam { elem: Elem::F16, align: 2, access: Access::Read, shape, strides, may_alias }
+    }
+
+    #[test]
+    fn parts_lie_one_behind_the_other_on_the_host() {
+        let tensor = f16(&["3", "4", "5"], &["8", "1"]);
+        let plan = plan("A", &tensor, true, vec![3, 4, 5], vec![8, 1]).expect("small");
+        assert_eq!((plan.strides.as_slice(), plan.span), (&[29, 8, 1][..], 3 * 29));
+        assert_eq!((plan.parts(), plan.part_span()), (3, 29));
+        assert!(super::plan("A", &f16(&["3", "4"], &["8", "1"]), true, vec![3, 4], vec![8, 1]).is_none());
     }
 
     #[test]
@@ -551,9 +604,12 @@ mod tests {
 
     #[test]
     fn elements_are_visited_once_in_order() {
-        let plan =
-            plan("A".to_owned(), Elem::F16, Access::Read, vec![2, 3, 2], vec![100, 0, 7], [vec![2, 1], vec![2, 1]])
-                .expect("small");
+        let tensor = TensorParam {
+            shape: vec![Dimension::from(vec!["2".to_owned(), "3".to_owned()]), "2".into()],
+            strides: vec![Dimension::from(vec!["100".to_owned(), "0".to_owned()]), "7".into()],
+            ..f16(&[], &[])
+        };
+        let plan = plan("A", &tensor, false, vec![2, 3, 2], vec![100, 0, 7]).expect("small");
         let mut seen = Vec::new();
         plan.for_each(|index, offset| seen.push((index.to_vec(), offset)));
         let expected: Vec<_> = (0..12u64)
@@ -566,5 +622,20 @@ mod tests {
         assert_eq!((plan.span, plan.count()), (108, 12));
         assert_eq!((plan.extent(0), plan.extent(1), plan.offset(0, 4), plan.offset(1, 1)), (6, 2, 100, 7));
         assert_eq!(plan.grouped(&plan.shape), "(2, 3), 2");
+    }
+
+    #[test]
+    fn elements_that_lie_alike_have_an_address_each() {
+        let plan = |shape: [u64; 2], strides: [u64; 2]| {
+            let wide = |v: [u64; 2]| v.into_iter().map(i128::from).collect();
+            plan("A", &f16(&["M", "N"], &["A_ld", "1"]), false, wide(shape), wide(strides)).expect("small")
+        };
+        let own = plan([3, 4], [4, 1]);
+        assert!(own.lies_like(&own) && !own.lies_like(&plan([3, 4], [5, 1])));
+        for shared in [plan([3, 4], [0, 1]), plan([3, 4], [3, 1]), plan([3, 4], [1, 2])] {
+            assert!(!shared.lies_like(&shared), "{shared:?}");
+        }
+        let row = plan([1, 4], [0, 1]);
+        assert!(row.lies_like(&row));
     }
 }

@@ -51,20 +51,10 @@ pub struct Param {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ParamKind {
-    /// A device pointer, 64 bits.
-    Tensor {
-        /// Element type.
-        #[serde(rename = "type", with = "elem_name")]
-        elem: Elem,
-        /// Alignment of the pointer in bytes.
-        align: u32,
-        /// How the kernel uses it.
-        access: Access,
-        /// Extents, as expressions.
-        shape: Vec<Dimension>,
-        /// Strides in elements, as expressions; grouped as the extents are.
-        strides: Vec<Dimension>,
-    },
+    /// The device address of a tensor, 64 bits.
+    Tensor(TensorParam),
+    /// The device address of an array of device addresses, 64 bits each: one for every index of the first dimension.
+    Pointers(TensorParam),
     /// An extent, at least 1 and less than 2^31.
     Size {
         /// How it is passed.
@@ -92,7 +82,7 @@ pub enum ParamKind {
 }
 
 /// What is said of a dimension of a tensor: an expression, or one for each of its modes, outermost first.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Dimension {
     /// Of a dimension with one stride.
@@ -123,6 +113,35 @@ impl From<Vec<String>> for Dimension {
 impl From<&str> for Dimension {
     fn from(text: &str) -> Dimension {
         Dimension::One(text.to_owned())
+    }
+}
+
+/// A tensor, or what an array of pointers points to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TensorParam {
+    /// Element type.
+    #[serde(rename = "type", with = "elem_name")]
+    pub elem: Elem,
+    /// Alignment of the address, or of each of the addresses, in bytes.
+    pub align: u32,
+    /// How the kernel uses it.
+    pub access: Access,
+    /// Extents, as expressions.
+    pub shape: Vec<Dimension>,
+    /// Strides in elements, as expressions; grouped as the extents are, of which the first of an array of pointers has none.
+    pub strides: Vec<Dimension>,
+    /// Tensors that the kernel reads at whose address this one, which it writes, may stand: if the strides are equal too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_alias: Vec<String>,
+}
+
+impl ParamKind {
+    /// The tensor that is passed, by its address or by those of its parts.
+    pub fn tensor(&self) -> Option<&TensorParam> {
+        match self {
+            ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) => Some(tensor),
+            ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => None,
+        }
     }
 }
 
@@ -270,17 +289,21 @@ pub fn to_json(contracts: &[Contract]) -> String {
 impl From<&launch::LaunchParam> for Param {
     fn from(param: &launch::LaunchParam) -> Param {
         let kind = match &param.kind {
-            launch::ParamKind::Tensor { elem, align, access, shape, strides } => ParamKind::Tensor {
-                elem: *elem,
-                align: *align,
-                access: match access {
-                    launch::Access::Read => Access::Read,
-                    launch::Access::Write => Access::Write,
-                    launch::Access::ReadWrite => Access::ReadWrite,
-                },
-                shape: shape.iter().cloned().map(Dimension::from).collect(),
-                strides: strides.iter().cloned().map(Dimension::from).collect(),
-            },
+            launch::ParamKind::Tensor { elem, align, access, shape, strides, pointers, may_alias } => {
+                let tensor = TensorParam {
+                    elem: *elem,
+                    align: *align,
+                    access: match access {
+                        launch::Access::Read => Access::Read,
+                        launch::Access::Write => Access::Write,
+                        launch::Access::ReadWrite => Access::ReadWrite,
+                    },
+                    shape: shape.iter().cloned().map(Dimension::from).collect(),
+                    strides: strides.iter().cloned().map(Dimension::from).collect(),
+                    may_alias: may_alias.clone(),
+                };
+                if *pointers { ParamKind::Pointers(tensor) } else { ParamKind::Tensor(tensor) }
+            }
             launch::ParamKind::Size => ParamKind::Size { ty: U32::U32 },
             launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },
             launch::ParamKind::Scalar { elem, default } => ParamKind::Scalar { elem: *elem, default: *default },
@@ -305,6 +328,8 @@ pub(crate) mod tests {
                 access,
                 shape: shape.map(|extent| vec![extent.to_owned()]).to_vec(),
                 strides: vec![vec![format!("{name}_ld")], vec!["1".to_owned()]],
+                pointers: false,
+                may_alias: Vec::new(),
             },
         };
         let param = |name: &str, kind| launch::LaunchParam { name: name.to_owned(), kind };

@@ -178,6 +178,7 @@ mod tests {
             strides: vec![10, 1],
             modes: vec![1, 1],
             span: 79,
+            pointers: false,
         }
     }
 

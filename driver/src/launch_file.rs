@@ -3,7 +3,7 @@
 //! What is missing is filled in as JSON, and the result is read as a [`Contract`]; so whatever the compiler wrote is accepted
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
-use crate::contract::{Contract, ContractError, ParamKind, SCHEMA};
+use crate::contract::{Contract, ContractError, ParamKind, SCHEMA, TensorParam};
 use crate::json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -27,7 +27,8 @@ const FIELDS: &[&str] = &[
     "params",
     "requires",
 ];
-const PARAM_FIELDS: &[&str] = &["name", "kind", "type", "align", "access", "shape", "strides", "packed", "default"];
+const PARAM_FIELDS: &[&str] =
+    &["name", "kind", "type", "align", "access", "shape", "strides", "may_alias", "packed", "default"];
 
 /// Why a description cannot be used.
 #[derive(Debug, Error)]
@@ -194,13 +195,16 @@ fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), Laun
         None => return Err(field(format!("{what} needs a `shape` (a tensor), a `type` (a scalar), or a `kind`"))),
     };
     match kind.as_str() {
-        "tensor" => complete_tensor(param, what)?,
+        "tensor" => complete_tensor(param, what, 0)?,
+        "pointers" => complete_tensor(param, what, 1)?,
         "size" | "stride" => {
             param.entry("type").or_insert(json!(if kind == "size" { "u32" } else { "i64" }));
         }
         "scalar" => {}
         other => {
-            return Err(field(format!("{what} has the kind `{other}`; there are tensor, size, stride and scalar")));
+            return Err(field(format!(
+                "{what} has the kind `{other}`; there are tensor, pointers, size, stride and scalar"
+            )));
         }
     }
     if !param.contains_key("type") {
@@ -210,7 +214,8 @@ fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), Laun
     Ok(())
 }
 
-fn complete_tensor(param: &mut Map<String, Value>, what: &str) -> Result<(), LaunchFileError> {
+/// `unstrided`: dimensions in front of those that have strides.
+fn complete_tensor(param: &mut Map<String, Value>, what: &str, unstrided: usize) -> Result<(), LaunchFileError> {
     let list = |v: Option<&Value>| match v {
         Some(Value::Array(list)) => Some(list.clone()),
         Some(one @ (Value::Number(_) | Value::String(_))) => Some(vec![one.clone()]),
@@ -219,7 +224,7 @@ fn complete_tensor(param: &mut Map<String, Value>, what: &str) -> Result<(), Lau
     let shape = list(param.get("shape")).ok_or_else(|| field(format!("{what} is a tensor and has no `shape`")))?;
     let shape = expressions(&shape, &format!("the shape of {what}"))?;
     let strides = match param.get("strides") {
-        None => packed(&shape),
+        None => packed(&shape, unstrided),
         given => {
             let given = list(given).ok_or_else(|| field(format!("the strides of {what} are not a list")))?;
             expressions(&given, &format!("the strides of {what}"))?
@@ -232,9 +237,9 @@ fn complete_tensor(param: &mut Map<String, Value>, what: &str) -> Result<(), Lau
     Ok(())
 }
 
-/// The strides of a row-major tensor without gaps, grouped as its extents are.
-fn packed(shape: &Value) -> Value {
-    let dims = || shape.as_array().into_iter().flatten();
+/// The strides of a row-major tensor without gaps, grouped as its extents are, but for the first dimensions that have none.
+fn packed(shape: &Value, unstrided: usize) -> Value {
+    let dims = || shape.as_array().into_iter().flatten().skip(unstrided);
     let all = dims().flat_map(|dim| dim.as_array().map_or(std::slice::from_ref(dim), Vec::as_slice));
     let extents: Vec<String> = all.filter_map(Value::as_str).map(str::to_owned).collect();
     let mut next = 0;
@@ -266,15 +271,24 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
         if !names.insert(name.as_str()) {
             return Err(field(format!("two parameters are called `{name}`")));
         }
-        if let ParamKind::Tensor { align, shape, strides, .. } = &param.kind {
+        if let Some(TensorParam { align, shape, strides, .. }) = param.kind.tensor() {
             if !align.is_power_of_two() || *align > MAX_ALIGN {
                 let message =
                     format!("the alignment of `{name}` is {align}, expected a power of two up to {MAX_ALIGN}");
                 return Err(field(message));
             }
-            if shape.len() != strides.len() || shape.is_empty() {
-                let (n, m) = (shape.len(), strides.len());
-                return Err(field(format!("`{name}` has {n} extents and {m} strides")));
+            let (n, m) = (shape.len(), strides.len());
+            match param.kind {
+                ParamKind::Pointers(_) if n != m + 1 || n < 2 => {
+                    let message = format!(
+                        "`{name}` has {n} extents and {m} strides; the first dimension counts addresses and has no stride"
+                    );
+                    return Err(field(message));
+                }
+                ParamKind::Tensor(_) if n != m || n == 0 => {
+                    return Err(field(format!("`{name}` has {n} extents and {m} strides")));
+                }
+                _ => {}
             }
             if shape.iter().zip(strides).any(|(e, s)| e.parts().len() != s.parts().len()) {
                 return Err(field(format!("the strides of `{name}` are not grouped as its extents are")));
@@ -325,17 +339,17 @@ mod tests {
         let strings = |list: &[&str]| list.iter().map(|s| Dimension::from(*s)).collect::<Vec<_>>();
         assert_eq!(
             contract.params[2].kind,
-            ParamKind::Tensor {
+            ParamKind::Tensor(TensorParam {
                 elem: Elem::F32,
                 align: DEFAULT_ALIGN,
                 access: Access::Read,
                 shape: strings(&["n", "3", "m"]),
                 strides: strings(&["(3) * (m)", "m", "1"]),
-            }
+                may_alias: Vec::new(),
+            })
         );
-        assert!(
-            matches!(&contract.params[3].kind, ParamKind::Tensor { align: 4, strides, .. } if strides == &[Dimension::from("1")])
-        );
+        let last = contract.params[3].kind.tensor().expect("a tensor");
+        assert_eq!((last.align, &last.strides[..]), (4, &[Dimension::from("1")][..]));
     }
 
     #[test]
@@ -348,10 +362,22 @@ mod tests {
         for (i, strides) in
             [[modes(&["(4) * (c)", "c"]), "1".into()], [modes(&["c * 4", "1"]), "4".into()]].iter().enumerate()
         {
-            let ParamKind::Tensor { shape, strides: s, .. } = &contract.params[i].kind else { panic!("a tensor") };
+            let Some(TensorParam { shape, strides: s, .. }) = contract.params[i].kind.tensor() else {
+                panic!("a tensor")
+            };
             assert_eq!((shape, s), (&vec![modes(&["b", "4"]), "c".into()], &strides.to_vec()));
         }
         assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete"), [contract]);
+    }
+
+    #[test]
+    fn arrays_of_pointers_have_no_first_stride() {
+        let text = r#"{"block": 1, "grid": 1, "params": [{"name": "x", "kind": "pointers", "type": "f32", "shape": ["z", 4, "c"]}]}"#;
+        let contract = one(text).expect("complete");
+        let x = contract.params[0].kind.tensor().expect("a tensor");
+        assert_eq!(x.strides, ["c".into(), "1".into()]);
+        let wrong = text.replace("\"c\"]", "\"c\"], \"strides\": [1, 1, 1]");
+        assert!(one(&wrong).expect_err("a stride too many").contains("counts addresses and has no stride"));
     }
 
     #[test]

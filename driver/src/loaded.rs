@@ -1,6 +1,6 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
-use crate::bind::{Args, BindError, Bound, Number, bind};
+use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
 use crate::contract::{Contract, ParamKind};
 use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Stream};
 use crate::data::encode;
@@ -53,7 +53,8 @@ impl<'d> LoadedKernel<'d> {
         Ok(LoadedKernel { device, function, contract: contract.clone() })
     }
 
-    /// Launches on the default stream with the values `args` and a buffer for every tensor; does not wait.
+    /// Launches on the default stream with the values `args` and a buffer for every tensor (of an array of pointers: the
+    /// buffer that holds the addresses); does not wait.
     ///
     /// # Errors
     /// A value or buffer is missing or does not fit, a precondition does not hold, or the driver refuses.
@@ -64,11 +65,14 @@ impl<'d> LoadedKernel<'d> {
             let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
                 return Err(wrong("no buffer was given".to_owned()));
             };
-            if (buffer.bytes() as u64) < plan.bytes() {
-                return Err(wrong(format!("its buffer has {} bytes, expected {}", buffer.bytes(), plan.bytes())));
+            // Of an array of pointers the addresses are given, not what they point to.
+            let expected = if plan.pointers { plan.parts() * ADDRESS_BYTES } else { plan.bytes() };
+            if (buffer.bytes() as u64) < expected {
+                return Err(wrong(format!("its buffer has {} bytes, expected {expected}", buffer.bytes())));
             }
         }
         let address = |name: &str| tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, b)| b.address());
+        overlap(&self.contract, &bound.tensors, address)?;
         Ok(self.launch_bound(self.device.default_stream(), &bound, address)?)
     }
 
@@ -88,6 +92,22 @@ impl<'d> LoadedKernel<'d> {
     }
 }
 
+/// Refuses one address for two tensors one of which is written, but where the contract allows it.
+fn overlap(contract: &Contract, plans: &[TensorPlan], address: impl Fn(&str) -> u64) -> Result<(), LaunchError> {
+    for over in plans.iter().filter(|plan| plan.access.writes()) {
+        let allowed = contract.param(&over.name).and_then(|p| p.kind.tensor()).map_or(&[][..], |t| &t.may_alias[..]);
+        let meets = |other: &&TensorPlan| other.name != over.name && address(&other.name) == address(&over.name);
+        for under in plans.iter().filter(meets) {
+            if !(allowed.contains(&under.name) && over.lies_like(under)) {
+                let what =
+                    format!("it is written, and at the address of `{}`, which the contract does not allow", under.name);
+                return Err(LaunchError::Tensor { name: over.name.clone(), what });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The arguments of a launch in parameter order; `address` gives the device address of a tensor by name.
 pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) -> u64) -> Vec<LaunchArg> {
     let value = |name: &str| bound.values.get(name).copied().unwrap_or(Number::Int(0));
@@ -95,7 +115,7 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
         .params
         .iter()
         .map(|param| match &param.kind {
-            ParamKind::Tensor { .. } => LaunchArg::Ptr(address(&param.name)),
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) => LaunchArg::Ptr(address(&param.name)),
             ParamKind::Size { .. } => {
                 let size = value(&param.name).to_i64().and_then(|i| u32::try_from(i).ok());
                 LaunchArg::U32(size.expect("binding checked the range"))
@@ -128,6 +148,7 @@ fn scalar(elem: Elem, value: Number) -> LaunchArg {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::Access;
     use crate::contract::tests::gemm;
 
     #[test]
@@ -158,6 +179,35 @@ mod tests {
                 LaunchArg::F32(0.5),
             ]
         );
+    }
+
+    #[test]
+    fn outputs_stand_on_inputs_where_the_contract_says_so() {
+        let plan = |name: &str, access, ld| TensorPlan {
+            name: name.to_owned(),
+            elem: Elem::F16,
+            access,
+            shape: vec![4, 8],
+            strides: vec![ld, 1],
+            modes: vec![1; 2],
+            span: 3 * ld + 8,
+            pointers: false,
+        };
+        let mut contract = gemm();
+        let check = |contract: &Contract, ld: u64, at: [u64; 3]| {
+            let plans = [plan("A", Access::Read, 8), plan("B", Access::Read, 8), plan("C", Access::Write, ld)];
+            let address = |name: &str| plans.iter().zip(at).find(|(p, _)| p.name == name).map_or(0, |(_, at)| at);
+            overlap(contract, &plans, address).map_err(|e| e.to_string())
+        };
+        assert_eq!(check(&contract, 8, [1, 1, 2]), Ok(()));
+        let refused = "tensor `C`: it is written, and at the address of `B`, which the contract does not allow";
+        assert_eq!(check(&contract, 8, [1, 2, 2]), Err(refused.to_owned()));
+        if let ParamKind::Tensor(tensor) = &mut contract.params[2].kind {
+            tensor.may_alias = vec!["B".to_owned()];
+        }
+        assert_eq!(check(&contract, 8, [1, 2, 2]), Ok(()));
+        assert_eq!(check(&contract, 16, [1, 2, 2]), Err(refused.to_owned()));
+        assert!(check(&contract, 8, [2, 1, 2]).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod child;
 #[cfg(feature = "cuda")]
 mod device;
 mod facts;
+mod in_place;
 mod outcome;
 mod reference;
 #[cfg(test)]
@@ -29,6 +30,9 @@ use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
+
+/// Tensors that stand at the address of others: written one, read one.
+pub type Aliases = BTreeMap<String, String>;
 
 /// Where to run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -65,6 +69,8 @@ pub struct RunOptions {
     pub sim: SimOptions,
     /// Elements of tensors that are not to be made up: raw bytes in row-major order of the index, without gaps.
     pub inputs: BTreeMap<String, Vec<u8>>,
+    /// Tensors that are to stand at the address of others, as far as the contract allows it.
+    pub aliases: Aliases,
 }
 
 impl Default for RunOptions {
@@ -80,6 +86,7 @@ impl Default for RunOptions {
             on: On::Auto,
             sim: SimOptions::default(),
             inputs: BTreeMap::new(),
+            aliases: Aliases::new(),
         }
     }
 }
@@ -168,6 +175,7 @@ fn execute(
     if options.on == On::Simulator && bytes > simulate::MAX_BYTES {
         return Err(fail(vec![*simulate::too_big(bytes)]));
     }
+    in_place::allowed(contract, &bound, &options.aliases).map_err(|d| fail(vec![*d]))?;
     let facts = subject.kernel.map(|k| Facts::of(&k.tile.specialized)).unwrap_or_default();
     let before = contents(&bound, &facts, options).map_err(|d| fail(vec![*d]))?;
     let job = Job {
@@ -175,6 +183,7 @@ fn execute(
         args: bound.values.clone(),
         ptx: subject.ptx.to_owned(),
         repeat: options.repeat,
+        aliases: options.aliases.clone(),
         tensors: before.iter().map(Vec::len).collect(),
     };
     let (ran, after) = launch_on(subject, job, &before, options, launch).map_err(|d| fail(vec![*d]))?;
@@ -201,6 +210,8 @@ fn execute(
         let accuracy = Accuracy::of(atom, facts.f16_accumulators, cc);
         report.verdicts = reference::verify(kernel, &facts, &bound, &before, &after, accuracy, &mut report.notes)
             .map_err(|d| fail(vec![*d]))?;
+        // It holds the output now.
+        report.verdicts.retain(|(name, _)| !options.aliases.values().any(|under| under == name));
     }
     report.tensors = bound.tensors.into_iter().zip(after).collect();
     Ok(report)
@@ -230,7 +241,14 @@ fn contents(bound: &Bound, facts: &Facts, options: &RunOptions) -> Result<Vec<Ve
         None if t.access.reads() => Ok(data::filled(t, options.seed, kind)),
         None => Ok(data::poisoned(t)),
     };
-    bound.tensors.iter().map(one).collect()
+    let mut all: Vec<Vec<u8>> = bound.tensors.iter().map(one).collect::<Result<_, _>>()?;
+    for (over, under) in &options.aliases {
+        let at = |name: &str| bound.tensors.iter().position(|t| t.name == name);
+        if let (Some(over), Some(under)) = (at(over), at(under)) {
+            all[over] = all[under].clone();
+        }
+    }
+    Ok(all)
 }
 
 /// Launches where the options say.

@@ -12,7 +12,7 @@ use tilec::bind::{Args, MAX_TENSOR_BYTES, Number};
 use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
-use tilec::run::{Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign};
+use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign};
 use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
 use tilec::{Contract, Diagnostics, Target, compile, data};
 use tilec_ir::codes;
@@ -159,7 +159,19 @@ fn run_options(args: &Run) -> Result<RunOptions, Failure> {
         on: device(args)?,
         sim: sim_options(args),
         inputs: inputs(&args.inputs)?,
+        aliases: aliases(&args.aliases)?,
     })
+}
+
+/// The pairs of `--alias`.
+fn aliases(pairs: &[(String, String)]) -> Result<Aliases, Failure> {
+    let mut aliases = Aliases::new();
+    for (over, under) in pairs {
+        if aliases.insert(over.clone(), under.clone()).is_some() {
+            return Err(Failure::Usage(format!("`--alias {over}=..` is given twice")));
+        }
+    }
+    Ok(aliases)
 }
 
 /// The files of `--in`.

@@ -203,7 +203,8 @@ pub fn simulate(
     };
     let blocks = bound.grid.iter().map(|n| u64::from(*n)).product();
     let once = |landing| -> Result<(Counters, Vec<Vec<u8>>), Box<Diagnostic>> {
-        let mut memory = Memory::new(contract, &bound, &tensors).map_err(|r| report::diagnostic(&scene, None, &r))?;
+        let mut memory =
+            Memory::new(contract, &bound, &tensors, &job.aliases).map_err(|r| report::diagnostic(&scene, None, &r))?;
         let launch = Launch {
             entry: contract.entry.clone(),
             grid: bound.grid,

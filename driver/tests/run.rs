@@ -105,3 +105,72 @@ fn neither_order_nor_threads_nor_landing_change_anything() {
     }
     assert!(run("--imitate hopper").0.contains("\"imitated\": \"hopper\""));
 }
+
+/// Outputs at the address of an input: no race in any order, and only where the contract says so.
+#[test]
+fn outputs_stand_on_inputs_where_the_contract_says_so() {
+    let dir = Dir::new("in-place");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/gemm_fused.tile");
+    let run = |more: &str| {
+        let args = format!("run {example} M=72 N=40 K=24 --check --device sim {more}");
+        dir.tilec(&args.split_whitespace().collect::<Vec<_>>())
+    };
+    for target in ["sm_70", "sm_80"] {
+        for order in ["forward", "reverse", "seeded"] {
+            let done = run(&format!("beta=2 --alias D=C --target {target} --sim-order {order}"));
+            assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{target} {order}");
+            assert!(done.stdout.contains("D: 2880 elements, all exact: ok"), "{}", done.stdout);
+        }
+    }
+    let refused = run("beta=2 --alias D=bias");
+    assert!(refused.status == 1 && refused.stderr.contains("`D` may stand on C"), "{}", refused.stderr);
+    let apart = run("beta=2 --alias D=C C_ld=48");
+    assert!(apart.status == 1 && apart.stderr.contains("do not lie alike"), "{}", apart.stderr);
+    assert!(run("--alias D=X").stderr.contains("no tensor `X`"));
+
+    // Of 128 threads several hold an element: one of them reads it and writes it.
+    dir.file(
+        "replicas.tile",
+        b"kernel replicas(C: gmem f32[M, 8], D: gmem f32[M, 8]) grid (i: ceildiv(M, 8)) schedule { threads 128 } {\n\
+          var x = reg f32[8, 8] = 1.0\n    copy x + C[i * 8.., 0..] -> D[i * 8.., 0..]\n}\n",
+    );
+    for order in ["forward", "reverse", "seeded"] {
+        let args = format!("run replicas.tile M=20 --alias D=C --check --device sim --sim-order {order}");
+        let done = dir.tilec(&args.split_whitespace().collect::<Vec<_>>());
+        assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{order}");
+    }
+}
+
+/// Matrices behind an array of pointers lie apart, and are one packed tensor in files.
+#[test]
+fn arrays_of_pointers_are_packed_in_files() {
+    let dir = Dir::new("pointers");
+    let program = "kernel double(A: gmem f32[Z, M, N] pointers, B: gmem f32[Z, M, N] pointers) grid (b: M, z: Z) {\n\
+        var x = reg f32[1, 64]\n    copy A[z, b.., 0..] -> x\n    copy 2.0 * x -> B[z, b.., 0..]\n}\n";
+    dir.file("x.tile", program.as_bytes());
+    dir.file("a.bin", &floats((0..24).map(|i| i as f32)));
+    let args = "run x.tile Z=4 M=2 N=3 A_ld=8 B_ld=5 --in A=a.bin --out B=b.bin --check --device sim";
+    let run = dir.tilec(&args.split(' ').collect::<Vec<_>>());
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("B: 24 elements, all exact: ok"), "{}", run.stdout);
+    assert_eq!(fs::read(dir.0.join("b.bin")).expect("written"), floats((0..24).map(|i| 2.0 * i as f32)));
+
+    // The same from PTX and a description by hand; and where it goes wrong, the message has the matrix and the element.
+    let compile = |more: &[&str]| dir.tilec(&[&["x.tile"], more].concat());
+    assert_eq!((compile(&["-o", "x.ptx"]).status, compile(&["-o", "x.json"]).status), (0, 0));
+    let args = "run x.ptx --launch x.json Z=4 M=2 N=3 --in A=a.bin --out B=c.bin --device sim";
+    let by_hand = dir.tilec(&args.split(' ').collect::<Vec<_>>());
+    assert_eq!((by_hand.status, by_hand.stderr.as_str()), (0, ""));
+    assert_eq!(fs::read(dir.0.join("c.bin")).expect("written"), floats((0..24).map(|i| 2.0 * i as f32)));
+    let json = fs::read_to_string(dir.0.join("x.json")).expect("written");
+    let shape = "\"Z\",\n        \"M\",\n        \"N\"";
+    assert!(json.contains("\"kind\": \"pointers\"") && json.contains(shape), "{json}");
+    dir.file("short.json", json.replacen(shape, "\"Z\",\n        \"1\",\n        \"N\"", 1).as_bytes());
+    let args = "run x.ptx --launch short.json Z=4 M=2 N=3 --device sim";
+    let short = dir.tilec(&args.split(' ').collect::<Vec<_>>());
+    assert!(short.stderr.contains("`A[0, .., ..]`, f32 [4, 1, 3] by pointers"), "{}", short.stderr);
+    dir.file("few.json", json.replacen(shape, &shape.replace('Z', "Z - 1"), 1).as_bytes());
+    let args = "run x.ptx --launch few.json Z=4 M=2 N=3 --device sim";
+    let few = dir.tilec(&args.split(' ').collect::<Vec<_>>());
+    assert!(few.stderr.contains("behind the end of the 3 addresses of the array `A`"), "{}", few.stderr);
+}

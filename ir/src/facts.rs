@@ -5,7 +5,7 @@
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
-use crate::types::{OrderRef, Strides};
+use crate::types::GivenStride;
 use crate::typing::same_expr;
 
 /// Divisors are tracked up to this power of two.
@@ -133,27 +133,20 @@ impl Stride {
     }
 }
 
-/// The strides of the modes of dimension `dim`, outermost first: mostly one. `None` if the order of the tensor is still a
-/// parameter.
+/// The strides of the modes of dimension `dim`, outermost first: mostly one, and none where each index has an address of its
+/// own. `None` if the order of the tensor is still a parameter.
 pub fn strides(k: &Kernel, tensor: Value, dim: usize) -> Option<Vec<Stride>> {
-    let t = k.tensor_ty(tensor)?;
-    match &t.strides {
-        Strides::Explicit(list) => Some(list.get(dim)?.strides().into_iter().map(|e| Stride::of(k, e)).collect()),
-        Strides::Ordered(OrderRef::Known(order)) => {
-            let contiguous = order.contiguous_dim(t.shape.len());
-            if dim == contiguous {
-                return Some(vec![Stride::Const(1)]);
-            }
-            let index = if dim > contiguous { dim - 1 } else { dim };
-            t.ld.get(index).map(|&v| vec![Stride::Value(v)])
-        }
-        Strides::Ordered(OrderRef::Param(_)) => None,
-    }
+    Some(match k.tensor_ty(tensor)?.given_stride(dim)? {
+        GivenStride::Contiguous => vec![Stride::Const(1)],
+        GivenStride::Leading(v) => vec![Stride::Value(v)],
+        GivenStride::Written(stride) => stride.strides().into_iter().map(|e| Stride::of(k, e)).collect(),
+        GivenStride::Pointer => Vec::new(),
+    })
 }
 
 /// Whether all elements along a dimension are the same one.
 pub fn repeats(k: &Kernel, tensor: Value, dim: usize) -> bool {
-    strides(k, tensor, dim).is_some_and(|all| all.iter().all(|s| *s == Stride::Const(0)))
+    strides(k, tensor, dim).is_some_and(|all| !all.is_empty() && all.iter().all(|s| *s == Stride::Const(0)))
 }
 
 /// The dimension of a tensor whose neighbours are neighbours in memory (within a mode), if there is one; the last such.

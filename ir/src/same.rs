@@ -119,6 +119,7 @@ impl Pair<'_> {
         self.elems(a.elem, b.elem)?;
         self.each("shape", &a.shape, &b.shape, Self::exprs)?;
         self.each("leading strides", &a.ld, &b.ld, Self::declarations)?;
+        check("array of pointers", &a.pointers, &b.pointers)?;
         check("alignment", &a.align, &b.align)?;
         self.options(a.multiple, b.multiple)?;
         match (&a.strides, &b.strides) {

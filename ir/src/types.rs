@@ -102,7 +102,7 @@ pub enum ElemRef {
 pub enum Order {
     /// The last dimension is contiguous.
     Row,
-    /// The first dimension is contiguous.
+    /// The last but one is contiguous: matrices by columns, in batches too.
     Col,
 }
 
@@ -119,7 +119,7 @@ impl Order {
     pub fn contiguous_dim(self, rank: usize) -> usize {
         match self {
             Order::Row => rank.saturating_sub(1),
-            Order::Col => 0,
+            Order::Col => rank.saturating_sub(2),
         }
     }
 
@@ -238,8 +238,11 @@ pub struct TensorTy {
     /// With [`Strides::Ordered`]: the run-time strides of the non-contiguous dimensions, in dimension order. A rank-2
     /// tensor `A` has one, named `A_ld` (the leading dimension); rank `n` has `A_ld0 …`.
     pub ld: Vec<Value>,
-    /// Alignment of the base pointer in bytes that the launch contract demands at least; `None`: whatever the widest
-    /// access needs.
+    /// The first dimension counts parts of the tensor (matrices of a batch) that may lie anywhere: the parameter is the
+    /// address of an array of their addresses. That dimension has no stride, and a window has a single index there.
+    pub pointers: bool,
+    /// Alignment in bytes that the launch contract demands at least of the address, or of each of them; `None`: whatever
+    /// the widest access needs.
     pub align: Option<u32>,
     /// `multiple n`, a compile-time expression: the extent of the contiguous dimension and all other strides are multiples
     /// of `n`, so that aligned groups of `n` elements lie inside the tensor or outside. `None` once specialised, when
@@ -250,12 +253,9 @@ pub struct TensorTy {
 impl TensorTy {
     /// The modes of a dimension that has several, outermost first.
     pub fn modes(&self, dim: usize) -> Option<&[Mode]> {
-        match &self.strides {
-            Strides::Explicit(list) => match list.get(dim)? {
-                DimStride::Modes(modes) => Some(modes),
-                DimStride::One(_) => None,
-            },
-            Strides::Ordered(_) => None,
+        match self.given_stride(dim)? {
+            GivenStride::Written(DimStride::Modes(modes)) => Some(modes),
+            _ => None,
         }
     }
 
@@ -268,4 +268,60 @@ impl TensorTy {
         all.extend(self.multiple);
         all
     }
+
+    /// Dimensions in front of those that have strides: 1 for an array of pointers.
+    pub fn unstrided(&self) -> usize {
+        usize::from(self.pointers)
+    }
+
+    /// The contiguous dimension of a tensor in this order.
+    pub fn contiguous_dim(&self, order: Order) -> usize {
+        let front = self.unstrided();
+        front + order.contiguous_dim(self.shape.len().saturating_sub(front))
+    }
+
+    /// Where the stride of a dimension comes from; `None` if the order is still a parameter, or there is no such dimension.
+    pub fn given_stride(&self, dim: usize) -> Option<GivenStride<'_>> {
+        let front = self.unstrided();
+        if dim < front {
+            return Some(GivenStride::Pointer);
+        }
+        match &self.strides {
+            Strides::Explicit(list) => list.get(dim - front).map(GivenStride::Written),
+            Strides::Ordered(OrderRef::Known(order)) => {
+                let contiguous = self.contiguous_dim(*order);
+                if dim == contiguous {
+                    return Some(GivenStride::Contiguous);
+                }
+                let before = dim - front;
+                let index = if dim > contiguous { before - 1 } else { before };
+                self.ld.get(index).copied().map(GivenStride::Leading)
+            }
+            Strides::Ordered(OrderRef::Param(_)) => None,
+        }
+    }
+
+    /// The dimensions that lie inside dimension `dim` when a tensor of this order is packed.
+    pub fn inner_dims(&self, order: Order, dim: usize) -> Vec<usize> {
+        let (rank, contiguous) = (self.shape.len(), self.contiguous_dim(order));
+        match dim {
+            d if d == contiguous => Vec::new(),
+            // By columns, the last dimension is outside of the last but one.
+            d if d > contiguous => vec![contiguous],
+            d => (d + 1..rank).collect(),
+        }
+    }
+}
+
+/// Where the stride of a dimension of a tensor comes from.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum GivenStride<'a> {
+    /// Neighbours along the dimension are neighbours in memory.
+    Contiguous,
+    /// A run-time stride of the tensor's own.
+    Leading(Value),
+    /// The text.
+    Written(&'a DimStride),
+    /// Nowhere: each index has an address of its own ([`TensorTy::pointers`]).
+    Pointer,
 }

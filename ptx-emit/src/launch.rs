@@ -54,14 +54,19 @@ pub enum ParamKind {
     Tensor {
         /// Element type.
         elem: Elem,
-        /// Alignment of the pointer, bytes.
+        /// Alignment of the address (of each of the addresses), bytes.
         align: u32,
         /// How the kernel uses it.
         access: Access,
         /// The extents of each dimension's modes, as expressions: mostly of one.
         shape: Vec<Vec<String>>,
-        /// The strides of each dimension's modes in elements, as expressions.
+        /// The strides of each dimension's modes in elements, as expressions: of every dimension, but for the first of an
+        /// array of pointers.
         strides: Vec<Vec<String>>,
+        /// It is the address of an array of addresses, one for each index of the first dimension.
+        pointers: bool,
+        /// Tensors that are read, at whose address this one, which is written, may stand: if the strides are equal too.
+        may_alias: Vec<String>,
     },
     /// An extent, u32.
     Size,

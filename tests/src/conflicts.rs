@@ -21,7 +21,7 @@ mod tests {
         let contract = &compiled.kernels[0].contract;
         let mut device = Device::new();
         let params = contract.params.iter().map(|p| match &p.kind {
-            ParamKind::Tensor { .. } => {
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) => {
                 let bytes = (M * K.max(N) * 4) as usize;
                 let address = device.alloc(bytes as u64).expect("memory");
                 device.upload(address, &vec![0; bytes]).expect("in bounds");

@@ -9,7 +9,7 @@ use crate::number::Format;
 use crate::problem::Random;
 use std::collections::BTreeMap;
 use tilec::Contract;
-use tilec::contract::{Dimension, ParamKind};
+use tilec::contract::{Dimension, ParamKind, TensorParam};
 use tilec::cuda::{Buffer, Device, Function, LaunchArg};
 use tilec::expr;
 use tilec_ir::types::Elem;
@@ -86,7 +86,7 @@ fn once(device: &Device, function: &Function, contract: &Contract, problem: &Pro
     for param in &contract.params {
         let name = param.name.as_str();
         match &param.kind {
-            ParamKind::Tensor { elem, align, access, shape, strides } => {
+            ParamKind::Tensor(TensorParam { elem, align, access, shape, strides, .. }) => {
                 let shape = shape.iter().flat_map(Dimension::parts).map(integer).collect::<Result<Vec<_>, _>>()?;
                 let strides = strides.iter().flat_map(Dimension::parts).map(integer).collect::<Result<Vec<_>, _>>()?;
                 let (&[rows, cols], &[s0, s1]) = (&shape[..], &strides[..]) else {
@@ -111,6 +111,7 @@ fn once(device: &Device, function: &Function, contract: &Contract, problem: &Pro
                 buffers.push((name, buffer));
                 matrices.insert(name, matrix);
             }
+            ParamKind::Pointers(_) => return Err(format!("`{name}` is an array of pointers")),
             ParamKind::Size { .. } => {
                 args.push(LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?));
             }

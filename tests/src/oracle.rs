@@ -10,7 +10,7 @@ use tilec_ir::diag::{Diagnostic, Sink};
 use tilec_ir::entities::Expr;
 use tilec_ir::interp;
 use tilec_ir::kernel::{ConstValue, Kernel, Module, ValueDef};
-use tilec_ir::types::{DimStride, Elem, ElemRef, Order, OrderRef, Strides};
+use tilec_ir::types::{DimStride, Elem, ElemRef, GivenStride, Order, OrderRef, Strides};
 
 /// Memory, scalars and types of one run of a kernel.
 pub struct Problem {
@@ -45,11 +45,12 @@ impl Problem {
             };
             let modes = (0..ty.shape.len()).map(|d| extents(d).len()).collect();
             let shape = list(&mut (0..ty.shape.len()).flat_map(extents))?;
-            let strides = match &ty.strides {
+            let front = usize::from(ty.pointers);
+            let mut strides = match &ty.strides {
                 Strides::Explicit(strides) => list(&mut strides.iter().flat_map(DimStride::strides))?,
                 Strides::Ordered(OrderRef::Known(order)) => {
-                    let mut strides = packed(&shape, *order);
-                    let outer = (0..shape.len()).filter(|&d| d != order.contiguous_dim(shape.len()));
+                    let (mut strides, contiguous) = packed(&shape[front..], *order);
+                    let outer = (0..strides.len()).filter(|&d| d != contiguous);
                     for (d, &ld) in outer.zip(&ty.ld) {
                         let ld = &kernel.values[ld].name;
                         strides[d] = if run.value(ld).is_some() { run.integer(ld)? } else { strides[d] };
@@ -58,6 +59,11 @@ impl Problem {
                 }
                 Strides::Ordered(OrderRef::Param(_)) => return Err(format!("`{name}` has no order")),
             };
+            if ty.pointers {
+                // Parts with an address each: here one behind the other.
+                let last: i64 = shape[1..].iter().zip(&strides).map(|(n, s)| (n - 1) * s).sum();
+                strides.insert(0, last + 1);
+            }
             let mut tensor = Tensor { modes, ..Tensor::new(name, &shape, &strides)? };
             let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
             tensor.randomize(&mut random, run.range);
@@ -117,14 +123,19 @@ impl Problem {
     }
 }
 
-/// The strides of a dense tensor.
-fn packed(shape: &[i64], order: Order) -> Vec<i64> {
-    let mut strides = vec![1; shape.len()];
-    match order {
-        Order::Row => (1..shape.len()).rev().for_each(|d| strides[d - 1] = strides[d] * shape[d]),
-        Order::Col => (1..shape.len()).for_each(|d| strides[d] = strides[d - 1] * shape[d - 1]),
+/// The strides of a dense tensor, and its contiguous dimension: the last, or for matrices by columns the last but one.
+fn packed(shape: &[i64], order: Order) -> (Vec<i64>, usize) {
+    let mut dims: Vec<usize> = (0..shape.len()).collect();
+    if let (Order::Col, Some(other)) = (order, shape.len().checked_sub(2)) {
+        dims.swap(other, other + 1);
     }
-    strides
+    let mut strides = vec![1; shape.len()];
+    let mut inner = 1;
+    for &d in dims.iter().rev() {
+        strides[d] = inner;
+        inner *= shape[d];
+    }
+    (strides, dims.last().copied().unwrap_or(0))
 }
 
 /// A diagnostic without its drawing.
@@ -280,8 +291,14 @@ impl Variants {
         let kernel = &self.specialized;
         let packed = |name: &str| {
             // A leading stride that is not given: that of the packed matrix.
-            Problem::new(kernel, run, false).ok()?.tensors.iter().find_map(|t| {
-                (name == format!("{}_ld", t.name)).then(|| t.strides.iter().copied().max().unwrap_or(1).into())
+            let kernel_tensors = kernel.params.iter().filter_map(|&v| kernel.tensor_ty(v));
+            let tensors = Problem::new(kernel, run, false).ok()?.tensors;
+            tensors.iter().zip(kernel_tensors).find_map(|(t, ty)| {
+                let is_it = |d: &usize| match ty.given_stride(*d) {
+                    Some(GivenStride::Leading(v)) => kernel.values[v].name == name,
+                    _ => false,
+                };
+                (0..t.strides.len()).find(is_it).map(|d| t.strides[d].into())
             })
         };
         let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));

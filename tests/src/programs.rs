@@ -20,10 +20,10 @@ const REFERENCES: &[(&str, Reference)] = &[
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[
-    "M=1 N=1 K=1 alpha=3 beta=0",
-    "M=17 N=5 K=9 alpha=2 beta=1 seed=3",
-    "M=40 N=72 K=24 alpha=1 beta=0 seed=4",
-    "M=40 N=72 K=56 alpha=-1 beta=2 seed=5",
+    "Z=2 M=1 N=1 K=1 alpha=3 beta=0",
+    "Z=3 M=17 N=5 K=9 alpha=2 beta=1 seed=3",
+    "Z=3 M=40 N=72 K=24 alpha=1 beta=0 seed=4",
+    "Z=2 M=40 N=72 K=56 alpha=-1 beta=2 seed=5",
 ];
 
 /// A test: its name and what it does.

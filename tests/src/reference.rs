@@ -8,7 +8,8 @@ use tilec_ir::kernel::ConstValue;
 /// A reference by name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Reference {
-    /// `C = alpha * A·B + beta * C` of the matrices `A`, `B`, `C`; `alpha` is 1 and `beta` 0 if not given.
+    /// `C = alpha * A·B + beta * C` of the matrices `A`, `B`, `C`, or of each matrix of batches of them; `alpha` is 1 and
+    /// `beta` 0 if not given.
     Gemm,
     /// `D = act(scale * A·B + bias) + beta * C`, with the function that the compile-time parameter `ACT` numbers.
     Fused,
@@ -60,12 +61,20 @@ impl Reference {
         let mut after = before.to_vec();
         match self {
             Reference::Gemm => {
-                let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
+                let index = |name: &str| before.iter().position(|t| t.name == name && matches!(t.modes.len(), 2 | 3));
                 let (Some(a), Some(b), Some(c)) = (index("A"), index("B"), index("C")) else {
-                    return Err("the reference `gemm` needs matrices A, B and C".to_owned());
+                    return Err("the reference `gemm` needs matrices A, B and C, or batches of them".to_owned());
                 };
                 let (alpha, beta) = (run.value("alpha").unwrap_or(1.0), run.value("beta").unwrap_or(0.0));
-                gemm(&before[a], &before[b], &mut after[c], alpha, beta);
+                if after[c].modes.len() == 2 {
+                    gemm(&before[a], &before[b], &mut after[c], alpha, beta);
+                } else {
+                    for z in 0..after[c].shape[0] {
+                        let mut one = matrix(&after[c], z);
+                        gemm(&matrix(&before[a], z), &matrix(&before[b], z), &mut one, alpha, beta);
+                        put(&mut after[c], z, &one);
+                    }
+                }
             }
             Reference::Fused => {
                 let find = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
@@ -154,6 +163,26 @@ pub(crate) fn erf(x: f64) -> f64 {
     let weight = |i: u32| if i == 0 || i == STEPS { 1.0 } else { f64::from(2 + 2 * (i & 1)) };
     let sum: f64 = (0..=STEPS).map(|i| weight(i) * (-(f64::from(i) * h).powi(2)).exp()).sum();
     (std::f64::consts::FRAC_2_SQRT_PI * sum * h / 3.0).copysign(x)
+}
+
+/// Matrix `z` of a batch, whose first dimension has one mode; a matrix is that of every batch.
+fn matrix(batch: &Tensor, z: i64) -> Tensor {
+    if batch.modes.len() == 2 {
+        return batch.clone();
+    }
+    let (shape, strides, modes) = (batch.shape[1..].to_vec(), batch.strides[1..].to_vec(), batch.modes[1..].to_vec());
+    let last: i64 = shape.iter().zip(&strides).map(|(n, s)| (n - 1) * s).sum();
+    let from = z * batch.strides[0];
+    let data = batch.data[from as usize..=(from + last) as usize].to_vec();
+    Tensor { name: batch.name.clone(), shape, strides, modes, data }
+}
+
+/// Puts a matrix back.
+fn put(batch: &mut Tensor, z: i64, one: &Tensor) {
+    let from = (z * batch.strides[0]) as usize;
+    for at in one.addresses() {
+        batch.data[from + at] = one.data[at];
+    }
 }
 
 /// The triple loop.

@@ -9,7 +9,7 @@ use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
 use std::fmt;
-use tilec::contract::{Dimension, ParamKind};
+use tilec::contract::{Dimension, ParamKind, TensorParam};
 use tilec::{Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
@@ -58,6 +58,14 @@ impl From<String> for Failure {
 struct Placed<'a> {
     meant: &'a Tensor,
     format: Format,
+    /// One, but of an array of pointers.
+    parts: Vec<Part>,
+    /// Elements of a part, gaps included.
+    span: usize,
+}
+
+/// A tensor, or what one of an array of pointers points to.
+struct Part {
     /// Address of the allocation.
     address: u64,
     /// The allocation as it was before the launch; bytes nobody wrote read as zero.
@@ -150,18 +158,23 @@ impl Executable {
         for param in &contract.params {
             let name = param.name.as_str();
             params.push(match &param.kind {
-                ParamKind::Tensor { elem, align, access, shape, strides } => {
+                ParamKind::Tensor(of) | ParamKind::Pointers(of) => {
                     let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
-                    let parts = |l: &[Dimension]| l.iter().flat_map(Dimension::parts).cloned().collect::<Vec<_>>();
-                    let list =
-                        |l: &[Dimension]| parts(l).iter().map(|text| integer(text)).collect::<Result<Vec<_>, _>>();
-                    if (list(shape)?, list(strides)?) != (tensor.shape.clone(), tensor.strides.clone()) {
+                    let list = |l: &[Dimension]| {
+                        l.iter().flat_map(Dimension::parts).map(|text| integer(text)).collect::<Result<Vec<_>, _>>()
+                    };
+                    let front = usize::from(matches!(param.kind, ParamKind::Pointers(_)));
+                    if (list(&of.shape)?, list(&of.strides)?)
+                        != (tensor.shape.clone(), tensor.strides[front..].to_vec())
+                    {
                         let text = format!("the contract has another shape or other strides of `{name}`");
                         return Err(Failure::Launch(text));
                     }
-                    let placed = Placed::new(&mut device, tensor, *elem, *align, access.writes())?;
-                    let address = placed.address + placed.base as u64;
+                    let parts = if front == 0 { 1 } else { tensor.shape[0] as usize };
+                    let placed = Placed::new(&mut device, tensor, of, parts)?;
+                    let addresses: Vec<u64> = placed.parts.iter().map(|part| part.address + part.base as u64).collect();
                     tensors.push(placed);
+                    let address = if front == 0 { addresses[0] } else { table(&mut device, &addresses)? };
                     address.to_le_bytes().to_vec()
                 }
                 ParamKind::Size { .. } => {
@@ -196,7 +209,7 @@ impl Executable {
     /// Whether the kernel only writes the tensor, so that its elements can start as NaN.
     pub fn only_writes(&self, tensor: &str) -> bool {
         let kind = self.contract.param(tensor).map(|p| &p.kind);
-        matches!(kind, Some(ParamKind::Tensor { access, .. }) if !access.reads())
+        kind.and_then(ParamKind::tensor).is_some_and(|t| !t.access.reads())
     }
 }
 
@@ -204,62 +217,84 @@ fn format_of(name: &str, elem: Elem) -> Result<Format, String> {
     Format::from_name(elem.name()).ok_or_else(|| format!("`{name}` is {}, which the tests cannot encode", elem.name()))
 }
 
+/// Puts addresses into memory, at an odd multiple of their size and between what nobody wrote.
+fn table(device: &mut Device, addresses: &[u64]) -> Result<u64, String> {
+    const BASE: usize = GUARD + 8;
+    let bytes: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
+    let at = device.alloc((BASE + bytes.len() + GUARD) as u64).map_err(|e| e.to_string())? + BASE as u64;
+    device.upload(at, &bytes).map_err(|e| e.to_string())?;
+    Ok(at)
+}
+
 impl<'a> Placed<'a> {
-    fn new(
-        device: &mut Device,
-        tensor: &'a Tensor,
-        elem: Elem,
-        align: u32,
-        written: bool,
-    ) -> Result<Placed<'a>, String> {
-        let format = format_of(&tensor.name, elem)?;
-        let size = format.bytes();
+    /// Parts lie in allocations of their own, the last at the lowest address.
+    fn new(device: &mut Device, tensor: &'a Tensor, of: &TensorParam, parts: usize) -> Result<Placed<'a>, String> {
+        let format = format_of(&tensor.name, of.elem)?;
+        let span = tensor.data.len() / parts;
+        let mut placed = Placed { meant: tensor, format, parts: Vec::new(), span };
+        for part in (0..parts).rev() {
+            let part = placed.part(device, part, of)?;
+            placed.parts.push(part);
+        }
+        placed.parts.reverse();
+        Ok(placed)
+    }
+
+    fn part(&self, device: &mut Device, part: usize, of: &TensorParam) -> Result<Part, String> {
+        let size = self.format.bytes();
+        let (align, written) = (of.align as usize, of.access.writes());
         // An odd multiple of the alignment, so that no larger one holds by chance.
-        let base = GUARD + if align < 256 { align as usize } else { 0 };
-        let mut bytes = vec![PATTERN; base + tensor.data.len() * size + GUARD];
-        let address = device.alloc(bytes.len() as u64).map_err(|e| e.to_string())?;
+        let base = GUARD + if align < 256 { align } else { 0 };
+        let fill = if written { PATTERN } else { 0 };
+        let mut before = vec![fill; base + self.span * size + GUARD];
+        let address = device.alloc(before.len() as u64).map_err(|e| e.to_string())?;
         let upload = |device: &mut Device, at: usize, data: &[u8]| {
             device.upload(address + at as u64, data).map_err(|e| e.to_string())
         };
-        if written {
-            for a in tensor.addresses() {
-                let at = base + a * size;
-                bytes[at..at + size].copy_from_slice(&format.encode(tensor.data[a]));
-            }
-            upload(device, 0, &bytes)?;
-        } else {
-            bytes.fill(0);
-            for a in tensor.addresses() {
-                let at = base + a * size;
-                bytes[at..at + size].copy_from_slice(&format.encode(tensor.data[a]));
-                upload(device, at, &bytes[at..at + size])?;
+        for a in self.addresses(part) {
+            let at = base + (a - part * self.span) * size;
+            before[at..at + size].copy_from_slice(&self.format.encode(self.meant.data[a]));
+            if !written {
+                upload(device, at, &before[at..at + size])?;
             }
         }
-        Ok(Placed { meant: tensor, format, address, before: bytes, base })
+        if written {
+            upload(device, 0, &before)?;
+        }
+        Ok(Part { address, before, base })
+    }
+
+    /// The addresses of the elements of a part, in the tensor as a whole.
+    fn addresses(&self, part: usize) -> impl Iterator<Item = usize> {
+        let range = part * self.span..(part + 1) * self.span;
+        self.meant.addresses().filter(move |a| range.contains(a))
     }
 
     fn compare(&self, device: &Device, expected: &Tensor, tolerance: f64) -> Result<(), String> {
-        let bytes = device.download(self.address, self.before.len()).map_err(|e| e.to_string())?;
         let size = self.format.bytes();
-        let mut inside = vec![false; bytes.len()];
         let mut actual = Tensor { data: vec![GAP; expected.data.len()], ..expected.clone() };
-        for a in self.meant.addresses() {
-            let at = self.base + a * size;
-            inside[at..at + size].fill(true);
-            if tolerance == 0.0 && !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
-                return Err(format!("the case is not exact: `{}` would hold {}", expected.name, expected.data[a]));
+        let mut stray = None;
+        for (i, part) in self.parts.iter().enumerate() {
+            let bytes = device.download(part.address, part.before.len()).map_err(|e| e.to_string())?;
+            let mut inside = vec![false; bytes.len()];
+            for a in self.addresses(i) {
+                let at = part.base + (a - i * self.span) * size;
+                inside[at..at + size].fill(true);
+                if tolerance == 0.0 && !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
+                    return Err(format!("the case is not exact: `{}` would hold {}", expected.name, expected.data[a]));
+                }
+                actual.data[a] = self.format.decode(&bytes[at..]);
             }
-            actual.data[a] = self.format.decode(&bytes[at..]);
+            let changed = (0..bytes.len()).find(|&b| !inside[b] && bytes[b] != part.before[b]);
+            stray = stray.or(changed.map(|b| (i, b as i64 - part.base as i64)));
         }
         problem::same_within(tolerance, std::slice::from_ref(expected), &[actual])?;
-        match (0..bytes.len()).find(|&b| !inside[b] && bytes[b] != self.before[b]) {
+        match stray {
             None => Ok(()),
-            Some(b) => {
-                let offset = b as i64 - self.base as i64;
-                Err(format!(
-                    "`{}`: memory that is no element was written, {offset} bytes after the first",
-                    expected.name
-                ))
+            Some((part, offset)) => {
+                let of = if self.parts.len() > 1 { format!(" of part {part}") } else { String::new() };
+                let name = &expected.name;
+                Err(format!("`{name}`: memory that is no element was written, {offset} bytes after the first{of}"))
             }
         }
     }

@@ -19,25 +19,24 @@ pub(super) struct Call {
     pub(super) scalars: (f64, f64),
 }
 
-/// Why cuBLAS has no call for a product whose tensors fit each other; `None`: that is not known, or it may have one.
-pub(super) fn refusal(product: &Product, bound: &Bound) -> Option<String> {
-    product.extents(&bound.tensors)?;
-    let operand = |o: &&Operand| bound.tensors.iter().any(|t| t.name == o.tensor && !t.is_plain());
-    let operands: Vec<String> =
-        [&product.a, &product.b, &product.c].into_iter().filter(operand).map(|o| format!("`{}`", o.tensor)).collect();
-    (!operands.is_empty()).then(|| {
-        format!("not compared with cuBLAS, which takes no dimensions of several modes: {}", operands.join(", "))
-    })
-}
-
-/// The call for `product` with these arguments; `None` where cuBLAS has no such types or orders.
-pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Option<Call> {
-    let extents = product.extents(&bound.tensors)?;
-    let find = |operand: &Operand| bound.tensors.iter().find(|t| t.name == operand.tensor);
+/// The call for `product` with these arguments.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Result<Call, String> {
+    let extents = product.extents(&bound.tensors).ok_or("its tensors are no matrices, or batches of them")?;
+    let find = |operand: &Operand| bound.tensors.iter().find(|t| t.name == operand.tensor).ok_or("a tensor is missing");
     let (a, b, c) = (find(&product.a)?, find(&product.b)?, find(&product.c)?);
+    let those = |which: &dyn Fn(&TensorPlan) -> bool| {
+        [a, b, c].into_iter().filter(|t| which(t)).map(|t| format!("`{}`", t.name)).collect::<Vec<_>>().join(", ")
+    };
     // A dimension of several modes has no leading dimension.
-    if ![a, b, c].iter().all(|t| t.is_plain()) {
-        return None;
+    let (modes, pointers) = (those(&|t| !t.is_plain()), those(&|t| t.pointers));
+    if !modes.is_empty() {
+        return Err(format!("it takes no dimensions of several modes: {modes}"));
+    }
+    if !pointers.is_empty() {
+        return Err(format!("the matrices of a batch have addresses of their own: {pointers}"));
     }
     let step = |plan: &TensorPlan, operand: &Operand| operand.dims.map(|d| plan.strides[d]);
     let (sa, sb, sc) = (step(a, &product.a), step(b, &product.b), step(c, &product.c));
@@ -48,7 +47,7 @@ pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Option<Call>
     let (left, right) =
         if turned { ((b, sb, &product.b), (a, sa, &product.a)) } else { ((a, sa, &product.a), (b, sb, &product.b)) };
     let depth = extents.k;
-    let result = matrix(c, flip(sc), rows, cols)?;
+    let result = matrix(c, &product.c, flip(sc), rows, cols)?;
     let compute = match (product.acc, a.elem) {
         (AccElem::F16, _) => Compute::F16,
         (AccElem::F32, Elem::TF32) => Compute::Tf32,
@@ -62,31 +61,50 @@ pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Option<Call>
         rows,
         cols,
         depth,
-        a: matrix(left.0, flip(left.1), rows, depth)?,
-        b: matrix(right.0, flip(right.1), depth, cols)?,
+        a: matrix(left.0, left.2, flip(left.1), rows, depth)?,
+        b: matrix(right.0, right.2, flip(right.1), depth, cols)?,
         d: result,
+        batches: extents.batches,
         compute,
-        // Sets of tensors begin at multiples of 1024 bytes.
-        align: 256,
+        align: alignment(&[(a, &product.a), (b, &product.b), (c, &product.c)]),
     };
     let (alpha, beta) = match &product.epilogue {
         Some((alpha, beta)) => (alpha.value(&bound.values), beta.as_ref().map_or(0.0, |b| b.value(&bound.values))),
         None => (1.0, 0.0),
     };
     let tensors = [&left.2.tensor, &right.2.tensor, &product.c.tensor].map(Clone::clone);
-    (!result.transposed).then_some(Call { product: product_call, tensors, scalars: (alpha, beta) })
+    if result.transposed {
+        return Err("no dimension of the result is contiguous".to_owned());
+    }
+    Ok(Call { product: product_call, tensors, scalars: (alpha, beta) })
+}
+
+/// Bytes that the addresses of all matrices are multiples of.
+fn alignment(operands: &[(&TensorPlan, &Operand)]) -> u32 {
+    // Sets of tensors begin at multiples of 1024 bytes.
+    operands.iter().fold(256, |align: u32, (plan, operand)| {
+        let apart = batch_stride(plan, operand).saturating_mul(u64::from(plan.elem.bytes()));
+        align.min(1 << apart.trailing_zeros().min(8))
+    })
+}
+
+/// Elements from one matrix of a batch to the next.
+fn batch_stride(plan: &TensorPlan, operand: &Operand) -> u64 {
+    operand.batch.as_ref().map_or(0, |batch| plan.strides[batch.dim])
 }
 
 /// A tensor with these steps from row to row and column to column.
-fn matrix(plan: &TensorPlan, steps: [u64; 2], rows: u64, cols: u64) -> Option<Matrix> {
-    let ty = MatType::of(plan.elem)?;
+fn matrix(plan: &TensorPlan, operand: &Operand, steps: [u64; 2], rows: u64, cols: u64) -> Result<Matrix, &'static str> {
+    let strided = "no dimension of a matrix is contiguous, or its rows overlap";
+    let ty = MatType::of(plan.elem).ok_or("it has no products of this type")?;
+    let apart = batch_stride(plan, operand);
     // A dimension of one element has no step that matters.
     if steps[0] == 1 || rows == 1 {
         let ld = if cols == 1 { rows } else { steps[1] };
-        return (ld >= rows).then_some(Matrix { ty, transposed: false, ld });
+        return if ld >= rows { Ok(Matrix { ty, transposed: false, ld, apart }) } else { Err(strided) };
     }
     let ld = if rows == 1 { cols } else { steps[0] };
-    (steps[1] == 1 && ld >= cols).then_some(Matrix { ty, transposed: true, ld })
+    if steps[1] == 1 && ld >= cols { Ok(Matrix { ty, transposed: true, ld, apart }) } else { Err(strided) }
 }
 
 /// The calls without repetition.
@@ -132,6 +150,7 @@ pub(super) fn compare(plan: &TensorPlan, theirs: &[u8], ours: &[u8], check: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::product::Batch;
     use crate::bind::Args;
     use crate::contract::Access;
     use pretty_assertions::assert_eq;
@@ -146,6 +165,7 @@ mod tests {
             strides: if row { vec![ld, 1] } else { vec![1, ld] },
             modes: vec![1, 1],
             span: 1000,
+            pointers: false,
         };
         let tensors = vec![
             plan("A", [3, 5], 100, orders[0]),
@@ -156,7 +176,7 @@ mod tests {
     }
 
     fn product() -> Product {
-        let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1] };
+        let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1], batch: None };
         Product { a: operand("A"), b: operand("B"), c: operand("C"), acc: AccElem::F32, epilogue: None }
     }
 
@@ -192,12 +212,33 @@ mod tests {
     #[test]
     fn dimensions_of_several_modes_are_said_to_be_no_operand() {
         let mut bound = bound([true; 3], Elem::F16);
-        assert_eq!(refusal(&product(), &bound), None);
         // 3 rows as one image of 3 pixels, channels first.
         let c = &mut bound.tensors[2];
         (c.shape, c.strides, c.modes) = (vec![1, 3, 7], vec![21, 1, 3], vec![2, 1]);
-        assert!(call(&product(), &bound, "m16n8k16").is_none());
-        assert!(refusal(&product(), &bound).is_some_and(|why| why.ends_with("modes: `C`")));
+        assert!(call(&product(), &bound, "m16n8k16").is_err_and(|why| why.ends_with("modes: `C`")));
+    }
+
+    #[test]
+    fn batches_by_stride_are_one_call() {
+        let mut bound = bound([true, false, true], Elem::F16);
+        for (tensor, stride) in bound.tensors.iter_mut().zip([0, 1200, 1000]) {
+            tensor.shape.insert(0, 6);
+            tensor.strides.insert(0, stride);
+            tensor.modes.insert(0, 1);
+        }
+        let operand = |tensor: &str| Operand {
+            tensor: tensor.to_owned(),
+            dims: [1, 2],
+            batch: Some(Batch { dim: 0, axis: "z".to_owned() }),
+        };
+        let batched = Product { a: operand("A"), b: operand("B"), c: operand("C"), ..product() };
+        let call = call(&batched, &bound, "m16n8k16").expect("cuBLAS has it");
+        let p = call.product;
+        assert_eq!((p.batches, p.a.apart, p.b.apart, p.d.apart), (6, 1200, 0, 1000), "turned: B is on the left");
+        // 1000 elements of 2 bytes.
+        assert_eq!(p.align, 16);
+        bound.tensors[1].pointers = true;
+        assert!(super::call(&batched, &bound, "m16n8k16").is_err_and(|why| why.ends_with("of their own: `B`")));
     }
 
     #[test]
@@ -205,11 +246,11 @@ mod tests {
         let compute = |elem, acc, atom| {
             call(&Product { acc, ..product() }, &bound([true; 3], elem), atom).map(|c| c.product.compute)
         };
-        assert_eq!(compute(Elem::F32, AccElem::F32, "fma"), Some(Compute::F32));
-        assert_eq!(compute(Elem::F32, AccElem::F32, "m16n8k8"), Some(Compute::Tf32));
-        assert_eq!(compute(Elem::F16, AccElem::F16, "m16n8k16"), Some(Compute::F16));
-        assert_eq!(compute(Elem::F64, AccElem::F64, "fma"), Some(Compute::F64));
-        assert_eq!(compute(Elem::U8, AccElem::I32, "fma"), None);
+        assert_eq!(compute(Elem::F32, AccElem::F32, "fma"), Ok(Compute::F32));
+        assert_eq!(compute(Elem::F32, AccElem::F32, "m16n8k8"), Ok(Compute::Tf32));
+        assert_eq!(compute(Elem::F16, AccElem::F16, "m16n8k16"), Ok(Compute::F16));
+        assert_eq!(compute(Elem::F64, AccElem::F64, "fma"), Ok(Compute::F64));
+        assert!(compute(Elem::U8, AccElem::I32, "fma").is_err_and(|why| why.contains("this type")));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn simulate(
         bind(&kernel.contract, args).map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let product = Product::of(&kernel.tile.specialized).and_then(|p| p.extents(&bound.tensors));
     let elements: u64 = bound.tensors.iter().map(|t| t.count()).sum();
-    if product.map_or(0.0, |e| e.m as f64 * e.n as f64 * e.k as f64) + elements as f64 > MAX_SIMULATED {
+    if product.map_or(0.0, |e| e.products()) + elements as f64 > MAX_SIMULATED {
         return Err("too large to simulate here: `M=N=K=1024` is about the limit".to_owned());
     }
     let run_options = RunOptions {

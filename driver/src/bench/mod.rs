@@ -13,6 +13,8 @@ mod libraries;
 pub mod limits;
 #[cfg(feature = "cuda")]
 mod measure;
+#[cfg(feature = "cuda")]
+mod place;
 pub mod product;
 #[cfg(feature = "cuda")]
 mod reference;

@@ -10,18 +10,30 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef, Space};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// Copies of copies are followed this far.
 const MAX_HOPS: usize = 16;
 
-/// A tensor seen as a matrix.
+/// A tensor seen as a matrix, or as a batch of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Operand {
     /// Parameter name.
     pub tensor: String,
     /// Which of its dimensions are the rows and the columns.
     pub dims: [usize; 2],
+    /// What counts the matrices of a batch; without it there is one for all.
+    #[serde(default)]
+    pub batch: Option<Batch>,
+}
+
+/// A dimension of a tensor that counts matrices.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Batch {
+    /// The dimension.
+    pub dim: usize,
+    /// The grid axis that is its index.
+    pub axis: String,
 }
 
 /// A number times the product of run-time scalars.
@@ -84,6 +96,15 @@ pub struct Extents {
     pub n: u64,
     /// Columns of A, rows of B.
     pub k: u64,
+    /// Products.
+    pub batches: u64,
+}
+
+impl Extents {
+    /// Multiply-adds.
+    pub fn products(&self) -> f64 {
+        self.m as f64 * self.n as f64 * self.k as f64 * self.batches as f64
+    }
 }
 
 impl Product {
@@ -108,6 +129,10 @@ impl Product {
             return None;
         }
         let (c, epilogue) = finder.stored(acc)?;
+        let axis = |operand: &Operand| operand.batch.as_ref().map(|b| b.axis.clone());
+        if [&first_a, &first_b].into_iter().any(|factor| axis(factor).is_some() && axis(factor) != axis(&c)) {
+            return None;
+        }
         let ElemRef::Known(elem) = kernel.tile_ty(acc)?.elem else { return None };
         let acc = match elem {
             Elem::F16 => AccElem::F16,
@@ -119,15 +144,22 @@ impl Product {
         Some(Product { a: first_a, b: first_b, c, acc, epilogue })
     }
 
-    /// The extents, if the tensors have two dimensions and fit each other.
+    /// The extents, if the tensors have no further dimensions and fit each other.
     pub fn extents(&self, tensors: &[TensorPlan]) -> Option<Extents> {
-        let extent = |operand: &Operand, i: usize| {
+        let find = |operand: &Operand| {
             let plan = tensors.iter().find(|t| t.name == operand.tensor)?;
-            (plan.modes.len() == 2 && operand.dims[i] < 2).then(|| plan.extent(operand.dims[i]))
+            (plan.modes.len() == 2 + usize::from(operand.batch.is_some())).then_some(plan)
+        };
+        let extent = |operand: &Operand, i: usize| Some(find(operand)?.extent(operand.dims[i]));
+        let batches = |operand: &Operand| match &operand.batch {
+            Some(batch) => Some(find(operand)?.extent(batch.dim)),
+            None => Some(1),
         };
         let (m, k, n) = (extent(&self.a, 0)?, extent(&self.a, 1)?, extent(&self.b, 1)?);
+        let count = batches(&self.c)?;
         let fits = extent(&self.b, 0)? == k && extent(&self.c, 0)? == m && extent(&self.c, 1)? == n;
-        fits.then_some(Extents { m, n, k })
+        let alike = [&self.a, &self.b].into_iter().all(|f| f.batch.is_none() || batches(f) == Some(count));
+        (fits && alike).then_some(Extents { m, n, k, batches: count })
     }
 }
 
@@ -166,7 +198,8 @@ impl Finder<'_> {
         let view = resolve_view(k, e)?;
         let &[rows, cols] = view.kept().as_slice() else { return None };
         if view.space(k) == Space::Gmem {
-            return Some(Operand { tensor: k.values[view.base].name.clone(), dims: [rows, cols] });
+            let batch = self.batch(&view)?;
+            return Some(Operand { tensor: k.values[view.base].name.clone(), dims: [rows, cols], batch });
         }
         let hops = hops.checked_sub(1)?;
         let mut found: Option<Operand> = None;
@@ -183,7 +216,7 @@ impl Finder<'_> {
                             d if d == into_cols => Some(from.dims[1]),
                             _ => None,
                         };
-                        Some(Operand { dims: [dim(rows)?, dim(cols)?], tensor: from.tensor })
+                        Some(Operand { dims: [dim(rows)?, dim(cols)?], ..from })
                     })()
                 }
                 StmtData::Assign { dst, .. } if *dst == view.base => None,
@@ -193,6 +226,23 @@ impl Finder<'_> {
             found = found.take().or(from);
         });
         found.filter(|_| agree)
+    }
+
+    /// What a window of a matrix is indexed by besides: nothing, or the index of a grid axis. `None`: something else.
+    #[expect(clippy::option_option, reason = "no batch, or not even none")]
+    fn batch(&self, view: &ResolvedView) -> Option<Option<Batch>> {
+        let k = self.kernel;
+        let mut found = None;
+        for (dim, range) in view.dims.iter().enumerate() {
+            let ViewDim::Fixed(e) = range else { continue };
+            let ExprData::Ref(v) = k.exprs[*e] else { return None };
+            let axis = k.grid.iter().find(|axis| axis.index == v)?;
+            if found.is_some() {
+                return None;
+            }
+            found = Some(Batch { dim, axis: k.values[axis.index].name.clone() });
+        }
+        Some(found)
     }
 
     /// Whether the accumulator is zero before its first product, and nothing but products changes it.
@@ -358,7 +408,7 @@ mod tests {
     fn the_gemm_examples_are_products() {
         for (name, scalars) in [("gemm", true), ("gemm_naive", false), ("gemm_direct", true), ("gemm_explicit", true)] {
             let p = product(&example(name), &[]).unwrap_or_else(|| panic!("{name} is a product"));
-            let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1] };
+            let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1], batch: None };
             assert_eq!((&p.a, &p.b, &p.c), (&operand("A"), &operand("B"), &operand("C")), "{name}");
             assert_eq!(p.acc, AccElem::F32);
             let (alpha, beta) = p.epilogue.expect("alpha * acc + beta * c");
@@ -430,26 +480,67 @@ mod tests {
     }
 
     #[test]
+    fn batches_are_counted_by_a_grid_axis() {
+        for name in ["gemm_batched", "gemm_pointers"] {
+            let p = product(&example(name), &[]).unwrap_or_else(|| panic!("{name} is a product"));
+            let batch = Some(Batch { dim: 0, axis: "z".to_owned() });
+            for (operand, tensor) in [(&p.a, "A"), (&p.b, "B"), (&p.c, "C")] {
+                assert_eq!(
+                    operand,
+                    &Operand { tensor: tensor.to_owned(), dims: [1, 2], batch: batch.clone() },
+                    "{name}"
+                );
+            }
+            let plan = |name: &str, shape: [u64; 3]| plan(name, &shape);
+            let tensors = [plan("A", [4, 3, 5]), plan("B", [4, 5, 7]), plan("C", [4, 3, 7])];
+            assert_eq!(p.extents(&tensors), Some(Extents { m: 3, n: 7, k: 5, batches: 4 }));
+            assert_eq!(p.extents(&[plan("A", [4, 3, 5]), plan("B", [2, 5, 7]), plan("C", [4, 3, 7])]), None);
+        }
+        // One matrix for all is one, but not as the result.
+        let shared = example("gemm_batched").replace("B: gmem T[Z, K, N]", "B: gmem T[K, N]").replace("B[z, ", "B[");
+        let shared = shared.replace("B_ld0 % ALIGN == 0, ", "").replace("B_ld1", "B_ld");
+        let p = product(&shared, &[]).expect("a product");
+        assert_eq!((p.b.dims, &p.b.batch), ([0, 1], &None));
+        let one_result =
+            example("gemm_batched").replace("C: gmem Out[Z, M, N]", "C: gmem Out[M, N]").replace("C[z, ", "C[");
+        let one_result = one_result
+            .replace("C_ld0 % ALIGN == 0,", "")
+            .replace("C_ld1", "C_ld")
+            .replace("B_ld0 % ALIGN == 0, ", "B_ld0 % ALIGN == 0,");
+        assert_eq!(product(&one_result, &[]), None);
+        assert_eq!(product(&example("gemm_batched").replace("A[z, ", "A[0, "), &[]), None, "another matrix");
+    }
+
+    fn plan(name: &str, shape: &[u64]) -> TensorPlan {
+        let mut strides = vec![1; shape.len()];
+        for d in (1..shape.len()).rev() {
+            strides[d - 1] = strides[d] * shape[d];
+        }
+        TensorPlan {
+            name: name.to_owned(),
+            elem: Elem::F16,
+            access: crate::contract::Access::Read,
+            shape: shape.to_vec(),
+            span: shape.iter().product(),
+            modes: vec![1; shape.len()],
+            strides,
+            pointers: false,
+        }
+    }
+
+    #[test]
     fn transposed_operands_keep_their_dimensions() {
         let turned = HEAD
             .replace("A: gmem f16[M, K]", "A: gmem f16[K, M]")
             .replace("copy A[bm * 32.., k..] -> a", "copy transpose(A[k.., bm * 32..]) -> a");
         let p = product(&format!("{turned}copy acc -> c\n}}"), &[]).expect("a product");
         assert_eq!(p.a.dims, [1, 0]);
-        let plan = |name: &str, shape: [u64; 2]| TensorPlan {
-            name: name.to_owned(),
-            elem: Elem::F16,
-            access: crate::contract::Access::Read,
-            shape: shape.to_vec(),
-            strides: vec![shape[1], 1],
-            modes: vec![1, 1],
-            span: shape[0] * shape[1],
-        };
-        let tensors = [plan("A", [5, 3]), plan("B", [5, 7]), plan("C", [3, 7])];
-        assert_eq!(p.extents(&tensors), Some(Extents { m: 3, n: 7, k: 5 }));
-        assert_eq!(p.extents(&[plan("A", [4, 3]), plan("B", [5, 7]), plan("C", [3, 7])]), None);
+        let tensors = [plan("A", &[5, 3]), plan("B", &[5, 7]), plan("C", &[3, 7])];
+        let extents = Some(Extents { m: 3, n: 7, k: 5, batches: 1 });
+        assert_eq!(p.extents(&tensors), extents);
+        assert_eq!(p.extents(&[plan("A", &[4, 3]), plan("B", &[5, 7]), plan("C", &[3, 7])]), None);
         let images =
-            TensorPlan { shape: vec![3, 7, 1], strides: vec![7, 1, 1], modes: vec![1, 2], ..plan("C", [3, 7]) };
-        assert_eq!(p.extents(&[plan("A", [5, 3]), plan("B", [5, 7]), images]), Some(Extents { m: 3, n: 7, k: 5 }));
+            TensorPlan { shape: vec![3, 7, 1], strides: vec![7, 1, 1], modes: vec![1, 2], ..plan("C", &[3, 7]) };
+        assert_eq!(p.extents(&[plan("A", &[5, 3]), plan("B", &[5, 7]), images]), extents);
     }
 }

@@ -1,7 +1,7 @@
 //! Sums computed on the host in double precision, for elements chosen all over the result: independent of the compiler, of
 //! the interpreter and of cuBLAS.
 
-use super::product::{Extents, Product};
+use super::product::{Extents, Operand, Product};
 use super::wire::Check;
 use crate::bind::TensorPlan;
 use crate::data::{Random, decode, encode, float_format, get};
@@ -34,17 +34,25 @@ impl Reference<'_> {
         let along = |t: &TensorPlan, dim: usize| (0..t.extent(dim)).map(|i| t.offset(dim, i)).collect::<Vec<u64>>();
         let (ak, bk) = (along(a, self.product.a.dims[1]), along(b, self.product.b.dims[0]));
         let (am, bn) = (|i| a.offset(self.product.a.dims[0], i), |j| b.offset(self.product.b.dims[1], j));
+        let batch = |t: &TensorPlan, of: &Operand, z| of.batch.as_ref().map_or(0, |b| t.offset(b.dim, z));
         let at = |x: u64| usize::try_from(x).expect("the tensor is in memory");
-        for (i, j) in samples(self.extents.m, self.extents.n) {
+        let batches = self.extents.batches;
+        for (n, (i, j)) in samples(self.extents.m, self.extents.n).into_iter().enumerate() {
+            // The first, the last, and the others in turn.
+            let z = match n {
+                0 => batches - 1,
+                n => (n as u64 - 1) % batches,
+            };
             let (mut sum, mut magnitude) = (0.0, 0.0);
-            let (row, column) = (am(i), bn(j));
+            let (row, column) = (batch(a, &self.product.a, z) + am(i), batch(b, &self.product.b, z) + bn(j));
             for (ak, bk) in ak.iter().zip(&bk) {
                 let x = get(a.elem, a_bytes, at(row + ak));
                 let y = get(b.elem, b_bytes, at(bk + column));
                 sum += x * y;
                 magnitude += (x * y).abs();
             }
-            let offset = at(c.offset(self.product.c.dims[0], i) + c.offset(self.product.c.dims[1], j));
+            let dims = self.product.c.dims;
+            let offset = at(batch(c, &self.product.c, z) + c.offset(dims[0], i) + c.offset(dims[1], j));
             let (mut want, mut magnitude) = (self.alpha * sum, self.alpha.abs() * magnitude);
             if self.beta != 0.0 {
                 let old = self.beta * get(c.elem, c_bytes, offset);
@@ -69,7 +77,8 @@ impl Reference<'_> {
             if error.is_nan() || error > bound {
                 check.wrong += 1;
                 if check.shown.len() < SHOWN {
-                    check.shown.push(format!("{}[{i}, {j}] = {got}, expected {rounded} within {bound:.3e}", c.name));
+                    let place = if batches > 1 { format!("[{z}, {i}, {j}]") } else { format!("[{i}, {j}]") };
+                    check.shown.push(format!("{}{place} = {got}, expected {rounded} within {bound:.3e}", c.name));
                 }
             }
         }
@@ -119,11 +128,12 @@ mod tests {
             strides: vec![ld, 1],
             modes: vec![1, 1],
             span: (rows - 1) * ld + cols,
+            pointers: false,
         }
     }
 
     fn product() -> Product {
-        let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1] };
+        let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1], batch: None };
         Product { a: operand("A"), b: operand("B"), c: operand("C"), acc: AccElem::F32, epilogue: None }
     }
 
@@ -142,7 +152,7 @@ mod tests {
         let product = product();
         let reference = Reference {
             product: &product,
-            extents: Extents { m, n, k },
+            extents: Extents { m, n, k, batches: 1 },
             alpha: 2.0,
             beta: 0.5,
             tensors: &tensors,

@@ -187,10 +187,7 @@ impl BenchReport {
     pub(super) fn new(labels: Vec<String>, programs: &[Program], options: &BenchOptions) -> BenchReport {
         let variant = |(label, program): (String, &Program)| {
             let input = program.product.as_ref().and_then(|p| program.contract.param(&p.a.tensor));
-            let unit = input.and_then(|p| match p.kind {
-                crate::contract::ParamKind::Tensor { elem, .. } => Some(Unit::of(elem)),
-                _ => None,
-            });
+            let unit = input.and_then(|p| p.kind.tensor()).map(|t| Unit::of(t.elem));
             VariantReport {
                 label,
                 target: program.contract.target.clone(),

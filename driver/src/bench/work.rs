@@ -4,11 +4,12 @@ use super::blas::{self, Call};
 use super::inputs::{Contents, elements};
 use super::limits::Machine;
 use super::measure::{self, Sets};
+use super::place::{self, Placed};
 use super::product::AccElem;
 use super::reference;
 use super::wire::{Answer, Check, Job, Loaded, Measured, Program, Reference, Request, Series};
 use crate::bind::{Bound, TensorPlan, bind};
-use crate::cuda::{Buffer, Cublas, CudaError, Device, Stream};
+use crate::cuda::{Cublas, CudaError, Device, Stream};
 use crate::data::{GUARD_BYTES, POISON};
 use crate::loaded::LoadedKernel;
 use crate::run::check::Accuracy;
@@ -110,9 +111,7 @@ struct Entry<'d> {
 /// Programs that take the same tensors, and those tensors on the device.
 struct Group {
     tensors: Vec<TensorPlan>,
-    buffers: Vec<Buffer>,
-    /// Bytes from one set to the next, per tensor.
-    strides: Vec<usize>,
+    placed: Vec<Placed>,
     sets: Sets,
     members: Vec<usize>,
 }
@@ -120,7 +119,7 @@ struct Group {
 impl Group {
     fn address(&self, name: &str, set: usize) -> u64 {
         let tensor = self.tensors.iter().position(|t| t.name == name);
-        tensor.map_or(0, |i| self.buffers[i].address() + (self.strides[i] * set) as u64)
+        tensor.map_or(0, |i| self.placed[i].argument(set))
     }
 }
 
@@ -128,11 +127,19 @@ impl Worker<'_> {
     fn measure(&self, job: &Job, answer: Answers<'_>) -> Result<Measured, CudaError> {
         let mut results: Vec<Option<Result<Series, String>>> = vec![None; job.programs.len()];
         let mut entries = Vec::new();
+        let mut notes = Vec::new();
         for (place, &index) in job.programs.iter().enumerate() {
             let (program, kernel) = (&self.programs[index], &self.kernels[index]);
             match (kernel, bind(&program.contract, &job.args)) {
                 (Ok(kernel), Ok(bound)) => {
-                    let call = program.product.as_ref().and_then(|p| blas::call(p, &bound, &program.atom));
+                    let call = program.product.as_ref().map(|p| blas::call(p, &bound, &program.atom));
+                    if let (Some(Err(why)), Some(_)) = (&call, &self.cublas) {
+                        let note = format!("no comparison: cuBLAS has no such call: {why}");
+                        if !notes.contains(&note) {
+                            notes.push(note);
+                        }
+                    }
+                    let call = call.and_then(Result::ok);
                     entries.push(Entry { place, program, kernel, bound, call });
                 }
                 (Err(e), _) => results[place] = Some(Err(e.to_string())),
@@ -204,11 +211,6 @@ impl Worker<'_> {
                 }),
             });
         }
-        let mut notes = Vec::new();
-        for entry in entries.iter().filter(|e| e.call.is_none()) {
-            let refusal = entry.program.product.as_ref().and_then(|p| blas::refusal(p, &entry.bound));
-            notes.extend(refusal.filter(|why| self.cublas.is_some() && !notes.contains(why)));
-        }
         let timed =
             measure::interleave(self.device, &stream, &units, job.rounds, job.seconds, &mut notes, &mut |done| {
                 say("measuring", 0.3 + 0.7 * done);
@@ -227,7 +229,7 @@ impl Worker<'_> {
                 sets: units[first_program + i].sets.count,
                 check,
                 reference: entry.call.as_ref().and_then(|call| calls.iter().position(|c| c == call)),
-                flops: extents.map_or(0.0, |e| 2.0 * e.m as f64 * e.n as f64 * e.k as f64),
+                flops: extents.map_or(0.0, |e| 2.0 * e.products()),
                 bytes: entry.bound.tensors.iter().map(|t| blas::traffic(t, entry.call.as_ref())).sum(),
             }));
         }
@@ -250,21 +252,18 @@ impl Worker<'_> {
         kinds
             .into_iter()
             .map(|(tensors, members)| {
-                // Sets begin at addresses that any access width and TMA are content with.
-                let stride =
-                    |t: &TensorPlan| usize::try_from(t.bytes()).map(|b| (b + GUARD_BYTES).next_multiple_of(1024));
-                let strides: Vec<usize> = tensors.iter().map(stride).collect::<Result<_, _>>().unwrap_or_default();
-                let set = strides.iter().fold(0usize, |sum, s| sum.saturating_add(*s));
-                if strides.len() != tensors.len() || set.saturating_mul(2) > share {
+                let bytes = tensors.iter().map(|t| place::set_bytes(t).unwrap_or(usize::MAX));
+                let set = bytes.fold(0usize, usize::saturating_add);
+                if set.saturating_mul(2) > share {
                     let message = format!("two sets of tensors of {set} bytes do not fit the memory of the device");
                     return Err(CudaError::Refused { what: message });
                 }
                 let sets = Sets::past_cache(set, properties.l2_bytes, share);
-                let buffers = strides
+                let placed = tensors
                     .iter()
-                    .map(|stride| self.device.alloc(stride * sets.count as usize))
+                    .map(|plan| Placed::new(self.device, plan, sets.count as usize))
                     .collect::<Result<_, _>>()?;
-                Ok(Group { tensors, buffers, strides, sets, members })
+                Ok(Group { tensors, placed, sets, members })
             })
             .collect()
     }
@@ -302,7 +301,7 @@ impl Worker<'_> {
             };
             let host: Vec<(TensorPlan, Vec<u8>)> = group.tensors.iter().map(|t| (t.clone(), fill(t, 0))).collect();
             for (i, (_, bytes)) in host.iter().enumerate() {
-                group.buffers[i].upload(0, bytes)?;
+                group.placed[i].upload(0, bytes)?;
             }
             // What cuBLAS makes of the whole numbers, for each kind of product in the group.
             let mut theirs: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -318,10 +317,10 @@ impl Worker<'_> {
                 let before: Vec<u8> = if beta == 0.0 { vec![POISON; host[out].1.len()] } else { host[out].1.clone() };
                 let launch = |run: &dyn Fn() -> Result<(), CudaError>| -> Result<Vec<u8>, CudaError> {
                     let mut after = vec![0; before.len()];
-                    group.buffers[out].upload(0, &before)?;
+                    group.placed[out].upload(0, &before)?;
                     run()?;
                     self.device.synchronize()?;
-                    group.buffers[out].download(0, &mut after)?;
+                    group.placed[out].download(0, &mut after)?;
                     Ok(after)
                 };
                 let after = launch(&|| entry.kernel.launch_bound(stream, &entry.bound, |name| group.address(name, 0)))?;
@@ -373,7 +372,7 @@ impl Worker<'_> {
             if !whole {
                 for (i, plan) in group.tensors.iter().enumerate() {
                     for set in 0..group.sets.count as usize {
-                        group.buffers[i].upload(group.strides[i] * set, &fill(plan, set))?;
+                        group.placed[i].upload(set, &fill(plan, set))?;
                     }
                 }
             }
@@ -400,6 +399,6 @@ impl Group {
     fn at(&self, name: &str, set: usize) -> Result<crate::cuda::At<'_>, CudaError> {
         let tensor = self.tensors.iter().position(|t| t.name == name);
         let i = tensor.ok_or_else(|| CudaError::Refused { what: format!("no tensor `{name}`") })?;
-        Ok(crate::cuda::At { buffer: &self.buffers[i], offset: self.strides[i] * set })
+        Ok(self.placed[i].at(set))
     }
 }

@@ -71,6 +71,7 @@ cublas_api! {
     cublasLtMatmulDescSetAttribute(Handle, u32, *const c_void, usize) -> u32;
     cublasLtMatmulDescDestroy(Handle) -> u32;
     cublasLtMatrixLayoutCreate(*mut Handle, u32, u64, u64, i64) -> u32;
+    cublasLtMatrixLayoutSetAttribute(Handle, u32, *const c_void, usize) -> u32;
     cublasLtMatrixLayoutDestroy(Handle) -> u32;
     cublasLtMatmulPreferenceCreate(*mut Handle) -> u32;
     cublasLtMatmulPreferenceSetAttribute(Handle, u32, *const c_void, usize) -> u32;
@@ -95,9 +96,11 @@ struct Choice {
     reserved: [c_int; 4],
 }
 
-/// `cublasLtMatmulDescAttributes_t` and `cublasLtMatmulPreferenceAttributes_t`.
+/// `cublasLtMatmulDescAttributes_t`, `cublasLtMatrixLayoutAttribute_t` and `cublasLtMatmulPreferenceAttributes_t`.
 const DESC_TRANSA: u32 = 3;
 const DESC_TRANSB: u32 = 4;
+const LAYOUT_BATCH_COUNT: u32 = 5;
+const LAYOUT_BATCH_OFFSET: u32 = 6;
 const PREF_MAX_WORKSPACE_BYTES: u32 = 1;
 const PREF_MIN_ALIGNMENT: [u32; 4] = [5, 6, 7, 8];
 
@@ -202,6 +205,8 @@ pub struct Matrix {
     pub transposed: bool,
     /// Elements from one column in memory to the next.
     pub ld: u64,
+    /// Elements from one matrix of a batch to the next.
+    pub apart: u64,
 }
 
 /// `d = alpha * a * b + beta * d`, `d` with contiguous columns.
@@ -219,6 +224,8 @@ pub struct Product {
     pub b: Matrix,
     /// Result; not transposed.
     pub d: Matrix,
+    /// Products of a batch.
+    pub batches: u64,
     /// Accumulation.
     pub compute: Compute,
     /// Alignment in bytes that the addresses of all matrices have.
@@ -286,7 +293,8 @@ impl Cublas {
             choices: Vec::new(),
         };
         let api = &self.api;
-        let Product { rows, cols, depth, a, b, d, compute, align } = product;
+        let Product { rows, cols, depth, a, b, d, batches, compute, align } = product;
+        let batches = i32::try_from(batches).map_err(|_| CudaError::refused("a batch beyond 2^31"))?;
         self.context.with(|_| {
             // SAFETY: `desc` is a valid place for a handle.
             check("cublasLtMatmulDescCreate", unsafe {
@@ -307,6 +315,20 @@ impl Cublas {
                 // SAFETY: the place is valid for a handle.
                 check("cublasLtMatrixLayoutCreate", unsafe {
                     (api.cublasLtMatrixLayoutCreate)(&mut plan.layouts[layout], matrix.ty.code(), r, c, ld)
+                })?;
+                if batches == 1 {
+                    continue;
+                }
+                let apart = i64::try_from(matrix.apart).map_err(|_| CudaError::refused("a stride beyond 2^63"))?;
+                // SAFETY: the layout is alive; the attribute is an `int32_t`, copied at once.
+                check("cublasLtMatrixLayoutSetAttribute", unsafe {
+                    let value = (&raw const batches).cast();
+                    (api.cublasLtMatrixLayoutSetAttribute)(plan.layouts[layout], LAYOUT_BATCH_COUNT, value, 4)
+                })?;
+                // SAFETY: the layout is alive; the attribute is an `int64_t`, copied at once.
+                check("cublasLtMatrixLayoutSetAttribute", unsafe {
+                    let value = (&raw const apart).cast();
+                    (api.cublasLtMatrixLayoutSetAttribute)(plan.layouts[layout], LAYOUT_BATCH_OFFSET, value, 8)
                 })?;
             }
             let mut preference = std::ptr::null_mut();
@@ -412,10 +434,10 @@ impl Matmul<'_> {
         let Some(choice) = self.choices.get(choice) else {
             return Err(CudaError::refused(format!("there are {} choices", self.choices.len())));
         };
-        let Product { rows, cols, depth, compute, .. } = self.product;
-        let a = address(a, self.product.a, rows, depth)?;
-        let b = address(b, self.product.b, depth, cols)?;
-        let d = address(d, self.product.d, rows, cols)?;
+        let Product { rows, cols, depth, batches, compute, .. } = self.product;
+        let a = address(a, self.product.a, rows, depth, batches)?;
+        let b = address(b, self.product.b, depth, cols, batches)?;
+        let d = address(d, self.product.d, rows, cols, batches)?;
         let scale = compute.scale().1;
         let (alpha, beta) = (encode(scale, alpha), encode(scale, beta));
         let [la, lb, ld] = self.layouts;
@@ -461,10 +483,12 @@ impl Drop for Matmul<'_> {
     }
 }
 
-/// The address of a matrix of `rows` by `cols`, if it lies in its buffer.
-fn address(at: At<'_>, matrix: Matrix, rows: u64, cols: u64) -> Result<*mut c_void, CudaError> {
+/// The address of the first of `batches` matrices of `rows` by `cols`, if they lie in their buffer.
+fn address(at: At<'_>, matrix: Matrix, rows: u64, cols: u64, batches: u64) -> Result<*mut c_void, CudaError> {
     let (rows, cols) = if matrix.transposed { (cols, rows) } else { (rows, cols) };
+    let last = batches.saturating_sub(1).checked_mul(matrix.apart);
     let elements = cols.saturating_sub(1).checked_mul(matrix.ld).and_then(|x| x.checked_add(rows));
+    let elements = elements.zip(last).and_then(|(x, last)| x.checked_add(last));
     let bytes = elements.and_then(|x| x.checked_mul(matrix.ty.bytes())).and_then(|x| usize::try_from(x).ok());
     let bytes = bytes.ok_or_else(|| CudaError::refused("a matrix beyond 2^64 bytes"))?;
     super::memory::check_range(at.offset, bytes, at.buffer.bytes())?;

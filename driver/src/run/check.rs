@@ -145,6 +145,7 @@ mod tests {
             strides: vec![3, 1],
             modes: vec![1, 1],
             span: 5,
+            pointers: false,
         }
     }
 

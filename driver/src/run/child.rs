@@ -5,6 +5,7 @@
 //! reads the result from its standard output. Both are one line of JSON and then the bytes of the tensors, whose lengths
 //! the line tells.
 
+use super::Aliases;
 use crate::bind::Args;
 use crate::contract::Contract;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Job {
     pub ptx: String,
     /// How often the kernel is timed, after the launch that counts.
     pub repeat: u32,
+    /// Tensors that are to stand on others.
+    #[serde(default)]
+    pub aliases: Aliases,
     /// Lengths of the tensors, bytes.
     pub tensors: Vec<usize>,
 }
@@ -181,6 +185,7 @@ mod tests {
             args: Args::from([("M".to_owned(), 5.into()), ("alpha".to_owned(), 0.1.into())]),
             ptx: ".version 6.4\n".to_owned(),
             repeat: 3,
+            aliases: Aliases::from([("D".to_owned(), "C".to_owned())]),
             tensors: tensors.iter().map(Vec::len).collect(),
         }
     }

@@ -75,10 +75,8 @@ impl Facts {
             return 0.0;
         }
         let mentioned = |name: &str| {
-            contract.params.iter().any(|p| match &p.kind {
-                ParamKind::Tensor { shape, .. } => shape.iter().flat_map(Dimension::parts).any(|extent| extent == name),
-                ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => false,
-            })
+            let tensors = contract.params.iter().filter_map(|p| p.kind.tensor());
+            tensors.flat_map(|t| &t.shape).flat_map(Dimension::parts).any(|extent| extent == name)
         };
         let points: f64 = contract
             .params

@@ -4,8 +4,8 @@ use super::reference::interpret;
 use super::*;
 use crate::bind::Number;
 use crate::compile::{CompileOptions, Optimized, optimize};
-use crate::contract::ParamKind;
 use crate::contract::{Access, Contract, Dimension, I64, Param, U32};
+use crate::contract::{ParamKind, TensorParam};
 use crate::report_json::{KernelReport, Mma};
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
@@ -29,13 +29,14 @@ const GEMM: &str = "kernel gemm(A: gmem f16[M, K], B: gmem f16[K, N], C: gmem f3
 fn contract() -> Contract {
     let tensor = |name: &str, elem, access, shape: [&str; 2]| Param {
         name: name.to_owned(),
-        kind: ParamKind::Tensor {
+        kind: ParamKind::Tensor(TensorParam {
             elem,
             align: 16,
             access,
             shape: shape.map(Dimension::from).to_vec(),
             strides: vec![Dimension::One(format!("{name}_ld")), "1".into()],
-        },
+            may_alias: Vec::new(),
+        }),
     };
     let size = |name: &str| Param { name: name.to_owned(), kind: ParamKind::Size { ty: U32::U32 } };
     let stride = |name: &str, packed: &str| Param {

@@ -1,24 +1,33 @@
 //! Addresses in words: which element of which tensor, which byte of which shared tile.
 
 use super::Scene;
-use super::memory::Memory;
-use crate::bind::TensorPlan;
+use super::memory::{Area, Memory};
+use crate::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::report_json::Tile;
 use tilec_sim::Program;
 
 /// Global allocations lie this far apart (a power of two); see the simulator's memory.
 const APART: u64 = 1 << 36;
 
-/// A byte of a tensor, counted from element 0, in words.
-pub(super) fn in_tensor(plan: &TensorPlan, byte: i64) -> String {
-    let name = &plan.name;
+/// A byte of a part of a tensor, counted from the part's element 0, in words. All of an ordinary tensor is its part 0.
+pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
+    let name = if plan.pointers {
+        let rest = vec![".."; plan.modes.len().saturating_sub(1)].join(", ");
+        format!("{}[{part}, {rest}]", plan.name)
+    } else {
+        plan.name.clone()
+    };
     let Ok(at) = u64::try_from(byte) else {
         return format!("{} bytes in front of `{name}`, {}", byte.unsigned_abs(), shape(plan));
     };
     let size = u64::from(plan.elem.bytes());
-    let mut order: Vec<usize> = (0..plan.shape.len()).collect();
+    let bytes = plan.part_span() * size;
+    let mut order: Vec<usize> = (usize::from(plan.pointers)..plan.shape.len()).collect();
     order.sort_by_key(|&d| std::cmp::Reverse(plan.strides[d]));
     let mut index = vec![0; plan.shape.len()];
+    if plan.pointers {
+        index[0] = part;
+    }
     let mut left = 0;
     if !find(plan, &order, at / size, &mut index, &mut 1000) {
         // Greedily, from the largest stride on: mostly the element in front.
@@ -28,15 +37,25 @@ pub(super) fn in_tensor(plan: &TensorPlan, byte: i64) -> String {
             left -= index[d] * plan.strides[d];
         }
     }
-    let element = format!("`{name}[{}]`", plan.grouped(&index));
+    let element = format!("`{}[{}]`", plan.name, plan.grouped(&index));
     match left {
         0 if at.is_multiple_of(size) => format!("{element} of {}", shape(plan)),
         0 => format!("inside {element} of {}", shape(plan)),
-        _ if at < plan.bytes() => {
+        _ if at < bytes => {
             format!("{left} elements behind {element}, in a gap between elements of {}", shape(plan))
         }
-        _ if at == plan.bytes() => format!("right behind the end of `{name}`, {}", shape(plan)),
-        _ => format!("{} bytes behind the end of `{name}`, {}", at - plan.bytes(), shape(plan)),
+        _ if at == bytes => format!("right behind the end of `{name}`, {}", shape(plan)),
+        _ => format!("{} bytes behind the end of `{name}`, {}", at - bytes, shape(plan)),
+    }
+}
+
+/// A byte of the array of a tensor's addresses, counted from its first, in words.
+fn in_table(plan: &TensorPlan, byte: i64) -> String {
+    let (name, parts) = (&plan.name, plan.parts());
+    match u64::try_from(byte).map(|at| at / ADDRESS_BYTES) {
+        Ok(i) if i < parts => format!("address {i} of the {parts} in the array `{name}`, {}", shape(plan)),
+        Ok(_) => format!("behind the end of the {parts} addresses of the array `{name}`, {}", shape(plan)),
+        Err(_) => format!("in front of the {parts} addresses of the array `{name}`, {}", shape(plan)),
     }
 }
 
@@ -66,24 +85,32 @@ fn find(plan: &TensorPlan, order: &[usize], offset: u64, index: &mut [u64], trie
 
 /// `f16 [520, 136]`, with strides where they are not those of a packed tensor.
 pub(super) fn shape(plan: &TensorPlan) -> String {
+    let pointers = if plan.pointers { " by pointers" } else { "" };
     let mut packed = vec![1; plan.shape.len()];
     for d in (1..plan.shape.len()).rev() {
         packed[d - 1] = packed[d] * plan.shape[d];
     }
     let strides =
         if packed == plan.strides { String::new() } else { format!(" with strides [{}]", plan.grouped(&plan.strides)) };
-    format!("{} [{}]{strides}", plan.elem.name(), plan.grouped(&plan.shape))
+    format!("{} [{}]{strides}{pointers}", plan.elem.name(), plan.grouped(&plan.shape))
 }
 
 /// A global address: the tensor in whose region it lies, else none.
 pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option<String> {
-    let near = |t: &super::memory::Placed| t.address.abs_diff(address);
-    let (plan, placed) = scene.bound.tensors.iter().zip(&memory.tensors).min_by_key(|(_, t)| near(t))?;
-    if near(placed) > APART / 2 {
+    let areas = scene.bound.tensors.iter().zip(&memory.tensors).flat_map(|(plan, placed)| {
+        let parts = placed.parts.iter().zip(0u64..).map(move |(area, part)| (plan, Some(part), area));
+        parts.chain(placed.table.iter().map(move |area| (plan, None, area)))
+    });
+    let near = |area: &Area| area.address.abs_diff(address);
+    let (plan, part, area) = areas.min_by_key(|(.., area)| near(area))?;
+    if near(area) > APART / 2 {
         return None;
     }
-    let byte = i64::try_from(i128::from(address) - i128::from(placed.base())).ok()?;
-    Some(in_tensor(plan, byte))
+    let byte = i64::try_from(i128::from(address) - i128::from(area.base())).ok()?;
+    Some(match part {
+        Some(part) => in_tensor(plan, part, byte),
+        None => in_table(plan, byte),
+    })
 }
 
 /// A shared address: the tile of the compiler that covers it, else the variable of the PTX.
@@ -125,24 +152,38 @@ mod tests {
             strides: strides.to_vec(),
             modes: vec![1, 1],
             span,
+            pointers: false,
         }
     }
 
     #[test]
     fn bytes_become_elements_gaps_and_surroundings() {
         let packed = plan([4, 6], [6, 1]);
-        assert_eq!(in_tensor(&packed, 2 * (3 * 6 + 5)), "`A[3, 5]` of f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, 3), "inside `A[0, 1]` of f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, 48), "right behind the end of `A`, f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, 50), "2 bytes behind the end of `A`, f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, -16), "16 bytes in front of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, 2 * (3 * 6 + 5)), "`A[3, 5]` of f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, 3), "inside `A[0, 1]` of f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, 48), "right behind the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, 50), "2 bytes behind the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, -16), "16 bytes in front of `A`, f16 [4, 6]");
         let by_columns = plan([4, 6], [1, 4]);
-        assert_eq!(in_tensor(&by_columns, 2 * (3 + 5 * 4)), "`A[3, 5]` of f16 [4, 6] with strides [1, 4]");
+        assert_eq!(in_tensor(&by_columns, 0, 2 * (3 + 5 * 4)), "`A[3, 5]` of f16 [4, 6] with strides [1, 4]");
         let padded = plan([4, 6], [8, 1]);
         let gap = "2 elements behind `A[1, 5]`, in a gap between elements of f16 [4, 6] with strides [8, 1]";
-        assert_eq!(in_tensor(&padded, 2 * (8 + 7)), gap);
+        assert_eq!(in_tensor(&padded, 0, 2 * (8 + 7)), gap);
         let broadcast = plan([4, 6], [0, 1]);
-        assert_eq!(in_tensor(&broadcast, 10), "`A[0, 5]` of f16 [4, 6] with strides [0, 1]");
+        assert_eq!(in_tensor(&broadcast, 0, 10), "`A[0, 5]` of f16 [4, 6] with strides [0, 1]");
+    }
+
+    #[test]
+    fn parts_of_an_array_of_pointers_have_an_index() {
+        let one = plan([4, 6], [8, 1]);
+        let (shape, strides, modes) = (vec![3, 4, 6], vec![30, 8, 1], vec![1; 3]);
+        let array = TensorPlan { shape, strides, modes, span: 90, pointers: true, ..one };
+        let what = "f16 [3, 4, 6] with strides [30, 8, 1] by pointers";
+        assert_eq!(in_tensor(&array, 2, 2 * (3 * 8 + 5)), format!("`A[2, 3, 5]` of {what}"));
+        assert_eq!(in_tensor(&array, 1, 60), format!("right behind the end of `A[1, .., ..]`, {what}"));
+        assert_eq!(in_tensor(&array, 0, -4), format!("4 bytes in front of `A[0, .., ..]`, {what}"));
+        assert_eq!(in_table(&array, 17), format!("address 2 of the 3 in the array `A`, {what}"));
+        assert_eq!(in_table(&array, 24), format!("behind the end of the 3 addresses of the array `A`, {what}"));
     }
 
     #[test]
@@ -156,11 +197,11 @@ mod tests {
             ..plan([1, 1], [1, 1])
         };
         let of = "of f16 [(2, 3), 3] with strides [(5, 1), 1]";
-        assert_eq!(in_tensor(&windows, 2 * 4), format!("`A[(0, 2), 2]` {of}"));
-        assert_eq!(in_tensor(&windows, 2 * 6), format!("`A[(1, 1), 0]` {of}"));
+        assert_eq!(in_tensor(&windows, 0, 2 * 4), format!("`A[(0, 2), 2]` {of}"));
+        assert_eq!(in_tensor(&windows, 0, 2 * 6), format!("`A[(1, 1), 0]` {of}"));
         // Strides that are no multiples of each other.
         let odd = TensorPlan { shape: vec![3, 3], strides: vec![5, 3], span: 17, ..plan([1, 1], [1, 1]) };
-        assert_eq!(in_tensor(&odd, 2 * 6), "`A[0, 2]` of f16 [3, 3] with strides [5, 3]");
+        assert_eq!(in_tensor(&odd, 0, 2 * 6), "`A[0, 2]` of f16 [3, 3] with strides [5, 3]");
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The tensors of a launch in the simulator's memory.
 //!
 //! Every tensor has an allocation of its own that ends with its last element, at an odd multiple of the alignment that the
-//! contract asks for, so that no larger one holds by chance. What must not be read was never written, and reading it is a
-//! report: the gaps between the rows of a tensor that is only read, and what lies in front of it. In a tensor that is
-//! written those are poison and are compared afterwards, and so are the elements if it is only written.
+//! contract asks for, so that no larger one holds by chance; so has every part of an array of pointers, the last part first,
+//! and the array itself. What must not be read was never written, and reading it is a report: the gaps between the rows of
+//! a tensor that is only read, and what lies in front of it. In a tensor that is written those are poison and are compared
+//! afterwards, and so are the elements if it is only written. A tensor that is to stand on another one has the other's place.
 
 use super::Scene;
-use crate::bind::{Bound, Number, TensorPlan};
+use crate::bind::{ADDRESS_BYTES, Bound, Number, TensorPlan};
 use crate::contract::{Contract, ParamKind};
 use crate::data::{self, POISON};
+use crate::run::Aliases;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::types::Elem;
@@ -26,20 +28,44 @@ pub(super) struct Memory {
 
 /// A tensor in it.
 pub(super) struct Placed {
-    /// Address of the allocation.
-    pub(super) address: u64,
-    /// Bytes in front of element 0.
-    pub(super) head: usize,
-    /// Bytes from there to the end.
+    /// Its parts: one, but of an array of pointers.
+    pub(super) parts: Vec<Area>,
+    /// The addresses of the parts, if it is an array of pointers.
+    pub(super) table: Option<Area>,
+    /// The kernel may change it, under whatever name.
+    written: bool,
+    /// Bytes of a part, from its first element to the end.
     bytes: usize,
     /// The tensor as it was handed over, with its guard.
     before: Vec<u8>,
 }
 
-impl Placed {
-    /// Address of element 0.
+/// An allocation with something in it.
+#[derive(Copy, Clone)]
+pub(super) struct Area {
+    /// Address of the allocation.
+    pub(super) address: u64,
+    /// Bytes in front of what the kernel is told of.
+    head: usize,
+}
+
+impl Area {
+    /// Room for `bytes` bytes at an odd multiple of `align`.
+    fn new(device: &mut Device, bytes: usize, align: u64) -> Result<Area, Box<Report>> {
+        let head = if align < ALLOCATION { align } else { align - ALLOCATION } as usize;
+        Ok(Area { address: device.alloc((head + bytes) as u64)?, head })
+    }
+
+    /// The address that the kernel is told.
     pub(super) fn base(&self) -> u64 {
         self.address + self.head as u64
+    }
+}
+
+impl Placed {
+    /// What is passed: the address of element 0, or that of the array of addresses.
+    fn argument(&self) -> u64 {
+        self.table.as_ref().or(self.parts.first()).map_or(0, Area::base)
     }
 }
 
@@ -70,28 +96,59 @@ fn runs(inside: &[bool]) -> Vec<std::ops::Range<usize>> {
 
 impl Memory {
     /// Places `tensors` (with their guards) as the contract wants them.
-    pub(super) fn new(contract: &Contract, bound: &Bound, tensors: &[Vec<u8>]) -> Result<Memory, Box<Report>> {
+    pub(super) fn new(
+        contract: &Contract,
+        bound: &Bound,
+        tensors: &[Vec<u8>],
+        aliases: &Aliases,
+    ) -> Result<Memory, Box<Report>> {
         let mut memory = Memory { device: Device::new(), tensors: Vec::new() };
         for (plan, before) in bound.tensors.iter().zip(tensors) {
-            let align = match contract.param(&plan.name).map(|p| &p.kind) {
-                Some(ParamKind::Tensor { align, .. }) => u64::from(*align),
-                _ => 1,
-            };
-            let head = if align < ALLOCATION { align } else { align - ALLOCATION } as usize;
-            let bytes = plan.bytes() as usize;
-            let address = memory.device.alloc((head + bytes) as u64)?;
-            let base = address + head as u64;
-            if plan.access.writes() {
-                memory.device.upload(address, &vec![POISON; head])?;
-                memory.device.upload(base, &before[..bytes])?;
-            } else {
-                for run in runs(&inside(plan, bytes)) {
-                    memory.device.upload(base + run.start as u64, &before[run])?;
-                }
+            let align = contract.param(&plan.name).and_then(|p| p.kind.tensor()).map_or(1, |t| u64::from(t.align));
+            let written = plan.access.writes() || aliases.values().any(|under| *under == plan.name);
+            let bytes = usize::try_from(plan.part_span() * u64::from(plan.elem.bytes())).unwrap_or(usize::MAX);
+            let mut placed = Placed { parts: Vec::new(), table: None, written, bytes, before: before.clone() };
+            if !aliases.contains_key(&plan.name) {
+                memory.place(plan, &mut placed, align)?;
             }
-            memory.tensors.push(Placed { address, head, bytes, before: before.clone() });
+            memory.tensors.push(placed);
+        }
+        for (over, under) in aliases {
+            let at = |name: &str| bound.tensors.iter().position(|t| t.name == name);
+            if let (Some(over), Some(under)) = (at(over), at(under)) {
+                let (parts, table) = (memory.tensors[under].parts.clone(), memory.tensors[under].table);
+                memory.tensors[over] = Placed { parts, table, before: tensors[over].clone(), ..memory.tensors[over] };
+            }
         }
         Ok(memory)
+    }
+
+    /// Makes room for a tensor and fills it.
+    fn place(&mut self, plan: &TensorPlan, placed: &mut Placed, align: u64) -> Result<(), Box<Report>> {
+        let bytes = placed.bytes;
+        let inside = inside(plan, bytes * plan.parts() as usize);
+        for part in (0..plan.parts() as usize).rev() {
+            let area = Area::new(&mut self.device, bytes, align)?;
+            let from = part * bytes;
+            if placed.written {
+                self.device.upload(area.address, &vec![POISON; area.head])?;
+                self.device.upload(area.base(), &placed.before[from..from + bytes])?;
+            } else {
+                for run in runs(&inside[from..from + bytes]) {
+                    let data = &placed.before[from + run.start..from + run.end];
+                    self.device.upload(area.base() + run.start as u64, data)?;
+                }
+            }
+            placed.parts.push(area);
+        }
+        placed.parts.reverse();
+        if plan.pointers {
+            let addresses: Vec<u8> = placed.parts.iter().flat_map(|part| part.base().to_le_bytes()).collect();
+            let table = Area::new(&mut self.device, addresses.len(), ADDRESS_BYTES)?;
+            self.device.upload(table.base(), &addresses)?;
+            placed.table = Some(table);
+        }
+        Ok(())
     }
 
     /// The tensors after the launch, guards unchanged.
@@ -99,28 +156,37 @@ impl Memory {
     /// # Errors
     /// Memory was written that is not the kernel's to write.
     pub(super) fn finish(self, scene: &Scene<'_>) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
+        let download = |address: u64, bytes: usize| {
+            let error = |r: Box<Report>| Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), r.to_string()));
+            self.device.download(address, bytes).map_err(error)
+        };
         let mut out = Vec::new();
-        for (plan, placed) in scene.bound.tensors.iter().zip(self.tensors) {
-            let Placed { address, head, bytes, before } = placed;
-            let after = self
-                .device
-                .download(address, head + bytes)
-                .map_err(|r| Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), r.to_string())))?;
-            let inside = inside(plan, bytes);
-            let writable = |i: usize| plan.access.writes() && inside[i];
-            // What was never written reads as zero.
-            let old = |i: usize| if plan.access.writes() || inside[i] { before[i] } else { 0 };
-            let front = if plan.access.writes() { POISON } else { 0 };
-            let stray = (0..head)
-                .find(|&i| after[i] != front)
-                .map(|i| i as i64 - head as i64)
-                .or_else(|| (0..bytes).find(|&i| !writable(i) && after[head + i] != old(i)).map(|i| i as i64));
-            if let Some(stray) = stray {
-                return Err(super::report::stray(plan, stray));
+        for (plan, placed) in scene.bound.tensors.iter().zip(&self.tensors) {
+            let Placed { written, bytes, before, .. } = placed;
+            let (written, bytes) = (*written, *bytes);
+            let inside = inside(plan, bytes * placed.parts.len());
+            let mut tensor = before.clone();
+            for (i, part) in placed.parts.iter().enumerate() {
+                let after = download(part.address, part.head + bytes)?;
+                let from = i * bytes;
+                let inside = &inside[from..from + bytes];
+                // What was never written reads as zero.
+                let old = |at: usize| if written || inside[at] { before[from + at] } else { 0 };
+                let front = if written { POISON } else { 0 };
+                let stray = (0..part.head).find(|&at| after[at] != front).map(|at| at as i64 - part.head as i64);
+                let changed = |at: &usize| !(written && inside[*at]) && after[part.head + at] != old(*at);
+                if let Some(stray) = stray.or_else(|| (0..bytes).find(changed).map(|at| at as i64)) {
+                    return Err(super::report::stray(plan, i as u64, stray));
+                }
+                for run in runs(inside) {
+                    tensor[from + run.start..from + run.end].copy_from_slice(&after[part.head..][run]);
+                }
             }
-            let mut tensor = before;
-            for run in runs(&inside) {
-                tensor[run.clone()].copy_from_slice(&after[head..][run]);
+            if let Some(table) = &placed.table {
+                let addresses: Vec<u8> = placed.parts.iter().flat_map(|part| part.base().to_le_bytes()).collect();
+                if download(table.base(), addresses.len())? != addresses {
+                    return Err(super::report::stray_address(plan));
+                }
             }
             out.push(tensor);
         }
@@ -134,13 +200,13 @@ pub(super) fn parameters(contract: &Contract, bound: &Bound, memory: &Memory) ->
     let whole = |name: &str| value(name).to_i64().unwrap_or(0);
     let address = |name: &str| {
         let at = bound.tensors.iter().position(|t| t.name == name);
-        at.and_then(|i| memory.tensors.get(i)).map_or(0, Placed::base)
+        at.and_then(|i| memory.tensors.get(i)).map_or(0, Placed::argument)
     };
     contract
         .params
         .iter()
         .map(|p| match &p.kind {
-            ParamKind::Tensor { .. } => address(&p.name).to_le_bytes().to_vec(),
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) => address(&p.name).to_le_bytes().to_vec(),
             ParamKind::Size { .. } => whole(&p.name).to_le_bytes()[..4].to_vec(),
             ParamKind::Stride { .. } => whole(&p.name).to_le_bytes().to_vec(),
             ParamKind::Scalar { elem, .. } => {
@@ -197,8 +263,9 @@ mod tests {
             let contract = contracts(&json, "").expect("a description").remove(0);
             let bound = bind(&contract, &Args::new()).expect("no arguments");
             assert_eq!(bound.tensors[0].access, Access::Read);
-            let memory = Memory::new(&contract, &bound, &[data::poisoned(&bound.tensors[0])]).expect("small");
-            let base = memory.tensors[0].base();
+            let memory = Memory::new(&contract, &bound, &[data::poisoned(&bound.tensors[0])], &Aliases::new());
+            let memory = memory.expect("small");
+            let base = memory.tensors[0].argument();
             assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");
             assert_eq!(parameters(&contract, &bound, &memory), [base.to_le_bytes()]);
             assert!(memory.device.download(base, 28).is_ok() && memory.device.download(base, 29).is_err());

@@ -229,9 +229,16 @@ pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnost
     Box::new(d.with_note("`--device cuda` runs what the simulator does not know"))
 }
 
-/// A byte changed that the kernel must not change; `byte` counts from element 0.
-pub(super) fn stray(plan: &TensorPlan, byte: i64) -> Box<Diagnostic> {
-    let located = locate::in_tensor(plan, byte);
+/// An address changed in an array of them.
+pub(super) fn stray_address(plan: &TensorPlan) -> Box<Diagnostic> {
+    let message =
+        format!("the kernel wrote to memory that is not its to write: the addresses of the array `{}`", plan.name);
+    Box::new(Diagnostic::error(codes::SIM_OUT_OF_BOUNDS, Span::default(), message))
+}
+
+/// A byte of a part of a tensor changed that the kernel must not change; `byte` counts from the part's element 0.
+pub(super) fn stray(plan: &TensorPlan, part: u64, byte: i64) -> Box<Diagnostic> {
+    let located = locate::in_tensor(plan, part, byte);
     let message = format!("the kernel wrote to memory that is not its to write: {located}");
     let d = Diagnostic::error(codes::SIM_OUT_OF_BOUNDS, Span::default(), message);
     Box::new(match plan.access.writes() {

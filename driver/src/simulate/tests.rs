@@ -200,7 +200,14 @@ fn reports_of_tile_programs_point_into_them() {
     let args = SIZES.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
     let bound = bind(&contract, &args).expect("fits");
     let tensors = bound.tensors.iter().map(|t| crate::data::filled(t, 0, crate::data::Data::Normal)).collect();
-    let job = Job { contract, args, ptx: program.ptx.clone(), repeat: 0, tensors: Vec::new() };
+    let job = Job {
+        contract,
+        args,
+        ptx: program.ptx.clone(),
+        repeat: 0,
+        aliases: crate::run::Aliases::new(),
+        tensors: Vec::new(),
+    };
     let origin = Origin { source: &program.source, is_ptx: false, tiles: &program.kernels[0].report.tiles };
     let found = simulate(&job, tensors, origin, &SimOptions::default(), Duration::from_secs(60)).expect_err("a race");
     let text = crate::Diagnostics::one(program.source.clone(), *found).to_string();

@@ -26,7 +26,7 @@ use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
 use crate::ops::Op;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TensorTy};
 use cranelift_entity::SecondaryMap;
 use memory::{Global, Root, Window};
 use std::collections::{BTreeMap, VecDeque};
@@ -376,7 +376,7 @@ impl Machine<'_> {
             let shape: Vec<i64> = ty.shape.iter().map(|&e| self.index(e)).collect::<Result<_, _>>()?;
             if let Strides::Ordered(order) = ty.strides {
                 let order = self.order(order, k.name_span)?;
-                self.bind_dense(&shape, order, &ty.ld);
+                self.bind_dense(ty, &shape, order);
             }
             shapes.push(shape);
         }
@@ -384,30 +384,36 @@ impl Machine<'_> {
             return Err(self.unfit(v, "is a stride without a value".to_owned()));
         }
         for ((v, ty), shape) in tensors().zip(shapes) {
-            let strides: Vec<DimSteps> = match &ty.strides {
+            let front = ty.unstrided();
+            let mut strides: Vec<DimSteps> = match &ty.strides {
                 Strides::Explicit(strides) => strides.iter().map(|s| self.dim_steps(s)).collect::<Result<_, _>>()?,
                 Strides::Ordered(order) => {
-                    let contiguous = self.order(*order, k.name_span)?.contiguous_dim(shape.len());
-                    let strides = self.ordered_strides(shape.len(), contiguous, &ty.ld);
+                    let contiguous = ty.contiguous_dim(self.order(*order, k.name_span)?) - front;
+                    let strides = self.ordered_strides(shape.len() - front, contiguous, &ty.ld);
                     strides.into_iter().map(DimSteps::One).collect()
                 }
             };
             let valid = strides.iter().all(DimSteps::is_valid) && shape.iter().all(|&n| n >= 0);
-            if strides.len() != shape.len() || !valid {
+            if strides.len() + front != shape.len() || !valid {
                 return Err(self.unfit(v, "needs a stride per dimension, and none below 0".to_owned()));
             }
             if let Some(promise) = ty.multiple {
                 let n = self.index(promise)?.max(1);
                 let contiguous = match &ty.strides {
-                    Strides::Ordered(order) => Some(self.order(*order, k.name_span)?.contiguous_dim(shape.len())),
+                    Strides::Ordered(order) => Some(ty.contiguous_dim(self.order(*order, k.name_span)?) - front),
                     Strides::Explicit(list) => {
                         list.iter().rposition(|s| s.strides().last().is_some_and(|&e| self.is_literal_one(e)))
                     }
                 };
-                let steps = strides.iter().zip(&shape).enumerate();
+                let steps = strides.iter().zip(&shape[front..]).enumerate();
                 if !steps.into_iter().all(|(d, (s, &x))| s.in_groups(n, (Some(d) == contiguous).then_some(x))) {
                     return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
                 }
+            }
+            if ty.pointers {
+                // Here the parts lie one behind the other, without gaps between them.
+                let last = strides.iter().zip(&shape[1..]).map(|(s, &n)| s.reach(n));
+                strides.insert(0, DimSteps::One(last.fold(1, i64::saturating_add)));
             }
             if let Some(n) = shape.iter().find(|&&n| n >= 1 << 31) {
                 return Err(self.unfit(v, format!("has a dimension of {n} elements, not less than 2^31")));
@@ -458,16 +464,13 @@ impl Machine<'_> {
     }
 
     /// Gives leading strides that have no value yet those of a dense tensor.
-    fn bind_dense(&mut self, shape: &[i64], order: Order, ld: &[Value]) {
-        let contiguous = order.contiguous_dim(shape.len());
-        let others: Vec<usize> = (0..shape.len()).filter(|&d| d != contiguous).collect();
-        for (&d, &v) in others.iter().zip(ld) {
+    fn bind_dense(&mut self, ty: &TensorTy, shape: &[i64], order: Order) {
+        let contiguous = ty.contiguous_dim(order);
+        let others: Vec<usize> = (ty.unstrided()..shape.len()).filter(|&d| d != contiguous).collect();
+        for (&d, &v) in others.iter().zip(&ty.ld) {
             if matches!(self.env[v], Binding::Unset) {
-                let inner = match order {
-                    Order::Row => &shape[d + 1..],
-                    Order::Col => &shape[..d],
-                };
-                self.set(v, Binding::Index(inner.iter().fold(1, |n: i64, &x| n.saturating_mul(x))));
+                let inner = ty.inner_dims(order, d).into_iter();
+                self.set(v, Binding::Index(inner.fold(1, |n: i64, d| n.saturating_mul(shape[d]))));
             }
         }
     }

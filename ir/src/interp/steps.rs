@@ -28,6 +28,15 @@ impl DimSteps {
         }
     }
 
+    /// The address of the last of so many indices.
+    pub(super) fn reach(&self, extent: i64) -> i64 {
+        let last = |extent: i64, stride: i64| (extent - 1).saturating_mul(stride);
+        match self {
+            DimSteps::One(stride) => last(extent, *stride),
+            DimSteps::Modes(modes) => modes.iter().fold(0, |sum: i64, &(n, s)| sum.saturating_add(last(n, s))),
+        }
+    }
+
     /// Whether all strides are multiples of `n`; of the contiguous dimension of this extent, the extent in place of the stride,
     /// or those of its innermost modes that are one and the strides of the others.
     pub(super) fn in_groups(&self, n: i64, contiguous: Option<i64>) -> bool {

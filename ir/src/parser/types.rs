@@ -103,26 +103,17 @@ impl Parser<'_, '_> {
         Some(order)
     }
 
-    /// `T[..] [row | col | LA | strides (..)] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
+    /// `T[..] [row | col | LA | strides (..)] [pointers] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
     pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
         let elem = self.elem_ref()?;
         let dims = self.declaring(Unknown::Size, |p| p.tensor_shape())?;
         let shape: Vec<Expr> = dims.iter().map(|dim| self.extent(dim)).collect();
-        let mut ld = Vec::new();
-        let strides = if self.at_word("strides") && self.peek_at(1) == Tok::Sign("(") {
+        let written = if self.at_word("strides") && self.peek_at(1) == Tok::Sign("(") {
             let span = self.bump().span;
             self.expect_sign("(")?;
             let list = self.declaring(Unknown::Stride, |p| p.comma_list(|p| p.dimension()))?;
             self.list_end(")")?;
-            if list.len() != shape.len() {
-                let message = format!("{} strides for {} dimensions", list.len(), shape.len());
-                self.error(
-                    Diagnostic::error(codes::WRONG_COUNT, self.since(span), message)
-                        .with_note("give one stride per dimension, in elements: `strides (lda, 1)`"),
-                );
-            }
-            let list = dims.into_iter().zip(list).map(|(dim, stride)| self.dim_stride(dim, stride));
-            Strides::Explicit(list.collect::<Parsed<_>>()?)
+            Ok((list, self.since(span)))
         } else {
             if let Some(Dim::Tuple(_, at)) = dims.iter().find(|dim| matches!(dim, Dim::Tuple(..))) {
                 let message = format!("a dimension of `{}` has several extents and no strides", clip(name));
@@ -131,13 +122,38 @@ impl Parser<'_, '_> {
                         "give each of them its stride, in elements: `[(B, L), O] strides ((O * L, 1), L)`",
                     )));
             }
-            let order = self.tensor_order()?;
-            ld = self.leading_strides(name, name_span, shape.len());
-            Strides::Ordered(order)
+            Err(self.tensor_order()?)
+        };
+        let pointers = self.eat_word("pointers");
+        let front = usize::from(pointers);
+        let rank = shape.len().saturating_sub(front);
+        let mut ld = Vec::new();
+        let strides = match written {
+            Ok((list, span)) => {
+                if list.len() != rank {
+                    let message = format!("{} strides for {rank} dimensions", list.len());
+                    let d = Diagnostic::error(codes::WRONG_COUNT, span, message);
+                    self.error(if pointers {
+                        d.with_note("the first dimension has addresses; give the strides of the others, in elements")
+                    } else {
+                        d.with_note("give one stride per dimension, in elements: `strides (lda, 1)`")
+                    });
+                }
+                if let Some(Dim::Tuple(_, at)) = dims.iter().take(front).find(|dim| matches!(dim, Dim::Tuple(..))) {
+                    let message = "the dimension that counts addresses has several extents";
+                    self.error(Diagnostic::error(codes::BAD_SHAPE, *at, message).with_note("write their product"));
+                }
+                let list = dims.into_iter().skip(front).zip(list).map(|(dim, stride)| self.dim_stride(dim, stride));
+                Strides::Explicit(list.collect::<Parsed<_>>()?)
+            }
+            Err(order) => {
+                ld = self.leading_strides(name, name_span, rank);
+                Strides::Ordered(order)
+            }
         };
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
-        Ok(TensorTy { elem, shape, strides, ld, align, multiple })
+        Ok(TensorTy { elem, shape, strides, ld, pointers, align, multiple })
     }
 
     /// `[n, (n, m), ..]`, perhaps empty.
@@ -222,6 +238,7 @@ impl Parser<'_, '_> {
         match self.peek() {
             Tok::Word("multiple") if !self.names_value("multiple") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("align") if matches!(self.peek_at(1), Tok::Int(_)) => Ok(OrderRef::Known(Order::Row)),
+            Tok::Word("pointers") if !self.names_value("pointers") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word(word) if !is_reserved(word) => {
                 let span = self.bump().span;
                 self.const_param(word, span, "a layout").map(OrderRef::Param)

@@ -119,6 +119,9 @@ impl Printer<'_> {
                 self.put(")");
             }
         }
+        if t.pointers {
+            self.put(" pointers");
+        }
         if let Some(n) = t.multiple {
             self.put(" multiple ");
             self.expr(n);

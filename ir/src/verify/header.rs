@@ -81,21 +81,29 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
         }
         positive(cx, codes::BAD_SHAPE, "an extent", e, MAX_EXTENT);
     }
+    if t.pointers && rank < 2 {
+        let message = format!("tensor `{name}` of {rank} dimension(s) cannot be an array of pointers");
+        cx.report(
+            Diagnostic::error(codes::BAD_SHAPE, span, message)
+                .with_note("the first dimension counts the addresses, the others are those of what they point to"),
+        );
+    }
+    let strided = rank.saturating_sub(t.unstrided());
     match &t.strides {
         Strides::Ordered(_) => {
-            if t.ld.len() != rank.saturating_sub(1) {
+            if t.ld.len() != strided.saturating_sub(1) {
                 let message = format!("tensor `{name}` of rank {rank} has {} leading strides", t.ld.len());
                 cx.report(Diagnostic::error(codes::MALFORMED, span, message));
             }
         }
         Strides::Explicit(list) => {
-            if list.len() != rank {
-                let message = format!("tensor `{name}` has {rank} dimensions and {} strides", list.len());
+            if list.len() != strided {
+                let message = format!("tensor `{name}` has {strided} dimensions and {} strides", list.len());
                 cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
             }
             for (d, stride) in list.iter().enumerate() {
                 if let DimStride::Modes(modes) = stride {
-                    modes_of(cx, name, span, t.shape.get(d).copied(), modes);
+                    modes_of(cx, name, span, t.shape.get(t.unstrided() + d).copied(), modes);
                 }
             }
             for e in list.iter().flat_map(DimStride::strides) {

@@ -9,7 +9,8 @@
 //!
 //! Header (`header.rs`)
 //!  4. Tensors have 1 to 5 dimensions with extents over sizes and compile-time parameters, 1 to 2^31 - 1 where known, a
-//!     stride for each dimension, and an alignment that is a power of two.
+//!     stride for each dimension (but for the first of an array of pointers, which has at least 2 dimensions), and an
+//!     alignment that is a power of two.
 //!  5. Scalar defaults are literals of the scalar's type.
 //!  6. Preconditions are truth values over sizes, strides and compile-time parameters.
 //!  7. A grid has at most three axes; extents are indices over the same, at least 1 where known.
@@ -39,11 +40,15 @@
 //! 21. Both sides of a copy between register tiles are spread over the same number of threads; the thread layout of a copy
 //!     between memories covers the tile.
 //! 22. The layouts of a product's operands are fragments of its instruction, by the proof in `fragments.rs`.
+//!
+//! Windows (`pointers.rs`)
+//! 23. A window of an array of pointers names one of them, by a single index.
 
 mod copies;
 mod fragments;
 mod header;
 mod layouts;
+mod pointers;
 mod statements;
 pub(crate) mod structure;
 #[cfg(test)]
@@ -66,6 +71,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     statements::check(&mut cx);
     layouts::check(&mut cx);
     fragments::check(&mut cx);
+    pointers::check(&mut cx);
     cx.last.map_or(Ok(()), Err)
 }
 

@@ -46,8 +46,8 @@ impl Lower<'_> {
         let Some((plain, partial)) = instructions(bytes) else {
             return Err(self.unsupported(src, "asynchronous copies of other than 4, 8 or 16 bytes"));
         };
-        let mut read = self.access(src, from, layout, dim_bits, attrs)?;
-        let mut write = self.access(dst, to, layout, dim_bits, attrs)?;
+        let mut read = self.access(src, from, layout, dim_bits, attrs, None)?;
+        let mut write = self.access(dst, to, layout, dim_bits, attrs, None)?;
         if read.groups != write.groups {
             return Err(self.unsupported(
                 src,

@@ -7,7 +7,7 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::types::{DimStride, OrderRef, Strides, TensorTy};
+use tilec_ir::types::{DimStride, GivenStride, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::{let_init, resolve_view};
 
 impl Lower<'_> {
@@ -22,7 +22,9 @@ impl Lower<'_> {
                     align: self.pointer_align(v),
                     access: access(k, v),
                     shape: (0..t.shape.len()).map(|d| extent_texts(k, t, d)).collect(),
-                    strides: (0..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
+                    strides: (t.unstrided()..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
+                    pointers: t.pointers,
+                    may_alias: self.may_alias(v),
                 },
                 ValueDef::Scalar { default, .. } => ParamKind::Scalar {
                     elem: self.elem(v).expect("specialised"),
@@ -75,7 +77,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Bytes the base pointer of a tensor must be aligned to: the widest access made to it, or what is declared.
+    /// Bytes the address of a tensor, or each of its addresses, must be aligned to: the widest access made to it, or what
+    /// is declared.
     pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
         let elem = self.elem(tensor).map_or(4, |e| e.bytes());
         let mut align = elem;
@@ -102,23 +105,31 @@ fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
     k.children(e).into_iter().any(|c| reads(k, c, tensor))
 }
 
-fn access(k: &Kernel, tensor: Value) -> Access {
+/// What a kernel does with a tensor.
+pub(super) struct Uses {
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+pub(super) fn uses(k: &Kernel, tensor: Value) -> Uses {
     let (mut read, mut written) = (false, false);
-    for s in k.stmts.values() {
-        match s {
-            StmtData::Copy { src, dst, attrs } => {
-                read |= reads(k, *src, tensor) || (attrs.reduce.is_some() && reads(k, *dst, tensor));
-                written |= reads(k, *dst, tensor);
-            }
-            StmtData::Assign { src, .. } => read |= reads(k, *src, tensor),
-            StmtData::Var { init: Some(e), .. } => read |= reads(k, *e, tensor),
-            _ => {}
+    k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
+        StmtData::Copy { src, dst, attrs } => {
+            read |= reads(k, *src, tensor) || (attrs.reduce.is_some() && reads(k, *dst, tensor));
+            written |= reads(k, *dst, tensor);
         }
-    }
-    match (read, written) {
-        (true, true) => Access::ReadWrite,
-        (false, true) => Access::Write,
-        _ => Access::Read,
+        StmtData::Assign { src, .. } => read |= reads(k, *src, tensor),
+        StmtData::Var { init: Some(e), .. } => read |= reads(k, *e, tensor),
+        _ => {}
+    });
+    Uses { read, write: written }
+}
+
+fn access(k: &Kernel, tensor: Value) -> Access {
+    match uses(k, tensor) {
+        Uses { read: true, write: true } => Access::ReadWrite,
+        Uses { read: false, write: true } => Access::Write,
+        Uses { write: false, .. } => Access::Read,
     }
 }
 
@@ -166,28 +177,10 @@ fn extent_texts(k: &Kernel, t: &TensorTy, dim: usize) -> Vec<String> {
 }
 
 fn stride_texts(k: &Kernel, tensor: Value, dim: usize) -> Vec<String> {
-    let explicit = k.tensor_ty(tensor).and_then(|t| match &t.strides {
-        Strides::Explicit(list) => list.get(dim),
-        Strides::Ordered(_) => None,
-    });
-    match explicit {
-        Some(stride) => stride.strides().into_iter().map(|e| print_expr(k, e)).collect(),
-        None => vec![ordered_stride_text(k, tensor, dim)],
-    }
-}
-
-fn ordered_stride_text(k: &Kernel, tensor: Value, dim: usize) -> String {
-    let Some(t) = k.tensor_ty(tensor) else { return "1".into() };
-    match &t.strides {
-        Strides::Ordered(OrderRef::Known(order)) => {
-            let contiguous = order.contiguous_dim(t.shape.len());
-            if dim == contiguous {
-                return "1".into();
-            }
-            let i = if dim > contiguous { dim - 1 } else { dim };
-            t.ld.get(i).map_or_else(|| "1".into(), |&v| k.values[v].name.clone())
-        }
-        Strides::Ordered(OrderRef::Param(_)) | Strides::Explicit(_) => "1".into(),
+    match k.tensor_ty(tensor).and_then(|t| t.given_stride(dim)) {
+        Some(GivenStride::Written(stride)) => stride.strides().into_iter().map(|e| print_expr(k, e)).collect(),
+        Some(GivenStride::Leading(v)) => vec![k.values[v].name.clone()],
+        Some(GivenStride::Contiguous | GivenStride::Pointer) | None => vec!["1".into()],
     }
 }
 
@@ -196,14 +189,9 @@ fn packed(k: &Kernel, stride: Value) -> Option<String> {
     for &v in &k.params {
         let Some(t) = k.tensor_ty(v) else { continue };
         let Strides::Ordered(OrderRef::Known(order)) = t.strides else { continue };
-        let Some(i) = t.ld.iter().position(|&l| l == stride) else { continue };
-        let contiguous = order.contiguous_dim(t.shape.len());
-        let dim = if i >= contiguous { i + 1 } else { i };
-        // Row-major: the product of the extents after it; column-major: of those before it.
-        let inner: Vec<String> = match order {
-            tilec_ir::types::Order::Row => t.shape[dim + 1..].iter().map(|&e| factor(k, e)).collect(),
-            tilec_ir::types::Order::Col => t.shape[..dim].iter().map(|&e| factor(k, e)).collect(),
-        };
+        let is_it = |d: &usize| t.given_stride(*d) == Some(GivenStride::Leading(stride));
+        let Some(dim) = (0..t.shape.len()).find(is_it) else { continue };
+        let inner: Vec<String> = t.inner_dims(order, dim).into_iter().map(|d| factor(k, t.shape[d])).collect();
         return Some(inner.join(" * "));
     }
     None

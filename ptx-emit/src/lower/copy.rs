@@ -58,7 +58,7 @@ impl Lower<'_> {
                 return Err(self.unsupported(dst, "a window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
-                return self.load(s, src, &from, &tile, attrs);
+                return self.load(s, src, &from, &tile, attrs, None);
             }
             return self.assign_elementwise(dst, &tile, src);
         }
@@ -82,7 +82,8 @@ impl Lower<'_> {
             let Some(tile) = self.new_tile(elem, layout, bits, true) else {
                 return Err(self.unsupported(src, "elements of this type in registers"));
             };
-            self.load(s, src, &from, &tile, attrs)?;
+            let only = if to.space(self.k) == Space::Gmem { self.replica_predicate(&tile.layout) } else { None };
+            self.load(s, src, &from, &tile, attrs, only)?;
             return self.store(s, dst, &to, &Source::Tile(&tile), attrs);
         }
         let scope = Scope { layout, dim_bits: bits };
@@ -126,7 +127,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Prepares a window of memory for access with `vec` elements at a time.
+    /// Prepares a window of memory for access with `vec` elements at a time. Where `only` does not hold, a thread does not
+    /// access global memory.
     pub(super) fn access(
         &mut self,
         e: Expr,
@@ -134,6 +136,7 @@ impl Lower<'_> {
         layout: &RegLayout,
         dim_bits: &[u32],
         attrs: &CopyAttrs,
+        only: Option<Reg>,
     ) -> Result<Access, Reported> {
         let space = view.space(self.k);
         if space == Space::Reg {
@@ -152,6 +155,7 @@ impl Lower<'_> {
             let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
             let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
             let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
+            let when = self.emit.and(when, only);
             let preds = self.bounds(view, &w, layout, &firsts, when)?;
             (Window::Global(w), preds)
         } else {
@@ -182,7 +186,7 @@ impl Lower<'_> {
         kept.iter().position(|&d| d == dim)
     }
 
-    /// Loads a window into a tile, converting if the element types differ.
+    /// Loads a window into a tile, converting if the element types differ; `only`: see [`Lower::access`].
     fn load(
         &mut self,
         s: Stmt,
@@ -190,6 +194,7 @@ impl Lower<'_> {
         from: &ResolvedView,
         tile: &Tile,
         attrs: &CopyAttrs,
+        only: Option<Reg>,
     ) -> Result<(), Reported> {
         let Some(elem) = self.elem(from.base) else { return Err(self.unsupported(src, "this element type")) };
         if class_of(elem).is_none() {
@@ -198,7 +203,7 @@ impl Lower<'_> {
         if attrs.matrix {
             return self.load_matrices(s, src, from, tile, attrs);
         }
-        let mut access = self.access(src, from, &tile.layout, &tile.dim_bits, attrs)?;
+        let mut access = self.access(src, from, &tile.layout, &tile.dim_bits, attrs, only)?;
         self.report_copy(s, src, from, &access, elem, attrs, false);
         if elem == tile.elem {
             let groups = std::mem::take(&mut access.groups);
@@ -234,7 +239,7 @@ impl Lower<'_> {
         }
         let raw = self.new_tile(elem, tile.layout.clone(), tile.dim_bits.clone(), true);
         let Some(raw) = raw else { return Err(self.unsupported(src, "elements of this type in registers")) };
-        self.load(s, src, from, &raw, attrs)?;
+        self.load(s, src, from, &raw, attrs, only)?;
         let mut values = Vec::new();
         for v in 0..tile.len() {
             let x = self.get(&raw, v);
@@ -440,10 +445,13 @@ impl Lower<'_> {
             Source::Tile(t) => (t.layout.clone(), t.dim_bits.clone()),
             Source::Elementwise(_, scope) => (scope.layout.clone(), scope.dim_bits.clone()),
         };
-        let mut access = self.access(dst, to, &layout, &dim_bits, attrs)?;
+        let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
+        let replicas = self.replica_predicate(&layout);
+        // An operand may be what is written: threads that do not write an element must not read it while another does.
+        let only = if access.space == Space::Gmem { replicas } else { None };
         let mut operands = match source {
-            Source::Elementwise(e, scope) => Some(self.operands(*e, scope, attrs)?),
+            Source::Elementwise(e, scope) => Some(self.operands(*e, scope, attrs, only)?),
             Source::Tile(_) => None,
         };
         if let Some(operands) = &mut operands {
@@ -452,11 +460,10 @@ impl Lower<'_> {
                 let Some(tile) = self.new_tile(elem, layout.clone(), dim_bits.clone(), true) else {
                     return Err(self.unsupported(e, "elements of this type in registers"));
                 };
-                self.load(s, e, &view, &tile, &CopyAttrs { keep: false, ..attrs.clone() })?;
+                self.load(s, e, &view, &tile, &CopyAttrs { keep: false, ..attrs.clone() }, only)?;
                 operands.provide(e, tile);
             }
         }
-        let replicas = self.replica_predicate(&layout);
         let mut pairs = Pairs::default();
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();

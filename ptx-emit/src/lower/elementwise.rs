@@ -79,18 +79,31 @@ impl Operands {
 }
 
 impl Lower<'_> {
-    /// Prepares the windows of memory that an expression reads.
-    pub(super) fn operands(&mut self, e: Expr, scope: &Scope, attrs: &CopyAttrs) -> Result<Operands, Reported> {
+    /// Prepares the windows of memory that an expression reads; where `only` does not hold, a thread reads nothing from
+    /// global memory.
+    pub(super) fn operands(
+        &mut self,
+        e: Expr,
+        scope: &Scope,
+        attrs: &CopyAttrs,
+        only: Option<Reg>,
+    ) -> Result<Operands, Reported> {
         let mut out = Operands::new(scope.clone());
-        self.find_windows(e, scope, attrs, &mut out)?;
+        self.find_windows(e, attrs, only, &mut out)?;
         Ok(out)
     }
 
-    fn find_windows(&mut self, e: Expr, scope: &Scope, attrs: &CopyAttrs, out: &mut Operands) -> Result<(), Reported> {
+    fn find_windows(
+        &mut self,
+        e: Expr,
+        attrs: &CopyAttrs,
+        only: Option<Reg>,
+        out: &mut Operands,
+    ) -> Result<(), Reported> {
         let is_tile = matches!(self.k.exprs[e], ExprData::Ref(v) if self.tiles[v].is_some());
         if !is_tile && let Some(view) = resolve_view(self.k, e) {
             let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(e, "this element type")) };
-            let access = self.access(e, &view, &scope.layout, &scope.dim_bits, attrs)?;
+            let access = self.access(e, &view, &out.scope.layout, &out.scope.dim_bits, attrs, only)?;
             out.preds.push(access.predicates());
             out.windows.push((e, access, elem));
             return Ok(());
@@ -99,11 +112,11 @@ impl Lower<'_> {
             && let Some(init) = self.deferred.init(v)
             && out.deferred.iter().all(|(w, _)| *w != v)
         {
-            self.find_windows(init, scope, attrs, out)?;
+            self.find_windows(init, attrs, only, out)?;
             out.deferred.push((v, init));
         }
         for child in self.k.children(e) {
-            self.find_windows(child, scope, attrs, out)?;
+            self.find_windows(child, attrs, only, out)?;
         }
         Ok(())
     }
@@ -171,7 +184,7 @@ impl Lower<'_> {
     /// `tile = e`.
     pub(super) fn assign_elementwise(&mut self, at: Expr, tile: &Tile, e: Expr) -> Result<(), Reported> {
         let scope = Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() };
-        let mut operands = self.operands(e, &scope, &CopyAttrs::default())?;
+        let mut operands = self.operands(e, &scope, &CopyAttrs::default(), None)?;
         let mut values = Vec::new();
         for v in 0..tile.len() {
             let x = self.compute_group(e, &mut operands, v, &[v])?;

@@ -24,6 +24,8 @@ enum Key {
     Special(Special),
     Shared(u32),
     Param(u32, i64),
+    /// An address and what is at it, in memory that does not change.
+    At(Reg, i64),
 }
 
 /// One open region.
@@ -221,6 +223,10 @@ impl Emit {
                 Operand::Special(s) => Key::Special(*s),
                 Operand::SharedSym(i) => Key::Shared(*i),
                 Operand::Addr { base: AddrBase::Param(i), offset } => Key::Param(*i, *offset),
+                Operand::Addr { base: AddrBase::Reg(r), offset } => {
+                    see(*r);
+                    Key::At(*r, *offset)
+                }
                 Operand::Addr { .. } | Operand::Label(_) => {
                     mutable = true;
                     Key::Imm(0)

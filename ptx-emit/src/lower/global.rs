@@ -15,11 +15,16 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::ExprData;
+use tilec_ir::kernel::{ExprData, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
-use tilec_ir::types::{OrderRef, Strides};
+use tilec_ir::types::GivenStride;
 use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// Immediate offsets stay below this: the instruction holds 24 signed bits.
+const REACH: i64 = 1 << 22;
+/// Bytes of an address in an array of pointers.
+const ADDRESS_BYTES: i64 = 8;
 
 /// A window of a tensor as a thread sees it.
 pub(super) struct GlobalWindow {
@@ -78,22 +83,61 @@ pub(super) fn starts(dim: &ViewDim) -> &[Expr] {
 impl Lower<'_> {
     /// The stride of a tensor's dimension, in elements; of several modes, that of the innermost.
     pub(super) fn stride(&mut self, tensor: Value, dim: usize) -> Result<Int, Reported> {
-        let t = self.k.tensor_ty(tensor).cloned().expect("only tensors have strides");
-        match &t.strides {
-            Strides::Explicit(list) => match list[dim].strides().last() {
+        match self.k.tensor_ty(tensor).cloned().expect("only tensors have strides").given_stride(dim) {
+            Some(GivenStride::Written(stride)) => match stride.strides().last() {
                 Some(&e) => self.stride_value(e),
                 None => Ok(Int::constant(1)),
             },
-            Strides::Ordered(OrderRef::Known(order)) => {
-                let contiguous = order.contiguous_dim(t.shape.len());
-                if dim == contiguous {
-                    return Ok(Int::constant(1));
-                }
-                let i = if dim > contiguous { dim - 1 } else { dim };
-                Ok(self.ints[t.ld[i]].expect("strides are parameters"))
-            }
-            Strides::Ordered(OrderRef::Param(_)) => unreachable!("specialised"),
+            Some(GivenStride::Leading(v)) => Ok(self.ints[v].expect("strides are parameters")),
+            Some(GivenStride::Contiguous) => Ok(Int::constant(1)),
+            // What is at the address of the part is counted from there.
+            Some(GivenStride::Pointer) => Ok(Int::constant(0)),
+            None => unreachable!("specialised, and dimensions are counted"),
         }
+    }
+
+    /// The address that offsets of a window count from: that of the tensor, or of the part of it that the window's first
+    /// index names, which is read from the array of addresses.
+    fn base(&mut self, view: &ResolvedView) -> Result<Reg, Reported> {
+        let table = self.pointers[view.base].expect("every tensor has a pointer");
+        if !self.k.tensor_ty(view.base).is_some_and(|t| t.pointers) {
+            return Ok(table);
+        }
+        let Some(&ViewDim::Fixed(e)) = view.dims.first() else {
+            return Err(self.unsupported_at(self.k.name_span, "a window of several parts of an array of pointers"));
+        };
+        let index = self.index(e)?;
+        let slot = match index.as_const().filter(|i| (0..REACH / ADDRESS_BYTES).contains(i)) {
+            Some(i) => Operand::at(table, i * ADDRESS_BYTES),
+            None => {
+                let bytes = self.as64(index);
+                let bytes =
+                    self.emit.pure(Class::B64, P::ShlB64, vec![bytes, Operand::Imm(ADDRESS_BYTES.ilog2().into())]);
+                Operand::at(self.emit.pure(Class::B64, P::AddS64, vec![table.into(), bytes.into()]), 0)
+            }
+        };
+        // Where the index exists its address does; elsewhere it must not be read ahead of what guards it.
+        let (load, cast) = (P::LdGlobalNcB64, P::CvtaToGlobalU64);
+        Ok(if self.inside_extent(view, e) {
+            let generic = self.emit.pure(Class::B64, load, vec![slot]);
+            self.emit.pure(Class::B64, cast, vec![generic.into()])
+        } else {
+            let generic = self.emit.def(Class::B64, load, vec![slot]);
+            self.emit.def(Class::B64, cast, vec![generic.into()])
+        })
+    }
+
+    /// Whether the index `e` is inside the first extent of the window's tensor wherever it has a value: the index of a grid
+    /// axis, or of a loop from 0, of that extent.
+    fn inside_extent(&self, view: &ResolvedView, e: Expr) -> bool {
+        let k = self.k;
+        let (ExprData::Ref(v), Some(t)) = (&k.exprs[e], k.tensor_ty(view.base)) else { return false };
+        let same = |other: Expr| tilec_ir::print::print_expr(k, other) == tilec_ir::print::print_expr(k, t.shape[0]);
+        let axis = k.grid.iter().any(|axis| axis.index == *v && same(axis.extent));
+        axis || k.stmts.values().any(|s| match s {
+            StmtData::For { var, start, end, .. } => var == v && k.as_int(*start).is_some_and(|s| s >= 0) && same(*end),
+            _ => false,
+        })
     }
 
     /// Prepares access to a window through `layout`, a distribution of the tile `window` (log2 extents).
@@ -201,10 +245,14 @@ impl Lower<'_> {
     /// The pointer to the thread's first element; induced if the innermost loop moves the window.
     fn window_pointer(&mut self, w: &GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
         let (view, bytes) = (&w.view, w.bytes);
+        let base = self.base(view)?;
         let Some(moving) = self.loops.last().map(|l| (l.var, l.depth, l.start, l.step)) else {
-            return self.pointer_of(w, blocks);
+            return self.pointer_of(w, base, blocks);
         };
         let (var, depth, loop_start, step) = moving;
+        if self.emit.depth_of(base) >= depth {
+            return self.pointer_of(w, base, blocks);
+        }
         // Bytes the window moves per unit of the loop variable.
         let mut per_unit = Int::constant(0);
         let mut moves = false;
@@ -214,36 +262,36 @@ impl Lower<'_> {
                 match self.coefficient(e, var) {
                     Some(c) => match coefficient.checked_add(c) {
                         Some(sum) => coefficient = sum,
-                        None => return self.pointer_of(w, blocks),
+                        None => return self.pointer_of(w, base, blocks),
                     },
-                    None => return self.pointer_of(w, blocks),
+                    None => return self.pointer_of(w, base, blocks),
                 }
             }
             if coefficient != 0 {
                 // From mode to mode the distance changes.
                 if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
-                    return self.pointer_of(w, blocks);
+                    return self.pointer_of(w, base, blocks);
                 }
                 moves = true;
                 let stride = self.stride(view.base, d)?;
                 let scaled =
                     coefficient.checked_mul(bytes).and_then(|c| self.int_op(Op::Mul, stride, Int::constant(c)));
                 let Some(sum) = scaled.and_then(|s| self.int_op(Op::Add, per_unit, s)) else {
-                    return self.pointer_of(w, blocks);
+                    return self.pointer_of(w, base, blocks);
                 };
                 per_unit = sum;
             }
         }
         if !moves {
-            return self.pointer_of(w, blocks);
+            return self.pointer_of(w, base, blocks);
         }
         let Some(advance) = self.int_op(Op::Mul, per_unit, Int::constant(step)) else {
-            return self.pointer_of(w, blocks);
+            return self.pointer_of(w, base, blocks);
         };
         // The pointer for the loop's first iteration.
         let saved = self.ints[var];
         self.ints[var] = Some(loop_start);
-        let initial = self.pointer_of(w, blocks);
+        let initial = self.pointer_of(w, base, blocks);
         self.ints[var] = saved;
         let initial = initial?;
         let key = format!("{initial:?}");
@@ -269,7 +317,7 @@ impl Lower<'_> {
     }
 
     /// `base + bytes · Σ index · stride`, dropped dimensions included, of the thread's first element in a block.
-    fn pointer_of(&mut self, w: &GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
+    fn pointer_of(&mut self, w: &GlobalWindow, base: Reg, blocks: &[u64]) -> Result<Reg, Reported> {
         let (view, bytes) = (&w.view, w.bytes);
         let mut terms: Vec<(Int, Int)> = Vec::new();
         let mut several = false;
@@ -298,7 +346,6 @@ impl Lower<'_> {
                 terms.push((index, stride));
             }
         }
-        let base = self.pointers[view.base].expect("every tensor has a pointer");
         if several {
             return Ok(self.pointer_by_depth(base, &terms, bytes));
         }
@@ -349,7 +396,7 @@ impl Lower<'_> {
     }
 
     /// The literal coefficient of `var` in an index expression; `None` if it is not of the form `c · var + rest`.
-    fn coefficient(&self, e: Expr, var: Value) -> Option<i64> {
+    pub(super) fn coefficient(&self, e: Expr, var: Value) -> Option<i64> {
         match &self.k.exprs[e] {
             ExprData::Int(_) => Some(0),
             ExprData::Ref(v) if *v == var => Some(1),
@@ -401,8 +448,6 @@ impl Lower<'_> {
                 None => runtime.push(c),
             }
         }
-        // The instruction holds 24 signed bits.
-        const REACH: i64 = 1 << 22;
         let pointer = self.block_pointer(w, &blocks)?;
         let (mut reg, mut rest) = (self.chained(w, pointer, &blocks, &runtime), immediate);
         if rest >= REACH {

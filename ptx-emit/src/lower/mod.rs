@@ -17,6 +17,7 @@ mod elementwise;
 mod emit;
 mod erf;
 mod global;
+mod in_place;
 mod index;
 mod mma;
 mod modes;

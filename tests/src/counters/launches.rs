@@ -6,7 +6,7 @@ use crate::corpus::{self, Agreement, Case, Expect, Output, Param};
 use crate::number::Format;
 use crate::problem::Random;
 use std::borrow::Cow;
-use tilec::contract::{Access, ParamKind};
+use tilec::contract::{Access, ParamKind, TensorParam};
 use tilec::{CompileOptions, Target, expr};
 
 /// A launch, and the counts that machine code is known not to share with the PTX it came from.
@@ -191,7 +191,8 @@ fn product(target: Target, disabled: Option<&str>, defines: &[(&str, &str)]) -> 
     let (mut params, mut outputs) = (Vec::new(), Vec::new());
     for param in &contract.params {
         params.push(match &param.kind {
-            ParamKind::Tensor { elem, access, .. } => {
+            ParamKind::Tensor(TensorParam { elem, access, .. })
+            | ParamKind::Pointers(TensorParam { elem, access, .. }) => {
                 let format = Format::from_name(elem.name()).ok_or_else(|| format!("`{}`: {elem:?}", param.name))?;
                 if matches!(access, Access::Read) {
                     let values: Vec<i64> = (0..SIZE * SIZE).map(|_| random.between(-4, 4)).collect();

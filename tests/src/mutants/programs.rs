@@ -383,7 +383,7 @@ pub(super) fn poison_outputs(contract: &Contract, run: &Run, tensors: &mut [Tens
     let last = tensors.len() - 1;
     for (i, tensor) in tensors.iter_mut().enumerate() {
         let kind = contract.param(&tensor.name).map(|p| &p.kind);
-        let written = matches!(kind, Some(ParamKind::Tensor { access: Access::Write, .. }));
+        let written = kind.and_then(ParamKind::tensor).is_some_and(|t| t.access == Access::Write);
         if written || (i == last && run.value("beta") == Some(0.0)) {
             tensor.poison();
         }

@@ -2,7 +2,7 @@
 
 use super::programs::{Case, Subject, expanded, poison_outputs};
 use crate::problem::{Random, Run, Tensor};
-use tilec::contract::{Access, Contract, Dimension, Param, ParamKind, SCHEMA, U32};
+use tilec::contract::{Access, Contract, Dimension, Param, ParamKind, SCHEMA, TensorParam, U32};
 use tilec::expr;
 use tilec_ir::types::Elem;
 
@@ -151,13 +151,14 @@ impl Stored {
         let param = |given: &Given| match given {
             Given::Tensor(name, elem, shape, strides, written) => Param {
                 name: (*name).to_owned(),
-                kind: ParamKind::Tensor {
+                kind: ParamKind::Tensor(TensorParam {
                     elem: *elem,
                     align: 16,
                     access: if *written { Access::Write } else { Access::Read },
                     shape: texts(shape),
                     strides: texts(strides),
-                },
+                    may_alias: Vec::new(),
+                }),
             },
             Given::Size(name) => Param { name: (*name).to_owned(), kind: ParamKind::Size { ty: U32::U32 } },
         };

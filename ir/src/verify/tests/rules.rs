@@ -38,6 +38,7 @@ fn tensors() {
     breaks("kernel t(A: gmem f32[M / 2.5]) {}", &[("E0227", "M / 2.5")]);
     breaks("kernel t(A: gmem f32[M, N] strides (-1, 1)) {}", &[("E0234", "-1")]);
     breaks("kernel t(A: gmem f32[M, N] align 24) {}", &[("E0234", "A")]);
+    breaks("kernel t(A: gmem f32[M] pointers) {}", &[("E0234", "A")]);
     breaks("kernel t(A: gmem f32[M, N] strides (lda, 1) align 32) {}", &[]);
 }
 

@@ -1,0 +1,116 @@
+//! Tensors that stand at the address of others: what the contract allows.
+
+use super::Aliases;
+use crate::bind::{Bound, TensorPlan};
+use crate::contract::Contract;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+
+/// Whether the launch may have these tensors on those.
+///
+/// # Errors
+/// There is no such tensor, the contract does not allow it, or their elements would not lie alike.
+pub(super) fn allowed(contract: &Contract, bound: &Bound, aliases: &Aliases) -> Result<(), Box<Diagnostic>> {
+    let error = |message: String| Box::new(Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message));
+    let find = |name: &str| -> Result<&TensorPlan, Box<Diagnostic>> {
+        let names = || bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect::<Vec<_>>().join(", ");
+        bound
+            .tensors
+            .iter()
+            .find(|t| t.name == *name)
+            .ok_or_else(|| error(format!("no tensor `{name}`; there are {}", names())))
+    };
+    for (over, under) in aliases {
+        let (a, b) = (find(over)?, find(under)?);
+        let allowed = contract.param(over).and_then(|p| p.kind.tensor()).map_or(&[][..], |t| &t.may_alias[..]);
+        if !allowed.contains(under) {
+            let d = error(format!("the contract does not allow `{over}` at the address of `{under}`"));
+            return Err(Box::new(d.with_note(if allowed.is_empty() {
+                format!("`{over}` must not overlap any other tensor: an element could be written before it is read")
+            } else {
+                format!("`{over}` may stand on {}", allowed.join(", "))
+            })));
+        }
+        if !a.lies_like(b) {
+            let message = if (&a.strides, &a.modes) == (&b.strides, &b.modes) {
+                format!("elements of `{over}` share addresses: they would be written before others are read")
+            } else {
+                format!("`{over}` and `{under}` have other strides: their elements do not lie alike")
+            };
+            return Err(error(message));
+        }
+        if aliases.contains_key(under) {
+            return Err(error(format!("`{under}` is to stand on another tensor itself")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CompileOptions;
+    use crate::contract::{Access, Contract};
+    use pretty_assertions::assert_eq;
+
+    fn contract(body: &str, more: &str) -> Contract {
+        let source = format!(
+            "kernel k(C: gmem f32[M, N], D: gmem f32[M, N], E: gmem f32[N, M], R: gmem f16[M, N], s: f32 = 1.0)
+                grid (i: ceildiv(M, 32), j: ceildiv(N, 32){more} {{
+                var x = reg f32[32, 32] = 1.0
+                {body}
+            }}"
+        );
+        let compiled = crate::compile(&source, &CompileOptions::default()).unwrap_or_else(|d| panic!("{d}"));
+        compiled.contracts().remove(0)
+    }
+
+    fn allowed(body: &str) -> Vec<String> {
+        contract(body, ")").param("D").and_then(|p| p.kind.tensor()).map_or_else(Vec::new, |t| t.may_alias.clone())
+    }
+
+    const AT: &str = "[i * 32.., j * 32..]";
+
+    #[test]
+    fn elements_read_where_they_are_written_may_share_memory() {
+        for body in [
+            format!("copy x + C{AT} -> D{AT}"),
+            format!("let c = C{AT}\nlet y = x * c\ncopy y + c -> D{AT}"),
+            format!("if s == 0.0 {{ copy x -> D{AT} }} else {{ copy x + s * C{AT} -> D{AT} }}"),
+            format!("copy x + C{AT} + cast<f32>(R{AT}) + D{AT} -> D{AT}"),
+            "for t in 0..4 {\ncopy C[i * 32 + t * 8..i * 32 + t * 8 + 8, j * 32..] + 1.0 -> D[i * 32.., j * 32..]\n}"
+                .replace("copy C", "var y = reg f32[8, 32] = 1.0\ncopy y + C")
+                .replace("..i * 32 + t * 8 + 8", "..")
+                .replace("D[i * 32..", "D[i * 32 + t * 8.."),
+        ] {
+            assert_eq!(allowed(&body), ["C"], "{body}");
+        }
+    }
+
+    #[test]
+    fn other_elements_are_not_promised() {
+        for body in [
+            // Neighbours, transposed elements, and another tensor's shape.
+            "copy x + C[i * 32 + 1.., j * 32..] -> D[i * 32.., j * 32..]".to_owned(),
+            format!("copy x + E[i * 32.., j * 32..] -> D{AT}"),
+            // Read before, in whatever distribution, and read again.
+            format!("var c = reg f32[32, 32]\ncopy C{AT} -> c\ncopy x + c -> D{AT}"),
+            format!("copy x + C{AT} -> D{AT}\ncopy x + C{AT} -> D{AT}"),
+            // The same elements in every iteration, and by every block of a column.
+            format!("for t in 0..4 {{\ncopy x + C{AT} -> D{AT}\n}}"),
+            "copy x + C[0.., j * 32..] -> D[0.., j * 32..]".to_owned(),
+            "copy x + C[i * 16.., j * 32..] -> D[i * 16.., j * 32..]".to_owned(),
+            // Nothing to share.
+            format!("copy x -> D{AT}"),
+        ] {
+            assert_eq!(allowed(&body), [""; 0], "{body}");
+        }
+        let of_every_plane = contract(&format!("copy x + C{AT} -> D{AT}"), ", z: M)");
+        assert!(of_every_plane.param("D").and_then(|p| p.kind.tensor()).is_some_and(|t| t.may_alias.is_empty()));
+    }
+
+    #[test]
+    fn what_a_name_stands_for_is_read() {
+        let c = contract(&format!("let y = x + C{AT}\ncopy y -> C{AT}"), ")");
+        assert_eq!(c.param("C").and_then(|p| p.kind.tensor()).map(|t| t.access), Some(Access::ReadWrite));
+    }
+}

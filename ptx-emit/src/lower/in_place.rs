@@ -1,0 +1,239 @@
+//! Which tensors an output may stand on: proved from the program as it is lowered.
+//!
+//! A kernel that reads `C` and writes `D` may be launched with both at one address if every element that two accesses could
+//! meet at belongs to one thread, which reads it before it writes it, and never again:
+//!
+//! * both tensors are read and written by copies to `D` alone, through the very window that is written;
+//! * the copy's distribution gives each element to one thread, and once (replicas of an element in other threads neither
+//!   read nor write it: see [`Lower::store`](super::Lower));
+//! * no two executions of these copies meet: every grid axis and every loop around them moves the window along one dimension,
+//!   past all that the others cover there, and of several copies one is executed at most, as branches of an `if`.
+//!
+//! Everything else is not promised: it may be right all the same.
+
+use super::Lower;
+use super::contract::{Uses, uses};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
+use tilec_ir::layout::F2Map;
+use tilec_ir::print::print_expr;
+use tilec_ir::types::TensorTy;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+
+/// A block, and the index of a statement in it.
+type Step = (Block, usize);
+
+/// A copy to the tensor in question.
+struct Store {
+    /// The blocks down to the copy, with the index of the statement on the way.
+    path: Vec<Step>,
+    to: ResolvedView,
+}
+
+/// A grid index or loop variable, with how often it takes another value, if that is known.
+struct Mover {
+    var: Value,
+    step: i64,
+    times: Option<u64>,
+}
+
+impl Lower<'_> {
+    /// The tensors at whose address `written` may stand, if the strides are equal too.
+    pub(super) fn may_alias(&self, written: Value) -> Vec<String> {
+        let k = self.k;
+        if !uses(k, written).write {
+            return Vec::new();
+        }
+        let alike = |&other: &Value| {
+            let (Some(a), Some(b)) = (k.tensor_ty(written), k.tensor_ty(other)) else { return false };
+            let text = |e: &Expr| print_expr(k, *e);
+            let same_shape = a.shape.iter().map(text).eq(b.shape.iter().map(text));
+            // Of a dimension of several modes, each.
+            let extents =
+                |t: &TensorTy, d| t.modes(d).map(|modes| modes.iter().map(|m| text(&m.extent)).collect::<Vec<_>>());
+            let same_modes = (0..a.shape.len()).all(|d| extents(a, d) == extents(b, d));
+            other != written && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
+        };
+        let candidates: Vec<Value> = k.params.iter().copied().filter(alike).collect();
+        if candidates.is_empty() {
+            return Vec::new();
+        }
+        let Some(stores) = self.stores_to(written) else { return Vec::new() };
+        let proved = |&other: &Value| {
+            matches!(uses(k, other), Uses { read: true, write: false }) && self.only_read_under(other, &stores)
+        };
+        candidates.into_iter().filter(proved).map(|v| k.values[v].name.clone()).collect()
+    }
+
+    /// The copies to `tensor`, if no two executions of them meet and nothing else touches it.
+    fn stores_to(&self, tensor: Value) -> Option<Vec<Store>> {
+        let k = self.k;
+        let mut stores = Vec::new();
+        let mut ok = true;
+        walk(k, k.body, &mut Vec::new(), &mut |path, s| match &k.stmts[s] {
+            StmtData::Role { .. } => ok = false,
+            StmtData::Copy { src, dst, attrs } => {
+                let Some(to) = resolve_view(k, *dst).filter(|v| v.base == tensor) else { return };
+                ok &= attrs.reduce.is_none() && !attrs.asynchronous && self.once_each(*src, attrs);
+                stores.push(Store { path: path.to_vec(), to });
+            }
+            _ => {}
+        });
+        let apart = stores.iter().enumerate().all(|(i, a)| stores[..i].iter().all(|b| exclusive(k, &a.path, &b.path)));
+        let moved = stores.iter().all(|store| self.moves_apart(store));
+        (ok && apart && moved && self.only_read_under(tensor, &stores)).then_some(stores)
+    }
+
+    /// Whether a copy's distribution gives every element to one thread once, but for replicas that are switched off.
+    fn once_each(&self, src: Expr, attrs: &CopyAttrs) -> bool {
+        let Some(layout) = attrs.threads.clone().or_else(|| self.layout_of(src)) else { return false };
+        let threads = (0..layout.thread_bits()).map(|i| layout.thread_col(i)).filter(|&c| c != 0);
+        let owned: Vec<u64> = threads.chain((0..layout.value_bits()).map(|i| layout.value_col(i))).collect();
+        F2Map::from_cols(owned).is_some_and(|map| map.is_injective())
+    }
+
+    /// Whether blocks, and iterations of the loops around it, write different elements.
+    fn moves_apart(&self, store: &Store) -> bool {
+        let k = self.k;
+        let mut movers: Vec<Mover> = k.grid.iter().map(|a| Mover { var: a.index, step: 1, times: None }).collect();
+        for &(block, index) in &store.path {
+            if let StmtData::For { var, start, end, step, .. } = k.stmts[k.blocks[block][index]] {
+                let Some(step) = k.as_int(step).filter(|s| *s > 0) else { return false };
+                let length = k.as_int(end).zip(k.as_int(start)).map(|(end, start)| end.saturating_sub(start).max(0));
+                movers.push(Mover { var, step, times: length.map(|n| n.unsigned_abs().div_ceil(step.unsigned_abs())) });
+            }
+        }
+        let Some(extents) = self.extents(store) else { return false };
+        // For each dimension, by how much and how often its windows are moved.
+        let mut moves: Vec<Vec<(u64, Option<u64>)>> = vec![Vec::new(); extents.len()];
+        for mover in movers {
+            let mut moved = 0;
+            for (dim, moves) in store.to.dims.iter().zip(&mut moves) {
+                let parts = super::global::starts(dim).iter().map(|&e| self.coefficient(e, mover.var));
+                let Some(parts) = parts.collect::<Option<Vec<i64>>>() else { return false };
+                let distance = parts.iter().fold(0i64, |sum, c| sum.saturating_add(*c)).saturating_mul(mover.step);
+                if distance != 0 {
+                    moves.push((distance.unsigned_abs(), mover.times));
+                    moved += 1;
+                }
+            }
+            if moved != 1 {
+                return false;
+            }
+        }
+        // Each move must clear all that the shorter ones cover.
+        moves.iter_mut().zip(extents).all(|(moves, extent)| {
+            moves.sort_unstable();
+            let mut covered = Some(extent);
+            moves.iter().all(|&(distance, times)| {
+                let clear = covered.is_some_and(|covered| distance >= covered);
+                let further = times.and_then(|n| n.checked_sub(1)?.checked_mul(distance));
+                covered = covered.zip(further).and_then(|(covered, further)| covered.checked_add(further));
+                clear
+            })
+        })
+    }
+
+    /// Elements of the window along each dimension of the tensor.
+    fn extents(&self, store: &Store) -> Option<Vec<u64>> {
+        let StmtData::Copy { src, dst, .. } = self.k.stmts[statement(self.k, &store.path)?] else { return None };
+        let shape = self.copy_shape(src, dst)?;
+        let kept = store.to.kept();
+        let of = |d: usize| match kept.iter().position(|&at| at == d) {
+            Some(w) => shape.get(w).copied(),
+            None => Some(1),
+        };
+        (0..store.to.dims.len()).map(of).collect()
+    }
+
+    /// Whether `tensor` is read by these copies alone, through the windows that they write.
+    fn only_read_under(&self, tensor: Value, stores: &[Store]) -> bool {
+        let k = self.k;
+        let mut ok = true;
+        walk(k, k.body, &mut Vec::new(), &mut |path, s| {
+            let store = stores.iter().find(|store| store.path == path);
+            let mut windows = Vec::new();
+            for e in reads(&k.stmts[s]) {
+                // What a deferred `let` reads is read where it is stored; another `let` that names elements reads them here.
+                let named = match k.stmts[s] {
+                    StmtData::Let { value, .. } => resolve_view(k, e).is_some() || self.deferred.init(value).is_some(),
+                    _ => false,
+                };
+                if !named {
+                    self.windows(e, tensor, &mut windows);
+                }
+            }
+            ok &= match store {
+                Some(store) => windows.iter().all(|w| same_window(k, w, &store.to)),
+                None => windows.is_empty(),
+            };
+        });
+        ok
+    }
+
+    /// The windows of `tensor` in an expression, and in the deferred `let`s that it names.
+    fn windows(&self, e: Expr, tensor: Value, out: &mut Vec<ResolvedView>) {
+        if let Some(view) = resolve_view(self.k, e) {
+            if view.base == tensor {
+                out.push(view);
+            }
+            return;
+        }
+        if let Some(init) = self.deferred.named(self.k, e) {
+            self.windows(init, tensor, out);
+        }
+        for child in self.k.children(e) {
+            self.windows(child, tensor, out);
+        }
+    }
+}
+
+/// What a statement reads, but for the destination of a copy.
+fn reads(stmt: &StmtData) -> Vec<Expr> {
+    match stmt {
+        StmtData::Copy { src, attrs, .. } => std::iter::once(*src).chain(attrs.when).collect(),
+        StmtData::Let { init, .. } => vec![*init],
+        StmtData::Var { init, .. } => init.iter().copied().collect(),
+        StmtData::Assign { src, .. } => vec![*src],
+        StmtData::If { cond, .. } => vec![*cond],
+        _ => Vec::new(),
+    }
+}
+
+/// Calls `f` with every statement under `block` and the way to it.
+fn walk(k: &Kernel, block: Block, path: &mut Vec<Step>, f: &mut dyn FnMut(&[Step], Stmt)) {
+    for (i, &s) in k.blocks[block].iter().enumerate() {
+        path.push((block, i));
+        f(path, s);
+        for inner in k.sub_blocks(s) {
+            walk(k, inner, path, f);
+        }
+        path.pop();
+    }
+}
+
+fn statement(k: &Kernel, path: &[Step]) -> Option<Stmt> {
+    path.last().map(|&(block, index)| k.blocks[block][index])
+}
+
+/// Whether two statements stand in different branches of one `if` that no loop repeats between them.
+fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
+    let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    // The statement in which the ways part: in different blocks of it.
+    let Some(&(block, index)) = common.checked_sub(1).and_then(|last| a.get(last)) else { return false };
+    let branches = matches!(k.stmts[k.blocks[block][index]], StmtData::If { .. });
+    branches && a.get(common).zip(b.get(common)).is_some_and(|(x, y)| x.0 != y.0)
+}
+
+/// Whether two windows are the same elements of tensors of one shape.
+fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView) -> bool {
+    let text = |e: &Expr| print_expr(k, *e);
+    let same_dim = |(a, b): (&ViewDim, &ViewDim)| match (a, b) {
+        (ViewDim::Fixed(a), ViewDim::Fixed(b)) => text(a) == text(b),
+        (ViewDim::From { starts: a, end: p }, ViewDim::From { starts: b, end: q }) => {
+            a.iter().map(text).eq(b.iter().map(text)) && p.as_ref().map(text) == q.as_ref().map(text)
+        }
+        _ => false,
+    };
+    a.transposed == b.transposed && a.dims.len() == b.dims.len() && a.dims.iter().zip(&b.dims).all(same_dim)
+}

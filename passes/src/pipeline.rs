@@ -52,7 +52,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let mut decls = Vec::new();
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();
-    let mut build = Build { k, lanes, channels, var, start, step, span };
+    let mut build = Build { k, lanes, channels, var, start, step, end: plan.end, span };
     // Second buffers of the fragments that the slices load.
     let mut pairs: Vec<(Value, Value)> = Vec::new();
     for &f in &plan.fragments {

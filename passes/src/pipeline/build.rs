@@ -57,6 +57,8 @@ pub(super) struct Build<'a> {
     pub(super) var: Value,
     pub(super) start: Expr,
     pub(super) step: Expr,
+    /// Tiles that begin here or later are not read; `None`: they read as zero.
+    pub(super) end: Option<Expr>,
     pub(super) span: Span,
 }
 
@@ -105,6 +107,24 @@ impl Build<'_> {
         clone_expr(self.k, fill.src, &map)
     }
 
+    /// The attributes of a fill of `tile`: what is written, and that nothing is read past the end of the loop.
+    fn attrs(&mut self, fill: &Fill, tile: Tile) -> CopyAttrs {
+        let written = fill.attrs.when.map(|e| {
+            let map = Map(self.index(tile).map(|at| (self.var, Subst::Expr(at))).into_iter().collect());
+            clone_expr(self.k, e, &map)
+        });
+        // The loop itself tests the tile that its variable names.
+        let inside = self.end.zip(self.index(tile)).map(|(end, at)| {
+            let end = self.copy_of(end);
+            self.k.binary(Op::Lt, at, end, self.span)
+        });
+        let when = match (written, inside) {
+            (Some(a), Some(b)) => Some(self.k.binary(Op::And, a, b, self.span)),
+            (a, b) => a.or(b),
+        };
+        CopyAttrs { when, ..fill.attrs.clone() }
+    }
+
     /// The slot being filled.
     fn slot(&mut self, channel: Value, span: Span) -> Expr {
         let view = View { base: channel, slot: Some(Slot::Put), ranges: Vec::new() };
@@ -119,7 +139,7 @@ impl Build<'_> {
             let fill = self.lanes[i].fill.clone();
             let src = self.source(&fill, tile);
             let dst = self.k.value_ref(stage, fill.span);
-            let attrs = CopyAttrs { threads: None, ..fill.attrs };
+            let attrs = CopyAttrs { threads: None, ..self.attrs(&fill, tile) };
             out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
         }
         out
@@ -135,7 +155,7 @@ impl Build<'_> {
             let (channel, fill) = (self.lanes[i].channel, self.lanes[i].fill.clone());
             let src = self.source(&fill, tile);
             let dst = self.slot(channel, fill.span);
-            let attrs = CopyAttrs { asynchronous: true, ..fill.attrs };
+            let attrs = CopyAttrs { asynchronous: true, ..self.attrs(&fill, tile) };
             out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
         }
         out

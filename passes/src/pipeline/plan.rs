@@ -47,6 +47,8 @@ pub(super) struct Plan {
     pub(super) fragments: Vec<Value>,
     pub(super) double_buffered: bool,
     pub(super) bytes: u64,
+    /// The end of the loop, if a tile at or past it must be kept from being read: not all of it is past the tensors.
+    pub(super) end: Option<Expr>,
 }
 
 impl Plan {
@@ -85,12 +87,9 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
             return Err(format!("two slots of {per_slot} bytes exceed the {limit} bytes of shared memory"));
         }
     }
+    // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself.
     let zero_based = k.as_int(start) == Some(0);
-    if !(zero_based && at_least_one(k, end)) {
-        return Err(
-            "its bounds are not `0..SIZE`, so it may run zero times and a fetch ahead would read too far".into()
-        );
-    }
+    let whole = zero_based && at_least_one(k, end);
     let slices = slices(k, rest)?;
     let mut fragments = Vec::new();
     for slice in &slices {
@@ -114,6 +113,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         fragments: if even { fragments } else { Vec::new() },
         double_buffered: even,
         bytes: per_slot * stages,
+        end: (!whole).then_some(end),
     }))
 }
 

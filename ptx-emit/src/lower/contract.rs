@@ -1,7 +1,7 @@
 //! The launch contract of a kernel.
 
-use super::Lower;
 use super::index::{Int, MAX_SIZE, MAX_STRIDE, Repr, range};
+use super::{Lower, MAX_BLOCKS_X, MAX_BLOCKS_YZ};
 use crate::launch::{Access, Launch, LaunchParam, ParamKind};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -47,8 +47,7 @@ impl Lower<'_> {
             }
         }
         let grid = self.launch_grid();
-        // Axes y and z of a grid have at most 65535 blocks, x at most 2^31 - 1.
-        for (text, limit) in grid.iter().zip(["2147483647", "65535", "65535"]) {
+        for (text, limit) in grid.iter().zip([MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_BLOCKS_YZ]) {
             if text.parse::<u32>().is_err() {
                 requires.push(format!("{text} <= {limit}"));
             }

@@ -49,6 +49,11 @@ use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tiles::Tile;
 
+/// Blocks along the first axis of a launch at most, and along the others (CUDA programming guide, "Technical Specifications
+/// per Compute Capability").
+const MAX_BLOCKS_X: i128 = i32::MAX as i128;
+const MAX_BLOCKS_YZ: i128 = 65_535;
+
 /// What lowering makes of a kernel.
 #[derive(Clone, Debug)]
 pub struct Lowered {
@@ -264,8 +269,8 @@ impl Lower<'_> {
             .collect();
         let group = self.raster();
         for (i, &(v, extent)) in indices.iter().enumerate() {
-            // An axis has at most 2^31 - 1 blocks.
-            let full = Int::r32(raw[i], 0, (extent.hi - 1).clamp(0, i128::from(i32::MAX) - 1));
+            let blocks = if i == 0 { MAX_BLOCKS_X } else { MAX_BLOCKS_YZ };
+            let full = Int::r32(raw[i], 0, (extent.hi - 1).clamp(0, blocks - 1));
             self.ints[v] = Some(full);
         }
         if group > 1 && indices.len() >= 2 {

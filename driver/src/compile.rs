@@ -2,14 +2,16 @@
 //!
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
-use crate::contract::Contract;
+use crate::contract::{Contract, LaunchFile};
+use crate::program::Program;
 use crate::render::{self, SourceFile};
 use crate::report_json::{KernelReport, ReportFile};
 use crate::stages;
 use std::collections::BTreeSet;
 use std::fmt;
-use tilec_ir::diag::{Diagnostic, Severity, Sink};
-use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, ValueDef};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
+use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, Sequence, ValueDef};
 use tilec_ir::target::Target;
 use tilec_passes::choose::Card;
 
@@ -114,6 +116,8 @@ pub struct Optimized {
     pub target: Target,
     /// Its kernels in source order.
     pub kernels: Vec<OptimizedKernel>,
+    /// Its sequences in source order.
+    pub sequences: Vec<Sequence>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     deny: BTreeSet<String>,
@@ -141,6 +145,8 @@ pub struct Compiled {
     pub ptx_version: (u8, u8),
     /// The kernels in source order.
     pub kernels: Vec<CompiledKernel>,
+    /// The programs of several kernels, in source order.
+    pub programs: Vec<Program>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     /// The source text.
@@ -166,9 +172,14 @@ impl Compiled {
         self.kernels.iter().find(|k| k.contract.entry == name)
     }
 
-    /// The launch contracts as JSON.
+    /// The launch contract as JSON.
     pub fn launch_json(&self) -> String {
-        crate::contract::to_json(&self.contracts())
+        self.launch_file().to_json()
+    }
+
+    /// The launch contract.
+    pub fn launch_file(&self) -> LaunchFile {
+        LaunchFile { kernels: self.contracts(), programs: self.programs.clone() }
     }
 
     /// The report as data; [`ReportFile::to_json`] writes it.
@@ -190,12 +201,19 @@ impl Compiled {
 impl Optimized {
     /// The program after the last pass, as text that compiles again.
     pub fn tile(&self) -> String {
-        join(self.kernels.iter().map(|k| stages::print(&k.kernel)))
+        join(self.kernels.iter().map(|k| stages::print(&k.kernel)).chain(self.sequences()))
+    }
+
+    /// The sequences as text.
+    fn sequences(&self) -> impl Iterator<Item = String> {
+        self.sequences.iter().map(tilec_ir::print::print_sequence)
     }
 
     /// The program after `pass`, if its text was kept.
     pub fn text_after(&self, pass: &str) -> String {
-        join(self.kernels.iter().flat_map(|k| k.texts.iter().filter(|(p, _)| *p == pass).map(|(_, t)| t.clone())))
+        let kept = |k: &OptimizedKernel| k.texts.iter().find(|(p, _)| *p == pass).map(|(_, text)| text.clone());
+        let kernels: Vec<String> = self.kernels.iter().filter_map(kept).collect();
+        if kernels.is_empty() { String::new() } else { join(kernels.into_iter().chain(self.sequences())) }
     }
 }
 
@@ -211,19 +229,23 @@ fn join(kernels: impl Iterator<Item = String>) -> String {
 pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
-    let kernels = optimize_into(&source, options, &mut sink);
+    let (kernels, sequences) = optimize_into(&source, options, &mut sink);
     let diagnostics = settle(&source, sink, &options.deny)?;
-    Ok(Optimized { source, target: options.target, kernels, diagnostics, deny: options.deny.clone() })
+    Ok(Optimized { source, target: options.target, kernels, sequences, diagnostics, deny: options.deny.clone() })
 }
 
-fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Vec<OptimizedKernel> {
-    let Ok(module) = stages::parse(source.text(), sink) else { return Vec::new() };
+fn optimize_into(
+    source: &SourceFile,
+    options: &CompileOptions,
+    sink: &mut Sink,
+) -> (Vec<OptimizedKernel>, Vec<Sequence>) {
+    let Ok(module) = stages::parse(source.text(), sink) else { return (Vec::new(), Vec::new()) };
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.
         let _ = stages::verify(kernel, sink);
     }
     if sink.check().is_err() {
-        return Vec::new();
+        return (Vec::new(), module.sequences);
     }
     let declares = |kernel: &Kernel, name: &str| kernel.const_params.iter().any(|&v| kernel.values[v].name == name);
     let known: BTreeSet<String> = options
@@ -267,7 +289,7 @@ fn optimize_into(source: &SourceFile, options: &CompileOptions, sink: &mut Sink)
             done.push(OptimizedKernel { parameters, specialized, kernel, texts });
         }
     }
-    done
+    (done, module.sequences)
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.
@@ -300,12 +322,16 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels, diagnostics, deny } = program;
+    let Optimized { source, target, kernels, sequences, diagnostics, deny } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let lowered: Vec<_> =
         kernels.iter().filter_map(|k| stages::lower(&k.kernel, target, &source, &mut sink).ok()).collect();
     let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
+    let programs = linked.as_ref().map_or_else(Vec::new, |linked| {
+        let contracts: Vec<Contract> = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
+        sequences.iter().filter_map(|s| program_of(s, &contracts, &mut sink)).collect()
+    });
     let diagnostics = settle(&source, sink, &deny)?;
     let stages::Linked { ptx, version, launches } = linked.expect("no error was reported, so there is PTX");
     let kernels = launches
@@ -317,7 +343,23 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             tile,
         })
         .collect();
-    Ok(Compiled { ptx, ptx_version: version, kernels, diagnostics, source, target })
+    Ok(Compiled { ptx, ptx_version: version, kernels, programs, diagnostics, source, target })
+}
+
+/// What a sequence is once its kernels are compiled. What does not go together is reported.
+fn program_of(sequence: &Sequence, contracts: &[Contract], sink: &mut Sink) -> Option<Program> {
+    let find = |(name, _): &(String, Span)| contracts.iter().find(|c| c.entry == *name);
+    let launches: Vec<&Contract> = sequence.launches.iter().map(find).collect::<Option<_>>()?;
+    match Program::new(&sequence.name, &launches) {
+        Ok(program) => Some(program),
+        Err(misfits) => {
+            for misfit in misfits {
+                let d = Diagnostic::error(codes::BAD_SEQUENCE, sequence.name_span, misfit);
+                let _ = sink.report(d.with_note("what kernels of a sequence call alike is the same"));
+            }
+            None
+        }
+    }
 }
 
 /// Turns denied remarks into errors, and everything into `Err` if there is an error.
@@ -337,7 +379,6 @@ fn settle(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilec_ir::diag::Span;
 
     #[test]
     fn only_denied_remarks_become_errors() {

@@ -4,6 +4,7 @@
 //! from the JSON alone, so that nothing a kernel needs can be missing from it.
 
 use crate::decimal_version;
+use crate::program::Program;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use tilec_ir::types::Elem;
@@ -228,11 +229,22 @@ pub enum ContractError {
     Schema(String),
 }
 
-/// The JSON of a file with several kernels.
+/// The launch contract of a file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LaunchFile {
+    /// The kernels in source order.
+    pub kernels: Vec<Contract>,
+    /// The programs that launch several of them.
+    pub programs: Vec<Program>,
+}
+
+/// The JSON of a file with several kernels, or programs.
 #[derive(Serialize, Deserialize)]
 struct Several {
     schema: String,
     kernels: Vec<Contract>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<Program>,
 }
 
 impl Contract {
@@ -252,21 +264,12 @@ impl Contract {
         }
     }
 
-    /// Reads what [`to_json`] wrote: the contracts of a file, in source order.
+    /// Reads the contracts of a file's kernels, in source order: see [`LaunchFile::from_json`].
     ///
     /// # Errors
     /// The text is not JSON, lacks a field, or has another schema.
     pub fn from_json(text: &str) -> Result<Vec<Contract>, ContractError> {
-        let value = serde_json::from_str::<serde_json::Value>(text)?;
-        let schema = value.get("schema").and_then(|s| s.as_str()).unwrap_or("").to_owned();
-        if schema != SCHEMA {
-            return Err(ContractError::Schema(schema));
-        }
-        // One kernel: its fields at the top; several: an array `kernels`.
-        Ok(match value.get("kernels") {
-            None => vec![serde_json::from_value(value)?],
-            Some(_) => serde_json::from_value::<Several>(value)?.kernels,
-        })
+        LaunchFile::from_json(text).map(|file| file.kernels)
     }
 
     /// The parameter called `name`.
@@ -275,15 +278,48 @@ impl Contract {
     }
 }
 
-/// The contracts of a file as JSON: an object for one kernel, `{"schema": .., "kernels": [..]}` for any other number.
-pub fn to_json(contracts: &[Contract]) -> String {
-    let mut text = match contracts {
-        [one] => serde_json::to_string_pretty(one),
-        _ => serde_json::to_string_pretty(&Several { schema: SCHEMA.to_owned(), kernels: contracts.to_vec() }),
+impl LaunchFile {
+    /// Reads what [`LaunchFile::to_json`] wrote.
+    ///
+    /// # Errors
+    /// The text is not JSON, lacks a field, or has another schema.
+    pub fn from_json(text: &str) -> Result<LaunchFile, ContractError> {
+        let value = serde_json::from_str::<serde_json::Value>(text)?;
+        let schema = value.get("schema").and_then(|s| s.as_str()).unwrap_or("").to_owned();
+        if schema != SCHEMA {
+            return Err(ContractError::Schema(schema));
+        }
+        // One kernel: its fields at the top; several: an array `kernels`.
+        Ok(match value.get("kernels") {
+            None => LaunchFile { kernels: vec![serde_json::from_value(value)?], programs: Vec::new() },
+            Some(_) => {
+                let Several { kernels, programs, .. } = serde_json::from_value(value)?;
+                LaunchFile { kernels, programs }
+            }
+        })
     }
-    .expect("a contract has only string keys");
-    let _ = writeln!(text);
-    text
+
+    /// As JSON: an object for one kernel, `{"schema": .., "kernels": [..], "programs": [..]}` for anything else.
+    pub fn to_json(&self) -> String {
+        let LaunchFile { kernels, programs } = self.clone();
+        let mut text = match kernels.as_slice() {
+            [one] if programs.is_empty() => serde_json::to_string_pretty(one),
+            _ => serde_json::to_string_pretty(&Several { schema: SCHEMA.to_owned(), kernels, programs }),
+        }
+        .expect("a contract has only string keys");
+        let _ = writeln!(text);
+        text
+    }
+
+    /// The kernels of a program in launch order; none if one is missing.
+    pub fn launches(&self, program: &Program) -> Option<Vec<&Contract>> {
+        program.launches.iter().map(|name| self.kernels.iter().find(|c| c.entry == *name)).collect()
+    }
+}
+
+/// The contracts of kernels as JSON: see [`LaunchFile::to_json`].
+pub fn to_json(contracts: &[Contract]) -> String {
+    LaunchFile { kernels: contracts.to_vec(), programs: Vec::new() }.to_json()
 }
 
 impl From<&launch::LaunchParam> for Param {

@@ -3,8 +3,9 @@
 //! What is missing is filled in as JSON, and the result is read as a [`Contract`]; so whatever the compiler wrote is accepted
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
-use crate::contract::{Contract, ContractError, ParamKind, SCHEMA, TensorParam};
+use crate::contract::{Contract, ContractError, LaunchFile, ParamKind, SCHEMA, TensorParam};
 use crate::json;
+use crate::program::Program;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -27,6 +28,7 @@ const FIELDS: &[&str] = &[
     "params",
     "requires",
 ];
+const PROGRAM_FIELDS: &[&str] = &["name", "launches", "temporaries"];
 const PARAM_FIELDS: &[&str] =
     &["name", "kind", "type", "align", "access", "shape", "strides", "may_alias", "packed", "default"];
 
@@ -55,11 +57,11 @@ fn field(message: impl Into<String>) -> LaunchFileError {
     LaunchFileError::Field(message.into())
 }
 
-/// The contracts in a launch description of `ptx`, in order.
+/// What a launch description of `ptx` says: kernels and programs, in order.
 ///
 /// # Errors
 /// The text is no JSON, lacks what cannot be filled in, or says what a contract cannot say.
-pub fn contracts(text: &str, ptx: &str) -> Result<Vec<Contract>, LaunchFileError> {
+pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
     let mut value: Value = json::parse(text).map_err(|e| LaunchFileError::Syntax {
         line: e.line(),
         column: e.column(),
@@ -80,9 +82,44 @@ pub fn contracts(text: &str, ptx: &str) -> Result<Vec<Contract>, LaunchFileError
         }
         None => complete(top, &facts)?,
     }
-    let contracts = Contract::from_json(&value.to_string())?;
-    contracts.iter().try_for_each(validate)?;
-    Ok(contracts)
+    let programs = match value.as_object_mut().and_then(|top| top.remove("programs")) {
+        Some(programs) => programs_by_name(&programs)?,
+        None => Vec::new(),
+    };
+    let kernels = Contract::from_json(&value.to_string())?;
+    kernels.iter().try_for_each(validate)?;
+    let mut file = LaunchFile { kernels, programs: Vec::new() };
+    for (name, launches) in programs {
+        let taken = file.programs.iter().map(|p| &p.name).chain(file.kernels.iter().map(|c| &c.entry));
+        if taken.into_iter().any(|other| *other == name) {
+            return Err(field(format!("two kernels or programs are called `{name}`")));
+        }
+        let find = |entry: &String| {
+            let found = file.kernels.iter().find(|c| c.entry == *entry);
+            found.ok_or_else(|| field(format!("the program `{name}` launches `{entry}`, which is not described")))
+        };
+        let contracts = launches.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let program = Program::new(&name, &contracts).map_err(|misfits| field(misfits.join("; ")))?;
+        file.programs.push(program);
+    }
+    Ok(file)
+}
+
+/// Names of programs and of the kernels that they launch. What they hand from one to the next is worked out.
+fn programs_by_name(programs: &Value) -> Result<Vec<(String, Vec<String>)>, LaunchFileError> {
+    let one = |(i, program): (usize, &Value)| {
+        let what = format!("`programs[{i}]`");
+        let program = program.as_object().ok_or_else(|| field(format!("{what} is not an object")))?;
+        known(program, PROGRAM_FIELDS, &what)?;
+        let name = program.get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| field(format!("{what} has no `name`")))?;
+        let launches = program.get("launches").and_then(Value::as_array).filter(|l| !l.is_empty());
+        let launches = launches.ok_or_else(|| field(format!("{what} has no `launches`: entries in order")))?;
+        let entry = |e: &Value| e.as_str().map(str::to_owned);
+        let launches = launches.iter().map(entry).collect::<Option<_>>();
+        Ok((name.to_owned(), launches.ok_or_else(|| field(format!("the launches of {what} are not names")))?))
+    };
+    programs.as_array().ok_or_else(|| field("`programs` is not an array"))?.iter().enumerate().map(one).collect()
 }
 
 /// What the PTX itself says.
@@ -308,7 +345,7 @@ mod tests {
     const PTX: &str = ".version 7.4\n.target sm_80\n.address_size 64\n// .entry not_this\n.visible .entry saxpy(\n";
 
     fn one(json: &str) -> Result<Contract, String> {
-        match contracts(json, PTX).map_err(|e| e.to_string())?.as_slice() {
+        match contracts(json, PTX).map_err(|e| e.to_string())?.kernels.as_slice() {
             [one] => Ok(one.clone()),
             several => Err(format!("{} contracts", several.len())),
         }
@@ -320,7 +357,7 @@ mod tests {
         let mut other = one.clone();
         other.entry = "other".to_owned();
         for all in [vec![one.clone()], vec![one, other]] {
-            assert_eq!(contracts(&to_json(&all), PTX).expect("complete"), all);
+            assert_eq!(contracts(&to_json(&all), PTX).expect("complete").kernels, all);
         }
     }
 
@@ -367,7 +404,7 @@ mod tests {
             };
             assert_eq!((shape, s), (&vec![modes(&["b", "4"]), "c".into()], &strides.to_vec()));
         }
-        assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete"), [contract]);
+        assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete").kernels, [contract]);
     }
 
     #[test]

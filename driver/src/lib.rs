@@ -57,6 +57,7 @@ pub mod launch_file;
 pub mod loaded;
 pub mod machine_code;
 pub mod output;
+pub mod program;
 pub mod progress;
 pub mod render;
 pub mod report_json;

@@ -4,6 +4,9 @@ use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bin
 use crate::contract::{Contract, ParamKind};
 use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Stream};
 use crate::data::encode;
+use crate::program::{BoundProgram, Program, bind_program};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use thiserror::Error;
 use tilec_ir::types::Elem;
 
@@ -17,12 +20,22 @@ pub struct LoadedKernel<'d> {
     contract: Contract,
 }
 
+/// A program of several kernels on a device.
+pub struct LoadedProgram<'d> {
+    kernels: Vec<LoadedKernel<'d>>,
+    /// Tensors that only the kernels themselves are interested in, as they were last needed.
+    temporaries: RefCell<BTreeMap<String, Buffer>>,
+}
+
 /// Why a kernel was not launched.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The arguments break the contract.
     #[error("{}", lines(.0))]
     Bind(Vec<BindError>),
+    /// Kernels that are no program together.
+    #[error("{0}")]
+    Misfit(String),
     /// A tensor of the contract was not given, or its buffer does not fit.
     #[error("tensor `{name}`: {what}")]
     Tensor {
@@ -60,6 +73,11 @@ impl<'d> LoadedKernel<'d> {
     /// A value or buffer is missing or does not fit, a precondition does not hold, or the driver refuses.
     pub fn launch(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
         let bound = bind(&self.contract, args).map_err(LaunchError::Bind)?;
+        self.launch_on(&bound, tensors)
+    }
+
+    /// Queues what was bound on the default stream, with a buffer for every tensor.
+    fn launch_on(&self, bound: &Bound, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
         for plan in &bound.tensors {
             let wrong = |what: String| LaunchError::Tensor { name: plan.name.clone(), what };
             let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
@@ -73,7 +91,7 @@ impl<'d> LoadedKernel<'d> {
         }
         let address = |name: &str| tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, b)| b.address());
         overlap(&self.contract, &bound.tensors, address)?;
-        Ok(self.launch_bound(self.device.default_stream(), &bound, address)?)
+        Ok(self.launch_bound(self.device.default_stream(), bound, address)?)
     }
 
     /// Queues what was bound on `stream`; `address` gives the device address of a tensor.
@@ -89,6 +107,67 @@ impl<'d> LoadedKernel<'d> {
     /// What the driver's assembler made of the kernel.
     pub fn attributes(&self) -> FunctionAttributes {
         self.function.attributes()
+    }
+}
+
+impl<'d> LoadedProgram<'d> {
+    /// Has the driver assemble `ptx` for `device` and takes from it what is launched, in this order: see
+    /// [`LaunchFile::launches`](crate::contract::LaunchFile::launches).
+    ///
+    /// # Errors
+    /// The driver refuses the PTX, or the shared memory that a contract asks for.
+    pub fn load(device: &'d Device, ptx: &str, launches: &[&Contract]) -> Result<LoadedProgram<'d>, CudaError> {
+        let kernels = launches.iter().map(|contract| LoadedKernel::load(device, ptx, contract));
+        Ok(LoadedProgram { kernels: kernels.collect::<Result<_, _>>()?, temporaries: RefCell::default() })
+    }
+
+    /// Launches all kernels on the default stream; does not wait. Tensors that are only handed from one to the next need no
+    /// buffer; a later launch with larger ones waits for the device.
+    ///
+    /// # Errors
+    /// As those of [`LoadedKernel::launch`].
+    pub fn launch(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
+        let contracts: Vec<&Contract> = self.kernels.iter().map(|k| &k.contract).collect();
+        let bound = bind_program(&contracts, args).map_err(LaunchError::Bind)?;
+        let program = Program::new("", &contracts).map_err(|misfits| LaunchError::Misfit(misfits.join("\n")))?;
+        let mut temporaries = self.temporaries.borrow_mut();
+        for plan in &bound.tensors {
+            let given = tensors.iter().any(|(name, _)| *name == plan.name);
+            if given || program.temporaries.iter().all(|t| t.name != plan.name) {
+                continue;
+            }
+            let room = temporaries.get(&plan.name).map_or(0, |b| b.bytes() as u64);
+            if let (true, Some(kernel)) = (room < plan.bytes(), self.kernels.first()) {
+                let too_large = |_| CudaError::Refused { what: format!("`{}` is too large", plan.name) };
+                let bytes = usize::try_from(plan.bytes()).map_err(too_large)?;
+                temporaries.insert(plan.name.clone(), kernel.device.alloc(bytes)?);
+            }
+        }
+        let all: Vec<(&str, &Buffer)> =
+            tensors.iter().copied().chain(temporaries.iter().map(|(name, b)| (name.as_str(), b))).collect();
+        for (kernel, launch) in self.kernels.iter().zip(&bound.launches) {
+            kernel.launch_on(launch, &all)?;
+        }
+        Ok(())
+    }
+
+    /// Queues what was bound on `stream`, launch after launch; `address` gives the device address of a tensor.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn launch_bound(
+        &self,
+        stream: &Stream,
+        bound: &BoundProgram,
+        address: impl Fn(&str) -> u64,
+    ) -> Result<(), CudaError> {
+        let mut launches = self.kernels.iter().zip(&bound.launches);
+        launches.try_for_each(|(kernel, launch)| kernel.launch_bound(stream, launch, &address))
+    }
+
+    /// The kernels, in launch order.
+    pub fn kernels(&self) -> &[LoadedKernel<'d>] {
+        &self.kernels
     }
 }
 

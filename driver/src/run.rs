@@ -15,10 +15,11 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::bind::{Args, BindError, Bound, MAX_TENSOR_BYTES, TensorPlan, bind};
+use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, Number, TensorPlan};
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
 use crate::contract::Contract;
 use crate::data::{self, Data};
+use crate::program::{BoundProgram, Program, bind_program};
 use crate::render::SourceFile;
 use crate::simulate::{self, SimOptions, simulate};
 use check::Accuracy;
@@ -49,7 +50,7 @@ pub enum On {
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Which kernel; `None`: the only one of the file.
+    /// Which kernel or sequence; `None`: the only sequence of the file, or its only kernel.
     pub kernel: Option<String>,
     /// Values of sizes, strides and scalars.
     pub args: Args,
@@ -91,24 +92,27 @@ impl Default for RunOptions {
     }
 }
 
-/// A kernel that somebody else may have made: PTX and how to launch it.
+/// A program that somebody else may have made: PTX and how to launch it.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     /// The PTX, under the name that messages call it by.
     pub ptx: SourceFile,
-    /// How to launch it.
-    pub contract: Contract,
+    /// What the program is called.
+    pub name: String,
+    /// What to launch, in order.
+    pub launches: Vec<Contract>,
 }
 
 /// What is run, as far as it is known.
 struct Subject<'a> {
-    contract: &'a Contract,
+    name: &'a str,
+    launches: Vec<&'a Contract>,
     ptx: &'a str,
     target: &'a str,
     /// What diagnostics point into.
     source: &'a SourceFile,
-    /// Absent for foreign PTX.
-    kernel: Option<&'a CompiledKernel>,
+    /// What is launched, as it was compiled; absent for foreign PTX.
+    kernels: Vec<&'a CompiledKernel>,
 }
 
 /// Runs a kernel of `program`. `launcher` is the command that does [`child::serve`].
@@ -126,11 +130,12 @@ pub fn run(program: &Compiled, options: &RunOptions, launcher: &mut Command) -> 
 /// As those of [`run`].
 pub fn run_foreign(foreign: &Foreign, options: &RunOptions, launcher: &mut Command) -> Result<RunReport, Diagnostics> {
     let subject = Subject {
-        contract: &foreign.contract,
+        name: &foreign.name,
+        launches: foreign.launches.iter().collect(),
         ptx: foreign.ptx.text(),
-        target: &foreign.contract.target,
+        target: foreign.launches.first().map_or("", |c| &c.target),
         source: &foreign.ptx,
-        kernel: None,
+        kernels: Vec::new(),
     };
     execute(&subject, options, |job, tensors| child::launch(launcher, job, tensors, options.timeout))
 }
@@ -144,17 +149,18 @@ fn run_with(
     options: &RunOptions,
     launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
 ) -> Result<RunReport, Diagnostics> {
-    let kernel = select(program, options.kernel.as_deref()).map_err(|d| Diagnostics {
+    let selected = select(program, options.kernel.as_deref()).map_err(|d| Diagnostics {
         source: program.source.clone(),
         errors: 1,
         list: vec![*d],
     })?;
     let subject = Subject {
-        contract: &kernel.contract,
+        name: selected.name,
+        launches: selected.contracts(),
         ptx: &program.ptx,
         target: program.target.name(),
         source: &program.source,
-        kernel: Some(kernel),
+        kernels: selected.kernels,
     };
     execute(&subject, options, launch)
 }
@@ -165,8 +171,8 @@ fn execute(
     launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
 ) -> Result<RunReport, Diagnostics> {
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: subject.source.clone(), errors: list.len(), list };
-    let contract = subject.contract;
-    let bound = bind(contract, &options.args).map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
+    let bound = bind_program(&subject.launches, &options.args)
+        .map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
     if bytes > MAX_TENSOR_BYTES {
         let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");
@@ -175,11 +181,12 @@ fn execute(
     if options.on == On::Simulator && bytes > simulate::MAX_BYTES {
         return Err(fail(vec![*simulate::too_big(bytes)]));
     }
-    in_place::allowed(contract, &bound, &options.aliases).map_err(|d| fail(vec![*d]))?;
-    let facts = subject.kernel.map(|k| Facts::of(&k.tile.specialized)).unwrap_or_default();
-    let before = contents(&bound, &facts, options).map_err(|d| fail(vec![*d]))?;
+    in_place::allowed(&subject.launches, &bound, &options.aliases).map_err(|d| fail(vec![*d]))?;
+    let facts: Vec<Facts> = subject.kernels.iter().map(|k| Facts::of(&k.tile.specialized)).collect();
+    let all = facts.iter().fold(Facts::default(), Facts::and);
+    let before = contents(&bound, &all, options).map_err(|d| fail(vec![*d]))?;
     let job = Job {
-        contract: contract.clone(),
+        launches: subject.launches.iter().map(|c| (*c).clone()).collect(),
         args: bound.values.clone(),
         ptx: subject.ptx.to_owned(),
         repeat: options.repeat,
@@ -188,37 +195,55 @@ fn execute(
     };
     let (ran, after) = launch_on(subject, job, &before, options, launch).map_err(|d| fail(vec![*d]))?;
     let mut report = RunReport {
-        entry: contract.entry.clone(),
+        entry: subject.name.to_owned(),
         target: subject.target.to_owned(),
-        values: contract.params.iter().filter_map(|p| Some((p.name.clone(), *bound.values.get(&p.name)?))).collect(),
-        flops: facts.flops(&bound, contract),
-        bytes: bound.tensors.iter().map(traffic).sum(),
+        values: values(&subject.launches, &bound),
+        flops: facts.iter().zip(&bound.launches).zip(&subject.launches).map(|((f, b), c)| f.flops(b, c)).sum(),
+        bytes: bound.launches.iter().flat_map(|b| &b.tensors).map(traffic).sum(),
         verdicts: Vec::new(),
         notes: Vec::new(),
         tensors: Vec::new(),
         ran,
     };
     let cc = report.ran.compute_capability();
-    let atom = subject.kernel.and_then(|k| k.report.mma.first()).map_or("", |m| m.atom.as_str());
+    let atom = subject.kernels.iter().find_map(|k| k.report.mma.first()).map_or("", |m| m.atom.as_str());
     if atom == "m8n8k4" && cc >= 80 && matches!(report.ran, Ran::Cuda(_)) {
         report.notes.push("this GPU emulates m8n8k4 with scalar code: its time says nothing about Volta".to_owned());
     }
     if let Ran::Simulator(simulated) = &report.ran {
         report.notes.extend(simulated.unchecked().map(str::to_owned));
     }
-    if let Some(kernel) = subject.kernel.filter(|_| options.check) {
-        let accuracy = Accuracy::of(atom, facts.f16_accumulators, cc);
-        report.verdicts = reference::verify(kernel, &facts, &bound, &before, &after, accuracy, &mut report.notes)
-            .map_err(|d| fail(vec![*d]))?;
-        // It holds the output now.
-        report.verdicts.retain(|(name, _)| !options.aliases.values().any(|under| under == name));
+    if options.check && !subject.kernels.is_empty() {
+        let accuracy = Accuracy::of(atom, all.f16_accumulators, cc);
+        report.verdicts =
+            reference::verify(&subject.kernels, &all, &bound, &before, &after, accuracy, &mut report.notes)
+                .map_err(|d| fail(vec![*d]))?;
+        // What an output stands on holds that now, and what a temporary holds besides what was written nobody asks.
+        let together = Program::new(subject.name, &subject.launches).map_or_else(|_| Vec::new(), |p| p.temporaries);
+        let gone = |name: &String| {
+            options.aliases.values().any(|under| under == name) || together.iter().any(|t| t.name == *name)
+        };
+        report.verdicts.retain(|(name, _)| !gone(name));
     }
     report.tensors = bound.tensors.into_iter().zip(after).collect();
     Ok(report)
 }
 
+/// The value of every size, stride and scalar, in the order of the parameters.
+fn values(launches: &[&Contract], bound: &BoundProgram) -> Vec<(String, Number)> {
+    let mut all: Vec<(String, Number)> = Vec::new();
+    for param in launches.iter().flat_map(|c| &c.params) {
+        if let Some(value) = bound.values.get(&param.name)
+            && all.iter().all(|(name, _)| *name != param.name)
+        {
+            all.push((param.name.clone(), *value));
+        }
+    }
+    all
+}
+
 /// The tensors as they are before the launch, with their guards.
-fn contents(bound: &Bound, facts: &Facts, options: &RunOptions) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
+fn contents(bound: &BoundProgram, facts: &Facts, options: &RunOptions) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
     let normal = options.normal.unwrap_or(!options.check);
     let kind = if normal { Data::Normal } else { Data::Int { limit: if facts.f16_accumulators { 2 } else { 4 } } };
     let error = |message: String| Diagnostic::error(codes::BAD_TENSOR_FILE, Span::default(), message);
@@ -226,7 +251,7 @@ fn contents(bound: &Bound, facts: &Facts, options: &RunOptions) -> Result<Vec<Ve
         let names: Vec<String> = bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect();
         match bound.tensors.iter().find(|t| t.name == *name) {
             Some(plan) if plan.access.reads() => {}
-            Some(_) => return Err(Box::new(error(format!("the kernel only writes `{name}`: it has no input")))),
+            Some(_) => return Err(Box::new(error(format!("`{name}` is written first: it has no input")))),
             None => return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", "))))),
         }
     }
@@ -278,26 +303,49 @@ fn launch_on(
     };
     let origin = simulate::Origin {
         source: subject.source,
-        is_ptx: subject.kernel.is_none(),
-        tiles: subject.kernel.map_or(&[], |k| &k.report.tiles),
+        is_ptx: subject.kernels.is_empty(),
+        tiles: subject.kernels.iter().map(|k| k.report.tiles.as_slice()).collect(),
     };
-    let (simulated, after) = simulate(&job, before.to_vec(), origin, &options.sim, options.timeout)?;
+    let (simulated, after) = simulate(&job, before.to_vec(), &origin, &options.sim, options.timeout)?;
     Ok((Ran::Simulator(Box::new(simulate::Simulated { why, ..simulated })), after))
 }
 
-/// The kernel to run.
-pub(crate) fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<&'a CompiledKernel, Box<Diagnostic>> {
-    let names = || program.kernels.iter().map(|k| format!("`{}`", k.contract.entry)).collect::<Vec<_>>().join(", ");
+/// The kernels of a program that are to be launched, in order.
+pub(crate) struct Selected<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kernels: Vec<&'a CompiledKernel>,
+}
+
+impl<'a> Selected<'a> {
+    /// How to launch them.
+    pub(crate) fn contracts(&self) -> Vec<&'a Contract> {
+        self.kernels.iter().map(|k| &k.contract).collect()
+    }
+}
+
+/// The kernel or sequence to run: the one called so, else the only sequence, else the only kernel.
+pub(crate) fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<Selected<'a>, Box<Diagnostic>> {
+    let kernels = program.kernels.iter().map(|k| k.contract.entry.as_str());
+    let names: Vec<&str> = program.programs.iter().map(|p| p.name.as_str()).chain(kernels).collect();
+    let there = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
     let error = |message: String| Box::new(Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message));
-    match (name, program.kernels.as_slice()) {
-        (Some(name), _) => {
-            program.kernel(name).ok_or_else(|| error(format!("no kernel `{name}`; there are {}", names())))
+    let wanted = match (name, program.programs.as_slice(), program.kernels.as_slice()) {
+        (Some(name), _, _) => name,
+        (None, [only], _) => &only.name,
+        (None, [], [only]) => &only.contract.entry,
+        (None, [], []) => return Err(error("the file has no kernel".to_owned())),
+        (None, _, _) => {
+            let several = error(format!("the file has several kernels or sequences: {there}"));
+            return Err(Box::new(several.with_note("choose one with `--kernel NAME`")));
         }
-        (None, [only]) => Ok(only),
-        (None, []) => Err(error("the file has no kernel".to_owned())),
-        (None, _) => Err(Box::new(
-            error(format!("the file has several kernels: {}", names())).with_note("choose one with `--kernel NAME`"),
-        )),
+    };
+    if let Some(sequence) = program.programs.iter().find(|p| p.name == wanted) {
+        let kernels = sequence.launches.iter().filter_map(|name| program.kernel(name)).collect();
+        return Ok(Selected { name: &sequence.name, kernels });
+    }
+    match program.kernel(wanted) {
+        Some(kernel) => Ok(Selected { name: &kernel.contract.entry, kernels: vec![kernel] }),
+        None => Err(error(format!("no kernel `{wanted}`; there are {there}"))),
     }
 }
 

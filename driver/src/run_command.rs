@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tilec::bind::{Args, MAX_TENSOR_BYTES, Number};
+use tilec::contract::LaunchFile;
 use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
@@ -89,10 +90,10 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     let text = read_at_most(&args.input, MAX_PTX)?;
     let json = read_at_most(launch, MAX_LAUNCH)?;
     let ptx = SourceFile::new(display_name(&args.input), text);
-    let contracts = launch_file::contracts(&json, ptx.text());
-    let contracts = said.unless_error(contracts.map_err(|e| bad_launch(&display_name(launch), &json, &e)))?;
-    let contract = said.unless_error(select(contracts, run_options.kernel.take().as_deref(), &ptx))?;
-    let foreign = Foreign { ptx, contract };
+    let file = launch_file::contracts(&json, ptx.text());
+    let file = said.unless_error(file.map_err(|e| bad_launch(&display_name(launch), &json, &e)))?;
+    let (name, launches) = said.unless_error(select(&file, run_options.kernel.take().as_deref(), &ptx))?;
+    let foreign = Foreign { ptx, name, launches };
     let mut report = said.unless_error(run_foreign(&foreign, &run_options, &mut launcher()?))?;
     if args.outputs.is_empty() {
         report.notes.push("nothing was compared; `--out NAME=FILE` writes a tensor".to_owned());
@@ -100,16 +101,26 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     finish(args, &report, &foreign.ptx, foreign.ptx.text())
 }
 
-/// The description of the kernel to run.
-fn select(contracts: Vec<Contract>, name: Option<&str>, ptx: &SourceFile) -> Result<Contract, Diagnostics> {
-    let names: Vec<String> = contracts.iter().map(|c| format!("`{}`", c.entry)).collect();
-    let several = contracts.len() > 1;
-    let mut wanted = contracts.into_iter().filter(|c| name.is_none_or(|n| n == c.entry));
-    match wanted.next() {
-        Some(contract) if name.is_some() || !several => Ok(contract),
-        _ => {
-            let there = names.join(", ");
-            let message = match name {
+/// What to launch: the kernel or program called so, else the only program, else the only kernel.
+fn select(file: &LaunchFile, name: Option<&str>, ptx: &SourceFile) -> Result<(String, Vec<Contract>), Diagnostics> {
+    let programs = file.programs.iter().map(|p| &p.name);
+    let names: Vec<&String> = programs.chain(file.kernels.iter().map(|c| &c.entry)).collect();
+    let there = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let wanted = match (name, file.programs.as_slice(), file.kernels.as_slice()) {
+        (Some(name), _, _) => Some(name),
+        (None, [only], _) => Some(only.name.as_str()),
+        (None, [], [only]) => Some(only.entry.as_str()),
+        (None, _, _) => None,
+    };
+    let program = file.programs.iter().find(|p| Some(p.name.as_str()) == wanted);
+    let launches = match program {
+        Some(program) => file.launches(program),
+        None => file.kernels.iter().find(|c| Some(c.entry.as_str()) == wanted).map(|c| vec![c]),
+    };
+    match (wanted, launches) {
+        (Some(wanted), Some(launches)) => Ok((wanted.to_owned(), launches.into_iter().cloned().collect())),
+        (wanted, _) => {
+            let message = match wanted {
                 Some(name) => format!("the launch description has no kernel `{name}`; there are {there}"),
                 None => format!("the launch description has several kernels or none: {there}"),
             };
@@ -202,12 +213,16 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
     }
     match (args.counters, &report.ran) {
         (Some(CountersForm::Table), Ran::Simulator(simulated)) => {
-            let table = counts::table(&simulated.counters, source, ptx);
-            write_stdout(format!("{report}\n{table}").as_bytes())?;
+            let mut text = report.to_string();
+            for launch in &simulated.launches {
+                let head = if simulated.launches.len() > 1 { format!("{}:\n", launch.entry) } else { String::new() };
+                text += &format!("\n{head}{}", counts::table(&launch.counters, source, ptx));
+            }
+            write_stdout(text.as_bytes())?;
         }
         (Some(CountersForm::Json), Ran::Simulator(simulated)) => {
             write_stderr(&report.to_string());
-            let json = counts_json::json(simulated, &report.entry, &report.target, source, ptx);
+            let json = counts_json::json(simulated, &report.target, source, ptx);
             write_stdout(json.as_bytes())?;
         }
         (_, Ran::Cuda(_)) | (None, Ran::Simulator(_)) => write_stdout(report.to_string().as_bytes())?,

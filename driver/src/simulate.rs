@@ -14,8 +14,8 @@ mod sources;
 mod tests;
 mod watch;
 
-use crate::bind::{Bound, bind};
 use crate::contract::Contract;
+use crate::program::{self, BoundProgram, bind_program};
 use crate::render::SourceFile;
 use crate::report_json::Tile;
 use crate::run::child::Job;
@@ -85,12 +85,21 @@ pub struct Simulated {
     pub generation: Generation,
     /// Why it ran here and not on a GPU, if nobody asked for it.
     pub why: Option<String>,
+    /// In how many ways asynchronous copies landed, in as many runs.
+    pub landings: usize,
+    /// The launches, in order.
+    pub launches: Vec<Executed>,
+}
+
+/// A simulated launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Executed {
+    /// The kernel.
+    pub entry: String,
     /// Blocks.
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u32,
-    /// In how many ways asynchronous copies landed, in as many runs.
-    pub landings: usize,
     /// What was counted (in the first run).
     pub counters: Counters,
 }
@@ -98,13 +107,13 @@ pub struct Simulated {
 impl Simulated {
     /// What was not checked, where that is not everything.
     pub fn unchecked(&self) -> Option<&'static str> {
-        self.counters.races_partial.then_some(
+        self.launches.iter().any(|l| l.counters.races_partial).then_some(
             "there was too much to keep all of it: a race on global memory may have gone unseen; a smaller problem shows it",
         )
     }
 }
 
-impl fmt::Display for Simulated {
+impl fmt::Display for Executed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let Counters { instructions, mma, barriers, .. } = &self.counters;
@@ -116,7 +125,22 @@ impl fmt::Display for Simulated {
         if *barriers > 0 {
             write!(f, "{} {}", if *mma > 0 { " and" } else { ", of them" }, plural(*barriers, "barrier"))?;
         }
-        f.write_str(" (by warp)")?;
+        f.write_str(" (by warp)")
+    }
+}
+
+/// A line per launch, under the names of the kernels if there are several.
+impl fmt::Display for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, launch) in self.launches.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n  ")?;
+            }
+            if self.launches.len() > 1 {
+                write!(f, "{}: ", launch.entry)?;
+            }
+            launch.fmt(f)?;
+        }
         if self.landings > 1 {
             write!(f, "; equal in {} runs that differ in when asynchronous copies land", self.landings)?;
         }
@@ -125,22 +149,24 @@ impl fmt::Display for Simulated {
 }
 
 /// What diagnostics may refer to besides the PTX.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin<'a> {
     /// What carets point into: the tile program, or the PTX itself where there is none.
     pub source: &'a SourceFile,
     /// Whether that is the PTX.
     pub is_ptx: bool,
-    /// What the compiler put where in shared memory; empty if unknown.
-    pub tiles: &'a [Tile],
+    /// What the compiler put where in shared memory, for each launch; empty if unknown.
+    pub tiles: Vec<&'a [Tile]>,
 }
 
 /// Everything that a diagnostic is made from.
 struct Scene<'a> {
-    origin: Origin<'a>,
+    origin: &'a Origin<'a>,
+    /// The launch: which, and how.
+    at: usize,
     contract: &'a Contract,
     ptx: &'a str,
-    bound: &'a Bound,
+    bound: &'a BoundProgram,
 }
 
 /// What the generations are called.
@@ -165,6 +191,9 @@ pub fn compute_capability(generation: Generation) -> u32 {
     }
 }
 
+/// The launches of a run, and the tensors after it.
+type Done = (Vec<Executed>, Vec<Vec<u8>>);
+
 /// Executes `job` on the simulator within `limit`, and leaves the tensors as the kernel did.
 ///
 /// # Errors
@@ -172,25 +201,30 @@ pub fn compute_capability(generation: Generation) -> u32 {
 pub fn simulate(
     job: &Job,
     tensors: Vec<Vec<u8>>,
-    origin: Origin<'_>,
+    origin: &Origin<'_>,
     options: &SimOptions,
     limit: Duration,
 ) -> Result<(Simulated, Vec<Vec<u8>>), Box<Diagnostic>> {
     let deadline = Instant::now().checked_add(limit);
-    let contract = &job.contract;
+    let contracts: Vec<&Contract> = job.launches.iter().collect();
     let error = |code, message: String| Box::new(Diagnostic::error(code, Span::default(), message));
-    let bound = bind(contract, &job.args)
+    let bound = bind_program(&contracts, &job.args)
         .map_err(|e| error(codes::BAD_ARGUMENT, e.first().map_or_else(String::new, ToString::to_string)))?;
     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
     if bytes > MAX_BYTES {
         return Err(too_big(bytes));
     }
-    let scene = Scene { origin, contract, ptx: &job.ptx, bound: &bound };
-    let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene, &e))?;
-    if contract.cluster != [1, 1, 1] {
+    let Some(first) = job.launches.first() else {
+        return Err(error(codes::SIM_LAUNCH, "there is nothing to launch".to_owned()));
+    };
+    let scene = |at: usize| Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound: &bound };
+    let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene(0), &e))?;
+    if let Some(contract) = job.launches.iter().find(|c| c.cluster != [1, 1, 1]) {
         let message = format!("the simulator has no clusters; the kernel is launched in {:?}", contract.cluster);
         return Err(error(codes::SIM_LAUNCH, message));
     }
+    let together = program::Program::new(&first.entry, &contracts)
+        .map_err(|misfits| error(codes::BAD_SEQUENCE, misfits.join("; ")))?;
     let generation = match options.imitate.or_else(|| target_generation(program.target())) {
         Some(generation) => generation,
         None => {
@@ -201,53 +235,58 @@ pub fn simulate(
             ));
         }
     };
-    let blocks = bound.grid.iter().map(|n| u64::from(*n)).product();
-    let once = |landing| -> Result<(Counters, Vec<Vec<u8>>), Box<Diagnostic>> {
-        let mut memory =
-            Memory::new(contract, &bound, &tensors, &job.aliases).map_err(|r| report::diagnostic(&scene, None, &r))?;
-        let launch = Launch {
-            entry: contract.entry.clone(),
-            grid: bound.grid,
-            block: contract.block,
-            dynamic_smem: contract.dynamic_smem_bytes,
-            params: memory::parameters(contract, &bound, &memory),
-        };
-        let sim = tilec_sim::Options {
-            seed: options.seed,
-            order: options.order,
-            threads: options.threads,
-            fuel: options.fuel,
-            generation: Some(generation),
-            landing,
-            progress: None,
-        };
-        let watched =
-            watch::run(&mut memory.device, &program, &launch, sim, deadline, options.progress.then_some(blocks));
-        let counters = watched.map_err(|ended| match ended.out_of_time {
-            true => report::out_of_time(&scene, &ended.report, limit),
-            false => report::diagnostic(&scene, Some((&memory, &program)), &ended.report),
-        })?;
-        let after = memory.finish(&scene)?;
-        Ok((counters, after))
+    let once = |landing| -> Result<Done, Box<Diagnostic>> {
+        let mut memory = Memory::new(&contracts, &bound, &tensors, &job.aliases, &together.temporaries)
+            .map_err(|r| report::diagnostic(&scene(0), None, &r))?;
+        let mut executed = Vec::new();
+        for (at, (contract, own)) in job.launches.iter().zip(&bound.launches).enumerate() {
+            let launch = Launch {
+                entry: contract.entry.clone(),
+                grid: own.grid,
+                block: contract.block,
+                dynamic_smem: contract.dynamic_smem_bytes,
+                params: memory::parameters(contract, &bound, &memory),
+            };
+            let sim = tilec_sim::Options {
+                seed: options.seed,
+                order: options.order,
+                threads: options.threads,
+                fuel: options.fuel,
+                generation: Some(generation),
+                landing,
+                progress: None,
+            };
+            let blocks = own.grid.iter().map(|n| u64::from(*n)).product();
+            let watched =
+                watch::run(&mut memory.device, &program, &launch, sim, deadline, options.progress.then_some(blocks));
+            let counters = watched.map_err(|ended| match ended.out_of_time {
+                true => report::out_of_time(&scene(at), &ended.report, limit),
+                false => report::diagnostic(&scene(at), Some((&memory, &program)), &ended.report),
+            })?;
+            let (entry, threads) = (contract.entry.clone(), contract.block.iter().product());
+            executed.push(Executed { entry, blocks, threads, counters });
+        }
+        let after = memory.finish(&bound.tensors)?;
+        Ok((executed, after))
     };
     let first = match options.landings {
         Landings::One(landing) => landing,
         Landings::All => Landing::Early,
     };
-    let (counters, after) = once(first)?;
-    let asynchronous = || counters.rows.iter().any(|r| r.counts.executed > 0 && r.instruction.starts_with("cp.async"));
+    let (launches, after) = once(first)?;
+    let rows = || launches.iter().flat_map(|l| &l.counters.rows);
+    let asynchronous = || rows().any(|r| r.counts.executed > 0 && r.instruction.starts_with("cp.async"));
     let mut landings = 1;
     if options.landings == Landings::All && asynchronous() {
         for landing in Landing::ALL.into_iter().filter(|l| *l != first) {
             let (_, other) = once(landing)?;
-            if let Some(difference) = memory::difference(&bound, &after, &other) {
+            if let Some(difference) = memory::difference(&bound.tensors, &after, &other) {
                 return Err(report::landing(&difference));
             }
             landings += 1;
         }
     }
-    let threads = contract.block.iter().product();
-    Ok((Simulated { generation, why: None, blocks, threads, landings, counters }, after))
+    Ok((Simulated { generation, why: None, landings, launches }, after))
 }
 
 /// More bytes than [`MAX_BYTES`].

@@ -174,3 +174,63 @@ fn arrays_of_pointers_are_packed_in_files() {
     let few = dir.tilec(&args.split(' ').collect::<Vec<_>>());
     assert!(few.stderr.contains("behind the end of the 3 addresses of the array `A`"), "{}", few.stderr);
 }
+
+/// A sequence is one command, from the program and from PTX with its contract; kernels may be launched by themselves.
+#[test]
+fn sequences_run_in_order() {
+    let dir = Dir::new("sequence");
+    let program = "kernel double(A: gmem f32[M, N], W: gmem f32[M, N]) grid (b: M) {\n\
+        var x = reg f32[1, 64]\n    copy A[b.., 0..] -> x\n    copy 2.0 * x -> W[b.., 0..]\n}\n\
+        kernel shift(W: gmem f32[M, N], B: gmem f32[M, N], d: f32 = 1.0) grid (b: M) {\n\
+        var x = reg f32[1, 64]\n    copy W[b.., 0..] -> x\n    copy x + d -> B[b.., 0..]\n}\n\
+        sequence both { double, shift }\n";
+    dir.file("x.tile", program.as_bytes());
+    dir.file("a.bin", &floats((0..6).map(|i| i as f32)));
+    let run = |args: &str| dir.tilec(&args.split_whitespace().collect::<Vec<_>>());
+    let written = |name: &str| fs::read(dir.0.join(name)).expect("written");
+    for more in ["", "--sim-order reverse", "--sim-order seeded --seed 3", "W_ld=7 B_ld=5"] {
+        let done = run(&format!(
+            "run x.tile M=2 N=3 d=0.5 --in A=a.bin --out B=b.bin --out W=w.bin --check --device sim {more}"
+        ));
+        assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{more}");
+        assert!(done.stdout.starts_with("both for sm_70 on the simulator"), "{}", done.stdout);
+        assert!(done.stdout.contains("double: executed 2 blocks") && done.stdout.contains("shift: executed 2 blocks"));
+        assert!(done.stdout.contains("B: 6 elements") && !done.stdout.contains("W: "), "{}", done.stdout);
+        assert_eq!(written("b.bin"), floats((0..6).map(|i| 2.0 * i as f32 + 0.5)));
+        assert_eq!(written("w.bin"), floats((0..6).map(|i| 2.0 * i as f32)));
+    }
+    assert_eq!((run("x.tile -o x.ptx").status, run("x.tile -o x.json").status), (0, 0));
+    let json: serde_json::Value = serde_json::from_slice(&written("x.json")).expect("JSON");
+    assert_eq!(
+        json["programs"],
+        serde_json::json!([{"name": "both", "launches": ["double", "shift"], "temporaries": [
+            {"name": "W", "align": 4, "bytes": "(((M) - 1) * (W_ld) + (N) - 1 + 1) * 4"}]}])
+    );
+    let done = run("run x.ptx --launch x.json M=2 N=3 --in A=a.bin --out B=c.bin --device sim");
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    assert_eq!(written("c.bin"), floats((0..6).map(|i| 2.0 * i as f32 + 1.0)));
+    let counted = run("run x.ptx --launch x.json M=2 N=3 --counters json");
+    let counters: serde_json::Value = serde_json::from_str(&counted.stdout).expect("JSON");
+    assert_eq!(counters["launches"][1]["entry"], "shift");
+
+    let alone = run("run x.tile --kernel shift M=2 N=3 --in W=a.bin --out B=d.bin --check --device sim");
+    assert!(alone.status == 0 && alone.stdout.starts_with("shift for sm_70"), "{}", alone.stderr);
+    assert_eq!(written("d.bin"), floats((0..6).map(|i| i as f32 + 1.0)));
+    for (args, needle) in [
+        ("run x.tile M=2 N=3 --in W=a.bin", "`W` is written first"),
+        ("run x.tile M=2 N=3 --kernel triple", "no kernel `triple`; there are `both`, `double`, `shift`"),
+        ("run x.tile M=2 N=3 e=2", "it has `M`, `N`, `A_ld`, `W_ld`, `d` and `B_ld`"),
+        ("run x.tile N=3", "no value for `M`"),
+    ] {
+        let refused = run(args);
+        assert!(refused.status == 1 && refused.stderr.contains(needle), "{args}: {}", refused.stderr);
+    }
+
+    // Elements that the first kernel leaves alone are nothing to the second.
+    dir.file("less.tile", program.replace("-> W[b.., 0..]\n}", "-> W[b.., 0..N - 1]\n}").as_bytes());
+    let less = run("run less.tile M=2 N=3 --device sim");
+    assert!(less.stderr.contains("memory that nobody wrote: `W[0, 2]` of f32 [2, 3]"), "{}", less.stderr);
+    // And without an order there is no sequence.
+    dir.file("none.tile", program.replace("sequence both { double, shift }", "").as_bytes());
+    assert!(run("run none.tile M=2 N=3").stderr.contains("several kernels or sequences: `double`, `shift`"));
+}

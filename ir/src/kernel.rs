@@ -20,11 +20,24 @@ use crate::target::Target;
 use crate::types::{Elem, ElemRef, Order, TensorTy, TileTy};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
-/// A file: kernels in source order.
+/// A file: kernels in source order, and programs that launch several of them.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// The kernels.
     pub kernels: Vec<Kernel>,
+    /// The sequences.
+    pub sequences: Vec<Sequence>,
+}
+
+/// A program of several kernels, launched one after the other. What they call alike is the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sequence {
+    /// Its name, that of no kernel.
+    pub name: String,
+    /// Where the name is written.
+    pub name_span: Span,
+    /// The kernels by name, in launch order, and where the names are written.
+    pub launches: Vec<(String, Span)>,
 }
 
 /// A kernel.

@@ -4,15 +4,20 @@
 //! state that printing and parsing lose nothing, at every stage.
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ConstValue, CopyAttrs, ExprData, Kernel, Module, Range, StmtData, ValueDef};
+use crate::kernel::{ConstValue, CopyAttrs, ExprData, Kernel, Module, Range, Sequence, StmtData, ValueDef};
 use crate::types::{ElemRef, OrderRef, Strides, TensorTy, TileTy};
 
-/// Whether two modules have the same kernels in the same order.
+/// Whether two modules have the same kernels and sequences in the same order.
 ///
 /// # Errors
 /// The first difference, in words.
 pub fn same_module(a: &Module, b: &Module) -> Result<(), String> {
     check("number of kernels", &a.kernels.len(), &b.kernels.len())?;
+    let sequences = |m: &Module| -> Vec<(String, Vec<String>)> {
+        let launches = |s: &Sequence| s.launches.iter().map(|(name, _)| name.clone()).collect();
+        m.sequences.iter().map(|s| (s.name.clone(), launches(s))).collect()
+    };
+    check("sequences", &sequences(a), &sequences(b))?;
     a.kernels.iter().zip(&b.kernels).try_for_each(|(a, b)| same(a, b).map_err(|e| format!("kernel {}: {e}", a.name)))
 }
 

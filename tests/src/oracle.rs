@@ -5,12 +5,16 @@ use crate::problem::{self, Random, Run, Tensor};
 use crate::reference::Reference;
 use crate::simulated::Executable;
 use std::collections::BTreeMap;
+use tilec::compile::Optimized;
 use tilec::{CompileOptions, Keep};
-use tilec_ir::diag::{Diagnostic, Sink};
+use tilec_ir::diag::{Diagnostic, Sink, Span};
 use tilec_ir::entities::Expr;
 use tilec_ir::interp;
-use tilec_ir::kernel::{ConstValue, Kernel, Module, ValueDef};
+use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence, ValueDef};
 use tilec_ir::types::{DimStride, Elem, ElemRef, GivenStride, Order, OrderRef, Strides};
+
+/// Values of a kernel's compile-time parameters.
+type Consts = BTreeMap<String, ConstValue>;
 
 /// Memory, scalars and types of one run of a kernel.
 pub struct Problem {
@@ -28,11 +32,22 @@ impl Problem {
     /// # Errors
     /// The run lacks a size or stride.
     pub fn new(kernel: &Kernel, run: &Run, poison: bool) -> Result<Problem, String> {
+        Problem::of(std::slice::from_ref(kernel), run, poison)
+    }
+
+    /// The memory of kernels that are launched one after the other: tensors of one name are one.
+    ///
+    /// # Errors
+    /// As those of [`Problem::new`].
+    pub fn of(kernels: &[Kernel], run: &Run, poison: bool) -> Result<Problem, String> {
         let mut random = Random(run.seed);
-        let (mut tensors, mut elems) = (Vec::new(), Vec::new());
-        for &v in &kernel.params {
+        let (mut tensors, mut elems): (Vec<Tensor>, Vec<Elem>) = (Vec::new(), Vec::new());
+        for (kernel, v) in kernels.iter().flat_map(|k| k.params.iter().map(move |&v| (k, v))) {
             let ValueDef::Tensor(ty) = &kernel.values[v].def else { continue };
             let name = &kernel.values[v].name;
+            if tensors.iter().any(|t| t.name == *name) {
+                continue;
+            }
             let integer = |e| -> Result<i64, String> {
                 let text = tilec_ir::print::print_expr(kernel, e);
                 let value = tilec::expr::integer(&text, &|n| run.integer(n).ok().map(i128::from));
@@ -94,26 +109,39 @@ impl Problem {
     /// # Errors
     /// The interpreter refuses something.
     pub fn interpret(&self, kernel: &Kernel, consts: &BTreeMap<String, ConstValue>) -> Result<Vec<Tensor>, String> {
-        let mut inputs = interp::Inputs { consts: consts.clone(), ..Default::default() };
-        let name = |v| kernel.values[v].name.clone();
-        for &v in &kernel.sizes {
-            inputs.sizes.insert(name(v), self.run.integer(&name(v))?);
-        }
-        for &v in &kernel.strides {
-            if self.run.value(&name(v)).is_some() {
-                inputs.strides.insert(name(v), self.run.integer(&name(v))?);
+        self.interpret_all(std::slice::from_ref(kernel), std::slice::from_ref(consts))
+    }
+
+    /// The memory after interpreting `kernels` one after the other.
+    ///
+    /// # Errors
+    /// The interpreter refuses something.
+    pub fn interpret_all(&self, kernels: &[Kernel], consts: &[Consts]) -> Result<Vec<Tensor>, String> {
+        let mut inputs = interp::Inputs::default();
+        for kernel in kernels {
+            let name = |v| kernel.values[v].name.clone();
+            for &v in &kernel.sizes {
+                inputs.sizes.insert(name(v), self.run.integer(&name(v))?);
             }
-        }
-        for &v in &kernel.params {
-            let scalar = matches!(kernel.values[v].def, ValueDef::Scalar { .. });
-            if let Some(value) = self.run.value(&name(v)).filter(|_| scalar) {
-                inputs.scalars.insert(name(v), value);
+            for &v in &kernel.strides {
+                if self.run.value(&name(v)).is_some() {
+                    inputs.strides.insert(name(v), self.run.integer(&name(v))?);
+                }
+            }
+            for &v in &kernel.params {
+                let scalar = matches!(kernel.values[v].def, ValueDef::Scalar { .. });
+                if let Some(value) = self.run.value(&name(v)).filter(|_| scalar) {
+                    inputs.scalars.insert(name(v), value);
+                }
             }
         }
         for (tensor, &elem) in self.tensors.iter().zip(&self.elems) {
             inputs.tensors.insert(tensor.name.clone(), interp::Tensor { elem, data: tensor.data.clone() });
         }
-        interp::run(kernel, &mut inputs, &interp::Options::default()).map_err(|d| one_line(&d))?;
+        for (i, kernel) in kernels.iter().enumerate() {
+            inputs.consts = consts.get(i).cloned().unwrap_or_default();
+            interp::run(kernel, &mut inputs, &interp::Options::default()).map_err(|d| one_line(&d))?;
+        }
         let mut after = self.tensors.clone();
         for tensor in &mut after {
             let result = inputs.tensors.remove(&tensor.name);
@@ -172,13 +200,34 @@ pub fn parse_one(text: &str) -> Result<Kernel, String> {
     kernels.map(|[k]| k).map_err(|all| format!("{} kernels, expected one", all.len()))
 }
 
+/// The kernels of a text that are launched, in order: those of its only sequence, else its only kernel.
+///
+/// # Errors
+/// It does not parse, or has several kernels and no sequence, or several.
+pub fn parse_program(text: &str) -> Result<Vec<Kernel>, String> {
+    let module = parse(text)?;
+    in_order(&module.sequences, module.kernels, |k| &k.name)
+}
+
+/// What is launched of the kernels of a file, in order.
+fn in_order<T: Clone>(sequences: &[Sequence], kernels: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, String> {
+    match (sequences, kernels.len()) {
+        ([], 1) => Ok(kernels),
+        ([only], _) => {
+            let find = |(wanted, _): &(String, Span)| kernels.iter().find(|k| name(k) == wanted).cloned();
+            only.launches.iter().map(find).collect::<Option<_>>().ok_or_else(|| "a kernel is missing".to_owned())
+        }
+        (sequences, n) => Err(format!("{n} kernels and {} sequences, expected one program", sequences.len())),
+    }
+}
+
 /// A program in the forms that must agree.
 pub struct Variants {
     /// As written, and the values of its compile-time parameters.
-    source: (Kernel, BTreeMap<String, ConstValue>),
-    specialized: Kernel,
+    source: (Vec<Kernel>, Vec<Consts>),
+    specialized: Vec<Kernel>,
     /// Everything else, with a name each.
-    others: Vec<(String, Kernel)>,
+    others: Vec<(String, Vec<Kernel>)>,
     /// What the compiler made of it, with a name each.
     compiled: Vec<(String, Executable)>,
 }
@@ -193,23 +242,25 @@ impl Variants {
     /// # Errors
     /// It does not compile in one of these ways, or the text after a pass does not parse.
     pub fn new(name: &str, text: &str, options: &CompileOptions, all: bool, ptx: bool) -> Result<Variants, String> {
-        let optimize = |options: &CompileOptions| {
-            let done = tilec::optimize(text, options).map_err(|e| e.to_string())?;
-            let kernels: Result<[_; 1], _> = done.kernels.try_into();
-            kernels.map(|[k]| k).map_err(|all| format!("{} kernels, expected one", all.len()))
+        let optimize = |options: &CompileOptions| tilec::optimize(text, options).map_err(|e| e.to_string());
+        let launched = |done: Optimized| in_order(&done.sequences, done.kernels, |k| &k.kernel.name);
+        let last = |done: Optimized| -> Result<Vec<Kernel>, String> {
+            Ok(launched(done)?.into_iter().map(|k| k.kernel).collect())
         };
         let options = CompileOptions { source_name: name.to_owned(), keep: Keep::All, ..options.clone() };
         let full = optimize(&options)?;
         let mut others = Vec::new();
-        for (pass, text) in &full.texts {
-            if *pass != tilec::compile::PARSED {
-                let kernel = parse_one(text).map_err(|e| format!("the text after `{pass}`: {e}"))?;
-                others.push((format!("after `{pass}`"), kernel));
-            }
+        let passes = full.kernels.first().map_or_else(Vec::new, |k| k.texts.iter().map(|(pass, _)| *pass).collect());
+        for pass in passes.into_iter().filter(|pass| *pass != tilec::compile::PARSED) {
+            let text = full.text_after(pass);
+            let kernels = parse_program(&text).map_err(|e| format!("the text after `{pass}`: {e}"))?;
+            others.push((format!("after `{pass}`"), kernels));
         }
+        let full = launched(full)?;
+        let specialized = full.iter().map(|k| k.specialized.clone()).collect();
         // What is `auto` in the source has the value that was chosen.
-        let consts: BTreeMap<String, ConstValue> = full.parameters.into_iter().collect();
-        others.push(("at the end".to_owned(), full.kernel));
+        let consts = full.iter().map(|k| k.parameters.iter().cloned().collect()).collect();
+        others.push(("at the end".to_owned(), full.into_iter().map(|k| k.kernel).collect()));
         let options = CompileOptions { keep: Keep::default(), ..options };
         let mut compiled = Vec::new();
         let mut compile = |label: &str, options: &CompileOptions| -> Result<(), String> {
@@ -228,16 +279,16 @@ impl Variants {
                 let mut options = options.clone();
                 options.disabled.insert(pass.to_owned());
                 let done = optimize(&options).map_err(|e| format!("without `{pass}`: {e}"))?;
-                others.push((format!("without `{pass}`"), done.kernel));
+                others.push((format!("without `{pass}`"), last(done)?));
             }
             let mut options = options.clone();
             crate::options::disable_all(&mut options);
             let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
-            others.push(("without any optional pass".to_owned(), done.kernel));
+            others.push(("without any optional pass".to_owned(), last(done)?));
             compile("without any optional pass", &options)?;
         }
-        let source = (parse_one(text)?, consts);
-        Ok(Variants { source, specialized: full.specialized, others, compiled })
+        let source = (parse_program(text)?, consts);
+        Ok(Variants { source, specialized, others, compiled })
     }
 
     /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one. So must
@@ -246,29 +297,37 @@ impl Variants {
     /// # Errors
     /// Who differs, and where.
     pub fn agree(&self, run: &Run, reference: Option<Reference>) -> Result<(), String> {
-        let mut problem = Problem::new(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
+        let mut problem = Problem::of(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
         if let (Some((_, first)), Some(last)) = (self.compiled.first(), problem.tensors.last_mut())
             && first.only_writes(&last.name)
         {
             last.poison();
         }
+        // What a kernel hands to the next starts as nothing, and is nobody else's business.
+        let handed_on = |t: &Tensor| self.compiled.first().is_some_and(|(_, first)| first.hands_on(&t.name));
+        problem.tensors.iter_mut().filter(|t| handed_on(t)).for_each(Tensor::poison);
         let problem = problem;
-        let (kernel, consts) = &self.source;
-        let meant = problem.interpret(kernel, consts).map_err(|e| format!("the source: {e}"))?;
+        let (kernels, consts) = &self.source;
+        let meant = problem.interpret_all(kernels, consts).map_err(|e| format!("the source: {e}"))?;
         if let Some(reference) = reference {
-            let expected = problem.stored(reference.apply(&problem.tensors, run, consts)?);
+            let consts = consts.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect();
+            let mut expected = problem.stored(reference.apply(&problem.tensors, run, &consts)?);
+            for (expected, meant) in expected.iter_mut().zip(&meant).filter(|(t, _)| handed_on(t)) {
+                expected.clone_from(meant);
+            }
             problem::same_within(run.tolerance, &expected, &meant)
                 .map_err(|e| format!("the source, against {reference:?}: {e}"))?;
         }
         let mut wrong = Vec::new();
-        for (name, kernel) in &self.others {
-            let done = problem
-                .interpret(kernel, &BTreeMap::new())
-                .and_then(|done| problem::same_within(run.tolerance, &meant, &done));
+        for (name, kernels) in &self.others {
+            let done =
+                problem.interpret_all(kernels, &[]).and_then(|done| problem::same_within(run.tolerance, &meant, &done));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
         }
-        let work: i64 =
-            self.specialized.sizes.iter().filter_map(|&v| run.integer(&self.specialized.values[v].name).ok()).product();
+        let work = |k: &Kernel| -> i64 {
+            k.sizes.iter().filter_map(|&v| run.integer(&k.values[v].name).ok()).fold(1, i64::saturating_mul)
+        };
+        let work = self.specialized.iter().map(work).max().unwrap_or(0);
         for (name, executable) in self.compiled.iter().filter(|_| work <= SIMULATED) {
             let done = executable.check(run, &problem.tensors, &meant);
             wrong.extend(done.err().map(|e| format!("{name}, on the simulator: {e}")));
@@ -282,29 +341,34 @@ impl Variants {
 
     /// Whether the kernel has a size, stride or scalar of this name.
     pub fn has(&self, name: &str) -> bool {
-        let k = &self.specialized;
-        [&k.params, &k.sizes, &k.strides].into_iter().flatten().any(|&v| k.values[v].name == name)
+        let declares =
+            |k: &Kernel| [&k.params, &k.sizes, &k.strides].into_iter().flatten().any(|&v| k.values[v].name == name);
+        self.specialized.iter().any(declares)
     }
 
     /// Whether the preconditions hold on `run`.
     pub fn permits(&self, run: &Run) -> bool {
-        let kernel = &self.specialized;
-        let packed = |name: &str| {
-            // A leading stride that is not given: that of the packed matrix.
-            let kernel_tensors = kernel.params.iter().filter_map(|&v| kernel.tensor_ty(v));
-            let tensors = Problem::new(kernel, run, false).ok()?.tensors;
-            tensors.iter().zip(kernel_tensors).find_map(|(t, ty)| {
-                let is_it = |d: &usize| match ty.given_stride(*d) {
-                    Some(GivenStride::Leading(v)) => kernel.values[v].name == name,
-                    _ => false,
-                };
-                (0..t.strides.len()).find(is_it).map(|d| t.strides[d].into())
-            })
-        };
-        let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
-        kernel.requires.iter().all(|&e| {
-            let text = tilec_ir::print::print_expr(kernel, e);
-            tilec::expr::condition(&text, &lookup).unwrap_or(false)
-        })
+        self.specialized.iter().all(|kernel| permits(kernel, run))
     }
+}
+
+/// Whether the preconditions of a kernel hold on `run`.
+fn permits(kernel: &Kernel, run: &Run) -> bool {
+    let packed = |name: &str| {
+        // A leading stride that is not given: that of the packed matrix.
+        let kernel_tensors = kernel.params.iter().filter_map(|&v| kernel.tensor_ty(v));
+        let tensors = Problem::new(kernel, run, false).ok()?.tensors;
+        tensors.iter().zip(kernel_tensors).find_map(|(t, ty)| {
+            let is_it = |d: &usize| match ty.given_stride(*d) {
+                Some(GivenStride::Leading(v)) => kernel.values[v].name == name,
+                _ => false,
+            };
+            (0..t.strides.len()).find(is_it).map(|d| t.strides[d].into())
+        })
+    };
+    let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
+    kernel.requires.iter().all(|&e| {
+        let text = tilec_ir::print::print_expr(kernel, e);
+        tilec::expr::condition(&text, &lookup).unwrap_or(false)
+    })
 }

@@ -9,7 +9,7 @@ use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
 use std::fmt;
-use tilec::contract::{Dimension, ParamKind, TensorParam};
+use tilec::contract::{Dimension, LaunchFile, ParamKind};
 use tilec::{Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
@@ -25,7 +25,10 @@ const GAPS: &[(&str, &str)] = &[];
 /// A program ready to run.
 pub struct Executable {
     program: Program,
-    contract: Contract,
+    /// What is launched, in order.
+    launches: Vec<Contract>,
+    /// Tensors that one kernel hands to the next: nobody writes them before.
+    temporaries: Vec<String>,
 }
 
 /// Why a launch did not do what it should.
@@ -64,6 +67,16 @@ struct Placed<'a> {
     span: usize,
 }
 
+/// How a tensor is placed.
+struct Place {
+    elem: Elem,
+    align: u32,
+    /// Some kernel writes it.
+    written: bool,
+    /// Its elements are nothing yet.
+    empty: bool,
+}
+
 /// A tensor, or what one of an array of pointers points to.
 struct Part {
     /// Address of the allocation.
@@ -78,12 +91,20 @@ impl Executable {
     /// Parses what the compiler wrote; the contract goes through its JSON. `None`: the simulator has a known gap.
     ///
     /// # Errors
-    /// The simulator does not understand the PTX, or there is not one kernel.
+    /// The simulator does not understand the PTX, or there is not one kernel or sequence.
     pub fn new(name: &str, compiled: &Compiled) -> Result<Option<Executable>, String> {
-        let contracts = Contract::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
-        let [contract]: [Contract; 1] = contracts.try_into().map_err(|_| "not one kernel".to_owned())?;
+        let file = LaunchFile::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
+        let (launches, temporaries) = match (file.programs.as_slice(), file.kernels.as_slice()) {
+            ([], [one]) => (vec![one.clone()], Vec::new()),
+            ([program], _) => {
+                let launches = file.launches(program).ok_or("a kernel is missing")?;
+                let temporaries = program.temporaries.iter().map(|t| t.name.clone()).collect();
+                (launches.into_iter().cloned().collect(), temporaries)
+            }
+            _ => return Err("not one kernel or sequence".to_owned()),
+        };
         match Program::parse(&compiled.ptx) {
-            Ok(program) => Ok(Some(Executable { program, contract })),
+            Ok(program) => Ok(Some(Executable { program, launches, temporaries })),
             Err(e) => {
                 let message = e.to_string();
                 let Some((_, why)) = GAPS.iter().find(|(part, _)| message.contains(part)) else {
@@ -97,7 +118,7 @@ impl Executable {
 
     /// A parsed program and its contract.
     pub(crate) fn of(program: Program, contract: Contract) -> Executable {
-        Executable { program, contract }
+        Executable { program, launches: vec![contract], temporaries: Vec::new() }
     }
 
     /// Launches on `before` and demands `after`, in the modes that matter.
@@ -122,7 +143,7 @@ impl Executable {
     }
 
     fn copies_asynchronously(&self) -> bool {
-        !matches!(self.contract.target.as_str(), "sm_70" | "sm_72" | "sm_75")
+        self.launches.iter().any(|c| !matches!(c.target.as_str(), "sm_70" | "sm_72" | "sm_75"))
     }
 
     /// Launches on `before` and demands `after`.
@@ -136,7 +157,30 @@ impl Executable {
         after: &[Tensor],
         options: &Options,
     ) -> Result<Counters, Failure> {
-        let contract = &self.contract;
+        let mut device = Device::new();
+        let mut placed: Vec<Placed<'_>> = Vec::new();
+        let mut counters = None;
+        for contract in &self.launches {
+            counters = Some(self.one(&mut device, &mut placed, contract, run, before, options)?);
+        }
+        for placed in &placed {
+            let expected = after.iter().find(|t| t.name == placed.meant.name);
+            let expected = expected.ok_or_else(|| "a tensor went missing".to_owned())?;
+            placed.compare(&device, expected, run.tolerance).map_err(Failure::Memory)?;
+        }
+        counters.ok_or_else(|| Failure::Launch("there is nothing to launch".to_owned()))
+    }
+
+    /// Launches one kernel; `placed`: the tensors that there are already.
+    fn one<'a>(
+        &self,
+        device: &mut Device,
+        placed: &mut Vec<Placed<'a>>,
+        contract: &Contract,
+        run: &Run,
+        before: &'a [Tensor],
+        options: &Options,
+    ) -> Result<Counters, Failure> {
         let packed = |name: &str| match &contract.param(name)?.kind {
             ParamKind::Stride { packed: Some(text), .. } => {
                 expr::integer(text, &|n| run.integer(n).ok().map(i128::from)).ok()
@@ -153,8 +197,7 @@ impl Executable {
                 return Err(Failure::Launch(format!("the precondition `{text}` does not hold")));
             }
         }
-        let mut device = Device::new();
-        let (mut params, mut tensors) = (Vec::new(), Vec::new());
+        let mut params = Vec::new();
         for param in &contract.params {
             let name = param.name.as_str();
             params.push(match &param.kind {
@@ -171,10 +214,17 @@ impl Executable {
                         return Err(Failure::Launch(text));
                     }
                     let parts = if front == 0 { 1 } else { tensor.shape[0] as usize };
-                    let placed = Placed::new(&mut device, tensor, of, parts)?;
-                    let addresses: Vec<u64> = placed.parts.iter().map(|part| part.address + part.base as u64).collect();
-                    tensors.push(placed);
-                    let address = if front == 0 { addresses[0] } else { table(&mut device, &addresses)? };
+                    if placed.iter().all(|p| p.meant.name != name) {
+                        let written = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
+                        let written = written.clone().any(|t| t.access.writes());
+                        let empty = self.temporaries.iter().any(|t| t == name);
+                        let align = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor()).map(|t| t.align);
+                        let of = Place { elem: of.elem, align: align.max().unwrap_or(1), written, empty };
+                        placed.push(Placed::new(device, tensor, &of, parts)?);
+                    }
+                    let at = placed.iter().find(|p| p.meant.name == name).ok_or("a tensor went missing".to_owned())?;
+                    let addresses: Vec<u64> = at.parts.iter().map(|part| part.address + part.base as u64).collect();
+                    let address = if front == 0 { addresses[0] } else { table(device, &addresses)? };
                     address.to_le_bytes().to_vec()
                 }
                 ParamKind::Size { .. } => {
@@ -197,19 +247,18 @@ impl Executable {
         }
         let entry = contract.entry.clone();
         let launch = Launch { entry, grid, block: contract.block, dynamic_smem: contract.dynamic_smem_bytes, params };
-        let counters = device.run(&self.program, &launch, options).map_err(Failure::Report)?;
-        for placed in &tensors {
-            let expected = after.iter().find(|t| t.name == placed.meant.name);
-            let expected = expected.ok_or_else(|| "a tensor went missing".to_owned())?;
-            placed.compare(&device, expected, run.tolerance).map_err(Failure::Memory)?;
-        }
-        Ok(counters)
+        device.run(&self.program, &launch, options).map_err(Failure::Report)
     }
 
-    /// Whether the kernel only writes the tensor, so that its elements can start as NaN.
+    /// Whether the tensor is only written, so that its elements can start as NaN.
     pub fn only_writes(&self, tensor: &str) -> bool {
-        let kind = self.contract.param(tensor).map(|p| &p.kind);
-        kind.and_then(ParamKind::tensor).is_some_and(|t| !t.access.reads())
+        let mut uses = self.launches.iter().filter_map(|c| c.param(tensor)?.kind.tensor()).peekable();
+        uses.peek().is_some() && uses.all(|t| !t.access.reads())
+    }
+
+    /// Whether the tensor is handed from one kernel to the next.
+    pub fn hands_on(&self, tensor: &str) -> bool {
+        self.temporaries.iter().any(|t| t == tensor)
     }
 }
 
@@ -228,7 +277,7 @@ fn table(device: &mut Device, addresses: &[u64]) -> Result<u64, String> {
 
 impl<'a> Placed<'a> {
     /// Parts lie in allocations of their own, the last at the lowest address.
-    fn new(device: &mut Device, tensor: &'a Tensor, of: &TensorParam, parts: usize) -> Result<Placed<'a>, String> {
+    fn new(device: &mut Device, tensor: &'a Tensor, of: &Place, parts: usize) -> Result<Placed<'a>, String> {
         let format = format_of(&tensor.name, of.elem)?;
         let span = tensor.data.len() / parts;
         let mut placed = Placed { meant: tensor, format, parts: Vec::new(), span };
@@ -240,9 +289,9 @@ impl<'a> Placed<'a> {
         Ok(placed)
     }
 
-    fn part(&self, device: &mut Device, part: usize, of: &TensorParam) -> Result<Part, String> {
+    fn part(&self, device: &mut Device, part: usize, of: &Place) -> Result<Part, String> {
         let size = self.format.bytes();
-        let (align, written) = (of.align as usize, of.access.writes());
+        let (align, written) = (of.align as usize, of.written);
         // An odd multiple of the alignment, so that no larger one holds by chance.
         let base = GUARD + if align < 256 { align } else { 0 };
         let fill = if written { PATTERN } else { 0 };
@@ -251,15 +300,20 @@ impl<'a> Placed<'a> {
         let upload = |device: &mut Device, at: usize, data: &[u8]| {
             device.upload(address + at as u64, data).map_err(|e| e.to_string())
         };
+        let mut element = vec![false; before.len()];
         for a in self.addresses(part) {
             let at = base + (a - part * self.span) * size;
             before[at..at + size].copy_from_slice(&self.format.encode(self.meant.data[a]));
-            if !written {
-                upload(device, at, &before[at..at + size])?;
-            }
+            element[at..at + size].fill(true);
         }
-        if written {
-            upload(device, 0, &before)?;
+        // Of what is read, nothing but the elements; of what is written, all, but for the elements of what starts empty.
+        let mut from = 0;
+        for run in element.chunk_by(|a, b| a == b) {
+            let range = from..from + run.len();
+            from = range.end;
+            if if run[0] { !of.empty } else { written } {
+                upload(device, range.start, &before[range])?;
+            }
         }
         Ok(Part { address, before, base })
     }

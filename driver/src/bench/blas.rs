@@ -2,9 +2,10 @@
 
 use super::product::{AccElem, Operand, Product};
 use super::wire::Check;
-use crate::bind::{Bound, TensorPlan};
+use crate::bind::TensorPlan;
 use crate::cuda::{self, Compute, MatType, Matrix};
 use crate::data::get;
+use crate::program::BoundProgram;
 use tilec_ir::types::Elem;
 
 /// How many of cuBLAS's ways to compute a product are tried.
@@ -23,7 +24,7 @@ pub(super) struct Call {
 ///
 /// # Errors
 /// Why there is none, in words.
-pub(super) fn call(product: &Product, bound: &Bound, atom: &str) -> Result<Call, String> {
+pub(super) fn call(product: &Product, bound: &BoundProgram, atom: &str) -> Result<Call, String> {
     let extents = product.extents(&bound.tensors).ok_or("its tensors are no matrices, or batches of them")?;
     let find = |operand: &Operand| bound.tensors.iter().find(|t| t.name == operand.tensor).ok_or("a tensor is missing");
     let (a, b, c) = (find(&product.a)?, find(&product.b)?, find(&product.c)?);
@@ -156,7 +157,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     /// A, B and C of 3 x 5, 5 x 7 and 3 x 7 in these orders (`row` or not), with leading dimensions 100, 200 and 300.
-    fn bound(orders: [bool; 3], elem: Elem) -> Bound {
+    fn bound(orders: [bool; 3], elem: Elem) -> BoundProgram {
         let plan = |name: &str, shape: [u64; 2], ld: u64, row: bool| TensorPlan {
             name: name.to_owned(),
             elem,
@@ -172,7 +173,7 @@ mod tests {
             plan("B", [5, 7], 200, orders[1]),
             plan("C", [3, 7], 300, orders[2]),
         ];
-        Bound { grid: [1, 1, 1], values: Args::new(), tensors }
+        BoundProgram { launches: Vec::new(), values: Args::new(), tensors }
     }
 
     fn product() -> Product {

@@ -2,10 +2,10 @@
 //! that are no plain matrix product.
 
 use super::BenchOptions;
-use super::product::Product;
 use super::wire::{Check, Counts};
-use crate::bind::{Args, bind};
+use crate::bind::Args;
 use crate::compile::Compiled;
+use crate::program::bind_program;
 use crate::run::{On, Ran, RunOptions, run};
 use std::process::Command;
 
@@ -25,10 +25,10 @@ pub(super) fn simulate(
     args: &Args,
     launcher: &mut Command,
 ) -> Result<Counts, String> {
-    let kernel = crate::run::select(program, options.kernel.as_deref()).map_err(|d| d.message.clone())?;
-    let bound =
-        bind(&kernel.contract, args).map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    let product = Product::of(&kernel.tile.specialized).and_then(|p| p.extents(&bound.tensors));
+    let selected = crate::run::select(program, options.kernel.as_deref()).map_err(|d| d.message.clone())?;
+    let bound = bind_program(&selected.contracts(), args)
+        .map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    let product = super::product_of(&selected).and_then(|p| p.extents(&bound.tensors));
     let elements: u64 = bound.tensors.iter().map(|t| t.count()).sum();
     if product.map_or(0.0, |e| e.products()) + elements as f64 > MAX_SIMULATED {
         return Err("too large to simulate here: `M=N=K=1024` is about the limit".to_owned());
@@ -44,17 +44,19 @@ pub(super) fn simulate(
     };
     match run(program, &run_options, launcher).map_err(|d| first_error(&d))?.ran {
         Ran::Simulator(simulated) => {
-            let counters = &simulated.counters;
-            let all = counters.sum("");
-            Ok(Counts {
-                blocks: simulated.blocks,
-                instructions: counters.instructions,
-                products: counters.mma,
-                barriers: counters.barriers,
-                wavefronts: all.wavefronts,
-                conflicts: all.wavefronts.saturating_sub(all.ideal_wavefronts),
-                sectors: all.sectors,
-            })
+            let mut counts = Counts::default();
+            for launch in &simulated.launches {
+                let counters = &launch.counters;
+                let all = counters.sum("");
+                counts.blocks += launch.blocks;
+                counts.instructions += counters.instructions;
+                counts.products += counters.mma;
+                counts.barriers += counters.barriers;
+                counts.wavefronts += all.wavefronts;
+                counts.conflicts += all.wavefronts.saturating_sub(all.ideal_wavefronts);
+                counts.sectors += all.sectors;
+            }
+            Ok(counts)
         }
         Ran::Cuda(_) => Err("the simulator was asked for and a GPU answered".to_owned()),
     }
@@ -69,11 +71,12 @@ pub(super) fn interpret(
     work: f64,
 ) -> Check {
     let skipped = |why: String| Check { skipped: Some(why), ..Check::default() };
-    let kernel = match crate::run::select(program, options.kernel.as_deref()) {
-        Ok(kernel) => kernel,
+    let selected = match crate::run::select(program, options.kernel.as_deref()) {
+        Ok(selected) => selected,
         Err(d) => return skipped(d.message.clone()),
     };
-    let elements = bind(&kernel.contract, args).map_or(u64::MAX, |b| b.tensors.iter().map(|t| t.count()).sum());
+    let bound = bind_program(&selected.contracts(), args);
+    let elements = bound.map_or(u64::MAX, |b| b.tensors.iter().map(|t| t.count()).sum());
     if elements > MAX_INTERPRETED || work > MAX_PRODUCTS {
         return skipped("too large for the interpreter, `tilec run --check` smaller".to_owned());
     }

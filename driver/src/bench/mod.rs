@@ -27,9 +27,11 @@ pub mod wire;
 #[cfg(feature = "cuda")]
 mod work;
 
-use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, bind};
-use crate::compile::{Compiled, CompiledKernel, Diagnostics, compile};
+use crate::bind::{Args, BindError, MAX_TENSOR_BYTES};
+use crate::compile::{Compiled, Diagnostics, compile};
+use crate::program::{self, bind_program};
 use crate::render::SourceFile;
+use crate::run::Selected;
 use crate::run::child::ChildError;
 use product::Product;
 use report::{BenchReport, Problem, Row};
@@ -38,6 +40,7 @@ use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
+use tilec_ir::kernel::Kernel;
 use variants::Variant;
 use wire::{Answer, Job, Program, Request};
 
@@ -50,7 +53,7 @@ const SETUP_LIMIT: Duration = Duration::from_secs(120);
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
-    /// Which kernel; `None`: the only one of the file.
+    /// Which kernel or sequence; `None`: the only sequence of the file, or its only kernel.
     pub kernel: Option<String>,
     /// The programs.
     pub variants: Vec<Variant>,
@@ -92,14 +95,22 @@ pub fn bench(
             }
             d
         })?;
-        let kernel =
-            select(&program, options.kernel.as_deref()).map_err(|d| Diagnostics::one(program.source.clone(), *d))?;
+        let selected = crate::run::select(&program, options.kernel.as_deref())
+            .map_err(|d| Diagnostics::one(program.source.clone(), *d))?;
         labels.push(variant.label.clone());
+        let contracts = selected.contracts();
+        let together = program::Program::new(selected.name, &contracts);
         programs.push(Program {
-            contract: kernel.contract.clone(),
+            name: selected.name.to_owned(),
+            temporaries: together.map_or_else(|_| Vec::new(), |p| p.temporaries.into_iter().map(|t| t.name).collect()),
+            launches: contracts.into_iter().cloned().collect(),
             ptx: program.ptx.clone(),
-            product: Product::of(&kernel.tile.specialized),
-            atom: kernel.report.mma.first().map_or_else(String::new, |m| m.atom.clone()),
+            product: product_of(&selected),
+            atom: selected
+                .kernels
+                .iter()
+                .find_map(|k| k.report.mma.first())
+                .map_or_else(String::new, |m| m.atom.clone()),
         });
         compiled.push(program);
     }
@@ -205,7 +216,7 @@ fn jobs(programs: &[Program], options: &BenchOptions) -> Result<Vec<(Job, Vec<(u
         let mut fit = Vec::new();
         let mut unfit = Vec::new();
         for (i, program) in programs.iter().enumerate() {
-            match bind(&program.contract, args) {
+            match bind_program(&program.contracts(), args) {
                 Ok(bound) => {
                     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
                     if bytes > MAX_TENSOR_BYTES {
@@ -248,7 +259,8 @@ fn depends_on_size(error: &BindError) -> bool {
     }
 }
 
-/// The kernel to measure.
-fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<&'a CompiledKernel, Box<Diagnostic>> {
-    crate::run::select(program, name)
+/// The matrix product that a program computes.
+fn product_of(selected: &Selected<'_>) -> Option<Product> {
+    let kernels: Vec<&Kernel> = selected.kernels.iter().map(|k| &k.tile.specialized).collect();
+    Product::of_program(&kernels)
 }

@@ -4,6 +4,8 @@
 //! store to global memory goes to one tensor. If what is stored is `alpha * acc + beta * C` the whole kernel is what a BLAS
 //! library computes; another epilogue is a fused one, and the library is measured on the bare product.
 
+mod split;
+
 use crate::bind::{Args, TensorPlan};
 use serde::{Deserialize, Serialize};
 use tilec_ir::entities::{Expr, Value};
@@ -108,8 +110,22 @@ impl Extents {
 }
 
 impl Product {
+    /// The product that kernels (compile-time parameters bound) compute, launched one after the other.
+    pub fn of_program(kernels: &[&Kernel]) -> Option<Product> {
+        match *kernels {
+            [one] => Product::of(one),
+            [partial, reduce] => split::product(partial, reduce),
+            _ => None,
+        }
+    }
+
     /// The product that `kernel` (compile-time parameters bound) computes.
     pub fn of(kernel: &Kernel) -> Option<Product> {
+        if split::sliced_by(kernel).is_some() { None } else { Product::of_slices(kernel) }
+    }
+
+    /// The product, whatever part of the reduction a block goes through.
+    fn of_slices(kernel: &Kernel) -> Option<Product> {
         let mut finder = Finder { kernel, products: Vec::new(), stores: Vec::new(), fails: false };
         kernel.walk(kernel.body, &mut |_, _, stmt| finder.stmt(&kernel.stmts[stmt]));
         if finder.fails {
@@ -125,7 +141,7 @@ impl Product {
                 return None;
             }
         }
-        if !finder.starts_at_zero(acc) {
+        if !finder.starts_at_zero(acc, &|src| matches!(kernel.exprs[src], ExprData::Mma(_))) {
             return None;
         }
         let (c, epilogue) = finder.stored(acc)?;
@@ -245,8 +261,8 @@ impl Finder<'_> {
         Some(found)
     }
 
-    /// Whether the accumulator is zero before its first product, and nothing but products changes it.
-    fn starts_at_zero(&self, acc: Value) -> bool {
+    /// Whether the accumulator is zero before its first term, and nothing changes it but terms.
+    fn starts_at_zero(&self, acc: Value, term: &dyn Fn(Expr) -> bool) -> bool {
         let k = self.kernel;
         let zero = |e: Expr| match &k.exprs[e] {
             ExprData::Int(x) => *x == 0,
@@ -257,7 +273,7 @@ impl Finder<'_> {
         k.walk(k.body, &mut |k, _, stmt| match &k.stmts[stmt] {
             StmtData::Var { value, init } if *value == acc => ok &= init.is_some_and(zero),
             StmtData::Assign { dst, src } if *dst == acc => {
-                ok &= matches!(k.exprs[*src], ExprData::Mma(_)) || zero(*src);
+                ok &= term(*src) || zero(*src);
             }
             StmtData::Copy { dst, .. } => ok &= resolve_view(k, *dst).is_none_or(|v| v.base != acc),
             _ => {}
@@ -498,17 +514,38 @@ mod tests {
         }
         // One matrix for all is one, but not as the result.
         let shared = example("gemm_batched").replace("B: gmem T[Z, K, N]", "B: gmem T[K, N]").replace("B[z, ", "B[");
-        let shared = shared.replace("B_ld0 % ALIGN == 0, ", "").replace("B_ld1", "B_ld");
         let p = product(&shared, &[]).expect("a product");
         assert_eq!((p.b.dims, &p.b.batch), ([0, 1], &None));
-        let one_result =
-            example("gemm_batched").replace("C: gmem Out[Z, M, N]", "C: gmem Out[M, N]").replace("C[z, ", "C[");
-        let one_result = one_result
-            .replace("C_ld0 % ALIGN == 0,", "")
-            .replace("C_ld1", "C_ld")
-            .replace("B_ld0 % ALIGN == 0, ", "B_ld0 % ALIGN == 0,");
+        let one_result = example("gemm_batched").replace("C: gmem Out[Z, M, N]", "C: gmem Out[M, N]");
+        let one_result = one_result.replace("C[z, ", "C[");
         assert_eq!(product(&one_result, &[]), None);
         assert_eq!(product(&example("gemm_batched").replace("A[z, ", "A[0, "), &[]), None, "another matrix");
+    }
+
+    #[test]
+    fn split_reductions_are_products() {
+        let split = |source: &str| {
+            let program = optimize(source, &CompileOptions::default()).unwrap_or_else(|d| panic!("{d}"));
+            let kernels: Vec<&Kernel> = program.kernels.iter().map(|k| &k.specialized).collect();
+            assert_eq!(kernels.iter().filter_map(|k| Product::of(k)).count(), 0, "neither kernel alone is one");
+            Product::of_program(&kernels)
+        };
+        let source = example("gemm_splitk");
+        let p = split(&source).expect("a product");
+        let operand = |tensor: &str| Operand { tensor: tensor.to_owned(), dims: [0, 1], batch: None };
+        assert_eq!((&p.a, &p.b, &p.c), (&operand("A"), &operand("B"), &operand("C")));
+        let (alpha, beta) = p.epilogue.expect("alpha * acc + beta * c");
+        assert_eq!((alpha.scalars, beta.map(|b| b.scalars)), (vec!["alpha".to_owned()], Some(vec!["beta".to_owned()])));
+        for (was, is) in [
+            ("copy acc -> W", "copy 2.0 * acc -> W"),
+            ("reg Acc[RM, RN] = 0", "reg Acc[RM, RN] = 1"),
+            ("total = total + part", "total = total * part"),
+            ("total = total + part", "total = total + part\ntotal = total + part"),
+            ("for s in 0..S", "for s in 1..S"),
+            ("copy W[s, i", "copy W[0, i"),
+        ] {
+            assert_eq!(split(&source.replacen(was, is, 1)), None, "{is}");
+        }
     }
 
     fn plan(name: &str, shape: &[u64]) -> TensorPlan {

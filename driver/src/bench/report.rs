@@ -186,11 +186,11 @@ impl Problem {
 impl BenchReport {
     pub(super) fn new(labels: Vec<String>, programs: &[Program], options: &BenchOptions) -> BenchReport {
         let variant = |(label, program): (String, &Program)| {
-            let input = program.product.as_ref().and_then(|p| program.contract.param(&p.a.tensor));
+            let input = program.product.as_ref().and_then(|p| program.launches.first()?.param(&p.a.tensor));
             let unit = input.and_then(|p| p.kind.tensor()).map(|t| Unit::of(t.elem));
             VariantReport {
                 label,
-                target: program.contract.target.clone(),
+                target: program.launches.first().map_or_else(String::new, |c| c.target.clone()),
                 atom: program.atom.clone(),
                 unit,
                 loaded: None,
@@ -198,7 +198,7 @@ impl BenchReport {
         };
         BenchReport {
             schema: SCHEMA,
-            entry: programs.first().map_or_else(String::new, |p| p.contract.entry.clone()),
+            entry: programs.first().map_or_else(String::new, |p| p.name.clone()),
             machine: None,
             cublas: None,
             variants: labels.into_iter().zip(programs).map(variant).collect(),

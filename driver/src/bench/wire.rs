@@ -22,11 +22,22 @@ pub enum Request {
     Measure(Job),
 }
 
+impl Program {
+    /// How to launch its kernels, in order.
+    pub fn contracts(&self) -> Vec<&Contract> {
+        self.launches.iter().collect()
+    }
+}
+
 /// A program to measure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Program {
-    /// How to launch it.
-    pub contract: Contract,
+    /// What it is called.
+    pub name: String,
+    /// How to launch its kernels, in order.
+    pub launches: Vec<Contract>,
+    /// Tensors that its kernels hand from one to the next.
+    pub temporaries: Vec<String>,
     /// The program.
     pub ptx: String,
     /// The matrix product that it is.
@@ -128,7 +139,7 @@ pub struct Reference {
 }
 
 /// What the simulator counted in place of a measurement.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Blocks.
     pub blocks: u64,
@@ -182,7 +193,9 @@ mod tests {
             seed: u64::MAX,
         };
         let program = Program {
-            contract: crate::contract::tests::gemm(),
+            name: "gemm".to_owned(),
+            launches: vec![crate::contract::tests::gemm()],
+            temporaries: Vec::new(),
             ptx: ".version 6.4\n".to_owned(),
             product: None,
             atom: "m8n8k4".to_owned(),

@@ -8,10 +8,11 @@ use super::place::{self, Placed};
 use super::product::AccElem;
 use super::reference;
 use super::wire::{Answer, Check, Job, Loaded, Measured, Program, Reference, Request, Series};
-use crate::bind::{Bound, TensorPlan, bind};
-use crate::cuda::{Cublas, CudaError, Device, Stream};
+use crate::bind::TensorPlan;
+use crate::cuda::{Cublas, CudaError, Device, FunctionAttributes, Stream};
 use crate::data::{GUARD_BYTES, POISON};
-use crate::loaded::LoadedKernel;
+use crate::loaded::{LoadedKernel, LoadedProgram};
+use crate::program::{BoundProgram, bind_program};
 use crate::run::check::Accuracy;
 use crate::run::child::Refused;
 use std::io;
@@ -39,13 +40,17 @@ pub(super) fn serve(
             return answer(&Answer::Refused(Refused { no_device, reason: e.to_string() }));
         }
     };
-    let kernels: Vec<Result<LoadedKernel<'_>, CudaError>> =
-        programs.iter().map(|p| LoadedKernel::load(&device, &p.ptx, &p.contract)).collect();
+    let kernels: Vec<Result<LoadedProgram<'_>, CudaError>> =
+        programs.iter().map(|p| LoadedProgram::load(&device, &p.ptx, &p.contracts())).collect();
     let library = (!cublas.is_empty()).then(|| Cublas::open(&device, &cublas));
-    let loaded = |kernel: &Result<LoadedKernel<'_>, CudaError>| match kernel {
-        Ok(kernel) => {
-            let attributes = kernel.attributes();
-            Ok(Loaded { registers: attributes.registers, local_bytes: attributes.local_bytes })
+    let loaded = |program: &Result<LoadedProgram<'_>, CudaError>| match program {
+        Ok(program) => {
+            let all = program.kernels().iter().map(LoadedKernel::attributes);
+            let most = |loaded: Loaded, of: FunctionAttributes| Loaded {
+                registers: loaded.registers.max(of.registers),
+                local_bytes: loaded.local_bytes.max(of.local_bytes),
+            };
+            Ok(all.fold(Loaded { registers: 0, local_bytes: 0 }, most))
         }
         Err(e) => Err(e.to_string()),
     };
@@ -94,7 +99,7 @@ fn machine(device: &Device) -> Machine {
 struct Worker<'d> {
     device: &'d Device,
     programs: &'d [Program],
-    kernels: &'d [Result<LoadedKernel<'d>, CudaError>],
+    kernels: &'d [Result<LoadedProgram<'d>, CudaError>],
     cublas: Option<Cublas>,
 }
 
@@ -103,8 +108,8 @@ struct Entry<'d> {
     /// Index in the job.
     place: usize,
     program: &'d Program,
-    kernel: &'d LoadedKernel<'d>,
-    bound: Bound,
+    kernels: &'d LoadedProgram<'d>,
+    bound: BoundProgram,
     call: Option<Call>,
 }
 
@@ -129,9 +134,9 @@ impl Worker<'_> {
         let mut entries = Vec::new();
         let mut notes = Vec::new();
         for (place, &index) in job.programs.iter().enumerate() {
-            let (program, kernel) = (&self.programs[index], &self.kernels[index]);
-            match (kernel, bind(&program.contract, &job.args)) {
-                (Ok(kernel), Ok(bound)) => {
+            let (program, kernels) = (&self.programs[index], &self.kernels[index]);
+            match (kernels, bind_program(&program.contracts(), &job.args)) {
+                (Ok(kernels), Ok(bound)) => {
                     let call = program.product.as_ref().map(|p| blas::call(p, &bound, &program.atom));
                     if let (Some(Err(why)), Some(_)) = (&call, &self.cublas) {
                         let note = format!("no comparison: cuBLAS has no such call: {why}");
@@ -140,7 +145,7 @@ impl Worker<'_> {
                         }
                     }
                     let call = call.and_then(Result::ok);
-                    entries.push(Entry { place, program, kernel, bound, call });
+                    entries.push(Entry { place, program, kernels, bound, call });
                 }
                 (Err(e), _) => results[place] = Some(Err(e.to_string())),
                 (_, Err(errors)) => {
@@ -207,7 +212,7 @@ impl Worker<'_> {
             units.push(measure::Unit {
                 sets: group.sets,
                 call: Box::new(move |set, stream| {
-                    entry.kernel.launch_bound(stream, &entry.bound, |name| group.address(name, set))
+                    entry.kernels.launch_bound(stream, &entry.bound, |name| group.address(name, set))
                 }),
             });
         }
@@ -230,7 +235,7 @@ impl Worker<'_> {
                 check,
                 reference: entry.call.as_ref().and_then(|call| calls.iter().position(|c| c == call)),
                 flops: extents.map_or(0.0, |e| 2.0 * e.products()),
-                bytes: entry.bound.tensors.iter().map(|t| blas::traffic(t, entry.call.as_ref())).sum(),
+                bytes: entry.traffic(),
             }));
         }
         let programs =
@@ -323,7 +328,8 @@ impl Worker<'_> {
                     group.placed[out].download(0, &mut after)?;
                     Ok(after)
                 };
-                let after = launch(&|| entry.kernel.launch_bound(stream, &entry.bound, |name| group.address(name, 0)))?;
+                let after =
+                    launch(&|| entry.kernels.launch_bound(stream, &entry.bound, |name| group.address(name, 0)))?;
                 let f16 = product.acc == AccElem::F16;
                 let reference = reference::Reference {
                     product,
@@ -388,6 +394,12 @@ impl Worker<'_> {
 }
 
 impl Entry<'_> {
+    /// Bytes of the tensors that it takes and gives, each moved once.
+    fn traffic(&self) -> f64 {
+        let asked_for = |t: &&TensorPlan| !self.program.temporaries.contains(&t.name);
+        self.bound.tensors.iter().filter(asked_for).map(|t| blas::traffic(t, self.call.as_ref())).sum()
+    }
+
     /// Whether its sums are kept in f16.
     fn half_sums(&self) -> bool {
         self.program.product.as_ref().is_some_and(|p| p.acc == AccElem::F16)

@@ -23,8 +23,8 @@ const MAX_HEADER: u64 = 16 << 20;
 /// What the child is to do. Tensors follow as bytes, in parameter order.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// The launch contract.
-    pub contract: Contract,
+    /// How to launch the kernels, in order.
+    pub launches: Vec<Contract>,
     /// Values of sizes, strides and scalars.
     pub args: Args,
     /// The PTX.
@@ -181,7 +181,7 @@ mod tests {
 
     fn job(tensors: &[Vec<u8>]) -> Job {
         Job {
-            contract: crate::contract::tests::gemm(),
+            launches: vec![crate::contract::tests::gemm()],
             args: Args::from([("M".to_owned(), 5.into()), ("alpha".to_owned(), 0.1.into())]),
             ptx: ".version 6.4\n".to_owned(),
             repeat: 3,

@@ -1,10 +1,12 @@
 //! A launch on the first CUDA device, in the process that was started for it.
 
 use super::child::{Job, Launched, Refused};
-use crate::bind::{TensorPlan, bind};
+use crate::bind::TensorPlan;
+use crate::contract::Contract;
 use crate::cuda::{Buffer, CudaError, Device, Event};
 use crate::data::{GUARD_BYTES, POISON};
-use crate::loaded::{LaunchError, LoadedKernel};
+use crate::loaded::{LaunchError, LoadedProgram};
+use crate::program::bind_program;
 
 /// A tensor on the device.
 enum Placed {
@@ -83,9 +85,10 @@ pub(super) fn work(job: &Job, tensors: &mut [Vec<u8>]) -> Result<Launched, Refus
 }
 
 fn run(job: &Job, tensors: &mut [Vec<u8>]) -> Result<Launched, LaunchError> {
-    let bound = bind(&job.contract, &job.args).map_err(LaunchError::Bind)?;
+    let launches: Vec<&Contract> = job.launches.iter().collect();
+    let bound = bind_program(&launches, &job.args).map_err(LaunchError::Bind)?;
     let device = Device::open(0)?;
-    let kernel = LoadedKernel::load(&device, &job.ptx, &job.contract)?;
+    let program = LoadedProgram::load(&device, &job.ptx, &launches)?;
     let placed: Vec<Placed> = bound
         .tensors
         .iter()
@@ -98,7 +101,7 @@ fn run(job: &Job, tensors: &mut [Vec<u8>]) -> Result<Launched, LaunchError> {
     };
     let named: Vec<(&str, &Buffer)> =
         bound.tensors.iter().filter_map(|t| Some((t.name.as_str(), at(&t.name)?.argument()))).collect();
-    kernel.launch(&job.args, &named)?;
+    program.launch(&job.args, &named)?;
     device.synchronize()?;
     for (plan, bytes) in bound.tensors.iter().zip(tensors.iter_mut()) {
         if let Some(placed) = at(&plan.name) {
@@ -109,7 +112,7 @@ fn run(job: &Job, tensors: &mut [Vec<u8>]) -> Result<Launched, LaunchError> {
     let mut times_ms = Vec::new();
     for _ in 0..job.repeat {
         device.default_stream().record(&start)?;
-        kernel.launch(&job.args, &named)?;
+        program.launch(&job.args, &named)?;
         device.default_stream().record(&stop)?;
         times_ms.push(stop.elapsed_ms_since(&start)?);
     }

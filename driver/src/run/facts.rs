@@ -39,6 +39,16 @@ impl Facts {
         facts
     }
 
+    /// The facts about two kernels.
+    pub(super) fn and(self, other: &Facts) -> Facts {
+        Facts {
+            products: self.products + other.products,
+            lowered: self.lowered || other.lowered,
+            f16_accumulators: self.f16_accumulators || other.f16_accumulators,
+            inexact_ops: self.inexact_ops || other.inexact_ops,
+        }
+    }
+
     fn expr(&mut self, kernel: &Kernel, e: Expr) {
         match &kernel.exprs[e] {
             ExprData::Mma(mma) => {
@@ -68,15 +78,16 @@ impl Facts {
         }
     }
 
-    /// Floating-point operations of the products: two for every point of the space that the sizes of the tensors span.
-    /// That is `2 * M * N * K` for a matrix product, once per batch, and once per product of an attention.
+    /// Floating-point operations of the products: two for every point of the space that the sizes of the tensors span that
+    /// are read. That is `2 * M * N * K` for a matrix product, once per batch, and once per product of an attention.
     pub(super) fn flops(&self, bound: &Bound, contract: &Contract) -> f64 {
         if self.products == 0 {
             return 0.0;
         }
         let mentioned = |name: &str| {
             let tensors = contract.params.iter().filter_map(|p| p.kind.tensor());
-            tensors.flat_map(|t| &t.shape).flat_map(Dimension::parts).any(|extent| extent == name)
+            let read = tensors.filter(|t| t.access.reads());
+            read.flat_map(|t| &t.shape).flat_map(Dimension::parts).any(|extent| extent == name)
         };
         let points: f64 = contract
             .params

@@ -1,16 +1,17 @@
 //! Tensors that stand at the address of others: what the contract allows.
 
 use super::Aliases;
-use crate::bind::{Bound, TensorPlan};
+use crate::bind::TensorPlan;
 use crate::contract::Contract;
+use crate::program::BoundProgram;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
-/// Whether the launch may have these tensors on those.
+/// Whether the launches may have these tensors on those.
 ///
 /// # Errors
 /// There is no such tensor, the contract does not allow it, or their elements would not lie alike.
-pub(super) fn allowed(contract: &Contract, bound: &Bound, aliases: &Aliases) -> Result<(), Box<Diagnostic>> {
+pub(super) fn allowed(launches: &[&Contract], bound: &BoundProgram, aliases: &Aliases) -> Result<(), Box<Diagnostic>> {
     let error = |message: String| Box::new(Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message));
     let find = |name: &str| -> Result<&TensorPlan, Box<Diagnostic>> {
         let names = || bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect::<Vec<_>>().join(", ");
@@ -22,7 +23,7 @@ pub(super) fn allowed(contract: &Contract, bound: &Bound, aliases: &Aliases) -> 
     };
     for (over, under) in aliases {
         let (a, b) = (find(over)?, find(under)?);
-        let allowed = contract.param(over).and_then(|p| p.kind.tensor()).map_or(&[][..], |t| &t.may_alias[..]);
+        let allowed = may_alias(launches, over);
         if !allowed.contains(under) {
             let d = error(format!("the contract does not allow `{over}` at the address of `{under}`"));
             return Err(Box::new(d.with_note(if allowed.is_empty() {
@@ -44,6 +45,15 @@ pub(super) fn allowed(contract: &Contract, bound: &Bound, aliases: &Aliases) -> 
         }
     }
     Ok(())
+}
+
+/// The tensors at whose address `over` may stand: those that the one launch that uses it allows, if none after that uses them.
+fn may_alias(launches: &[&Contract], over: &str) -> Vec<String> {
+    let mut users = launches.iter().enumerate().filter(|(_, c)| c.param(over).is_some());
+    let (Some((at, contract)), None) = (users.next(), users.next()) else { return Vec::new() };
+    let unused = |under: &&String| launches[at + 1..].iter().all(|c| c.param(under).is_none());
+    let allowed = contract.param(over).and_then(|p| p.kind.tensor());
+    allowed.map_or_else(Vec::new, |t| t.may_alias.iter().filter(unused).cloned().collect())
 }
 
 #[cfg(test)]

@@ -2,24 +2,25 @@
 
 use super::check::{Accuracy, Expected, Verdict, compare};
 use super::facts::Facts;
-use crate::bind::{Bound, Number};
+use crate::bind::Number;
 use crate::compile::CompiledKernel;
 use crate::contract::ParamKind;
 use crate::data;
+use crate::program::BoundProgram;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::interp;
 
-/// Compares what the kernel left with what the interpreter computes.
+/// Compares what the kernels left with what the interpreter computes.
 pub(super) fn verify(
-    kernel: &CompiledKernel,
+    kernels: &[&CompiledKernel],
     facts: &Facts,
-    bound: &Bound,
+    bound: &BoundProgram,
     before: &[Vec<u8>],
     after: &[Vec<u8>],
     accuracy: Accuracy,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(String, Verdict)>, Box<Diagnostic>> {
-    let reference = interpret(kernel, bound, before, |x| x, |x| x)?;
+    let reference = interpret(kernels, bound, before, |x| x, |x| x)?;
     let whole = |x: f64| x.fract() == 0.0;
     let largest = reference.magnitudes.values().flatten().fold(0.0f64, |a, &b| a.max(b));
     let inputs_whole = bound.tensors.iter().zip(before).filter(|(t, _)| t.access.reads()).all(|(t, bytes)| {
@@ -41,7 +42,7 @@ pub(super) fn verify(
         }
         // With every factor 1, the sum of magnitudes counts the terms.
         let one = |x: f64| if x == 0.0 { 0.0 } else { 1.0 };
-        Some(interpret(kernel, bound, before, |_| 1.0, one)?.magnitudes)
+        Some(interpret(kernels, bound, before, |_| 1.0, one)?.magnitudes)
     };
     let nothing: &[f64] = &[];
     let mut verdicts = Vec::new();
@@ -67,16 +68,16 @@ pub(super) fn verify(
     Ok(verdicts)
 }
 
-/// Runs the interpreter on the program as written; `element` and `scalar` change the inputs.
+/// Runs the interpreter on the kernels as written, one after the other; `element` and `scalar` change the inputs.
 pub(super) fn interpret(
-    kernel: &CompiledKernel,
-    bound: &Bound,
+    kernels: &[&CompiledKernel],
+    bound: &BoundProgram,
     before: &[Vec<u8>],
     element: impl Fn(f64) -> f64,
     scalar: impl Fn(f64) -> f64,
 ) -> Result<interp::Inputs, Box<Diagnostic>> {
     let mut inputs = interp::Inputs::default();
-    for param in &kernel.contract.params {
+    for param in kernels.iter().flat_map(|k| &k.contract.params) {
         let name = param.name.clone();
         let value = bound.values.get(&name).copied().unwrap_or(Number::Int(0));
         match &param.kind {
@@ -98,6 +99,8 @@ pub(super) fn interpret(
         inputs.tensors.insert(plan.name.clone(), interp::Tensor { elem: plan.elem, data: values });
     }
     let options = interp::Options { abs_sums: true, ..interp::Options::default() };
-    interp::run(&kernel.tile.specialized, &mut inputs, &options)?;
+    for kernel in kernels {
+        interp::run(&kernel.tile.specialized, &mut inputs, &options)?;
+    }
     Ok(inputs)
 }

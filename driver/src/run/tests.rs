@@ -74,7 +74,8 @@ fn program() -> Compiled {
     let mut report = KernelReport::new("gemm", &tilec_ptx::report::Report::default(), &source, &[]);
     report.mma.push(Mma::new("m8n8k4"));
     let kernel = CompiledKernel { contract: contract(), report, tile: kernels.remove(0) };
-    Compiled { ptx: String::new(), ptx_version: (6, 4), kernels: vec![kernel], diagnostics, source, target }
+    let (kernels, programs) = (vec![kernel], Vec::new());
+    Compiled { ptx: String::new(), ptx_version: (6, 4), kernels, programs, diagnostics, source, target }
 }
 
 type Memory = Vec<Vec<u8>>;
@@ -84,8 +85,10 @@ type Launch = Result<(Outcome, Memory), ChildError>;
 /// A device that computes with the interpreter and then does `harm`.
 fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) -> impl FnOnce(Job, Memory) -> Launch {
     move |job, mut tensors| {
-        let bound = bind(&job.contract, &job.args).expect("the parent bound it");
-        let result = interpret(&program.kernels[0], &bound, &tensors, |x| x, |x| x).expect("defined");
+        let contracts: Vec<&Contract> = job.launches.iter().collect();
+        let bound = bind_program(&contracts, &job.args).expect("the parent bound it");
+        let kernels: Vec<&CompiledKernel> = program.kernels.iter().collect();
+        let result = interpret(&kernels, &bound, &tensors, |x| x, |x| x).expect("defined");
         for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
             plan.for_each(|_, i| data::set(plan.elem, bytes, i, result.tensors[&plan.name].data[i]));
         }

@@ -1,7 +1,7 @@
 //! Counts as JSON, `tilec.counters/1`: totals, lines, and every instruction of the PTX.
 
 use super::counts::{Line, lines};
-use super::{Simulated, generation_name};
+use super::{Executed, Simulated, generation_name};
 use crate::render::SourceFile;
 use serde::Serialize;
 
@@ -82,9 +82,30 @@ impl From<&tilec_sim::Counts> for Memory {
     }
 }
 
-/// The counts of a simulation of `entry`; `source` and `ptx` as for [`lines`].
-pub fn json(simulated: &Simulated, entry: &str, target: &str, source: &SourceFile, ptx: &str) -> String {
-    let counters = &simulated.counters;
+/// The counts of a simulation: an object for one launch, `{"schema": .., "launches": [..]}` for several. `source` and `ptx` as
+/// for [`lines`].
+pub fn json(simulated: &Simulated, target: &str, source: &SourceFile, ptx: &str) -> String {
+    #[derive(Serialize)]
+    struct Several<'a> {
+        schema: &'static str,
+        launches: Vec<File<'a>>,
+    }
+    let mut launches: Vec<File<'_>> =
+        simulated.launches.iter().map(|launch| file(simulated, launch, target, source, ptx)).collect();
+    let mut text = match (launches.len(), launches.pop()) {
+        (1, Some(one)) => serde_json::to_string_pretty(&one),
+        (_, last) => {
+            launches.extend(last);
+            serde_json::to_string_pretty(&Several { schema: SCHEMA, launches })
+        }
+    }
+    .expect("counts have only string keys");
+    text.push('\n');
+    text
+}
+
+fn file<'a>(simulated: &Simulated, launch: &'a Executed, target: &'a str, source: &SourceFile, ptx: &str) -> File<'a> {
+    let counters = &launch.counters;
     let mut all = tilec_sim::Counts::default();
     counters.rows.iter().for_each(|r| all.add(&r.counts));
     let line = |l: Line| {
@@ -93,14 +114,14 @@ pub fn json(simulated: &Simulated, entry: &str, target: &str, source: &SourceFil
         let Line { text, times, products, barriers, counts, .. } = l;
         LineJson { file, line, text, times, executed: counts.executed, products, barriers, memory }
     };
-    let file = File {
+    File {
         schema: SCHEMA,
-        entry,
+        entry: &launch.entry,
         target,
         imitated: generation_name(simulated.generation).to_lowercase(),
-        blocks: simulated.blocks,
-        threads: simulated.threads,
-        races_partial: simulated.counters.races_partial,
+        blocks: launch.blocks,
+        threads: launch.threads,
+        races_partial: counters.races_partial,
         total: Total {
             executed: counters.instructions,
             products: counters.mma,
@@ -121,8 +142,5 @@ pub fn json(simulated: &Simulated, entry: &str, target: &str, source: &SourceFil
                 memory: Memory::from(&r.counts),
             })
             .collect(),
-    };
-    let mut text = serde_json::to_string_pretty(&file).expect("counts have only string keys");
-    text.push('\n');
-    text
+    }
 }

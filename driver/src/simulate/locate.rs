@@ -115,7 +115,14 @@ pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option
 
 /// A shared address: the tile of the compiler that covers it, else the variable of the PTX.
 pub(super) fn shared(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {
-    let tiles: Vec<String> = scene.origin.tiles.iter().filter_map(|t| in_tile(t, address)).collect();
+    let tiles: Vec<String> = scene
+        .origin
+        .tiles
+        .get(scene.at)
+        .into_iter()
+        .flat_map(|tiles| tiles.iter())
+        .filter_map(|t| in_tile(t, address))
+        .collect();
     if !tiles.is_empty() {
         return Some(tiles.join(", or "));
     }

@@ -6,10 +6,10 @@
 //! a tensor that is only read, and what lies in front of it. In a tensor that is written those are poison and are compared
 //! afterwards, and so are the elements if it is only written. A tensor that is to stand on another one has the other's place.
 
-use super::Scene;
-use crate::bind::{ADDRESS_BYTES, Bound, Number, TensorPlan};
+use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
 use crate::contract::{Contract, ParamKind};
 use crate::data::{self, POISON};
+use crate::program::{BoundProgram, Temporary};
 use crate::run::Aliases;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -97,19 +97,22 @@ fn runs(inside: &[bool]) -> Vec<std::ops::Range<usize>> {
 impl Memory {
     /// Places `tensors` (with their guards) as the contract wants them.
     pub(super) fn new(
-        contract: &Contract,
-        bound: &Bound,
+        launches: &[&Contract],
+        bound: &BoundProgram,
         tensors: &[Vec<u8>],
         aliases: &Aliases,
+        temporaries: &[Temporary],
     ) -> Result<Memory, Box<Report>> {
         let mut memory = Memory { device: Device::new(), tensors: Vec::new() };
         for (plan, before) in bound.tensors.iter().zip(tensors) {
-            let align = contract.param(&plan.name).and_then(|p| p.kind.tensor()).map_or(1, |t| u64::from(t.align));
+            let aligns = launches.iter().filter_map(|c| c.param(&plan.name)?.kind.tensor()).map(|t| u64::from(t.align));
+            let align = aligns.max().unwrap_or(1);
             let written = plan.access.writes() || aliases.values().any(|under| *under == plan.name);
             let bytes = usize::try_from(plan.part_span() * u64::from(plan.elem.bytes())).unwrap_or(usize::MAX);
             let mut placed = Placed { parts: Vec::new(), table: None, written, bytes, before: before.clone() };
             if !aliases.contains_key(&plan.name) {
-                memory.place(plan, &mut placed, align)?;
+                let empty = temporaries.iter().any(|t| t.name == plan.name);
+                memory.place(plan, &mut placed, align, empty)?;
             }
             memory.tensors.push(placed);
         }
@@ -123,8 +126,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Makes room for a tensor and fills it.
-    fn place(&mut self, plan: &TensorPlan, placed: &mut Placed, align: u64) -> Result<(), Box<Report>> {
+    /// Makes room for a tensor and fills it; if it is `empty`, all but its elements.
+    fn place(&mut self, plan: &TensorPlan, placed: &mut Placed, align: u64, empty: bool) -> Result<(), Box<Report>> {
         let bytes = placed.bytes;
         let inside = inside(plan, bytes * plan.parts() as usize);
         for part in (0..plan.parts() as usize).rev() {
@@ -132,9 +135,13 @@ impl Memory {
             let from = part * bytes;
             if placed.written {
                 self.device.upload(area.address, &vec![POISON; area.head])?;
+            }
+            if placed.written && !empty {
                 self.device.upload(area.base(), &placed.before[from..from + bytes])?;
             } else {
-                for run in runs(&inside[from..from + bytes]) {
+                // Gaps of what is written, elements of what is not.
+                let wanted: Vec<bool> = inside[from..from + bytes].iter().map(|is| *is != placed.written).collect();
+                for run in runs(&wanted) {
                     let data = &placed.before[from + run.start..from + run.end];
                     self.device.upload(area.base() + run.start as u64, data)?;
                 }
@@ -155,13 +162,13 @@ impl Memory {
     ///
     /// # Errors
     /// Memory was written that is not the kernel's to write.
-    pub(super) fn finish(self, scene: &Scene<'_>) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
+    pub(super) fn finish(self, plans: &[TensorPlan]) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
         let download = |address: u64, bytes: usize| {
             let error = |r: Box<Report>| Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), r.to_string()));
             self.device.download(address, bytes).map_err(error)
         };
         let mut out = Vec::new();
-        for (plan, placed) in scene.bound.tensors.iter().zip(&self.tensors) {
+        for (plan, placed) in plans.iter().zip(&self.tensors) {
             let Placed { written, bytes, before, .. } = placed;
             let (written, bytes) = (*written, *bytes);
             let inside = inside(plan, bytes * placed.parts.len());
@@ -195,7 +202,7 @@ impl Memory {
 }
 
 /// The parameters in order, each as the bytes of its type.
-pub(super) fn parameters(contract: &Contract, bound: &Bound, memory: &Memory) -> Vec<Vec<u8>> {
+pub(super) fn parameters(contract: &Contract, bound: &BoundProgram, memory: &Memory) -> Vec<Vec<u8>> {
     let value = |name: &str| bound.values.get(name).copied().unwrap_or(Number::Int(0));
     let whole = |name: &str| value(name).to_i64().unwrap_or(0);
     let address = |name: &str| {
@@ -222,8 +229,8 @@ pub(super) fn parameters(contract: &Contract, bound: &Bound, memory: &Memory) ->
 }
 
 /// The first element in which two results differ, in words.
-pub(super) fn difference(bound: &Bound, early: &[Vec<u8>], late: &[Vec<u8>]) -> Option<String> {
-    for ((plan, early), late) in bound.tensors.iter().zip(early).zip(late) {
+pub(super) fn difference(plans: &[TensorPlan], early: &[Vec<u8>], late: &[Vec<u8>]) -> Option<String> {
+    for ((plan, early), late) in plans.iter().zip(early).zip(late) {
         let size = plan.elem.bytes() as usize;
         let mut found = None;
         plan.for_each(|index, offset| {
@@ -248,9 +255,10 @@ pub(super) fn difference(bound: &Bound, early: &[Vec<u8>], late: &[Vec<u8>]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::{Args, bind};
+    use crate::bind::Args;
     use crate::contract::Access;
     use crate::launch_file::contracts;
+    use crate::program::bind_program;
 
     /// No larger alignment than the one asked for holds, and the allocation ends with the last element.
     #[test]
@@ -260,10 +268,10 @@ mod tests {
                 r#"{{"entry": "k", "block": 1, "grid": 1,
                 "params": [{{"name": "a", "type": "f32", "shape": [2, 3], "strides": [4, 1], "align": {align}, "access": "read"}}]}}"#
             );
-            let contract = contracts(&json, "").expect("a description").remove(0);
-            let bound = bind(&contract, &Args::new()).expect("no arguments");
+            let contract = contracts(&json, "").expect("a description").kernels.remove(0);
+            let bound = bind_program(&[&contract], &Args::new()).expect("no arguments");
             assert_eq!(bound.tensors[0].access, Access::Read);
-            let memory = Memory::new(&contract, &bound, &[data::poisoned(&bound.tensors[0])], &Aliases::new());
+            let memory = Memory::new(&[&contract], &bound, &[data::poisoned(&bound.tensors[0])], &Aliases::new(), &[]);
             let memory = memory.expect("small");
             let base = memory.tensors[0].argument();
             assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");

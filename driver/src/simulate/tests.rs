@@ -10,8 +10,8 @@ const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
 /// Runs PTX on the simulator.
 fn run(ptx: &str, json: &str, args: &[(&str, i64)], change: impl FnOnce(&mut RunOptions)) -> Result<RunReport, String> {
-    let contract = contracts(json, ptx).expect("a launch description").remove(0);
-    let foreign = Foreign { ptx: SourceFile::new("k.ptx", ptx), contract };
+    let file = contracts(json, ptx).expect("a launch description");
+    let foreign = Foreign { ptx: SourceFile::new("k.ptx", ptx), name: "k".to_owned(), launches: file.kernels };
     let args = args.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
     let mut options = RunOptions { args, on: On::Simulator, ..RunOptions::default() };
     change(&mut options);
@@ -198,18 +198,18 @@ fn reports_of_tile_programs_point_into_them() {
     program.ptx.replace_range(at..at + 2, "//");
     let contract = program.kernels[0].contract.clone();
     let args = SIZES.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
-    let bound = bind(&contract, &args).expect("fits");
+    let bound = bind_program(&[&contract], &args).expect("fits");
     let tensors = bound.tensors.iter().map(|t| crate::data::filled(t, 0, crate::data::Data::Normal)).collect();
     let job = Job {
-        contract,
+        launches: vec![contract],
         args,
         ptx: program.ptx.clone(),
         repeat: 0,
         aliases: crate::run::Aliases::new(),
         tensors: Vec::new(),
     };
-    let origin = Origin { source: &program.source, is_ptx: false, tiles: &program.kernels[0].report.tiles };
-    let found = simulate(&job, tensors, origin, &SimOptions::default(), Duration::from_secs(60)).expect_err("a race");
+    let origin = Origin { source: &program.source, is_ptx: false, tiles: vec![&program.kernels[0].report.tiles] };
+    let found = simulate(&job, tensors, &origin, &SimOptions::default(), Duration::from_secs(60)).expect_err("a race");
     let text = crate::Diagnostics::one(program.source.clone(), *found).to_string();
     let line = |what: &str| GEMM.lines().position(|l| l.contains(what)).expect("there") + 1;
     assert!(text.contains("E0805") && text.contains(&format!("gemm.tile:{}:9", line("acc = mma("))), "{text}");
@@ -227,7 +227,7 @@ fn too_much_memory_is_refused_before_it_is_taken() {
 fn counted(program: &crate::Compiled) -> Counters {
     let report = run(&program.ptx, &program.launch_json(), &SIZES, |_| ()).expect("runs");
     match report.ran {
-        Ran::Simulator(simulated) => simulated.counters,
+        Ran::Simulator(mut simulated) => simulated.launches.remove(0).counters,
         Ran::Cuda(_) => panic!("a GPU?"),
     }
 }
@@ -262,10 +262,10 @@ fn ptx_without_source_lines_is_counted_by_its_own() {
     let report = run(&text, LAUNCH, &[("n", 64)], |_| ());
     let Ok(RunReport { ran: Ran::Simulator(simulated), .. }) = report else { panic!("{report:?}") };
     let source = SourceFile::new("k.ptx", text.as_str());
-    let table = counts::table(&simulated.counters, &source, &text);
+    let table = counts::table(&simulated.launches[0].counters, &source, &text);
     assert!(table.contains("bar.sync 0;") && table.contains("everything else"), "{table}");
     let json: serde_json::Value =
-        serde_json::from_str(&counts_json::json(&simulated, "k", "sm_70", &source, &text)).expect("JSON");
+        serde_json::from_str(&counts_json::json(&simulated, "sm_70", &source, &text)).expect("JSON");
     assert_eq!(json["schema"], "tilec.counters/1");
     assert_eq!(json["imitated"], "volta");
     assert_eq!(json["total"]["barriers"], 2);

@@ -340,7 +340,7 @@ impl Machine<'_> {
         let (elem, data, poison, magnitude, exact) = match w.root {
             Root::Global(g) => {
                 let g = &self.globals[g];
-                (g.elem, &g.data, None, None, true)
+                (g.elem, &g.data, None, g.magnitude.as_ref(), true)
             }
             root => {
                 let t = self.place(root, w.span)?;
@@ -350,7 +350,8 @@ impl Machine<'_> {
         if out.magnitude.is_some() || magnitude.is_some() {
             let mut over = out.magnitudes().into_owned();
             match magnitude {
-                Some(m) => plan.gather(m, &mut over),
+                // Of elements that nobody stored there is none.
+                Some(m) => plan.scatter(|address, i| over[i] = m[address].max(data[address].abs())),
                 None => plan.scatter(|address, i| over[i] = data[address].abs()),
             }
             out.magnitude = Some(over);

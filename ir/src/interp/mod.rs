@@ -57,7 +57,7 @@ pub struct Inputs {
     pub scalars: BTreeMap<String, f64>,
     /// Tensors, changed in place.
     pub tensors: BTreeMap<String, Tensor>,
-    /// A result, filled if [`Options::abs_sums`] is set: for each tensor that was stored to, at the addresses that were,
+    /// A result, filled if [`Options::abs_sums`] is set, and taken up by a later kernel that reads the tensor: for each tensor that was stored to, at the addresses that were,
     /// the sum of the absolute values of the terms that the element was summed from (`sum |a||b|` for a product).
     pub magnitudes: BTreeMap<String, Vec<f64>>,
 }
@@ -426,8 +426,11 @@ impl Machine<'_> {
                 return Err(self.unfit(v, format!("has elements of type {}, not {}", elem.name(), tensor.elem.name())));
             }
             let data = std::mem::take(&mut tensor.data);
+            // What an earlier kernel knew of what it stored here.
+            let known = inputs.magnitudes.remove(&k.values[v].name);
+            let magnitude = known.filter(|m| self.opts.abs_sums && m.len() == data.len());
             self.set(v, Binding::Global(self.globals.len()));
-            self.globals.push(Global { value: v, elem, shape, strides, data, magnitude: None });
+            self.globals.push(Global { value: v, elem, shape, strides, data, magnitude });
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod expr;
 mod header;
 mod layout;
 mod names;
+mod sequence;
 mod stmt;
 mod types;
 
@@ -99,8 +100,15 @@ impl<'s> Parser<'s, '_> {
             self.expected("`kernel`");
         }
         while self.peek() != Tok::End {
+            if self.at_sequence() {
+                match self.sequence() {
+                    Ok(sequence) => self.add_sequence(&mut module, &mut seen, sequence),
+                    Err(_) => self.skip_to_kernel(),
+                }
+                continue;
+            }
             if !self.at_word("kernel") {
-                self.expected("`kernel`");
+                self.expected(if module.kernels.is_empty() { "`kernel`" } else { "`kernel` or `sequence`" });
                 self.skip_to_kernel();
                 continue;
             }
@@ -117,6 +125,7 @@ impl<'s> Parser<'s, '_> {
             }
             module.kernels.push(kernel);
         }
+        self.check_sequences(&module);
         module
     }
 
@@ -289,7 +298,7 @@ impl<'s> Parser<'s, '_> {
     // Recovery.
 
     fn skip_to_kernel(&mut self) {
-        while self.peek() != Tok::End && !self.at_word("kernel") {
+        while self.peek() != Tok::End && !self.at_word("kernel") && !self.at_sequence() {
             self.bump();
         }
     }

@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
     }
 
     /// The word of the language that is nearest to `word`.
-    pub(super) fn near_word(&mut self, word: &str, words: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn near_word<'w>(&mut self, word: &str, words: &[&'w str]) -> Option<&'w str> {
         if !self.may_suggest() {
             return None;
         }

@@ -8,7 +8,7 @@ mod expr;
 mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, Kernel, Module, StmtData, ValueDef};
+use crate::kernel::{CopyAttrs, Kernel, Module, Sequence, StmtData, ValueDef};
 use crate::types::TileTy;
 
 /// Columns that wrapped lists try to stay within.
@@ -16,8 +16,15 @@ const WIDTH: usize = 120;
 
 /// Prints a file.
 pub fn print_module(module: &Module) -> String {
-    let kernels: Vec<String> = module.kernels.iter().map(print).collect();
-    kernels.join("\n")
+    let kernels = module.kernels.iter().map(print);
+    let sequences = module.sequences.iter().map(print_sequence);
+    kernels.chain(sequences).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a sequence; the text ends with a line end.
+pub fn print_sequence(sequence: &Sequence) -> String {
+    let names: Vec<&str> = sequence.launches.iter().map(|(name, _)| name.as_str()).collect();
+    format!("sequence {} {{ {} }}\n", sequence.name, names.join(", "))
 }
 
 /// Prints a kernel; the text ends with a line end.

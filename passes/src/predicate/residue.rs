@@ -85,7 +85,8 @@ impl Residue {
             }
             fetches.push((s, dim));
         }
-        if fetches.is_empty() {
+        // Fetches that are not checked along the reduction read full tiles already: the loop has been peeled before.
+        if fetches.iter().all(|&(s, dim)| unchecked(k, s, dim)) {
             return Ok(None);
         }
         if let Some(why) = order_matters(k, body, &fetches) {
@@ -450,6 +451,14 @@ fn fetches_tile(k: &Kernel, s: Stmt, model: Stmt, dim: usize, at: &dyn Fn(&Kerne
         (Range::At(p), Range::At(q)) => same_expr(k, *p, *q),
         _ => false,
     })
+}
+
+/// Whether the text says that a fetch is not checked in a dimension of its tensor.
+fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
+    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return false };
+    let (Some(view), Some(check)) = (resolve_view(k, *src), &attrs.check) else { return false };
+    let kept = kept_dims(&view);
+    check.iter().all(|&d| kept.get(d as usize) != Some(&dim))
 }
 
 /// A fetch of full tiles: its reduction dimension is not checked, and masked registers keep their zeros.

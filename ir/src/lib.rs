@@ -18,6 +18,8 @@ pub mod ops;
 pub mod overlay;
 pub mod parser;
 pub mod print;
+#[cfg(test)]
+mod random_tests;
 pub mod same;
 pub mod target;
 pub mod types;

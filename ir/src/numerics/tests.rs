@@ -3,6 +3,7 @@
 //! enumerated in full for the formats up to 19 bits; `f32` has the host's conversion as an oracle.
 
 use super::{FloatFormat, IntFormat, Overflow, Specials};
+use crate::random_tests::repeat;
 use arbitrary::{Arbitrary, Unstructured};
 use pretty_assertions::assert_eq;
 
@@ -144,7 +145,7 @@ fn any_f64(u: &mut Unstructured) -> arbitrary::Result<f64> {
 
 #[test]
 fn single_precision_agrees_with_the_host() {
-    arbtest::arbtest(|u| {
+    repeat(20_000, 64, |u| {
         let x = any_f64(u)?;
         let expected = x as f32;
         let got = FloatFormat::F32.encode(x);
@@ -155,25 +156,23 @@ fn single_precision_agrees_with_the_host() {
         }
         assert!(same(FloatFormat::F32.decode(u64::from(expected.to_bits())), f64::from(expected)));
         Ok(())
-    })
-    .budget_ms(300);
+    });
 }
 
 #[test]
 fn double_precision_is_the_identity() {
-    arbtest::arbtest(|u| {
+    repeat(20_000, 64, |u| {
         let x = any_f64(u)?;
         assert!(same(FloatFormat::F64.round_f64(x), x), "{x:e}");
         Ok(())
-    })
-    .budget_ms(100);
+    });
 }
 
 /// `half` is an oracle from singles only: its conversion from a double drops the low 32 bits of
 /// the significand before it rounds (and so does the hardware path, which goes through `f32`).
 #[test]
 fn rounding_of_singles_agrees_with_half() {
-    arbtest::arbtest(|u| {
+    repeat(20_000, 64, |u| {
         let x = any_f64(u)? as f32;
         if !x.is_nan() {
             let f16 = half::f16::from_f32(x).to_bits();
@@ -182,8 +181,7 @@ fn rounding_of_singles_agrees_with_half() {
             assert_eq!(FloatFormat::BF16.encode(x.into()), bf16.into(), "{x:e}");
         }
         Ok(())
-    })
-    .budget_ms(300);
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Two sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong;
 //! `generate` writes plausible kernels, most of which are right. `check` says what must hold of a compilation.
 //!
-//! Every run tries the same inputs in the same order, as many as the time allows: `SMOKE` in the tests, else
+//! Every run tries the same inputs in the same order: as many as `SMOKE` says in the tests, else as the time allows,
 //! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`, from the seed `TILEC_FUZZ_SEED`. That mode also assembles a
 //! sample, and reports one input for every kind of failure, cut down as far as it fails in the same way.
 
@@ -21,8 +21,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long each of the two tests takes.
-const SMOKE: Duration = Duration::from_millis(1200);
+/// Inputs of each of the two tests, mutated and generated: not a time, so that a slow machine tries no others than a fast one.
+const SMOKE: [usize; 2] = [1500, 60];
 /// No input takes this long; the process ends, naming the input.
 const HANG: Duration = Duration::from_secs(60);
 /// Different failures after which a long run stops.
@@ -53,7 +53,10 @@ fn long() -> Option<u64> {
 
 fn fuzz(kind: &str) -> Result<(), String> {
     let seed = std::env::var("TILEC_FUZZ_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let time = long().map_or(SMOKE, Duration::from_secs);
+    let (time, inputs) = match long() {
+        Some(seconds) => (Duration::from_secs(seconds), usize::MAX),
+        None => (Duration::MAX, SMOKE[usize::from(kind == "generated")]),
+    };
     let mut random = Random(seed);
     let mutator = if kind == "mutated" { Some(mutate::Mutator::new(long().is_some())?) } else { None };
     let current = Arc::new(Mutex::new((Instant::now(), String::new())));
@@ -62,7 +65,7 @@ fn fuzz(kind: &str) -> Result<(), String> {
     let mut tried = BTreeMap::<&str, usize>::new();
     let mut failures = BTreeMap::<String, (Input, String, usize)>::new();
     let start = Instant::now();
-    while start.elapsed() < time && failures.len() < ENOUGH {
+    while start.elapsed() < time && tried.values().sum::<usize>() < inputs && failures.len() < ENOUGH {
         let input = match &mutator {
             Some(mutator) => mutator.input(&mut random),
             None => generate::input(&mut random),

@@ -4,6 +4,7 @@ use super::{SAMPLES, parsed};
 use crate::diag::Sink;
 use crate::parser::parse;
 use crate::print::print_module;
+use crate::random_tests::repeat;
 use crate::same::same_module;
 
 fn check(text: &str) {
@@ -23,12 +24,11 @@ fn check(text: &str) {
 
 #[test]
 fn any_bytes() {
-    arbtest::arbtest(|u| {
+    repeat(300, 1 << 16, |u| {
         let bytes: Vec<u8> = u.arbitrary()?;
         check(&String::from_utf8_lossy(&bytes));
         Ok(())
-    })
-    .budget_ms(400);
+    });
 }
 
 /// Large hostile files take time in proportion to their size.
@@ -54,21 +54,20 @@ fn large_files_end() {
 fn any_words() {
     let words: Vec<&str> =
         SAMPLES.iter().flat_map(|(_, s)| s.split_inclusive([' ', '(', ')', '[', ']', ','])).collect();
-    arbtest::arbtest(|u| {
+    repeat(300, 1 << 16, |u| {
         let mut text = String::from("kernel k(A: gmem f16[M, K], B: gmem f16[K, N]) {");
         for _ in 0..u.int_in_range(0..=200)? {
             text.push_str(u.choose(&words)?);
         }
         check(&text);
         Ok(())
-    })
-    .budget_ms(500);
+    });
 }
 
 /// Samples with pieces deleted, doubled, swapped and overwritten.
 #[test]
 fn mutated_samples() {
-    arbtest::arbtest(|u| {
+    repeat(600, 1 << 12, |u| {
         let mut text = u.choose(SAMPLES)?.1.as_bytes().to_vec();
         for _ in 0..u.int_in_range(1..=4)? {
             let from = u.choose_index(text.len())?;
@@ -93,6 +92,5 @@ fn mutated_samples() {
         }
         check(&String::from_utf8_lossy(&text));
         Ok(())
-    })
-    .budget_ms(900);
+    });
 }

@@ -69,6 +69,10 @@ pub(crate) struct Build {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) program: Program,
+    /// Variants in one file: compile-time parameters, `/` separates alternatives (ALIGN=8/1). The first whose preconditions
+    /// hold is launched. May be repeated
+    #[arg(long, value_name = "NAME=VALUE,..")]
+    pub(crate) variant: Vec<String>,
     /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .cubin), else ptx
     #[arg(long, value_name = "WHAT")]
     pub(crate) emit: Option<Emit>,
@@ -89,6 +93,10 @@ pub(crate) struct Run {
     pub(crate) values: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) program: Program,
+    /// Variants in one file: compile-time parameters, `/` separates alternatives (ALIGN=8/1). The first whose preconditions
+    /// hold is launched. May be repeated
+    #[arg(long, value_name = "NAME=VALUE,..")]
+    pub(crate) variant: Vec<String>,
     /// How to launch PTX: what --emit launch writes, or a shorter form by hand (docs/launch-contract.md)
     #[arg(long, value_name = "FILE.json")]
     pub(crate) launch: Option<PathBuf>,

@@ -13,14 +13,15 @@ use tilec::progress::Bar;
 /// Measures a kernel of a file.
 pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
-    let base = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    let mut base = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
     let list = if args.ablate {
         if !args.variant.is_empty() {
             return Err(Failure::Usage("--ablate makes variants of its own; leave out --variant".to_owned()));
         }
         variants::ladder(&base)
     } else {
-        variants::variants(&base, &args.variant).map_err(Failure::Usage)?
+        let sizes = std::mem::take(&mut base.sizes);
+        variants::for_sizes(variants::variants(&base, &args.variant).map_err(Failure::Usage)?, &sizes)
     };
     let bench_options = BenchOptions {
         kernel: args.kernel.clone(),

@@ -5,6 +5,7 @@ use crate::failure::{Failure, show};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
+use tilec::bench::variants;
 use tilec::compile::{Optimized, PARSED};
 use tilec::output::{write_file, write_stderr, write_stdout};
 use tilec::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code, optimize};
@@ -33,6 +34,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     let source = read(input)?;
     let mut options = options(&args.program, input, args.program.target.unwrap_or(Target::Sm70))?;
     options.keep = keep(&args.print_after)?;
+    options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
 
     let program = said.unless_error(optimize(&source, &options))?;
@@ -119,6 +121,21 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         deny,
         ..CompileOptions::default()
     })
+}
+
+/// The definitions of variants in one file.
+pub(crate) fn definitions(base: &CompileOptions, texts: &[String]) -> Result<Vec<Vec<(String, String)>>, Failure> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = variants::variants(base, texts).map_err(Failure::Usage)?;
+    if let Some(variant) = all.iter().find(|v| v.options.target != base.target || v.options.disabled != base.disabled) {
+        return Err(Failure::Usage(format!(
+            "variant `{}`: variants in one file are for one target and have the same passes; `tilec bench` compares others",
+            variant.label
+        )));
+    }
+    Ok(all.into_iter().map(|v| v.options.defines).collect())
 }
 
 fn unknown(what: &str, name: &str, known: Vec<&'static str>) -> Failure {

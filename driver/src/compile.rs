@@ -2,23 +2,23 @@
 //!
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
-use crate::contract::{Contract, LaunchFile};
+use crate::contract::{Contract, Dispatch, LaunchFile};
+use crate::parallel;
 use crate::program::Program;
 use crate::render::{self, SourceFile};
 use crate::report_json::{KernelReport, ReportFile};
 use crate::stages;
+use crate::variants::{self, Planned};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
-use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, Sequence, ValueDef};
+use tilec_ir::kernel::{ConstValue, Kernel, Sequence};
 use tilec_ir::target::Target;
-use tilec_passes::choose::Card;
+use tilec_passes::choose::{Card, Choice, Prediction};
 
 /// The name of the text before the first pass, beside those of the passes.
 pub const PARSED: &str = "parse";
-/// The pass after which every compile-time parameter has its value as its default.
-const CHOSEN: &str = "choose";
 /// The pass after which a kernel means what it means for good: its parameters are bound, and nothing else is decided.
 const SPECIALIZED: &str = "specialize";
 
@@ -37,6 +37,8 @@ pub struct CompileOptions {
     /// What `auto` parameters are chosen for: values of sizes; those that are absent are large. Several make variants, one for
     /// each choice, and a rule that says which to launch.
     pub sizes: Vec<Sizes>,
+    /// Variants by definitions, in the order in which they are tried at launch: the first whose preconditions hold. Empty: none.
+    pub variants: Vec<Vec<(String, String)>>,
     /// The card they are chosen for; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
     /// Passes that make only plain decisions.
@@ -71,12 +73,32 @@ impl Default for CompileOptions {
             target: Target::Sm70,
             defines: Vec::new(),
             sizes: Vec::new(),
+            variants: Vec::new(),
             card: None,
             disabled: BTreeSet::new(),
             deny: BTreeSet::new(),
             keep: Keep::default(),
             verify_each: cfg!(debug_assertions),
         }
+    }
+}
+
+impl CompileOptions {
+    /// Whether the text after `pass` is kept.
+    fn keeps(&self, pass: &str) -> bool {
+        match &self.keep {
+            Keep::All => true,
+            Keep::After(passes) => passes.contains(pass),
+        }
+    }
+
+    /// What is the same for all kernels and variants.
+    pub(crate) fn pass_options(&self) -> tilec_passes::Options {
+        let mut options = tilec_passes::Options::new(self.target);
+        options.verify_each = self.verify_each;
+        options.disabled.clone_from(&self.disabled);
+        options.card = self.card;
+        options
     }
 }
 
@@ -114,10 +136,12 @@ pub struct Optimized {
     pub source: SourceFile,
     /// The target.
     pub target: Target,
-    /// Its kernels in source order.
+    /// Its kernels in source order, the variants of one beside each other.
     pub kernels: Vec<OptimizedKernel>,
     /// Its sequences in source order.
     pub sequences: Vec<Sequence>,
+    /// Which of them are variants of one kernel, and when each is launched.
+    pub dispatch: Vec<Dispatch>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     deny: BTreeSet<String>,
@@ -128,6 +152,10 @@ pub struct Optimized {
 pub struct OptimizedKernel {
     /// The values of its compile-time parameters, in order: given, chosen, or defaults.
     pub parameters: Vec<(String, ConstValue)>,
+    /// What was chosen for parameters that are `auto`, and why.
+    pub choice: Option<Choice>,
+    /// What the model predicts of it; absent where it cannot see through the kernel.
+    pub prediction: Option<Prediction>,
     /// As written, compile-time parameters bound: what the kernel means.
     pub specialized: Kernel,
     /// After the last pass.
@@ -143,10 +171,12 @@ pub struct Compiled {
     pub ptx: String,
     /// Its `.version`.
     pub ptx_version: (u8, u8),
-    /// The kernels in source order.
+    /// The kernels in source order, the variants of one beside each other.
     pub kernels: Vec<CompiledKernel>,
     /// The programs of several kernels, in source order.
     pub programs: Vec<Program>,
+    /// Which of them are variants of one kernel, and when each is launched.
+    pub dispatch: Vec<Dispatch>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     /// The source text.
@@ -177,9 +207,9 @@ impl Compiled {
         self.launch_file().to_json()
     }
 
-    /// The launch contract.
+    /// The launch contracts, which variant of a kernel to launch, and what goes together.
     pub fn launch_file(&self) -> LaunchFile {
-        LaunchFile { kernels: self.contracts(), programs: self.programs.clone() }
+        LaunchFile { kernels: self.contracts(), dispatch: self.dispatch.clone(), programs: self.programs.clone() }
     }
 
     /// The report as data; [`ReportFile::to_json`] writes it.
@@ -229,84 +259,59 @@ fn join(kernels: impl Iterator<Item = String>) -> String {
 pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
-    let (kernels, sequences) = optimize_into(&source, options, &mut sink);
+    let (kernels, dispatch, sequences) = optimize_into(&source, options, &mut sink);
     let diagnostics = settle(&source, sink, &options.deny)?;
-    Ok(Optimized { source, target: options.target, kernels, sequences, diagnostics, deny: options.deny.clone() })
+    let (target, deny) = (options.target, options.deny.clone());
+    Ok(Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny })
 }
 
 fn optimize_into(
     source: &SourceFile,
     options: &CompileOptions,
     sink: &mut Sink,
-) -> (Vec<OptimizedKernel>, Vec<Sequence>) {
-    let Ok(module) = stages::parse(source.text(), sink) else { return (Vec::new(), Vec::new()) };
+) -> (Vec<OptimizedKernel>, Vec<Dispatch>, Vec<Sequence>) {
+    let Ok(module) = stages::parse(source.text(), sink) else { return (Vec::new(), Vec::new(), Vec::new()) };
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.
         let _ = stages::verify(kernel, sink);
     }
     if sink.check().is_err() {
-        return (Vec::new(), module.sequences);
+        return (Vec::new(), Vec::new(), module.sequences);
     }
-    let declares = |kernel: &Kernel, name: &str| kernel.const_params.iter().any(|&v| kernel.values[v].name == name);
-    let known: BTreeSet<String> = options
-        .defines
-        .iter()
-        .map(|(name, _)| name)
-        .filter(|name| module.kernels.iter().any(|k| declares(k, name)))
-        .cloned()
-        .collect();
+    let Ok((planned, dispatch)) = variants::plan(&module, options, sink) else {
+        return (Vec::new(), Vec::new(), Vec::new());
+    };
+    let written = |i: usize| stages::print(&module.kernels[i]);
     let mut done = Vec::new();
-    for mut kernel in module.kernels {
-        // A name that no kernel declares goes to all of them, so that it is refused.
-        let mut pass_options = tilec_passes::Options::new(options.target);
-        pass_options.verify_each = options.verify_each;
-        pass_options.disabled.clone_from(&options.disabled);
-        pass_options.card = options.card;
-        pass_options.sizes = options.sizes.first().cloned().unwrap_or_default();
-        pass_options.defines.clone_from(&options.defines);
-        pass_options.defines.retain(|(name, _)| !known.contains(name) || declares(&kernel, name));
-        let mut texts = Vec::new();
-        let mut keep = |pass: &'static str, kernel: &Kernel| {
-            let wanted = match &options.keep {
-                Keep::All => true,
-                Keep::After(passes) => passes.contains(pass),
-            };
-            if wanted {
-                texts.push((pass, stages::print(kernel)));
-            }
-        };
-        keep(PARSED, &kernel);
-        let (mut specialized, mut parameters) = (None, Vec::new());
-        let result = tilec_passes::run(&mut kernel, &pass_options, sink, &mut |pass, kernel| {
-            match pass {
-                CHOSEN => parameters = values_of_parameters(kernel),
-                SPECIALIZED => specialized = Some(kernel.clone()),
-                _ => {}
-            }
-            keep(pass, kernel);
-        });
-        if let (Ok(()), Some(specialized)) = (result, specialized) {
-            done.push(OptimizedKernel { parameters, specialized, kernel, texts });
-        }
+    for (optimized, said) in parallel::map(planned, |planned| optimize_one(planned, options, &written)) {
+        sink.append(said);
+        done.extend(optimized);
     }
-    (done, module.sequences)
+    (done, dispatch, module.sequences)
 }
 
-/// The defaults of the compile-time parameters, those that are other parameters replaced by their values.
-fn values_of_parameters(kernel: &Kernel) -> Vec<(String, ConstValue)> {
-    let mut values: Vec<(String, ConstValue)> = Vec::new();
-    for &p in &kernel.const_params {
-        let ValueDef::ConstParam(ConstParam { default: Some(default), .. }) = kernel.values[p].def else { continue };
-        let value = match default {
-            ConstValue::Same(earlier) => {
-                let of = |(name, _): &&(String, ConstValue)| *name == kernel.values[earlier].name;
-                values.iter().find(of).map_or(default, |(_, value)| *value)
-            }
-            value => value,
-        };
-        values.push((kernel.values[p].name.clone(), value));
-    }
-    values
+/// Runs the passes. `written`: the text of a kernel of the file as it was written.
+fn optimize_one(
+    planned: Planned,
+    options: &CompileOptions,
+    written: &(dyn Fn(usize) -> String + Sync),
+) -> (Option<OptimizedKernel>, Sink) {
+    let Planned { mut kernel, first_of, options: pass_options, parameters, choice, prediction } = planned;
+    let mut sink = Sink::new();
+    // The variants of a kernel have the text that was written in common.
+    let mut texts: Vec<(&'static str, String)> =
+        first_of.filter(|_| options.keeps(PARSED)).map(|i| (PARSED, written(i))).into_iter().collect();
+    let mut specialized = None;
+    let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
+        if pass == SPECIALIZED {
+            specialized = Some(kernel.clone());
+        }
+        if options.keeps(pass) {
+            texts.push((pass, stages::print(kernel)));
+        }
+    });
+    let done = result.ok().and(specialized);
+    (done.map(|specialized| OptimizedKernel { parameters, choice, prediction, specialized, kernel, texts }), sink)
 }
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.
@@ -322,11 +327,18 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels, sequences, diagnostics, deny } = program;
+    let Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
-    let lowered: Vec<_> =
-        kernels.iter().filter_map(|k| stages::lower(&k.kernel, target, &source, &mut sink).ok()).collect();
+    let mut lowered = Vec::new();
+    let one = |k: &OptimizedKernel| {
+        let mut sink = Sink::new();
+        (stages::lower(&k.kernel, target, &source, &mut sink).ok(), sink)
+    };
+    for (kernel, said) in parallel::map(kernels.iter().collect(), one) {
+        sink.append(said);
+        lowered.extend(kernel);
+    }
     let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
     let programs = linked.as_ref().map_or_else(Vec::new, |linked| {
         let contracts: Vec<Contract> = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
@@ -339,17 +351,24 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         .zip(kernels)
         .map(|((launch, report), tile)| CompiledKernel {
             contract: Contract::new(&launch, version),
-            report: KernelReport::new(&launch.entry, &report, &source, &diagnostics),
+            report: KernelReport::new(&launch.entry, &report, &source, &diagnostics)
+                .predicted(tile.prediction.as_ref(), tile.choice.as_ref()),
             tile,
         })
         .collect();
-    Ok(Compiled { ptx, ptx_version: version, kernels, programs, diagnostics, source, target })
+    Ok(Compiled { ptx, ptx_version: version, kernels, dispatch, programs, diagnostics, source, target })
 }
 
 /// What a sequence is once its kernels are compiled. What does not go together is reported.
 fn program_of(sequence: &Sequence, contracts: &[Contract], sink: &mut Sink) -> Option<Program> {
     let find = |(name, _): &(String, Span)| contracts.iter().find(|c| c.entry == *name);
-    let launches: Vec<&Contract> = sequence.launches.iter().map(find).collect::<Option<_>>()?;
+    let Some(launches) = sequence.launches.iter().map(find).collect::<Option<Vec<&Contract>>>() else {
+        let message = format!("a kernel of the sequence `{}` has several variants", sequence.name);
+        let d = Diagnostic::error(codes::BAD_SEQUENCE, sequence.name_span, message);
+        let _ = sink
+            .report(d.with_note("compile with one `--for` and without `--variant`: a sequence launches one of each"));
+        return None;
+    };
     match Program::new(&sequence.name, &launches) {
         Ok(program) => Some(program),
         Err(misfits) => {

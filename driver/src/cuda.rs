@@ -91,7 +91,7 @@ pub enum CudaError {
 }
 
 impl CudaError {
-    fn refused(what: impl Into<String>) -> Self {
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
         Self::Refused { what: what.into() }
     }
 }

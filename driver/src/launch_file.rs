@@ -70,13 +70,12 @@ pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
     let facts = Facts::of(ptx);
     let top = value.as_object_mut().ok_or_else(|| field("a launch description is an object: `{\"block\": .., ..}`"))?;
     top.entry("schema").or_insert_with(|| json!(SCHEMA));
-    let schema = top["schema"].clone();
     match top.get_mut("kernels") {
         Some(kernels) => {
             let kernels = kernels.as_array_mut().ok_or_else(|| field("`kernels` is not an array"))?;
             for (i, kernel) in kernels.iter_mut().enumerate() {
                 let kernel = kernel.as_object_mut().ok_or_else(|| field(format!("`kernels[{i}]` is not an object")))?;
-                kernel.entry("schema").or_insert_with(|| schema.clone());
+                kernel.entry("schema").or_insert_with(|| json!(SCHEMA));
                 complete(kernel, &facts)?;
             }
         }
@@ -86,9 +85,8 @@ pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
         Some(programs) => programs_by_name(&programs)?,
         None => Vec::new(),
     };
-    let kernels = Contract::from_json(&value.to_string())?;
-    kernels.iter().try_for_each(validate)?;
-    let mut file = LaunchFile { kernels, programs: Vec::new() };
+    let mut file = LaunchFile::from_json(&value.to_string())?;
+    file.kernels.iter().try_for_each(validate)?;
     for (name, launches) in programs {
         let taken = file.programs.iter().map(|p| &p.name).chain(file.kernels.iter().map(|c| &c.entry));
         if taken.into_iter().any(|other| *other == name) {

@@ -49,6 +49,7 @@ pub mod contract;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod data;
+pub mod dispatch;
 pub mod explain;
 pub mod expr;
 mod json;
@@ -57,6 +58,7 @@ pub mod launch_file;
 pub mod loaded;
 pub mod machine_code;
 pub mod output;
+mod parallel;
 pub mod program;
 pub mod progress;
 pub mod render;
@@ -64,6 +66,7 @@ pub mod report_json;
 pub mod run;
 pub mod simulate;
 mod stages;
+mod variants;
 
 pub use bind::{Args, Number};
 pub use compile::{CompileOptions, Compiled, Diagnostics, Keep, compile, lower, optimize};

@@ -1,9 +1,10 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
 use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
-use crate::contract::{Contract, ParamKind};
-use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Stream};
+use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
+use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Stream};
 use crate::data::encode;
+use crate::dispatch::pick;
 use crate::program::{BoundProgram, Program, bind_program};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,6 +13,13 @@ use tilec_ir::types::Elem;
 
 /// Dynamic shared memory that needs no permission (CUDA programming guide, "Shared Memory" of compute capability 7.x on).
 const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
+
+/// The variants of a kernel in the memory of a device. A launch takes the one that the launch file says.
+pub struct LoadedVariants<'d> {
+    kernels: Vec<LoadedKernel<'d>>,
+    contracts: Vec<Contract>,
+    dispatch: Dispatch,
+}
 
 /// A kernel in the memory of a device, with the contract it is launched by.
 pub struct LoadedKernel<'d> {
@@ -36,6 +44,9 @@ pub enum LaunchError {
     /// Kernels that are no program together.
     #[error("{0}")]
     Misfit(String),
+    /// No variant fits: those whose conditions hold want tensors of a larger alignment.
+    #[error("no variant fits: the tensors are not aligned as those want whose conditions hold")]
+    NoVariant,
     /// A tensor of the contract was not given, or its buffer does not fit.
     #[error("tensor `{name}`: {what}")]
     Tensor {
@@ -59,7 +70,12 @@ impl<'d> LoadedKernel<'d> {
     /// # Errors
     /// The driver refuses the PTX, or the shared memory that the contract asks for.
     pub fn load(device: &'d Device, ptx: &str, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
-        let function = device.load_ptx(ptx)?.function(&contract.entry)?;
+        LoadedKernel::of(device, &device.load_ptx(ptx)?, contract)
+    }
+
+    /// The kernel of a module.
+    fn of(device: &'d Device, module: &Module, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
+        let function = module.function(&contract.entry)?;
         if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
             function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
         }
@@ -185,6 +201,63 @@ fn overlap(contract: &Contract, plans: &[TensorPlan], address: impl Fn(&str) -> 
         }
     }
     Ok(())
+}
+
+impl<'d> LoadedVariants<'d> {
+    /// Has the driver assemble `ptx` for `device` and takes the variants of the kernel `name` from it. A kernel without variants is
+    /// one that is always launched.
+    ///
+    /// # Errors
+    /// The driver refuses the PTX, the shared memory that a variant asks for, or there is no such kernel.
+    pub fn load(device: &'d Device, ptx: &str, file: &LaunchFile, name: &str) -> Result<LoadedVariants<'d>, CudaError> {
+        let alone =
+            || Dispatch { kernel: name.to_owned(), cases: vec![Case { entry: name.to_owned(), when: Vec::new() }] };
+        let dispatch = file.dispatch.iter().find(|d| d.kernel == name).cloned().unwrap_or_else(alone);
+        let module = device.load_ptx(ptx)?;
+        let (mut kernels, mut contracts) = (Vec::new(), Vec::new());
+        for contract in file.kernels.iter().filter(|c| dispatch.cases.iter().any(|case| case.entry == c.entry)) {
+            kernels.push(LoadedKernel::of(device, &module, contract)?);
+            contracts.push(contract.clone());
+        }
+        if kernels.is_empty() {
+            return Err(CudaError::refused(format!("the launch file has no kernel `{name}`")));
+        }
+        Ok(LoadedVariants { kernels, contracts, dispatch })
+    }
+
+    /// The variant for these values and tensors.
+    ///
+    /// # Errors
+    /// The values fit none.
+    pub fn pick(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<&LoadedKernel<'d>, LaunchError> {
+        let aligned = |contract: &Contract| {
+            contract.params.iter().all(|param| match &param.kind {
+                ParamKind::Tensor(tensor) => {
+                    let given = tensors.iter().find(|(name, _)| *name == param.name);
+                    given.is_none_or(|(_, buffer)| buffer.address().is_multiple_of(u64::from(tensor.align.max(1))))
+                }
+                // What the addresses of an array are, the device alone knows.
+                ParamKind::Pointers(_)
+                | ParamKind::Size { .. }
+                | ParamKind::Stride { .. }
+                | ParamKind::Scalar { .. } => true,
+            })
+        };
+        let picked =
+            pick(&self.dispatch, &self.contracts, args, aligned).map_err(|errors| match errors.is_empty() {
+                true => LaunchError::NoVariant,
+                false => LaunchError::Bind(errors),
+            })?;
+        self.kernels.iter().find(|k| k.contract.entry == picked.entry).ok_or(LaunchError::NoVariant)
+    }
+
+    /// [`LoadedKernel::launch`] of the variant for these values and tensors.
+    ///
+    /// # Errors
+    /// As [`LoadedVariants::pick`] and [`LoadedKernel::launch`].
+    pub fn launch(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
+        self.pick(args, tensors)?.launch(args, tensors)
+    }
 }
 
 /// The arguments of a launch in parameter order; `address` gives the device address of a tensor by name.

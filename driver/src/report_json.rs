@@ -5,8 +5,10 @@ use crate::assembler::Counts;
 use crate::decimal_version;
 use crate::render::{JsonPlace, SourceFile};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::target::Target;
+use tilec_passes::choose::{Choice, Prediction};
 use tilec_ptx::report::Report;
 
 /// The value of `schema`.
@@ -72,9 +74,48 @@ pub struct KernelReport {
     pub shared: Vec<Shared>,
     /// Products in program order.
     pub mma: Vec<Mma>,
+    /// What the model predicts; absent where it cannot see through the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Predicted>,
     /// What the assembler made of it; absent where none was asked or found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assembler: Option<Assembler>,
+}
+
+/// What the model of `choose` predicts of a launch.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Predicted {
+    /// The card.
+    pub card: &'static str,
+    /// The sizes.
+    pub sizes: BTreeMap<String, i64>,
+    /// Microseconds.
+    pub us: f64,
+    /// The term that is largest.
+    pub limit: &'static str,
+    /// Microseconds of each term; they overlap.
+    pub terms: BTreeMap<&'static str, f64>,
+    /// Blocks over what is resident at once.
+    pub waves: f64,
+    /// Blocks resident on a multiprocessor.
+    pub blocks_per_multiprocessor: u64,
+    /// The parameters that were chosen; absent if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<BTreeMap<String, i64>>,
+    /// The best of the other candidates; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<RunnerUp>,
+}
+
+/// The best of the other candidates.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RunnerUp {
+    /// Its parameters.
+    pub parameters: BTreeMap<String, i64>,
+    /// How much longer it is predicted to take, as a share; below 0 within what counts as equal.
+    pub slower: f64,
+    /// The term that grew most.
+    pub by: &'static str,
 }
 
 /// Where a buffer or a channel lies in shared memory.
@@ -267,8 +308,30 @@ impl KernelReport {
                     in_loop: m.in_loop,
                 })
                 .collect(),
+            prediction: None,
             assembler: None,
         }
+    }
+
+    /// The same with what was predicted and chosen.
+    pub fn predicted(mut self, prediction: Option<&Prediction>, choice: Option<&Choice>) -> KernelReport {
+        let micro = |seconds: f64| seconds * 1e6;
+        self.prediction = prediction.map(|p| Predicted {
+            card: p.card,
+            sizes: p.sizes.iter().cloned().collect(),
+            us: micro(p.seconds),
+            limit: p.terms.limit(),
+            terms: p.terms.list().into_iter().map(|(name, seconds)| (name, micro(seconds))).collect(),
+            waves: p.waves,
+            blocks_per_multiprocessor: p.resident,
+            chosen: choice.map(|c| c.values.iter().cloned().collect()),
+            runner_up: choice.and_then(|c| c.runner_up.as_ref()).map(|r| RunnerUp {
+                parameters: r.values.iter().cloned().collect(),
+                slower: r.slower,
+                by: r.by,
+            }),
+        });
+        self
     }
 }
 

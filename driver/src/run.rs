@@ -17,8 +17,9 @@ mod tests;
 
 use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, Number, TensorPlan};
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
-use crate::contract::Contract;
+use crate::contract::{Contract, LaunchFile};
 use crate::data::{self, Data};
+use crate::dispatch;
 use crate::program::{BoundProgram, Program, bind_program};
 use crate::render::SourceFile;
 use crate::simulate::{self, SimOptions, simulate};
@@ -149,13 +150,13 @@ fn run_with(
     options: &RunOptions,
     launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
 ) -> Result<RunReport, Diagnostics> {
-    let selected = select(program, options.kernel.as_deref()).map_err(|d| Diagnostics {
+    let selected = select(program, options.kernel.as_deref(), Some(&options.args)).map_err(|list| Diagnostics {
         source: program.source.clone(),
-        errors: 1,
-        list: vec![*d],
+        errors: list.len(),
+        list,
     })?;
     let subject = Subject {
-        name: selected.name,
+        name: &selected.name,
         launches: selected.contracts(),
         ptx: &program.ptx,
         target: program.target.name(),
@@ -312,7 +313,7 @@ fn launch_on(
 
 /// The kernels of a program that are to be launched, in order.
 pub(crate) struct Selected<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) name: String,
     pub(crate) kernels: Vec<&'a CompiledKernel>,
 }
 
@@ -323,29 +324,56 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// The kernel or sequence to run: the one called so, else the only sequence, else the only kernel.
-pub(crate) fn select<'a>(program: &'a Compiled, name: Option<&str>) -> Result<Selected<'a>, Box<Diagnostic>> {
-    let kernels = program.kernels.iter().map(|k| k.contract.entry.as_str());
-    let names: Vec<&str> = program.programs.iter().map(|p| p.name.as_str()).chain(kernels).collect();
-    let there = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    let error = |message: String| Box::new(Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message));
-    let wanted = match (name, program.programs.as_slice(), program.kernels.as_slice()) {
+/// What to run: see [`wanted`]. Of variants the one that the launch contract says for these values; without values the first.
+pub(crate) fn select<'a>(
+    program: &'a Compiled,
+    name: Option<&str>,
+    args: Option<&Args>,
+) -> Result<Selected<'a>, Vec<Diagnostic>> {
+    let (name, entries) = wanted(&program.launch_file(), name, args)?;
+    Ok(Selected { name, kernels: entries.iter().filter_map(|entry| program.kernel(entry)).collect() })
+}
+
+/// What to launch of a launch file, by name and entries in order: the sequence or kernel called `name`, else the only sequence,
+/// else the only kernel.
+///
+/// # Errors
+/// There is none of that name or more than one, or the values fit no variant.
+pub fn wanted(
+    file: &LaunchFile,
+    name: Option<&str>,
+    args: Option<&Args>,
+) -> Result<(String, Vec<String>), Vec<Diagnostic>> {
+    let error = |message: String| Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message);
+    let variant = |c: &&Contract| file.dispatch.iter().any(|d| d.cases.iter().any(|case| case.entry == c.entry));
+    let alone = file.kernels.iter().filter(|c| !variant(c)).map(|c| c.entry.as_str());
+    let kernels: Vec<&str> = file.dispatch.iter().map(|d| d.kernel.as_str()).chain(alone).collect();
+    let all = file.programs.iter().map(|p| p.name.as_str()).chain(kernels.iter().copied());
+    let there = all.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let name = match (name, file.programs.as_slice(), &kernels[..]) {
         (Some(name), _, _) => name,
         (None, [only], _) => &only.name,
-        (None, [], [only]) => &only.contract.entry,
-        (None, [], []) => return Err(error("the file has no kernel".to_owned())),
+        (None, [], [only]) => only,
+        (None, [], []) => return Err(vec![error("the file has no kernel".to_owned())]),
         (None, _, _) => {
             let several = error(format!("the file has several kernels or sequences: {there}"));
-            return Err(Box::new(several.with_note("choose one with `--kernel NAME`")));
+            return Err(vec![several.with_note("choose one with `--kernel NAME`")]);
         }
     };
-    if let Some(sequence) = program.programs.iter().find(|p| p.name == wanted) {
-        let kernels = sequence.launches.iter().filter_map(|name| program.kernel(name)).collect();
-        return Ok(Selected { name: &sequence.name, kernels });
+    if let Some(sequence) = file.programs.iter().find(|p| p.name == name) {
+        return Ok((sequence.name.clone(), sequence.launches.clone()));
     }
-    match program.kernel(wanted) {
-        Some(kernel) => Ok(Selected { name: &kernel.contract.entry, kernels: vec![kernel] }),
-        None => Err(error(format!("no kernel `{wanted}`; there are {there}"))),
+    let alone = |entry: &str| Ok((entry.to_owned(), vec![entry.to_owned()]));
+    let Some(dispatch) = file.dispatch.iter().find(|d| d.kernel == name) else {
+        return match file.contract(name) {
+            Some(contract) => alone(&contract.entry),
+            None => Err(vec![error(format!("no kernel `{name}`; there are {there}"))]),
+        };
+    };
+    let Some(args) = args else { return alone(&dispatch.cases[0].entry) };
+    match dispatch::pick(dispatch, &file.kernels, args, |_| true) {
+        Ok(contract) => alone(&contract.entry),
+        Err(errors) => Err(errors.iter().map(diagnostic).collect()),
     }
 }
 

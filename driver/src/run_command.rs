@@ -1,7 +1,7 @@
 //! `tilec run IN.tile` and `tilec run IN.ptx --launch FILE.json`: launches, compares, prints.
 
 use crate::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
-use crate::build_command::{Said, display_name, options, read, read_at_most};
+use crate::build_command::{Said, definitions, display_name, options, read, read_at_most};
 use crate::failure::Failure;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read};
@@ -13,7 +13,7 @@ use tilec::contract::LaunchFile;
 use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
-use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign};
+use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign, wanted};
 use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
 use tilec::{Contract, Diagnostics, Target, compile, data};
 use tilec_ir::codes;
@@ -57,7 +57,8 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     outputs_have_folders(args)?;
     let run_options = run_options(args)?;
     let source = read(&args.input)?;
-    let compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    let mut compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    compile_options.variants = definitions(&compile_options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let program = said.unless_error(compile(&source, &compile_options))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
@@ -92,7 +93,8 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     let ptx = SourceFile::new(display_name(&args.input), text);
     let file = launch_file::contracts(&json, ptx.text());
     let file = said.unless_error(file.map_err(|e| bad_launch(&display_name(launch), &json, &e)))?;
-    let (name, launches) = said.unless_error(select(&file, run_options.kernel.take().as_deref(), &ptx))?;
+    let (name, launches) =
+        said.unless_error(select(&file, run_options.kernel.take().as_deref(), &run_options.args, &ptx))?;
     let foreign = Foreign { ptx, name, launches };
     let mut report = said.unless_error(run_foreign(&foreign, &run_options, &mut launcher()?))?;
     if args.outputs.is_empty() {
@@ -101,33 +103,16 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     finish(args, &report, &foreign.ptx, foreign.ptx.text())
 }
 
-/// What to launch: the kernel or program called so, else the only program, else the only kernel.
-fn select(file: &LaunchFile, name: Option<&str>, ptx: &SourceFile) -> Result<(String, Vec<Contract>), Diagnostics> {
-    let programs = file.programs.iter().map(|p| &p.name);
-    let names: Vec<&String> = programs.chain(file.kernels.iter().map(|c| &c.entry)).collect();
-    let there = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    let wanted = match (name, file.programs.as_slice(), file.kernels.as_slice()) {
-        (Some(name), _, _) => Some(name),
-        (None, [only], _) => Some(only.name.as_str()),
-        (None, [], [only]) => Some(only.entry.as_str()),
-        (None, _, _) => None,
-    };
-    let program = file.programs.iter().find(|p| Some(p.name.as_str()) == wanted);
-    let launches = match program {
-        Some(program) => file.launches(program),
-        None => file.kernels.iter().find(|c| Some(c.entry.as_str()) == wanted).map(|c| vec![c]),
-    };
-    match (wanted, launches) {
-        (Some(wanted), Some(launches)) => Ok((wanted.to_owned(), launches.into_iter().cloned().collect())),
-        (wanted, _) => {
-            let message = match wanted {
-                Some(name) => format!("the launch description has no kernel `{name}`; there are {there}"),
-                None => format!("the launch description has several kernels or none: {there}"),
-            };
-            let d = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message);
-            Err(Diagnostics::one(ptx.clone(), d.with_note("choose one with `--kernel NAME`")))
-        }
-    }
+/// What to launch, by name and in order: see [`wanted`].
+fn select(
+    file: &LaunchFile,
+    name: Option<&str>,
+    args: &Args,
+    ptx: &SourceFile,
+) -> Result<(String, Vec<Contract>), Diagnostics> {
+    let fail = |list: Vec<Diagnostic>| Diagnostics { source: ptx.clone(), errors: list.len(), list };
+    let (name, entries) = wanted(file, name, Some(args)).map_err(fail)?;
+    Ok((name, entries.iter().filter_map(|entry| file.contract(entry)).cloned().collect()))
 }
 
 fn bad_launch(name: &str, json: &str, error: &LaunchFileError) -> Diagnostics {

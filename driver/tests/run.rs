@@ -234,3 +234,68 @@ fn sequences_run_in_order() {
     dir.file("none.tile", program.replace("sequence both { double, shift }", "").as_bytes());
     assert!(run("run none.tile M=2 N=3").stderr.contains("several kernels or sequences: `double`, `shift`"));
 }
+
+const PRODUCT: &str = "kernel product<ALIGN = 8, BM = auto, BN = auto, BK = auto, WM = auto, WN = auto, STAGES = auto>(\n    \
+    A: gmem f16[M, K] multiple ALIGN, B: gmem f16[K, N] multiple ALIGN, C: gmem f32[M, N] multiple ALIGN)\n    \
+    grid (i: ceildiv(M, BM), j: ceildiv(N, BN))\n    schedule { warp_tile (WM, WN) stages STAGES }\n{\n    \
+    let a = smem f16[BM, BK]\n    let b = smem f16[BK, BN]\n    var acc = reg f32[BM, BN] = 0\n    \
+    for k in 0..K step BK {\n        copy A[i * BM.., k..] -> a\n        copy B[k.., j * BN..] -> b\n        \
+    acc = mma(a, b, acc)\n    }\n    copy acc -> C[i * BM.., j * BN..]\n}\n";
+
+/// Variants for sizes and alignments in one file: each problem is launched with the one that the contract says, from the source and
+/// from the files alike, and the result is right.
+#[test]
+fn the_variant_for_the_problem_is_launched() {
+    let dir = Dir::new("variants");
+    dir.file("x.tile", PRODUCT.as_bytes());
+    let options = ["--target", "sm_80", "--for", "M=N=K=4096", "--for", "M=N=K=128", "--variant", "ALIGN=8/1"];
+    for out in ["x.ptx", "x.json"] {
+        let built = dir.tilec(&[&["x.tile", "-o", out], &options[..]].concat());
+        assert_eq!((built.status, built.stderr.as_str()), (0, ""));
+    }
+    let text = fs::read_to_string(dir.0.join("x.json")).expect("written");
+    let file = tilec::contract::LaunchFile::from_json(&text).expect("a launch file");
+    assert_eq!(file.to_json(), text);
+    let [dispatch] = &file.dispatch[..] else { panic!("{text}") };
+    assert_eq!((dispatch.kernel.as_str(), file.kernels.len() >= 3), ("product", true), "{text}");
+    let mut launched = Vec::new();
+    for problem in [["M=2048", "N=64", "K=8"], ["M=40", "N=72", "K=24"], ["M=41", "N=7", "K=9"]] {
+        let entry = |run: &common::Run| run.stdout.split(' ').next().unwrap_or("").to_owned();
+        let run = dir.tilec(&[&["run", "x.tile", "--check", "--device", "sim"][..], &problem, &options].concat());
+        assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+        assert!(run.stdout.contains("all exact: ok"), "{}", run.stdout);
+        let foreign = dir.tilec(&[&["run", "x.ptx", "--launch", "x.json", "--device", "sim"][..], &problem].concat());
+        assert_eq!((foreign.status, entry(&foreign)), (0, entry(&run)), "{}", foreign.stderr);
+        launched.push(entry(&run));
+    }
+    // The last has rows of odd lengths, which only what was compiled with ALIGN=1 takes.
+    assert_ne!(launched[0], launched[2]);
+    assert_ne!(launched[1], launched[2]);
+    // One of them on demand, which may not fit.
+    let first = dispatch.cases[0].entry.as_str();
+    let one =
+        dir.tilec(&["run", "x.ptx", "--launch", "x.json", "--kernel", first, "M=41", "N=7", "K=9", "--device", "sim"]);
+    assert!(one.status == 1 && one.stderr.contains("E0609"), "{}", one.stderr);
+}
+
+#[test]
+fn variants_that_cannot_be_are_said() {
+    let dir = Dir::new("no-variants");
+    dir.file("x.tile", PRODUCT.as_bytes());
+    let sequence = format!("{PRODUCT}\nkernel twice(C: gmem f32[M, N]) {{}}\nsequence both {{ product, twice }}\n");
+    dir.file("s.tile", sequence.as_bytes());
+    let refused = dir.tilec(&["s.tile", "--variant", "ALIGN=8/1"]);
+    assert!(refused.status == 1 && refused.stderr.contains("has several variants"), "{}", refused.stderr);
+    for (args, status, needle) in [
+        (&["--variant", "target=sm_75/sm_80"][..], 2, "variants in one file are for one target"),
+        (&["--variant", "ALIGN=8/8"], 2, "is there twice"),
+        (&["--for", "M=0"], 2, "a size from 1 to 2^31 - 1"),
+        (&["--for", "M=1,M=2"], 2, "`M` has two sizes"),
+        (&["--for", "L=8"], 1, "E0432"),
+        (&["--card", "GTX"], 2, "V100"),
+    ] {
+        let run = dir.tilec(&[&["x.tile"], args].concat());
+        assert_eq!(run.status, status, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(needle), "{args:?}: {}", run.stderr);
+    }
+}

@@ -176,6 +176,13 @@ impl Sink {
         Reported(())
     }
 
+    /// Adds everything that another sink collected.
+    pub fn append(&mut self, other: Sink) {
+        let kept = other.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+        self.errors += other.errors - kept;
+        other.diagnostics.into_iter().for_each(|d| self.push(d));
+    }
+
     /// Number of errors so far.
     pub fn error_count(&self) -> usize {
         self.errors

@@ -14,6 +14,7 @@ mod block;
 mod cards;
 mod model;
 mod predict;
+mod rule;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -22,37 +23,38 @@ mod work;
 pub use cards::{CARDS, Card, Rates};
 pub use model::Terms;
 pub use predict::{Choice, Prediction, Predictor, RunnerUp};
+pub use rule::{AtLeast, Branch, rule};
 
-use crate::Cx;
 use crate::analysis::uses::mentions;
 use crate::specialize::given;
+use crate::{Cx, Options};
 use block::Illegal;
 use search::{Auto, Search};
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ConstKind, ConstValue, Kernel, ValueDef};
 
-/// What an `auto` parameter is used for.
+/// What an `auto` parameter is used for, in the order in which values are tried.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     /// Rows of a product.
     Rows,
     /// Columns of a product.
     Cols,
-    /// Depth of a product.
-    Depth,
+    /// Groups of warps that share the reduction.
+    Groups,
     /// Rows of a warp tile.
     WarpRows,
     /// Columns of a warp tile.
     WarpCols,
-    /// Groups of warps that share the reduction.
-    Groups,
-    Stages,
-    Raster,
-    Threads,
+    /// Depth of a product.
+    Depth,
     /// An extent of a tile that no product has.
     Extent,
+    Threads,
+    Stages,
+    Raster,
 }
 
 impl Role {
@@ -68,6 +70,22 @@ impl Role {
 }
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    decide(k, cx).map(|_| ())
+}
+
+/// The pass alone: afterwards it has nothing left to do. Gives back what it chose and why, if the model decided something.
+///
+/// # Errors
+/// `Err` means that the sink holds at least one error.
+pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Option<Choice>, Reported> {
+    let enabled = !options.disabled.contains(NAME);
+    decide(k, &mut Cx { options, enabled, pass: NAME, sink })
+}
+
+/// The name of the pass.
+pub const NAME: &str = "choose";
+
+fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
     known_sizes(k, cx)?;
     for p in k.const_params.clone() {
         if let Some(value) = given(k, cx, p) {
@@ -77,14 +95,16 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let autos = autos(k, cx)?;
     if autos.is_empty() || !bound(k) {
         // What has no value is for `specialize` to say.
-        return Ok(());
+        return Ok(None);
     }
+    let mut reason = None;
     let found = Search::new(k, cx.options, &autos).and_then(|s| if cx.enabled { s.best() } else { s.plain() });
     let values: Vec<(Value, i64)> = match found {
         Ok(found) => {
             if let Some(choice) = &found.choice {
                 cx.remark_note(k.name_span, choice.to_string(), choice.note());
             }
+            reason = found.choice;
             found.values
         }
         Err(search::Failed::Opaque(why)) => {
@@ -109,7 +129,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for (p, value) in values {
         set(k, p, ConstValue::Int(value));
     }
-    Ok(())
+    Ok(reason)
 }
 
 fn plain(autos: &[Auto]) -> Vec<(Value, i64)> {

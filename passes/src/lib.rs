@@ -110,7 +110,7 @@ pub struct PassInfo {
 /// The pipeline, in order.
 pub const PASSES: &[PassInfo] = &[
     PassInfo {
-        name: "choose",
+        name: choose::NAME,
         summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
         required: false,
         run: choose::run,

@@ -25,7 +25,7 @@ pub(super) fn simulate(
     args: &Args,
     launcher: &mut Command,
 ) -> Result<Counts, String> {
-    let selected = crate::run::select(program, options.kernel.as_deref()).map_err(|d| d.message.clone())?;
+    let selected = crate::run::select(program, options.kernel.as_deref(), Some(args)).map_err(|d| said(&d))?;
     let bound = bind_program(&selected.contracts(), args)
         .map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let product = super::product_of(&selected).and_then(|p| p.extents(&bound.tensors));
@@ -71,9 +71,9 @@ pub(super) fn interpret(
     work: f64,
 ) -> Check {
     let skipped = |why: String| Check { skipped: Some(why), ..Check::default() };
-    let selected = match crate::run::select(program, options.kernel.as_deref()) {
+    let selected = match crate::run::select(program, options.kernel.as_deref(), Some(args)) {
         Ok(selected) => selected,
-        Err(d) => return skipped(d.message.clone()),
+        Err(d) => return skipped(said(&d)),
     };
     let bound = bind_program(&selected.contracts(), args);
     let elements = bound.map_or(u64::MAX, |b| b.tensors.iter().map(|t| t.count()).sum());
@@ -102,6 +102,10 @@ pub(super) fn interpret(
         }
         Err(d) => skipped(first_error(&d)),
     }
+}
+
+fn said(list: &[tilec_ir::diag::Diagnostic]) -> String {
+    list.iter().map(|d| d.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 fn first_error(d: &crate::compile::Diagnostics) -> String {

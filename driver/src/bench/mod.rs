@@ -27,12 +27,13 @@ pub mod wire;
 #[cfg(feature = "cuda")]
 mod work;
 
-use crate::bind::{Args, BindError, MAX_TENSOR_BYTES};
+use crate::bind::{Args, MAX_TENSOR_BYTES};
 use crate::compile::{Compiled, Diagnostics, compile};
 use crate::program::{self, bind_program};
 use crate::render::SourceFile;
 use crate::run::Selected;
 use crate::run::child::ChildError;
+use crate::run::select;
 use product::Product;
 use report::{BenchReport, Problem, Row};
 use session::Session;
@@ -95,13 +96,16 @@ pub fn bench(
             }
             d
         })?;
-        let selected = crate::run::select(&program, options.kernel.as_deref())
-            .map_err(|d| Diagnostics::one(program.source.clone(), *d))?;
+        let selected = select(&program, options.kernel.as_deref(), None).map_err(|list| Diagnostics {
+            source: program.source.clone(),
+            errors: list.len(),
+            list,
+        })?;
         labels.push(variant.label.clone());
         let contracts = selected.contracts();
-        let together = program::Program::new(selected.name, &contracts);
+        let together = program::Program::new(&selected.name, &contracts);
         programs.push(Program {
-            name: selected.name.to_owned(),
+            name: selected.name.clone(),
             temporaries: together.map_or_else(|_| Vec::new(), |p| p.temporaries.into_iter().map(|t| t.name).collect()),
             launches: contracts.into_iter().cloned().collect(),
             ptx: program.ptx.clone(),
@@ -226,7 +230,7 @@ fn jobs(programs: &[Program], options: &BenchOptions) -> Result<Vec<(Job, Vec<(u
                     }
                 }
                 // A name that is wrong or missing is so for every problem.
-                Err(errors) if errors.iter().any(|e| !depends_on_size(e)) => {
+                Err(errors) if errors.iter().any(|e| !e.depends_on_size()) => {
                     return Err(errors.iter().map(crate::run::diagnostic).collect());
                 }
                 Err(errors) if programs.len() == 1 && options.problems.len() == 1 => {
@@ -247,16 +251,6 @@ fn jobs(programs: &[Program], options: &BenchOptions) -> Result<Vec<(Job, Vec<(u
         jobs.push((job, unfit));
     }
     Ok(jobs)
-}
-
-fn depends_on_size(error: &BindError) -> bool {
-    match error {
-        BindError::Unmet { .. } | BindError::Grid { .. } | BindError::Extent { .. } => true,
-        BindError::Unknown { .. }
-        | BindError::Missing { .. }
-        | BindError::Value { .. }
-        | BindError::Expression { .. } => false,
-    }
 }
 
 /// The matrix product that a program computes.

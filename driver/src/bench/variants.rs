@@ -3,7 +3,7 @@
 //! `BM=128,BN=256,target=sm_80` is one variant on top of the command's own `-D` and `--target`; `off=swizzle+pipeline`
 //! switches passes off. `/` separates alternatives: `BM=64/128,target=sm_75/sm_80` is four variants.
 
-use crate::compile::CompileOptions;
+use crate::compile::{CompileOptions, Sizes};
 use crate::explain;
 use tilec_ir::target::Target;
 use tilec_passes::PASSES;
@@ -65,6 +65,24 @@ pub fn variants(base: &CompileOptions, texts: &[String]) -> Result<Vec<Variant>,
         }
     }
     Ok(all)
+}
+
+/// Each of the variants, chosen for each of the sizes.
+pub fn for_sizes(variants: Vec<Variant>, sizes: &[Sizes]) -> Vec<Variant> {
+    if sizes.is_empty() {
+        return variants;
+    }
+    let several = sizes.len() > 1;
+    let one = |variant: &Variant, sizes: &Sizes| {
+        let mut variant = variant.clone();
+        variant.options.sizes = vec![sizes.clone()];
+        if several {
+            let list: Vec<String> = sizes.iter().map(|(name, x)| format!("{name}={x}")).collect();
+            variant.label = format!("{} for {}", variant.label, list.join(" "));
+        }
+        variant
+    };
+    variants.iter().flat_map(|v| sizes.iter().map(|s| one(v, s))).collect()
 }
 
 fn set(options: &mut CompileOptions, name: &str, value: &str) -> Result<(), String> {
@@ -129,6 +147,16 @@ mod tests {
         assert_eq!(all[4].options.defines.len(), 2);
         assert!(all[4].options.disabled.contains("swizzle") && all[4].options.disabled.contains("pipeline"));
         assert_eq!(some(&[]).expect("the base")[0].label, "sm_70 BM=32");
+    }
+
+    #[test]
+    fn each_variant_is_chosen_for_each_size() {
+        let sizes = |n: i64| vec![("M".to_owned(), n)];
+        let all = for_sizes(some(&["BM=64/128"]).expect("readable"), &[sizes(512), sizes(4096)]);
+        let labels: Vec<&str> = all.iter().map(|v| v.label.as_str()).collect();
+        assert_eq!(labels, ["BM=64 for M=512", "BM=64 for M=4096", "BM=128 for M=512", "BM=128 for M=4096"]);
+        assert_eq!(all[3].options.sizes, [sizes(4096)]);
+        assert_eq!(for_sizes(some(&[]).expect("the base"), &[]).len(), 1);
     }
 
     #[test]

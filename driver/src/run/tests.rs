@@ -74,8 +74,8 @@ fn program() -> Compiled {
     let mut report = KernelReport::new("gemm", &tilec_ptx::report::Report::default(), &source, &[]);
     report.mma.push(Mma::new("m8n8k4"));
     let kernel = CompiledKernel { contract: contract(), report, tile: kernels.remove(0) };
-    let (kernels, programs) = (vec![kernel], Vec::new());
-    Compiled { ptx: String::new(), ptx_version: (6, 4), kernels, programs, diagnostics, source, target }
+    let (kernels, dispatch, programs) = (vec![kernel], Vec::new(), Vec::new());
+    Compiled { ptx: String::new(), ptx_version: (6, 4), kernels, dispatch, programs, diagnostics, source, target }
 }
 
 type Memory = Vec<Vec<u8>>;

@@ -135,11 +135,14 @@ struct Shape {
 }
 
 impl Setting<'_> {
-    /// Whether a product of sufficient extents runs on tensor cores.
-    pub(super) fn on_tensor_cores(&self, product: &Product) -> bool {
-        let tile = (64, 64, 64);
-        let best = || best_atom(self.target, self.tensor_cores, (product.input, product.acc), tile);
-        product.atom.or_else(best).is_some_and(|atom| atom.row().tensor_core)
+    /// Whether a product of sufficient extents is scalar, and its multiply-adds per clock and multiprocessor.
+    pub(super) fn fastest(&self, product: &Product) -> (bool, f64) {
+        let types = (product.input, product.acc);
+        let best = || best_atom(self.target, self.tensor_cores, types, (64, 64, 64));
+        match product.atom.or_else(best) {
+            Some(atom) => (!atom.row().tensor_core, self.card.rate(atom, product.input, product.acc)),
+            None => (true, f64::INFINITY),
+        }
     }
 
     /// The cost of a block with the values of `env`.

@@ -216,7 +216,6 @@ fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
         let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
         return (blocks * moved).max(launch.bytes);
     };
-    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     if launch.bytes <= L2_SHARE * card.l2_size * 1e6 || cost.parts.iter().all(|p| p.product == 0.0) {
         return launch.bytes;
     }
@@ -227,5 +226,6 @@ fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
     let across = (wave / down).ceil().max(strip.min(wave)).min(launch.grid[1]);
     let (rows, cols) = (rows as f64, cols as f64);
     let share = (down * rows + across * cols) / (wave * (rows + cols));
+    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     (loads * blocks * share.min(1.0)).max(launch.bytes)
 }

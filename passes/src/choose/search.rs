@@ -3,7 +3,7 @@
 use super::Role;
 use super::block::{Cost, Illegal, Setting};
 use super::cards::Card;
-use super::model::{self, Launch, Time};
+use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::work::{Env, Work};
 use crate::Options;
@@ -42,6 +42,8 @@ const LOG2_LONG: u32 = 24;
 const RASTERS: [i64; 4] = [8, 4, 2, 1];
 /// Times that differ by less than this share count as equal.
 const TIE: f64 = 0.005;
+/// Candidates that may be so much slower than the fastest are looked at in full: one of them nearly won.
+const NEAR: f64 = 1.05;
 /// Most warps of a block whose warp tile is to be chosen.
 const MOST_WARPS: u64 = 8;
 /// The same of scalar products (fitted, too).
@@ -56,7 +58,8 @@ pub(super) struct Search<'a> {
     work: Work<'a>,
     options: &'a Options,
     card: &'static Card,
-    autos: &'a [Auto],
+    /// The parameters to choose: what decides early whether a combination is worth a look comes first.
+    autos: Vec<Auto>,
     /// Values of sizes and of parameters that are known.
     env: Env,
     /// Parameters that have the value of an earlier one.
@@ -71,6 +74,8 @@ pub(super) struct Search<'a> {
     scalar: bool,
     /// Whether tiles may crowd the registers of a thread.
     crowded: bool,
+    /// Multiply-adds of the fastest instruction for the first product, per clock and multiprocessor.
+    fastest_rate: f64,
 }
 
 /// A combination of values.
@@ -83,7 +88,7 @@ struct Candidate {
 
 impl<'a> Search<'a> {
     /// Reads the kernel; with no `autos`, all of its parameters must have values.
-    pub(super) fn new(k: &'a Kernel, options: &'a Options, autos: &'a [Auto]) -> Result<Search<'a>, Failed> {
+    pub(super) fn new(k: &'a Kernel, options: &'a Options, autos: &[Auto]) -> Result<Search<'a>, Failed> {
         let mut values: Vec<(Value, ConstValue)> = Vec::new();
         let mut same = Vec::new();
         for &p in &k.const_params {
@@ -111,26 +116,31 @@ impl<'a> Search<'a> {
         let card = options.card.unwrap_or_else(|| Card::of(options.target));
         let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
         let depths = if options.target.has_asynchronous_copies() { vec![2, 3, 4, 5, 6, 8] } else { vec![2] };
+        let mut ordered = autos.to_vec();
+        ordered.sort_by_key(|a| a.role as u8);
         let mut search = Search {
             work,
             options,
             card,
-            autos,
+            autos: ordered,
             env,
             same,
             domains: Vec::new(),
             stages,
             depths,
             scalar: false,
-            crowded: false,
+            // Of a program that is given nothing is refused.
+            crowded: autos.is_empty(),
+            fastest_rate: 1.0,
         };
         let first = search.work.regions.iter().flat_map(|r| &r.products).next();
-        search.scalar = first.is_some_and(|p| !search.setting().on_tensor_cores(p));
+        let (scalar, rate) = first.map_or((false, 1.0), |p| search.setting().fastest(p));
+        (search.scalar, search.fastest_rate) = (scalar, rate);
         for &v in &k.sizes {
             let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
             search.env[v] = Some(given.map_or_else(|| search.large(v), |&(_, x)| x));
         }
-        search.domains = autos.iter().map(|a| search.domain(a.role)).collect();
+        search.domains = search.autos.iter().map(|a| search.domain(a.role)).collect();
         Ok(search)
     }
 
@@ -200,51 +210,45 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn launch(&self, env: &Env, raster: i64) -> Launch {
+    /// What a launch does besides its blocks, not rasterised. `bytes`: of all tensors.
+    fn launch(&self, env: &Env, bytes: f64) -> Launch {
         let work = &self.work;
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
-        let bytes =
-            work.tensors.iter().map(|(shape, bytes)| work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64);
-        let raster = if work.k.grid.len() >= 2 { raster.max(1) as f64 } else { 1.0 };
-        Launch { grid: [extent(0), extent(1), extent(2)], raster, bytes: bytes.sum() }
+        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes }
     }
 
-    /// The best number of columns to group, for one that is to be chosen.
-    fn raster(&self, env: &mut Env, cost: &Cost) -> i64 {
-        let chosen = self.autos.iter().find(|a| a.role == Role::Raster);
-        let Some(auto) = chosen else {
-            return self.work.k.schedule.raster.and_then(|e| self.work.int(env, e)).unwrap_or(1);
+    /// Bytes of all tensors.
+    fn bytes(&self, env: &Env) -> f64 {
+        let tensors = self.work.tensors.iter();
+        tensors.map(|(shape, bytes)| self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64).sum()
+    }
+
+    /// Rasterises as well as can be, or as it is given: the best number of columns to group.
+    fn raster(&self, env: &mut Env, cost: &Cost, launch: &mut Launch) {
+        if self.work.k.grid.len() < 2 {
+            return;
+        }
+        let Some(auto) = self.autos.iter().find(|a| a.role == Role::Raster) else {
+            let given = self.work.k.schedule.raster.and_then(|e| self.work.int(env, e));
+            launch.raster = given.unwrap_or(1).max(1) as f64;
+            return;
         };
-        let launch = self.launch(env, 1);
-        let best = RASTERS.into_iter().min_by(|&a, &b| {
-            let of = |g: i64| model::grouping(self.card, cost, &Launch { raster: g as f64, ..launch });
-            of(a).total_cmp(&of(b))
-        });
-        env[auto.value] = best;
+        let mut best = (1, f64::INFINITY);
+        for columns in RASTERS {
+            let takes = model::grouping(self.card, cost, &Launch { raster: columns as f64, ..*launch });
+            if takes < best.1 {
+                best = (columns, takes);
+            }
+        }
+        launch.raster = best.0 as f64;
+        env[auto.value] = Some(best.0);
         self.bind_same(env);
-        best.unwrap_or(1)
     }
 
     fn bind_same(&self, env: &mut Env) {
         for &(p, earlier) in &self.same {
             env[p] = env[earlier];
         }
-    }
-
-    /// The time of a block with the values of `env`, rasterised as well as can be.
-    fn time(&self, env: &mut Env, cost: &Cost) -> Time {
-        let raster = self.raster(env, cost);
-        model::time(self.card, cost, &self.launch(env, raster))
-    }
-
-    /// The `index`-th combination; the last parameter varies fastest.
-    fn combination(&self, mut index: usize, values: &mut Vec<i64>) {
-        values.clear();
-        for domain in self.domains.iter().rev() {
-            values.push(domain[index % domain.len()]);
-            index /= domain.len();
-        }
-        values.reverse();
     }
 
     fn count(&self) -> Option<usize> {
@@ -264,19 +268,26 @@ impl<'a> Search<'a> {
         let count = self.count().ok_or_else(|| Failed::Opaque("too many parameters are `auto`".to_owned()))?;
         let setting = self.setting();
         let mut env = self.env.clone();
-        let mut values = Vec::new();
+        let bytes = self.bytes(&env);
         let mut timed: Vec<(Candidate, f64)> = Vec::new();
-        let mut furthest = None;
-        for index in 0..count {
-            self.combination(index, &mut values);
-            self.bind(&mut env, &values);
-            if !self.sensible(&env) {
+        let (mut furthest, mut fastest_yet) = (None, f64::INFINITY);
+        let mut index = 0;
+        while index < count {
+            let (level, fits) = self.step(index, &mut env);
+            if !fits {
+                // Whatever the parameters behind that level are, it does not fit.
+                let below: usize = self.domains[level + 1..].iter().map(Vec::len).product();
+                index = (index / below + 1) * below;
                 continue;
             }
-            let cost = match (self.stages, setting.block(&env)) {
-                (_, Err(why)) => Err(why),
-                (Some(_), Ok(cost)) => Ok(cost),
-                (None, Ok(_)) => setting.cost(&env),
+            index += 1;
+            let index = index - 1;
+            let mut launch = self.launch(&env, bytes);
+            let cost = match self.least(&env, &launch) {
+                // What takes longer even if nothing but products or operands took time need not be looked at.
+                Some(least) if least > fastest_yet * NEAR => continue,
+                _ if self.stages.is_some() => setting.block(&env),
+                _ => setting.cost(&env),
             };
             let mut cost = match cost {
                 Ok(cost) => cost,
@@ -285,7 +296,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
             };
-            let mut last = f64::INFINITY;
+            let (mut last, mut resident) = (f64::INFINITY, 0);
             for &stages in self.stages.map_or(&[0][..], |_| &self.depths) {
                 if let Some(auto) = self.stages {
                     env[auto] = Some(stages);
@@ -295,12 +306,17 @@ impl<'a> Search<'a> {
                         continue;
                     }
                 }
-                let seconds = self.time(&mut env, &cost).seconds;
+                if resident != cost.resident {
+                    resident = cost.resident;
+                    self.raster(&mut env, &cost, &mut launch);
+                }
+                let seconds = model::time(self.card, &cost, &launch).seconds;
                 // Deeper pipelines take more shared memory: once one is no better, none will be.
                 if seconds >= last {
                     break;
                 }
                 last = seconds;
+                fastest_yet = fastest_yet.min(seconds);
                 timed.push((Candidate { index, stages, rank: cost.rank }, seconds));
             }
         }
@@ -326,32 +342,56 @@ impl<'a> Search<'a> {
         Ok(Found { values, choice: Some(choice) })
     }
 
-    /// Whether a combination is worth a look: few enough warps, where their tiles are to be chosen; groups of warps for small
-    /// tiles only, and depth for each that is not too long a loop body.
-    fn sensible(&self, env: &Env) -> bool {
-        let chosen = |role: Role| self.autos.iter().any(|a| a.role == role);
-        let Some((m, n)) = self.work.k.schedule.warp_tile else { return true };
-        let Some(product) = self.work.regions.iter().flat_map(|r| &r.products).next() else { return true };
+    /// Binds the parameters of the `index`-th combination, the last varying fastest, and says whether it is worth a look: few
+    /// enough warps, where their tiles are to be chosen; groups of warps for small tiles only; depth for each that is not too
+    /// long a loop body. If not, also the last parameter that this depends on.
+    fn step(&self, index: usize, env: &mut Env) -> (usize, bool) {
+        let mut rest = index;
+        for (auto, domain) in self.autos.iter().zip(&self.domains).rev() {
+            env[auto.value] = Some(domain[rest % domain.len()]);
+            rest /= domain.len();
+        }
+        self.bind_same(env);
+        let last = self.domains.len() - 1;
+        let Some(product) = self.work.regions.iter().flat_map(|r| &r.products).next() else { return (last, true) };
+        let Some((m, n)) = self.work.k.schedule.warp_tile else { return (last, true) };
         let extent = |e| self.work.extent(env, e).unwrap_or(1);
-        let tile = extent(product.shape[0]).saturating_mul(extent(product.shape[1]));
+        let (rows, cols, wm, wn) = (extent(product.shape[0]), extent(product.shape[1]), extent(m), extent(n));
+        let tile = rows.saturating_mul(cols);
         let groups = self.work.k.schedule.k_warps.map_or(1, extent);
-        if chosen(Role::Groups) && groups > 1 && tile > SMALL_TILE {
-            return false;
+        let chosen = |role: Role| self.autos.iter().position(|a| a.role == role);
+        let warps = tile.saturating_mul(groups) / wm.saturating_mul(wn).max(1);
+        let most = if self.scalar { MOST_SCALAR_WARPS } else { MOST_WARPS };
+        let warp_tile_chosen = chosen(Role::WarpRows).or(chosen(Role::WarpCols)).is_some();
+        let shape = [Role::Rows, Role::Cols, Role::WarpRows, Role::WarpCols, Role::Groups];
+        let level = || shape.into_iter().filter_map(chosen).max().unwrap_or(last);
+        if warp_tile_chosen && (warps > most || wm > rows || wn > cols)
+            || chosen(Role::Groups).is_some() && groups > 1 && tile > SMALL_TILE
+        {
+            return (level(), false);
         }
         let longest = if self.scalar { 64 } else { 128 };
-        if chosen(Role::Depth) && extent(product.shape[2]) * u64::from(product.input.bytes()) > longest * groups {
-            return false;
-        }
-        let warps = tile.saturating_mul(groups) / extent(m).saturating_mul(extent(n)).max(1);
-        let most = if self.scalar { MOST_SCALAR_WARPS } else { MOST_WARPS };
-        !(chosen(Role::WarpRows) || chosen(Role::WarpCols)) || warps <= most
+        let depth = extent(product.shape[2]).saturating_mul(u64::from(product.input.bytes()));
+        (last, chosen(Role::Depth).is_none() || depth <= longest * groups)
+    }
+
+    /// A bound on the time of a combination: its products at full rate on all multiprocessors, or its operands through the
+    /// second-level cache. `None` without a product.
+    fn least(&self, env: &Env, launch: &Launch) -> Option<f64> {
+        let region = self.work.regions.iter().find(|r| !r.products.is_empty())?;
+        let product = &region.products[0];
+        let [rows, cols, depth] = product.shape.map(|e| self.work.extent(env, e).unwrap_or(1) as f64);
+        let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(self.card.sms));
+        let each = self.work.trips(env, region) * depth;
+        let macs = (blocks / sms).ceil() * rows * cols * each / self.fastest_rate;
+        let operands = if product.operands.iter().all(|o| o.buffer.is_some()) { rows + cols } else { 0.0 };
+        let bytes = blocks * operands * each * f64::from(product.input.bytes()) / self.card.l2;
+        Some(macs.max(bytes) / (self.card.clock * 1e9))
     }
 
     /// The values of a combination, and what is predicted of it.
     fn prediction(&self, candidate: Candidate, env: &mut Env) -> (Vec<(Value, i64)>, Prediction) {
-        let mut values = Vec::new();
-        self.combination(candidate.index, &mut values);
-        self.bind(env, &values);
+        self.step(candidate.index, env);
         if let Some(auto) = self.stages {
             env[auto] = Some(candidate.stages);
             self.bind_same(env);
@@ -360,14 +400,19 @@ impl<'a> Search<'a> {
         (self.autos.iter().map(|a| (a.value, env[a.value].unwrap_or(1))).collect(), prediction)
     }
 
+    /// Values by name, in the order of the kernel.
     fn named(&self, values: &[(Value, i64)]) -> Vec<(String, i64)> {
-        values.iter().map(|&(v, x)| (self.work.k.values[v].name.clone(), x)).collect()
+        let k = self.work.k;
+        let value = |p: &Value| values.iter().find(|(v, _)| v == p).map(|&(_, x)| (k.values[*p].name.clone(), x));
+        k.const_params.iter().filter_map(value).collect()
     }
 
     /// What is predicted with the values of `env`.
     fn predict(&self, env: &mut Env) -> Option<Prediction> {
         let cost = self.setting().cost(env).ok()?;
-        let time = self.time(env, &cost);
+        let mut launch = self.launch(env, self.bytes(env));
+        self.raster(env, &cost, &mut launch);
+        let time = model::time(self.card, &cost, &launch);
         let k = self.work.k;
         let given = |v: Value| self.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
         Some(Prediction {
@@ -399,7 +444,9 @@ impl<'a> Search<'a> {
             env[v] = Some(x);
         }
         let cost = self.setting().cost(&env).ok()?;
-        Some(self.time(&mut env, &cost).seconds)
+        let mut launch = self.launch(&env, self.bytes(&env));
+        self.raster(&mut env, &cost, &mut launch);
+        Some(model::time(self.card, &cost, &launch).seconds)
     }
 
     /// The plain values, warp tiles cut to what there is; if the kernel does not allow them, the first that it allows.
@@ -429,12 +476,13 @@ impl<'a> Search<'a> {
             Ok(_) => return Ok(Found { values: named(&values), choice: None }),
             Err(why) => why,
         };
-        let mut values = Vec::new();
         for index in 0..self.count().unwrap_or(0) {
-            self.combination(index, &mut values);
-            self.bind(&mut env, &values);
+            self.step(index, &mut env);
             match self.setting().cost(&env) {
-                Ok(_) => return Ok(Found { values: named(&values), choice: None }),
+                Ok(_) => {
+                    let values = self.autos.iter().map(|a| (a.value, env[a.value].unwrap_or(1))).collect();
+                    return Ok(Found { values, choice: None });
+                }
                 Err(why) => furthest = furthest.max(why),
             }
         }

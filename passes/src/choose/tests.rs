@@ -187,3 +187,56 @@ fn every_target_has_a_card() {
     assert!(CARDS.iter().all(|c| c.l2 / f64::from(c.sms) <= 64.0 && Card::from_name(c.name).is_some()));
     assert!(Card::from_name("h200").is_some() && Card::from_name("GTX").is_none());
 }
+/// A rule for the choices of several sizes: each of these gets what was chosen for it, every size gets something, and at no size
+/// of any magnitude is much lost against the best of the variants.
+#[test]
+fn rules_cover_every_size_and_lose_little() {
+    let sets: [&[[i64; 3]]; 4] = [
+        &[[4096; 3], [512; 3]],
+        &[[8192; 3], [1024; 3], [256; 3]],
+        &[[4096; 3], [16, 4096, 4096], [128, 4096, 4096]],
+        &[[64, 8192, 1024], [8192, 64, 1024], [2048; 3], [512; 3]],
+    ];
+    let named =
+        |size: [i64; 3]| ["M", "N", "K"].into_iter().zip(size).map(|(n, x)| (n.to_owned(), x)).collect::<Vec<_>>();
+    for (target, defines) in [(Target::Sm70, ""), (Target::Sm80, ""), (Target::Sm90, "T=f32,ALIGN=4")] {
+        for set in sets {
+            let mut variants: Vec<(Kernel, Options)> = Vec::new();
+            for &size in set {
+                let mut options = options(target, defines, &[]);
+                options.sizes = named(size);
+                let (k, _) = chosen(GEMM, &options, true);
+                let text = tilec_ir::print::print(&k);
+                if !variants.iter().any(|(other, _)| tilec_ir::print::print(other) == text) {
+                    variants.push((k, options));
+                }
+            }
+            let predictors: Vec<Predictor<'_>> =
+                variants.iter().map(|(k, o)| Predictor::new(k, o).expect("it can be predicted")).collect();
+            let given: Vec<_> = set.iter().map(|&size| named(size)).collect();
+            let rule = rule(&variants[0].0, &predictors, &given);
+            assert!(rule.last().is_some_and(|b| b.when.is_empty()), "{rule:?}");
+            assert!(rule.iter().rev().skip(1).all(|b| !b.when.is_empty()), "{rule:?}");
+            let loss = |sizes: &[(String, i64)]| {
+                let value = |w: &AtLeast| -> i64 {
+                    w.sizes.iter().map(|n| sizes.iter().find(|(m, _)| m == n).map_or(1, |(_, x)| *x)).product()
+                };
+                let taken =
+                    rule.iter().find(|b| b.when.iter().all(|w| value(w) >= w.value)).expect("it covers every size");
+                let time = |p: &Predictor<'_>| p.seconds(sizes).expect("it can be predicted");
+                let best = predictors.iter().map(time).fold(f64::INFINITY, f64::min);
+                time(&predictors[taken.variant]) / best - 1.0
+            };
+            for sizes in &given {
+                assert!(loss(sizes) < 0.01, "{target:?} {sizes:?}: {:.3}\n{rule:?}", loss(sizes));
+            }
+            let (mut sum, mut count) = (0.0, 0);
+            for (i, j, l) in (4..14).flat_map(|i| (4..14).flat_map(move |j| (6..14).map(move |l| (i, j, l)))) {
+                sum += loss(&named([1 << i, 1 << j, 1 << l]));
+                count += 1;
+            }
+            // An average over sizes far beyond those given, most of them thin.
+            assert!(sum / f64::from(count) < 0.25, "{target:?} {set:?}: {:.3}\n{rule:?}", sum / f64::from(count));
+        }
+    }
+}

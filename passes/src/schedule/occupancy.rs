@@ -63,7 +63,12 @@ impl Block {
 
     /// Blocks that fit a multiprocessor if a thread has so many registers; at least one.
     pub(crate) fn with_registers(&self, registers: u64, target: Target) -> u64 {
-        (1..=self.limit(target)).rev().find(|&b| self.cap(b) >= registers).unwrap_or(1)
+        if registers > u64::from(REGISTERS_PER_THREAD) {
+            return 1;
+        }
+        // Warps of a scheduler that leave so many registers each, and blocks that have no more on any of the four.
+        let warps = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / registers.max(1).next_multiple_of(8);
+        (SCHEDULERS * warps * u64::from(WARP) / self.threads).clamp(1, self.limit(target))
     }
 
     /// Blocks that shared memory, warps and slots allow; at least one.
@@ -179,4 +184,21 @@ fn mixed_operands(k: &Kernel) -> u64 {
         }
     }
     found.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_blocks_are_those_whose_cap_suffices() {
+        for threads in [32, 64, 128, 256, 512, 1024] {
+            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0 };
+            for registers in 1..=300 {
+                let limit = block.limit(Target::Sm80);
+                let searched = (1..=limit).rev().find(|&b| block.cap(b) >= registers).unwrap_or(1);
+                assert_eq!(block.with_registers(registers, Target::Sm80), searched, "{threads} {registers}");
+            }
+        }
+    }
 }

@@ -192,10 +192,7 @@ impl Lower<'_> {
         let span = self.k.stmt_spans[s];
         let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(step) <= i128::from(i32::MAX);
         // Where the loop has an iteration it starts in front of its end.
-        let start = match self.int_op(Op::Min, start, end) {
-            Some(clipped) if !narrow(start) => clipped,
-            _ => start,
-        };
+        let start = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };
         if !narrow(start) || !narrow(end) {
             return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
         }

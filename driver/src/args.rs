@@ -109,7 +109,7 @@ pub(crate) struct Run {
     /// Puts an output at the address of an input (D=C), where the launch contract allows it
     #[arg(long = "alias", value_name = "NAME=NAME", value_parser = binding)]
     pub(crate) aliases: Vec<(String, String)>,
-    /// Which kernel of the file
+    /// Which kernel or sequence of the file; left out, it is the only sequence, or the only kernel
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// Where to run; auto takes a GPU if there is one, else the simulator
@@ -165,7 +165,7 @@ pub(crate) struct Bench {
     /// Measures the ladder of passes: none, then one more at a time
     #[arg(long)]
     pub(crate) ablate: bool,
-    /// Which kernel of the file
+    /// Which kernel or sequence of the file; left out, it is the only sequence, or the only kernel
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// What to compare with; matrix products only

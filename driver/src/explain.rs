@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn everything_with_a_name_is_explained() {
-        for (code, title, _) in codes::ALL {
+        for (i, (code, title, _)) in codes::ALL.iter().enumerate() {
+            assert!(codes::ALL[..i].iter().all(|(earlier, ..)| earlier != code), "{} means two things", code.0);
             assert!(explain(code.0).expect("a code").contains(title));
             assert!(explain(&code.0.to_lowercase()).is_ok());
         }

@@ -5,7 +5,7 @@ use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
 use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Stream};
 use crate::data::encode;
 use crate::dispatch::pick;
-use crate::program::{BoundProgram, Program, bind_program};
+use crate::program::{BoundProgram, Program, bind_program, may_alias};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -89,25 +89,8 @@ impl<'d> LoadedKernel<'d> {
     /// A value or buffer is missing or does not fit, a precondition does not hold, or the driver refuses.
     pub fn launch(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
         let bound = bind(&self.contract, args).map_err(LaunchError::Bind)?;
-        self.launch_on(&bound, tensors)
-    }
-
-    /// Queues what was bound on the default stream, with a buffer for every tensor.
-    fn launch_on(&self, bound: &Bound, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
-        for plan in &bound.tensors {
-            let wrong = |what: String| LaunchError::Tensor { name: plan.name.clone(), what };
-            let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
-                return Err(wrong("no buffer was given".to_owned()));
-            };
-            // Of an array of pointers the addresses are given, not what they point to.
-            let expected = if plan.pointers { plan.parts() * ADDRESS_BYTES } else { plan.bytes() };
-            if (buffer.bytes() as u64) < expected {
-                return Err(wrong(format!("its buffer has {} bytes, expected {expected}", buffer.bytes())));
-            }
-        }
-        let address = |name: &str| tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, b)| b.address());
-        overlap(&self.contract, &bound.tensors, address)?;
-        Ok(self.launch_bound(self.device.default_stream(), bound, address)?)
+        fit(&[&self.contract], &bound.tensors, tensors)?;
+        Ok(self.launch_bound(self.device.default_stream(), &bound, |name| address(tensors, name))?)
     }
 
     /// Queues what was bound on `stream`; `address` gives the device address of a tensor.
@@ -161,10 +144,11 @@ impl<'d> LoadedProgram<'d> {
         }
         let all: Vec<(&str, &Buffer)> =
             tensors.iter().copied().chain(temporaries.iter().map(|(name, b)| (name.as_str(), b))).collect();
-        for (kernel, launch) in self.kernels.iter().zip(&bound.launches) {
-            kernel.launch_on(launch, &all)?;
+        fit(&contracts, &bound.tensors, &all)?;
+        match self.kernels.first() {
+            Some(kernel) => Ok(self.launch_bound(kernel.device.default_stream(), &bound, |name| address(&all, name))?),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Queues what was bound on `stream`, launch after launch; `address` gives the device address of a tensor.
@@ -187,10 +171,31 @@ impl<'d> LoadedProgram<'d> {
     }
 }
 
-/// Refuses one address for two tensors one of which is written, but where the contract allows it.
-fn overlap(contract: &Contract, plans: &[TensorPlan], address: impl Fn(&str) -> u64) -> Result<(), LaunchError> {
+/// The device address of the buffer for a tensor.
+fn address(tensors: &[(&str, &Buffer)], name: &str) -> u64 {
+    tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, buffer)| buffer.address())
+}
+
+/// Refuses missing and short buffers, and those that overlap as the contracts of these launches do not allow.
+fn fit(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
+    for plan in plans {
+        let wrong = |what: String| LaunchError::Tensor { name: plan.name.clone(), what };
+        let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
+            return Err(wrong("no buffer was given".to_owned()));
+        };
+        // Of an array of pointers the addresses are given, not what they point to.
+        let expected = if plan.pointers { plan.parts() * ADDRESS_BYTES } else { plan.bytes() };
+        if (buffer.bytes() as u64) < expected {
+            return Err(wrong(format!("its buffer has {} bytes, expected {expected}", buffer.bytes())));
+        }
+    }
+    overlap(launches, plans, |name| address(tensors, name))
+}
+
+/// Refuses one address for two tensors one of which is written, but where the contracts allow it.
+fn overlap(launches: &[&Contract], plans: &[TensorPlan], address: impl Fn(&str) -> u64) -> Result<(), LaunchError> {
     for over in plans.iter().filter(|plan| plan.access.writes()) {
-        let allowed = contract.param(&over.name).and_then(|p| p.kind.tensor()).map_or(&[][..], |t| &t.may_alias[..]);
+        let allowed = may_alias(launches, &over.name);
         let meets = |other: &&TensorPlan| other.name != over.name && address(&other.name) == address(&over.name);
         for under in plans.iter().filter(meets) {
             if !(allowed.contains(&under.name) && over.lies_like(under)) {
@@ -349,7 +354,7 @@ mod tests {
         let check = |contract: &Contract, ld: u64, at: [u64; 3]| {
             let plans = [plan("A", Access::Read, 8), plan("B", Access::Read, 8), plan("C", Access::Write, ld)];
             let address = |name: &str| plans.iter().zip(at).find(|(p, _)| p.name == name).map_or(0, |(_, at)| at);
-            overlap(contract, &plans, address).map_err(|e| e.to_string())
+            overlap(&[contract], &plans, address).map_err(|e| e.to_string())
         };
         assert_eq!(check(&contract, 8, [1, 1, 2]), Ok(()));
         let refused = "tensor `C`: it is written, and at the address of `B`, which the contract does not allow";

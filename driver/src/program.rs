@@ -102,13 +102,26 @@ fn differs(a: &Param, b: &Param) -> Option<&'static str> {
     }
 }
 
+/// The tensors at whose address `over` may stand: those that the one launch that uses it allows, if none after that uses them.
+pub fn may_alias(launches: &[&Contract], over: &str) -> Vec<String> {
+    let mut users = launches.iter().enumerate().filter(|(_, c)| c.param(over).is_some());
+    let (Some((at, contract)), None) = (users.next(), users.next()) else { return Vec::new() };
+    let unused = |under: &&String| launches[at + 1..].iter().all(|c| c.param(under).is_none());
+    let allowed = contract.param(over).and_then(|p| p.kind.tensor());
+    allowed.map_or_else(Vec::new, |t| t.may_alias.iter().filter(unused).cloned().collect())
+}
+
 /// The bytes of a tensor, as an expression.
 fn bytes(tensor: &TensorParam) -> String {
+    let one = |text: &str| {
+        let word = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if word { text.to_owned() } else { format!("({text})") }
+    };
     let (shape, strides) =
         (tensor.shape.iter().flat_map(Dimension::parts), tensor.strides.iter().flat_map(Dimension::parts));
     let reach = shape.zip(strides).map(|(n, s)| match s.as_str() {
-        "1" => format!("({n}) - 1"),
-        s => format!("(({n}) - 1) * ({s})"),
+        "1" => format!("{} - 1", one(n)),
+        s => format!("({} - 1) * {}", one(n), one(s)),
     });
     let elements: Vec<String> = reach.chain(["1".to_owned()]).collect();
     format!("({}) * {}", elements.join(" + "), tensor.elem.bytes())
@@ -242,11 +255,23 @@ mod tests {
         let [first, second] = two();
         let program = Program::new("p", &[&first, &second]).expect("they fit");
         assert_eq!(program.launches, ["gemm", "second"]);
-        let c =
-            Temporary { name: "C".to_owned(), align: 16, bytes: "(((M) - 1) * (C_ld) + (N) - 1 + 1) * 4".to_owned() };
+        let c = Temporary { name: "C".to_owned(), align: 16, bytes: "((M - 1) * C_ld + N - 1 + 1) * 4".to_owned() };
         assert_eq!(program.temporaries, [c]);
         assert_eq!(Program::new("p", &[&second, &first]).expect("they fit").temporaries, []);
         assert_eq!(Program::new("p", &[&first]).expect("it fits itself").temporaries, []);
+    }
+
+    #[test]
+    fn what_a_later_launch_reads_is_nobodys_place() {
+        let [first, mut second] = two();
+        if let Some(Param { kind: ParamKind::Tensor(d), .. }) = second.params.iter_mut().find(|p| p.name == "D") {
+            d.may_alias = vec!["C".to_owned()];
+        }
+        assert_eq!(may_alias(&[&first, &second], "D"), ["C"]);
+        let mut third = second.clone();
+        third.params.retain(|p| p.name == "C");
+        assert_eq!(may_alias(&[&first, &second, &third], "D"), [""; 0], "C is read once more");
+        assert_eq!(may_alias(&[&first, &second, &second], "D"), [""; 0], "D is written again");
     }
 
     #[test]

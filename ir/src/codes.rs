@@ -153,7 +153,7 @@ codes! {
         "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8.";
     BAD_COPY "E0243" "a copy cannot have this attribute"
         "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers; `add`, `min` and `max` are for copies into global memory; `threads` is for copies between two memories, since register tiles have layouts of their own. `async` is for copies of a window of global memory into a channel's slot, 4, 8 or 16 bytes at a time and without conversion, from sm_80. `when c` goes with an access to global memory.";
-    BAD_SEQUENCE "E0244" "kernels of a sequence do not go together"
+    BAD_SEQUENCE "E0245" "kernels of a sequence do not go together"
         "The kernels of a `sequence` are launched one after the other, and parameters of one name are one: tensors of one name have the same element type, shape and strides, scalars the same type and, where both have one, the same default. Rename a parameter that is to be another thing.";
     LAYOUT_EXTENT "E0301" "a layout needs powers of two"
         "Layouts inside a tile are linear over address bits, so tiles that have one have power-of-two extents.";

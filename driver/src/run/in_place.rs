@@ -3,7 +3,7 @@
 use super::Aliases;
 use crate::bind::TensorPlan;
 use crate::contract::Contract;
-use crate::program::BoundProgram;
+use crate::program::{BoundProgram, may_alias};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
@@ -45,15 +45,6 @@ pub(super) fn allowed(launches: &[&Contract], bound: &BoundProgram, aliases: &Al
         }
     }
     Ok(())
-}
-
-/// The tensors at whose address `over` may stand: those that the one launch that uses it allows, if none after that uses them.
-fn may_alias(launches: &[&Contract], over: &str) -> Vec<String> {
-    let mut users = launches.iter().enumerate().filter(|(_, c)| c.param(over).is_some());
-    let (Some((at, contract)), None) = (users.next(), users.next()) else { return Vec::new() };
-    let unused = |under: &&String| launches[at + 1..].iter().all(|c| c.param(under).is_none());
-    let allowed = contract.param(over).and_then(|p| p.kind.tensor());
-    allowed.map_or_else(Vec::new, |t| t.may_alias.iter().filter(unused).cloned().collect())
 }
 
 #[cfg(test)]

@@ -85,6 +85,12 @@ for LA in row col; do
 done
 check gemm_fused M=264 N=136 K=72 beta=2 --alias D=C
 
+for S in 1 3 8 40; do
+    check gemm_splitk S=$S M=264 N=136 K=1048 alpha=2 beta=-1
+    check gemm_splitk -D LA=col -D LC=col -D ALIGN=1 S=$S M=67 N=45 K=333 beta=1
+    check gemm_splitk -D T=bf16 -D Out=bf16 S=$S M=72 N=520 K=264
+done
+
 check gemm_explicit M=520 N=264 K=136
 check gemm_explicit M=1 N=8 K=8
 check gemm_explicit M=131 N=72 K=40 A_ld=48 B_ld=80 C_ld=88 alpha=-1 beta=2

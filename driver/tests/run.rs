@@ -204,7 +204,7 @@ fn sequences_run_in_order() {
     assert_eq!(
         json["programs"],
         serde_json::json!([{"name": "both", "launches": ["double", "shift"], "temporaries": [
-            {"name": "W", "align": 4, "bytes": "(((M) - 1) * (W_ld) + (N) - 1 + 1) * 4"}]}])
+            {"name": "W", "align": 4, "bytes": "((M - 1) * W_ld + N - 1 + 1) * 4"}]}])
     );
     let done = run("run x.ptx --launch x.json M=2 N=3 --in A=a.bin --out B=c.bin --device sim");
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));

@@ -2,7 +2,7 @@
 //!
 //! What a parameter is used for says which values it may have: extents of a product's tiles, of warp tiles, of other tiles;
 //! stages; rasterisation; threads. All combinations of powers of two are held against the rules that later passes have, and
-//! for what is left the model ([`model`]) predicts the time on the card that stands for the target, for the sizes that
+//! for what is left the model (`choose::model`) predicts the time on the card that stands for the target, for the sizes that
 //! `--for` names or large ones. The fastest is taken. Parameters that the command line gives keep their values, and the rest is
 //! chosen around them.
 //!

@@ -12,7 +12,7 @@ use crate::variants::{self, Planned};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
+use tilec_ir::diag::{Diagnostic, Severity, Sink};
 use tilec_ir::kernel::{ConstValue, Kernel, Sequence};
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Card, Choice, Prediction};
@@ -341,8 +341,9 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     }
     let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
     let programs = linked.as_ref().map_or_else(Vec::new, |linked| {
-        let contracts: Vec<Contract> = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
-        sequences.iter().filter_map(|s| program_of(s, &contracts, &mut sink)).collect()
+        let kernels = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
+        let file = LaunchFile { kernels, dispatch: dispatch.clone(), programs: Vec::new() };
+        sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
     });
     let diagnostics = settle(&source, sink, &deny)?;
     let stages::Linked { ptx, version, launches } = linked.expect("no error was reported, so there is PTX");
@@ -360,16 +361,9 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 }
 
 /// What a sequence is once its kernels are compiled. What does not go together is reported.
-fn program_of(sequence: &Sequence, contracts: &[Contract], sink: &mut Sink) -> Option<Program> {
-    let find = |(name, _): &(String, Span)| contracts.iter().find(|c| c.entry == *name);
-    let Some(launches) = sequence.launches.iter().map(find).collect::<Option<Vec<&Contract>>>() else {
-        let message = format!("a kernel of the sequence `{}` has several variants", sequence.name);
-        let d = Diagnostic::error(codes::BAD_SEQUENCE, sequence.name_span, message);
-        let _ = sink
-            .report(d.with_note("compile with one `--for` and without `--variant`: a sequence launches one of each"));
-        return None;
-    };
-    match Program::new(&sequence.name, &launches) {
+fn program_of(sequence: &Sequence, file: &LaunchFile, sink: &mut Sink) -> Option<Program> {
+    let launches: Vec<String> = sequence.launches.iter().map(|(name, _)| name.clone()).collect();
+    match file.program(&sequence.name, &launches) {
         Ok(program) => Some(program),
         Err(misfits) => {
             for misfit in misfits {
@@ -398,6 +392,7 @@ fn settle(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilec_ir::diag::Span;
 
     #[test]
     fn only_denied_remarks_become_errors() {

@@ -316,11 +316,6 @@ impl LaunchFile {
         self.kernels.iter().find(|c| c.entry == entry)
     }
 
-    /// The kernels of a program in launch order; none if one is missing.
-    pub fn launches(&self, program: &Program) -> Option<Vec<&Contract>> {
-        program.launches.iter().map(|name| self.contract(name)).collect()
-    }
-
     /// Variants are kernels of the file, take the same parameters, and the last of them has no condition.
     fn check(&self) -> Result<(), ContractError> {
         let wrong = |what: String| Err(ContractError::Dispatch(what));

@@ -1,8 +1,9 @@
 //! Which variant of a kernel to launch (`docs/launch-contract.md`, "Variants").
 
-use crate::bind::{Args, BindError, bind};
-use crate::contract::{Contract, Dispatch};
+use crate::bind::{Args, BindError, Number, bind};
+use crate::contract::{Contract, Dispatch, LaunchFile, ParamKind};
 use crate::expr;
+use crate::program::{Misfits, Program};
 
 impl BindError {
     /// Whether other sizes could be launched.
@@ -53,11 +54,102 @@ pub fn pick<'c>(
     Err(last)
 }
 
+impl LaunchFile {
+    /// What can be launched: programs, kernels that have variants, and other kernels.
+    pub fn names(&self) -> Vec<&str> {
+        let variant = |c: &&Contract| self.dispatch.iter().any(|d| d.cases.iter().any(|case| case.entry == c.entry));
+        let programs = self.programs.iter().map(|p| p.name.as_str());
+        let several = self.dispatch.iter().map(|d| d.kernel.as_str());
+        let alone = self.kernels.iter().filter(|c| !variant(c)).map(|c| c.entry.as_str());
+        programs.chain(several).chain(alone).collect()
+    }
+
+    /// What is launched when nothing is named: the only program, else the only kernel.
+    pub fn only(&self) -> Option<&str> {
+        match (self.programs.as_slice(), self.names().as_slice()) {
+            ([program], _) => Some(&program.name),
+            ([], [name]) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What is launched under a name, in order: the kernels of a program, or one kernel, of variants those for `args`.
+    /// `None`: there is no such name, or a program launches what is not there.
+    ///
+    /// Values that fit no variant, or that are incomplete, give one all the same, which refuses them when they are bound.
+    ///
+    /// # Errors
+    /// A condition is no expression over what the kernel takes.
+    pub fn launches(&self, name: &str, args: &Args) -> Result<Option<Vec<&Contract>>, Vec<BindError>> {
+        let Some(program) = self.programs.iter().find(|p| p.name == name) else {
+            return Ok(self.launch(name, args)?.map(|c| vec![c]));
+        };
+        // As when all is bound: each kernel gets what it takes, and a scalar has its default in all if it has one in any.
+        let mut all = args.clone();
+        let kernels = program.launches.iter().filter_map(|name| self.variants(name).next());
+        for param in kernels.flat_map(|c| &c.params) {
+            if let ParamKind::Scalar { default: Some(x), .. } = param.kind {
+                all.entry(param.name.clone()).or_insert(Number::Float(x));
+            }
+        }
+        let one = |name: &String| {
+            let takes = |c: &Contract, arg: &str| c.param(arg).is_some_and(|p| p.kind.tensor().is_none());
+            let own = |c: &Contract| all.clone().into_iter().filter(|(arg, _)| takes(c, arg)).collect();
+            let args: Args = self.variants(name).next().map(own).unwrap_or_default();
+            self.launch(name, &args)
+        };
+        program.launches.iter().map(one).collect()
+    }
+
+    /// The kernel that is launched under a name.
+    fn launch(&self, name: &str, args: &Args) -> Result<Option<&Contract>, Vec<BindError>> {
+        let Some(dispatch) = self.dispatch.iter().find(|d| d.kernel == name) else { return Ok(self.contract(name)) };
+        match pick(dispatch, &self.kernels, args, |_| true) {
+            Ok(contract) => Ok(Some(contract)),
+            Err(errors) if errors.iter().any(|e| matches!(e, BindError::Expression { .. })) => Err(errors),
+            Err(_) => Ok(self.variants(name).last()),
+        }
+    }
+
+    /// The kernels that may be launched under a name.
+    fn variants(&self, name: &str) -> impl Iterator<Item = &Contract> {
+        let dispatch = self.dispatch.iter().find(|d| d.kernel == name);
+        let alone = if dispatch.is_none() { self.contract(name) } else { None };
+        let cases = dispatch.into_iter().flat_map(|d| &d.cases).filter_map(|case| self.contract(&case.entry));
+        cases.chain(alone)
+    }
+
+    /// The program that launches what these names stand for, in this order, whichever variants that will be.
+    ///
+    /// # Errors
+    /// There is no kernel of such a name, or parameters of one name are different things.
+    pub fn program(&self, name: &str, launches: &[String]) -> Result<Program, Misfits> {
+        let first = |entry: &String| {
+            let missing = || vec![format!("`{name}` launches `{entry}`, which is not described")];
+            self.variants(entry).next().ok_or_else(missing)
+        };
+        let firsts: Vec<&Contract> = launches.iter().map(first).collect::<Result<_, _>>()?;
+        let mut program = Program::new(name, &firsts)?;
+        for (at, entry) in launches.iter().enumerate() {
+            for variant in self.variants(entry).skip(1) {
+                let mut with = firsts.clone();
+                with[at] = variant;
+                for temporary in Program::new(name, &with)?.temporaries {
+                    for known in program.temporaries.iter_mut().filter(|t| t.name == temporary.name) {
+                        known.align = known.align.max(temporary.align);
+                    }
+                }
+            }
+        }
+        program.launches = launches.to_vec();
+        Ok(program)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::Number;
-    use crate::contract::{Case, LaunchFile, tests::gemm};
+    use crate::contract::{Access, Case, tests::gemm};
     use pretty_assertions::assert_eq;
 
     /// `gemm_1` for multiples of 8 that are large, `gemm_2` for other multiples of 8, `gemm_3` for the rest.
@@ -132,5 +224,54 @@ mod tests {
         );
         assert!(broken(&|f| f.dispatch[0].cases.clear()).contains("has no variant"));
         assert!(broken(&|f| _ = f.kernels[1].params.pop()).contains("takes other parameters"));
+    }
+
+    #[test]
+    fn one_of_them_is_launched_in_a_program() {
+        let mut file = file();
+        for contract in &mut file.kernels {
+            access(contract, Access::Write);
+        }
+        let ParamKind::Tensor(tensor) = &mut file.kernels[1].params[2].kind else { panic!("C is a tensor") };
+        tensor.align = 64;
+        let mut after = gemm();
+        "after".clone_into(&mut after.entry);
+        access(&mut after, Access::Read);
+        after.params.retain(|p| !["A", "B", "K", "A_ld", "B_ld", "alpha"].contains(&p.name.as_str()));
+        after.requires.clear();
+        file.kernels.push(after);
+        let launches = ["gemm".to_owned(), "after".to_owned()];
+        let program = file.program("both", &launches).expect("they fit");
+        assert_eq!(program.launches, launches);
+        assert_eq!(program.temporaries.iter().map(|t| (t.name.as_str(), t.align)).collect::<Vec<_>>(), [("C", 64)]);
+        file.programs.push(program);
+        assert_eq!((file.names(), file.only()), (vec!["both", "gemm", "after"], Some("both")));
+        assert_eq!(LaunchFile::from_json(&file.to_json()).expect("as written"), file);
+        let entries = |name: &str, args: &Args| {
+            let launches = file.launches(name, args).expect("conditions are expressions");
+            launches.map(|all| all.iter().map(|c| c.entry.clone()).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        assert_eq!(entries("both", &args([64, 64, 8])), ["gemm_1", "after"]);
+        assert_eq!(entries("both", &args([64, 64, 7])), ["gemm_3", "after"]);
+        // What fits none, or is incomplete, is refused later, with all that is wrong.
+        assert_eq!(entries("both", &Args::new()), ["gemm_3", "after"]);
+        assert_eq!(entries("gemm", &args([4096, 8, 8])), ["gemm_2"]);
+        assert_eq!(entries("gemm_1", &args([4096, 8, 8])), ["gemm_1"]);
+        assert!(entries("other", &Args::new()).is_empty());
+
+        // A variant that leaves something else behind is none.
+        let ParamKind::Tensor(tensor) = &mut file.kernels[2].params[2].kind else { panic!("C is a tensor") };
+        tensor.shape[0] = "2 * M".into();
+        let misfits = file.program("both", &launches).expect_err("the last leaves more rows");
+        assert_eq!(misfits, ["`C` of `after` and of `gemm_3` have different shapes"]);
+        assert!(file.program("x", &["other".to_owned()]).expect_err("no such kernel")[0].contains("not described"));
+    }
+
+    /// How C is used.
+    fn access(contract: &mut Contract, access: Access) {
+        for param in contract.params.iter_mut().filter(|p| p.name == "C") {
+            let ParamKind::Tensor(tensor) = &mut param.kind else { panic!("C is a tensor") };
+            tensor.access = access;
+        }
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::contract::{Contract, ContractError, LaunchFile, ParamKind, SCHEMA, TensorParam};
 use crate::json;
-use crate::program::Program;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -88,16 +87,10 @@ pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
     let mut file = LaunchFile::from_json(&value.to_string())?;
     file.kernels.iter().try_for_each(validate)?;
     for (name, launches) in programs {
-        let taken = file.programs.iter().map(|p| &p.name).chain(file.kernels.iter().map(|c| &c.entry));
-        if taken.into_iter().any(|other| *other == name) {
+        if file.names().contains(&name.as_str()) || file.contract(&name).is_some() {
             return Err(field(format!("two kernels or programs are called `{name}`")));
         }
-        let find = |entry: &String| {
-            let found = file.kernels.iter().find(|c| c.entry == *entry);
-            found.ok_or_else(|| field(format!("the program `{name}` launches `{entry}`, which is not described")))
-        };
-        let contracts = launches.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        let program = Program::new(&name, &contracts).map_err(|misfits| field(misfits.join("; ")))?;
+        let program = file.program(&name, &launches).map_err(|misfits| field(misfits.join("; ")))?;
         file.programs.push(program);
     }
     Ok(file)

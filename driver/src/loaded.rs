@@ -111,7 +111,7 @@ impl<'d> LoadedKernel<'d> {
 
 impl<'d> LoadedProgram<'d> {
     /// Has the driver assemble `ptx` for `device` and takes from it what is launched, in this order: see
-    /// [`LaunchFile::launches`](crate::contract::LaunchFile::launches).
+    /// [`LaunchFile::launches`](crate::contract::LaunchFile::launches), which says for given sizes which variants these are.
     ///
     /// # Errors
     /// The driver refuses the PTX, or the shared memory that a contract asks for.

@@ -19,7 +19,6 @@ use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, Number, TensorPlan};
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
 use crate::contract::{Contract, LaunchFile};
 use crate::data::{self, Data};
-use crate::dispatch;
 use crate::program::{BoundProgram, Program, bind_program};
 use crate::render::SourceFile;
 use crate::simulate::{self, SimOptions, simulate};
@@ -150,7 +149,7 @@ fn run_with(
     options: &RunOptions,
     launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
 ) -> Result<RunReport, Diagnostics> {
-    let selected = select(program, options.kernel.as_deref(), Some(&options.args)).map_err(|list| Diagnostics {
+    let selected = select(program, options.kernel.as_deref(), &options.args).map_err(|list| Diagnostics {
         source: program.source.clone(),
         errors: list.len(),
         list,
@@ -324,56 +323,44 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// What to run: see [`wanted`]. Of variants the one that the launch contract says for these values; without values the first.
+/// What to run: see [`launches`].
 pub(crate) fn select<'a>(
     program: &'a Compiled,
     name: Option<&str>,
-    args: Option<&Args>,
+    args: &Args,
 ) -> Result<Selected<'a>, Vec<Diagnostic>> {
-    let (name, entries) = wanted(&program.launch_file(), name, args)?;
-    Ok(Selected { name, kernels: entries.iter().filter_map(|entry| program.kernel(entry)).collect() })
+    let file = program.launch_file();
+    let (name, launches) = launches(&file, name, args, "file")?;
+    let kernel = |contract: &&Contract| program.kernel(&contract.entry);
+    Ok(Selected { name, kernels: launches.iter().filter_map(kernel).collect() })
 }
 
-/// What to launch of a launch file, by name and entries in order: the sequence or kernel called `name`, else the only sequence,
-/// else the only kernel.
+/// What to launch of a launch file (which messages call `place`), and its name: the kernel or program called so, else the only
+/// program, else the only kernel. One of several variants is called by its own name.
 ///
 /// # Errors
-/// There is none of that name or more than one, or the values fit no variant.
-pub fn wanted(
-    file: &LaunchFile,
+/// There is no such kernel or program, or more than one, or a rule that is no expression.
+pub fn launches<'f>(
+    file: &'f LaunchFile,
     name: Option<&str>,
-    args: Option<&Args>,
-) -> Result<(String, Vec<String>), Vec<Diagnostic>> {
-    let error = |message: String| Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message);
-    let variant = |c: &&Contract| file.dispatch.iter().any(|d| d.cases.iter().any(|case| case.entry == c.entry));
-    let alone = file.kernels.iter().filter(|c| !variant(c)).map(|c| c.entry.as_str());
-    let kernels: Vec<&str> = file.dispatch.iter().map(|d| d.kernel.as_str()).chain(alone).collect();
-    let all = file.programs.iter().map(|p| p.name.as_str()).chain(kernels.iter().copied());
-    let there = all.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    let name = match (name, file.programs.as_slice(), &kernels[..]) {
-        (Some(name), _, _) => name,
-        (None, [only], _) => &only.name,
-        (None, [], [only]) => only,
-        (None, [], []) => return Err(vec![error("the file has no kernel".to_owned())]),
-        (None, _, _) => {
-            let several = error(format!("the file has several kernels or sequences: {there}"));
-            return Err(vec![several.with_note("choose one with `--kernel NAME`")]);
+    args: &Args,
+    place: &str,
+) -> Result<(String, Vec<&'f Contract>), Vec<Diagnostic>> {
+    let error = |message: String| vec![Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message)];
+    let there = || file.names().iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let Some(wanted) = name.or(file.only()) else {
+        if file.kernels.is_empty() {
+            return Err(error(format!("the {place} has no kernel")));
         }
+        let several = format!("the {place} has several kernels or sequences: {}", there());
+        return Err(error(several).into_iter().map(|d| d.with_note("choose one with `--kernel NAME`")).collect());
     };
-    if let Some(sequence) = file.programs.iter().find(|p| p.name == name) {
-        return Ok((sequence.name.clone(), sequence.launches.clone()));
-    }
-    let alone = |entry: &str| Ok((entry.to_owned(), vec![entry.to_owned()]));
-    let Some(dispatch) = file.dispatch.iter().find(|d| d.kernel == name) else {
-        return match file.contract(name) {
-            Some(contract) => alone(&contract.entry),
-            None => Err(vec![error(format!("no kernel `{name}`; there are {there}"))]),
-        };
-    };
-    let Some(args) = args else { return alone(&dispatch.cases[0].entry) };
-    match dispatch::pick(dispatch, &file.kernels, args, |_| true) {
-        Ok(contract) => alone(&contract.entry),
-        Err(errors) => Err(errors.iter().map(diagnostic).collect()),
+    let launches = file.launches(wanted, args).map_err(|e| e.iter().map(diagnostic).collect::<Vec<_>>())?;
+    match launches.as_deref() {
+        // A kernel is called by its entry, which says which variant it is.
+        Some([one]) if file.programs.iter().all(|p| p.name != wanted) => Ok((one.entry.clone(), vec![one])),
+        Some(all) => Ok((wanted.to_owned(), all.to_vec())),
+        None => Err(error(format!("the {place} has no kernel `{wanted}`; there are {}", there()))),
     }
 }
 

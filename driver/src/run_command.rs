@@ -9,13 +9,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tilec::bind::{Args, MAX_TENSOR_BYTES, Number};
-use tilec::contract::LaunchFile;
 use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
-use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, run, run_foreign, wanted};
+use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, launches, run, run_foreign};
 use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
-use tilec::{Contract, Diagnostics, Target, compile, data};
+use tilec::{Diagnostics, Target, compile, data};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
@@ -93,26 +92,17 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     let ptx = SourceFile::new(display_name(&args.input), text);
     let file = launch_file::contracts(&json, ptx.text());
     let file = said.unless_error(file.map_err(|e| bad_launch(&display_name(launch), &json, &e)))?;
-    let (name, launches) =
-        said.unless_error(select(&file, run_options.kernel.take().as_deref(), &run_options.args, &ptx))?;
+    let kernel = run_options.kernel.take();
+    let selected = launches(&file, kernel.as_deref(), &run_options.args, "launch description")
+        .map(|(name, launches)| (name, launches.into_iter().cloned().collect()))
+        .map_err(|list| Diagnostics { source: ptx.clone(), errors: list.len(), list });
+    let (name, launches) = said.unless_error(selected)?;
     let foreign = Foreign { ptx, name, launches };
     let mut report = said.unless_error(run_foreign(&foreign, &run_options, &mut launcher()?))?;
     if args.outputs.is_empty() {
         report.notes.push("nothing was compared; `--out NAME=FILE` writes a tensor".to_owned());
     }
     finish(args, &report, &foreign.ptx, foreign.ptx.text())
-}
-
-/// What to launch, by name and in order: see [`wanted`].
-fn select(
-    file: &LaunchFile,
-    name: Option<&str>,
-    args: &Args,
-    ptx: &SourceFile,
-) -> Result<(String, Vec<Contract>), Diagnostics> {
-    let fail = |list: Vec<Diagnostic>| Diagnostics { source: ptx.clone(), errors: list.len(), list };
-    let (name, entries) = wanted(file, name, Some(args)).map_err(fail)?;
-    Ok((name, entries.iter().filter_map(|entry| file.contract(entry)).cloned().collect()))
 }
 
 fn bad_launch(name: &str, json: &str, error: &LaunchFileError) -> Diagnostics {

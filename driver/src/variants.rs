@@ -50,7 +50,8 @@ pub(crate) fn plan(
     options: &CompileOptions,
     sink: &mut Sink,
 ) -> Result<(Vec<Planned>, Vec<Dispatch>), Reported> {
-    let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| k.name.clone()).collect();
+    let sequences = module.sequences.iter().map(|s| &s.name);
+    let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| &k.name).chain(sequences).cloned().collect();
     let (mut all, mut dispatch) = (Vec::new(), Vec::new());
     let mut result = Ok(());
     for (index, kernel) in module.kernels.iter().enumerate() {

@@ -278,14 +278,47 @@ fn the_variant_for_the_problem_is_launched() {
     assert!(one.status == 1 && one.stderr.contains("E0609"), "{}", one.stderr);
 }
 
+/// Of the kernels of a sequence each is launched as the variant that fits.
+#[test]
+fn sequences_launch_variants() {
+    let dir = Dir::new("sequence-variants");
+    dir.file("x.tile", include_bytes!("../../examples/gemm_splitk.tile"));
+    let options = "--target sm_80 -D BM=32 -D BN=32 -D WM=16 -D WN=16 --variant ALIGN=8/1";
+    let run = |args: &str| dir.tilec(&args.split_whitespace().collect::<Vec<_>>());
+    for out in ["x.ptx", "x.json"] {
+        assert_eq!(run(&format!("x.tile -o {out} {options}")).status, 0);
+    }
+    let text = fs::read_to_string(dir.0.join("x.json")).expect("written");
+    let file = tilec::contract::LaunchFile::from_json(&text).expect("a launch file");
+    assert_eq!(file.programs[0].launches, ["partial", "reduce"]);
+    assert_eq!(file.programs[0].temporaries[0].align, 16);
+    for (problem, number) in [("M=40 N=24 K=72 S=2", 1), ("M=41 N=23 K=70 S=2", 2)] {
+        let both = [format!("  partial_{number}: executed"), format!("  reduce_{number}: executed")];
+        let source = run(&format!("run x.tile {problem} --check --device sim {options}"));
+        assert!(source.status == 0 && source.stdout.contains("all exact: ok"), "{}{}", source.stdout, source.stderr);
+        let foreign = run(&format!("run x.ptx --launch x.json {problem} --device sim"));
+        assert_eq!((foreign.status, foreign.stderr.as_str()), (0, ""));
+        for line in &both {
+            assert!(source.stdout.contains(line) && foreign.stdout.contains(line), "{line}: {}", foreign.stdout);
+        }
+    }
+    let incomplete = run("run x.ptx --launch x.json M=1 --device sim");
+    assert!(incomplete.status == 1 && incomplete.stderr.contains("no value for"), "{}", incomplete.stderr);
+}
+
 #[test]
 fn variants_that_cannot_be_are_said() {
     let dir = Dir::new("no-variants");
     dir.file("x.tile", PRODUCT.as_bytes());
-    let sequence = format!("{PRODUCT}\nkernel twice(C: gmem f32[M, N]) {{}}\nsequence both {{ product, twice }}\n");
+    // Variants of what a sequence launches hand on the same.
+    let sequence = format!(
+        "{PRODUCT}\nkernel after<Q = 2>(C: gmem f32[M, N], D: gmem f32[Q, M, N]) grid (i: 1) {{}}\n\
+         kernel last<Q = 2>(D: gmem f32[Q, M, N]) grid (i: 1) {{}}\n\
+         sequence both {{ product, after, last }}\n"
+    );
     dir.file("s.tile", sequence.as_bytes());
-    let refused = dir.tilec(&["s.tile", "--variant", "ALIGN=8/1"]);
-    assert!(refused.status == 1 && refused.stderr.contains("has several variants"), "{}", refused.stderr);
+    let refused = dir.tilec(&["s.tile", "--variant", "Q=2/3"]);
+    assert!(refused.status == 1 && refused.stderr.contains("different shapes"), "{}", refused.stderr);
     for (args, status, needle) in [
         (&["--variant", "target=sm_75/sm_80"][..], 2, "variants in one file are for one target"),
         (&["--variant", "ALIGN=8/8"], 2, "is there twice"),

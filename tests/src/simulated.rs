@@ -10,7 +10,7 @@ use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
 use std::fmt;
 use tilec::contract::{Dimension, LaunchFile, ParamKind};
-use tilec::{Compiled, Contract, expr};
+use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
 
@@ -97,7 +97,8 @@ impl Executable {
         let (launches, temporaries) = match (file.programs.as_slice(), file.kernels.as_slice()) {
             ([], [one]) => (vec![one.clone()], Vec::new()),
             ([program], _) => {
-                let launches = file.launches(program).ok_or("a kernel is missing")?;
+                let launches = file.launches(&program.name, &Args::new());
+                let launches = launches.ok().flatten().ok_or("a kernel is missing")?;
                 let temporaries = program.temporaries.iter().map(|t| t.name.clone()).collect();
                 (launches.into_iter().cloned().collect(), temporaries)
             }

@@ -25,7 +25,7 @@ pub(super) fn simulate(
     args: &Args,
     launcher: &mut Command,
 ) -> Result<Counts, String> {
-    let selected = crate::run::select(program, options.kernel.as_deref(), Some(args)).map_err(|d| said(&d))?;
+    let selected = crate::run::select(program, options.kernel.as_deref(), args).map_err(|d| said(&d))?;
     let bound = bind_program(&selected.contracts(), args)
         .map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let product = super::product_of(&selected).and_then(|p| p.extents(&bound.tensors));
@@ -71,7 +71,7 @@ pub(super) fn interpret(
     work: f64,
 ) -> Check {
     let skipped = |why: String| Check { skipped: Some(why), ..Check::default() };
-    let selected = match crate::run::select(program, options.kernel.as_deref(), Some(args)) {
+    let selected = match crate::run::select(program, options.kernel.as_deref(), args) {
         Ok(selected) => selected,
         Err(d) => return skipped(said(&d)),
     };

@@ -31,9 +31,8 @@ use crate::bind::{Args, MAX_TENSOR_BYTES};
 use crate::compile::{Compiled, Diagnostics, compile};
 use crate::program::{self, bind_program};
 use crate::render::SourceFile;
-use crate::run::Selected;
 use crate::run::child::ChildError;
-use crate::run::select;
+use crate::run::{Selected, select};
 use product::Product;
 use report::{BenchReport, Problem, Row};
 use session::Session;
@@ -96,7 +95,7 @@ pub fn bench(
             }
             d
         })?;
-        let selected = select(&program, options.kernel.as_deref(), None).map_err(|list| Diagnostics {
+        let selected = select(&program, options.kernel.as_deref(), &Args::new()).map_err(|list| Diagnostics {
             source: program.source.clone(),
             errors: list.len(),
             list,

@@ -147,6 +147,21 @@ fn predictions_grow_with_the_problem() {
 }
 
 /// No prediction is faster than the card's arithmetic or its memory.
+/// A block that works through a part of a sum does not do nothing because its part is another than its neighbour's.
+#[test]
+fn parts_of_a_reduction_count() {
+    let source = include_str!("../../../examples/gemm_splitk.tile");
+    let predicted = |slices: i64| {
+        let options = options(Target::Sm80, "", &[("M", 4096), ("N", 4096), ("K", 4096), ("S", slices)]);
+        let k = tilec_ir::parser::parse(source, &mut Sink::new()).expect("it parses").kernels.remove(0);
+        Predictor::new(&k, &options).and_then(|p| p.predict()).expect("a prediction").seconds
+    };
+    let whole = predicted(1);
+    // 137 billion multiply-adds take an A100 at least 0.44 ms.
+    assert!(whole > 4.4e-4 && whole < 2e-3, "{whole}");
+    assert!((0.9..1.5).contains(&(predicted(4) / whole)), "{}", predicted(4) / whole);
+}
+
 #[test]
 fn predictions_keep_within_the_card() {
     for &target in Target::ALL {

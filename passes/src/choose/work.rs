@@ -127,13 +127,20 @@ impl<'k> Work<'k> {
         Ok(work)
     }
 
-    /// The value of an index expression, if everything in it is known.
+    /// The value of an index expression in the middle of the grid, if everything else in it is known.
     pub(super) fn int(&self, env: &Env, e: Expr) -> Option<i64> {
         match &self.k.exprs[e] {
             ExprData::Int(x) => Some(*x),
-            ExprData::Ref(v) => env[*v].or_else(|| {
-                let (_, init) = self.lets.iter().find(|(w, _)| w == v)?;
-                self.int(env, *init)
+            ExprData::Ref(v) => env[*v].or_else(|| match self.k.values[*v].def {
+                // That of a block in the middle.
+                ValueDef::Grid => {
+                    let axis = self.k.grid.iter().find(|axis| axis.index == *v)?;
+                    Some(self.int(env, axis.extent)? / 2)
+                }
+                _ => {
+                    let (_, init) = self.lets.iter().find(|(w, _)| w == v)?;
+                    self.int(env, *init)
+                }
             }),
             ExprData::Op { op: Op::Neg, args } => self.int(env, args[0])?.checked_neg(),
             ExprData::Op { op, args } if args.len() == 2 => {

@@ -5,7 +5,13 @@ use crate::programs::Test;
 use tilec::{CompileOptions, Target};
 
 /// The program.
-const GEMM: &str = include_str!("../../examples/gemm.tile");
+const GEMM: (&str, &str) = ("gemm.tile", include_str!("../../examples/gemm.tile"));
+/// Its relatives, with a size more: they are tried with some of its cases.
+const RELATIVES: [(&str, &str); 3] = [
+    ("gemm_batched.tile", include_str!("../../examples/gemm_batched.tile")),
+    ("gemm_pointers.tile", include_str!("../../examples/gemm_pointers.tile")),
+    ("gemm_splitk.tile", include_str!("../../examples/gemm_splitk.tile")),
+];
 
 /// Types, as definitions, and the first target that has fast products of them.
 const TYPES: &[(&str, Target)] = &[
@@ -57,25 +63,38 @@ fn all(target: Target) -> Result<(), String> {
             let what = format!("{} {types},{order} for {size:?}", target.name());
             let assembled = tried % ASSEMBLED == 0;
             tried += 1;
-            wrong.extend(
-                one(target, &format!("{types},{order}"), *size, assembled).err().map(|e| format!("{what}: {e}")),
-            );
+            let relative = RELATIVES.get(tried % 8);
+            for program in std::iter::once(&GEMM).chain(relative) {
+                let done = one(program, target, &format!("{types},{order}"), *size, assembled);
+                wrong.extend(done.err().map(|e| format!("{} for {what}: {e}", program.0)));
+            }
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn one(target: Target, defines: &str, size: [i64; 3], assembled: bool) -> Result<(), String> {
+fn one(
+    (name, source): &(&str, &str),
+    target: Target,
+    defines: &str,
+    size: [i64; 3],
+    assembled: bool,
+) -> Result<(), String> {
     let pairs = defines.split(',').filter_map(|d| d.split_once('='));
-    let sizes = ["M", "N", "K"].into_iter().zip(size).map(|(name, x)| (name.to_owned(), x)).collect();
+    let more = match *name {
+        "gemm.tile" => None,
+        "gemm_splitk.tile" => Some(("S", 8)),
+        _ => Some(("Z", 3)),
+    };
+    let sizes = ["M", "N", "K"].into_iter().zip(size).chain(more).map(|(name, x)| (name.to_owned(), x)).collect();
     let options = CompileOptions {
-        source_name: "gemm.tile".to_owned(),
+        source_name: (*name).to_owned(),
         target,
         defines: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         sizes: vec![sizes],
         ..CompileOptions::default()
     };
-    let done = tilec::compile(GEMM, &options).map_err(|e| e.to_string())?;
+    let done = tilec::compile(source, &options).map_err(|e| e.to_string())?;
     if assembled {
         assembled::lint("choices", &done.ptx, target)?;
     }

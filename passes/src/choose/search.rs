@@ -140,6 +140,10 @@ impl<'a> Search<'a> {
             let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
             search.env[v] = Some(given.map_or_else(|| search.large(v), |&(_, x)| x));
         }
+        // Loops may depend on the block: the first stands for all.
+        for axis in &k.grid {
+            search.env[axis.index] = Some(0);
+        }
         search.domains = search.autos.iter().map(|a| search.domain(a.role)).collect();
         Ok(search)
     }

@@ -66,6 +66,24 @@ fn what_was_measured_to_be_best_is_chosen() {
     }
 }
 
+/// The loop of a slice has as many trips as tiles; a slice of everything is everything.
+#[test]
+fn slices_are_as_long_as_they_are() {
+    const SPLITK: &str = include_str!("../../../examples/gemm_splitk.tile");
+    let splitk = |size: [i64; 3], slices: i64| {
+        let sizes = [("M", size[0]), ("N", size[1]), ("K", size[2]), ("S", slices)];
+        let (k, sink) = chosen(SPLITK, &options(Target::Sm80, "", &sizes), true);
+        assert_eq!(sink.error_count(), 0, "{:#?}", sink.diagnostics());
+        ["BM", "BN", "BK", "WM", "WN", "KW", "STAGES"].map(|name| value(&k, name).expect(name))
+    };
+    for size in [[256, 256, 16384], [8192; 3]] {
+        assert_eq!(splitk(size, 1), gemm(Target::Sm80, None, "", size), "{size:?}");
+    }
+    // Slices fill the machine with larger tiles than K in one piece.
+    let [[m, n, ..], [rows, columns, ..]] = [1, 16].map(|slices| splitk([256, 256, 16384], slices));
+    assert!(rows * columns > m * n, "{rows} x {columns}, {m} x {n}");
+}
+
 #[test]
 fn what_is_given_is_kept() {
     for (given, name, x) in

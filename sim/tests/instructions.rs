@@ -145,7 +145,7 @@ fn kinds_and_pairs_of_floats() {
     for (bits, yes) in [
         ("0f7f800000", "infinite number"),
         ("0f7f800001", "notanumber"),
-        ("0f80000000", "finite number"),
+        ("0f80000000", "finite number normal"),
         ("0f00000001", "finite number subnormal"),
         ("0fbf800000", "finite number normal"),
     ] {

@@ -1,7 +1,7 @@
 //! The video instructions on bytes, halves and words (PTX ISA 9.7.18): `vadd`, `vmad`, `vset2`, `vabsdiff4` and kin.
 //!
-//! The manual computes with 33 bits and more; where it leaves open what a result that is not clamped does to a second operation,
-//! the result is cut to 32 bits first. That choice has not been compared with a GPU.
+//! The manual computes with 33 bits and more; a result that is not clamped is cut to 32 bits before the third operand is added.
+//! Forms in which a GPU does otherwise than the manual are refused where they are read (`parse::sem::video`).
 
 /// A byte, a half or all of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,18 +123,6 @@ impl Operation {
     }
 }
 
-/// What becomes of the result with the third operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the variants are PTX's own names")]
-pub enum Second {
-    None,
-    Add,
-    Min,
-    Max,
-    /// The result replaces a part of it.
-    Merge(Select),
-}
-
 /// A scalar video instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Video {
@@ -148,8 +136,8 @@ pub struct Video {
     pub signed: bool,
     /// `.sat`
     pub sat: bool,
-    /// The second operation.
-    pub second: Second,
+    /// Whether the third operand is added.
+    pub add: bool,
 }
 
 impl Video {
@@ -157,17 +145,8 @@ impl Video {
     #[must_use]
     pub fn apply(self, a: u32, b: u32, c: u32) -> u32 {
         let result = self.operation.apply(self.a.0.extract(a, self.a.1), self.b.0.extract(b, self.b.1), c);
-        let range = if let Second::Merge(part) = self.second { part } else { Select::WORD };
-        let result = if self.sat { range.clamp(result, self.signed) } else { result } as u32;
-        let first = |less: bool| if less { result } else { c };
-        let less = if self.signed { (result as i32) < c as i32 } else { result < c };
-        match self.second {
-            Second::None => result,
-            Second::Add => result.wrapping_add(c),
-            Second::Min => first(less),
-            Second::Max => first(!less),
-            Second::Merge(part) => (c & !part.mask()) | ((result << part.at) & part.mask()),
-        }
+        let result = if self.sat { Select::WORD.clamp(result, self.signed) } else { result } as u32;
+        if self.add { result.wrapping_add(c) } else { result }
     }
 }
 
@@ -225,7 +204,7 @@ mod tests {
 
     fn video(operation: Operation, a: (&str, bool), b: (&str, bool)) -> Video {
         let select = |(word, signed)| (Select::from_word(word).unwrap_or(Select::WORD), signed);
-        Video { operation, a: select(a), b: select(b), signed: true, sat: false, second: Second::None }
+        Video { operation, a: select(a), b: select(b), signed: true, sat: false, add: false }
     }
 
     #[test]
@@ -240,18 +219,11 @@ mod tests {
         // 0xff is -1 in byte 1 of a; the upper half of b is 0x8000.
         let add = video(Operation::Add, ("b1", true), ("h1", true));
         assert_eq!(add.apply(0xff00, 0x8000_1234, 0), 0xffff_7fff);
-        let merged = Video { second: Second::Merge(Select { bits: 8, at: 8 }), sat: true, ..add };
-        assert_eq!(merged.apply(0xff00, 0x8000_1234, 0x1122_3344), 0x1122_8044);
         let word = video(Operation::Add, ("", true), ("", true));
         assert_eq!(word.apply(0x7fff_ffff, 1, 0), 0x8000_0000);
         assert_eq!(Video { sat: true, ..word }.apply(0x7fff_ffff, 1, 0), 0x7fff_ffff);
-        let sub = Video { sat: true, signed: false, ..video(Operation::Sub, ("", false), ("", false)) };
-        assert_eq!(sub.apply(3, 5, 0), 0);
         assert_eq!(video(Operation::AbsDiff, ("b0", false), ("b0", false)).apply(3, 250, 0), 247);
-        assert_eq!(Video { second: Second::Add, ..word }.apply(2, 3, 10), 15);
-        assert_eq!(Video { second: Second::Min, ..word }.apply(2, 3, u32::MAX), u32::MAX);
-        assert_eq!(Video { second: Second::Max, ..word }.apply(2, 3, u32::MAX), 5);
-        assert_eq!(Video { second: Second::Max, signed: false, ..word }.apply(2, 3, u32::MAX), u32::MAX);
+        assert_eq!(Video { add: true, ..word }.apply(2, 3, 10), 15);
     }
 
     #[test]

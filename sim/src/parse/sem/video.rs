@@ -1,7 +1,7 @@
 //! Video instructions (PTX 9.7.18): modifiers and selectors to descriptions of `numerics::video`.
 
 use super::*;
-use crate::numerics::video::{Comparison, Operation, Second, Select, Simd, Video};
+use crate::numerics::video::{Comparison, Operation, Select, Simd, Video};
 
 /// Slot, selector and negation of an operand.
 fn part(args: &[Arg], i: usize) -> (R, &str, bool) {
@@ -67,24 +67,32 @@ pub(crate) fn video(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     }
     // `vset` has no type of its own: its result is unsigned.
     let first = usize::from(!matches!(operation, Operation::Set(_)));
-    let third = args.get(3).is_some();
-    let second = match m.words.iter().find(|w| matches!(**w, "add" | "min" | "max")) {
-        Some(_) if !to.is_empty() => return m.error("a selector of the result excludes a second operation"),
-        Some(&"add") => Second::Add,
-        Some(&"min") => Second::Min,
-        Some(_) => Second::Max,
-        None if !to.is_empty() => Second::Merge(select(m, to)?),
-        None => Second::None,
-    };
+    let add = m.has("add");
+    if !to.is_empty() || m.has("min") || m.has("max") {
+        return not_as_written(m, "with a part of the result, or a minimum or maximum after it,");
+    }
     let video = Video {
         operation,
         a: (select(m, of_a)?, signed(m, first)),
         b: (select(m, of_b)?, signed(m, first + 1)),
         signed: first == 1 && signed(m, 0),
         sat: m.has("sat"),
-        second,
+        add,
     };
-    Ok(words(Function::Video(video), d, [a, b, if third { slot(args, 3) } else { a }]))
+    let left = matches!(operation, Operation::ShiftLeft { .. });
+    let sum = matches!(operation, Operation::Add | Operation::Sub | Operation::AbsDiff);
+    if video.sat && (left || (sum && !video.signed)) {
+        return not_as_written(m, "that clamps its result to this type");
+    }
+    Ok(words(Function::Video(video), d, [a, b, if add { slot(args, 3) } else { a }]))
+}
+
+/// The refusal of a form whose results on a GPU are not those of the manual (docs/numerics.md).
+fn not_as_written<T>(m: &Mods<'_>, which: &str) -> Result<T> {
+    m.error(format!(
+        "a scalar video instruction {which} is not executed: what a GPU makes of it is not what the PTX manual says; write it with \
+         ordinary instructions"
+    ))
 }
 
 /// `vmad`.
@@ -113,8 +121,11 @@ pub(crate) fn vmad(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         b: (select(m, of_b)?, b_signed),
         signed,
         sat: m.has("sat"),
-        second: Second::None,
+        add: false,
     };
+    if (video.sat || shift != 0) && !(a_signed && b_signed) {
+        return not_as_written(m, "that clamps or shifts a product of unsigned numbers");
+    }
     Ok(words(Function::Video(video), slot(args, 0), [a, b, c]))
 }
 

@@ -182,7 +182,8 @@ pub(crate) fn testp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
                 "infinite" => test!(x, _y => $view(x).is_infinite()),
                 "number" => test!(x, _y => !$view(x).is_nan()),
                 "notanumber" => test!(x, _y => $view(x).is_nan()),
-                "normal" => test!(x, _y => $view(x).is_normal()),
+                // Zero is a normal number (PTX 9.7.3.1).
+                "normal" => test!(x, _y => $view(x).is_normal() || $view(x) == 0.0),
                 _ => test!(x, _y => $view(x).is_subnormal()),
             }
         };

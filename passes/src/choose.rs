@@ -12,6 +12,8 @@
 
 mod block;
 mod cards;
+#[cfg(test)]
+mod fit;
 mod model;
 mod predict;
 mod rule;

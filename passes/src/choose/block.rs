@@ -23,6 +23,8 @@ const ADDRESSES_STAGED: u64 = 80;
 const BESIDE: u64 = 32;
 /// The same where tiles pass through registers.
 const BESIDE_STAGED: u64 = 40;
+/// The same where groups of warps share the reduction: 46 to 56.
+const BESIDE_SLICED: u64 = 50;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 
@@ -48,6 +50,8 @@ pub(super) struct Part {
     pub(super) staged: bool,
     /// Fragments are loaded when they are needed, not one slice ahead.
     pub(super) single: bool,
+    /// Its products are scalar.
+    pub(super) scalar: bool,
     /// It is a loop that warps synchronise in.
     pub(super) synchronised: bool,
 }
@@ -256,7 +260,11 @@ impl Setting<'_> {
     /// Blocks that will be resident: as many as the compiler asks for, or as fit with the registers that the assembler takes.
     fn resident(&self, cost: &Cost) -> u64 {
         let staged = cost.parts.iter().any(|p| p.staged);
-        let beside = if staged { BESIDE_STAGED } else { BESIDE };
+        let beside = match () {
+            _ if cost.exchanged > 0 => BESIDE_SLICED,
+            _ if staged => BESIDE_STAGED,
+            _ => BESIDE,
+        };
         cost.block.resident(self.target).max(cost.block.with_registers(cost.block.tiles + beside, self.target))
     }
 
@@ -406,6 +414,7 @@ impl Setting<'_> {
         let lanes = f64::from(WARP);
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
         part.product += macs / self.card.rate(shape.atom, product.input, product.acc);
+        part.scalar |= !row.tensor_core;
         part.single |= !(shape.depth / shape.groups / slice(product, shape)).is_multiple_of(2);
         if row.tensor_core {
             let (m, n, k) = row.log2_shape;

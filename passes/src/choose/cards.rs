@@ -10,7 +10,7 @@ use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
 /// A card.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub struct Card {
     /// Its name on the command line.
     pub name: &'static str,
@@ -20,6 +20,8 @@ pub struct Card {
     pub sms: u32,
     /// Clock in GHz: boost, or what it sustains where that was measured.
     pub clock: f64,
+    /// The same for scalar products and f64, which take less power than other products.
+    pub clock_scalar: f64,
     /// Bandwidth of the memory in GB/s.
     pub dram: f64,
     /// Bandwidth between the second-level cache and all multiprocessors, bytes per clock.
@@ -33,7 +35,7 @@ pub struct Card {
 }
 
 /// Dense multiply-adds per clock and multiprocessor; 0: there is no such unit.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub struct Rates {
     /// f16 with f16 accumulation.
     pub half: f64,
@@ -61,6 +63,7 @@ pub static CARDS: &[Card] = &[
         cc: 70,
         sms: 80,
         clock: 1.53,
+        clock_scalar: 1.53,
         dram: 900.0,
         l2: 1560.0,
         l2_size: 6.0,
@@ -82,6 +85,7 @@ pub static CARDS: &[Card] = &[
         cc: 75,
         sms: 40,
         clock: 1.59,
+        clock_scalar: 1.59,
         dram: 320.0,
         l2: 800.0,
         l2_size: 4.0,
@@ -93,6 +97,7 @@ pub static CARDS: &[Card] = &[
         cc: 80,
         sms: 108,
         clock: 1.41,
+        clock_scalar: 1.41,
         dram: 1555.0,
         l2: 5120.0,
         l2_size: 40.0,
@@ -105,6 +110,7 @@ pub static CARDS: &[Card] = &[
         cc: 86,
         sms: 72,
         clock: 1.695,
+        clock_scalar: 1.695,
         dram: 600.0,
         l2: 1440.0,
         l2_size: 6.0,
@@ -117,6 +123,7 @@ pub static CARDS: &[Card] = &[
         cc: 86,
         sms: 82,
         clock: 1.695,
+        clock_scalar: 1.695,
         dram: 936.0,
         l2: 1640.0,
         l2_size: 6.0,
@@ -129,6 +136,7 @@ pub static CARDS: &[Card] = &[
         cc: 89,
         sms: 128,
         clock: 2.52,
+        clock_scalar: 2.52,
         dram: 1008.0,
         l2: 2048.0,
         l2_size: 72.0,
@@ -149,6 +157,7 @@ pub static CARDS: &[Card] = &[
         cc: 89,
         sms: 58,
         clock: 2.04,
+        clock_scalar: 2.04,
         dram: 300.0,
         l2: 1160.0,
         l2_size: 48.0,
@@ -169,11 +178,12 @@ pub static CARDS: &[Card] = &[
         name: "H200",
         cc: 90,
         sms: 132,
-        clock: 1.7,
+        clock: 1.74,
+        clock_scalar: 1.98,
         dram: 4800.0,
-        l2: 4290.0,
+        l2: 5500.0,
         l2_size: 50.0,
-        latency: 1200.0,
+        latency: 500.0,
         rates: Rates {
             half: 1365.0,
             half_f32: 1365.0,
@@ -189,11 +199,12 @@ pub static CARDS: &[Card] = &[
         name: "H100",
         cc: 90,
         sms: 132,
-        clock: 1.7,
+        clock: 1.74,
+        clock_scalar: 1.98,
         dram: 3350.0,
-        l2: 4290.0,
+        l2: 5500.0,
         l2_size: 50.0,
-        latency: 1200.0,
+        latency: 500.0,
         rates: Rates {
             half: 1365.0,
             half_f32: 1365.0,

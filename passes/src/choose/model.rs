@@ -2,8 +2,8 @@
 //!
 //! Multiprocessors take blocks in waves, as many at a time as are resident. What a trip of a loop takes is the largest of what its
 //! products, its accesses to shared memory and its tiles from the second-level cache take, each by itself at the card's rate,
-//! plus [`OVERLAP`] of the others, for they are not perfectly interleaved. Products lose [`STARVED`] the more, the fewer warps
-//! there are to hide each other's latency; a barrier costs [`SYNC`] or [`SYNC_STAGED`] clocks; and what is fetched ahead must have landed within the trips that the stages allow. In front of the first trip the pipeline
+//! plus a share of the others, for they are not perfectly interleaved. Products lose the more, the fewer warps
+//! there are to hide each other's latency; a barrier costs clocks ([`Constants`]); and what is fetched ahead must have landed within the trips that the stages allow. In front of the first trip the pipeline
 //! fills, behind the last one the output is stored: other resident blocks hide a part of both. All of that takes at least as long
 //! as memory needs for the tiles that a wave reads together.
 //!
@@ -14,19 +14,48 @@
 
 use super::block::{Cost, Part};
 use super::cards::Card;
+use tilec_ir::atoms::Atom;
+use tilec_ir::types::Elem;
 
-/// Of what is not the bottleneck of a trip, the share that is not hidden behind it.
-const OVERLAP: f64 = 0.1;
-/// Loss of issue with a single warp per scheduler, as a share of the time of products.
-const STARVED: f64 = 0.24;
-/// Clocks lost at the barrier of a trip, copies being asynchronous.
-const SYNC: f64 = 60.0;
-/// The same of a block that is alone where tiles pass through registers.
-const SYNC_STAGED: f64 = 200.0;
-/// Seconds until a launch runs.
-const LAUNCH: f64 = 2.0e-6;
+/// What the model knows beside the figures of the card.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Constants {
+    /// Of what is not the bottleneck of a trip, the share that is not hidden behind it.
+    pub(super) overlap: f64,
+    /// Loss of issue with a single warp per scheduler, as a share of the time of products on tensor cores.
+    pub(super) starved: f64,
+    /// The same of scalar products.
+    pub(super) starved_scalar: f64,
+    /// Shared memory of scalar products moves so much slower than its width, for their reads compete with the products for the
+    /// ports of the registers.
+    pub(super) ports: f64,
+    /// Clocks lost at the barrier of a trip, copies being asynchronous.
+    pub(super) sync: f64,
+    /// The same of a block that is alone where tiles pass through registers.
+    pub(super) sync_staged: f64,
+    /// Share of the ends of a block (filling the pipeline, storing) that nothing hides.
+    pub(super) ends: f64,
+    /// Seconds until a launch runs.
+    pub(super) launch: f64,
+}
+
+/// Found by `fit.rs`, for the H200.
+pub(super) static FITTED: Constants = Constants {
+    overlap: 0.146,
+    starved: 0.03,
+    starved_scalar: 0.126,
+    ports: 1.4,
+    sync: 115.0,
+    sync_staged: 62.0,
+    ends: 1.04,
+    launch: 1.1e-6,
+};
+
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = 4.0;
+/// How much longer the products of blocks take that have fewer warps than there are schedulers: warps of different blocks do not
+/// spread evenly over them. Of one measured kernel with blocks of one warp, twelve to a multiprocessor.
+const UNSPREAD: f64 = 1.25;
 /// Bytes that shared memory moves per clock.
 const SHARED: f64 = 128.0;
 /// Bytes per clock that a multiprocessor takes from the second-level cache at most.
@@ -111,16 +140,18 @@ struct Trip {
     barriers: f64,
 }
 
-fn trip(card: &Card, part: &Part, warps: f64, together: f64, active: f64) -> Trip {
+fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, active: f64) -> Trip {
     let per_scheduler = warps * together / SCHEDULERS;
     let product = part.product * (1.0 / per_scheduler).max(1.0);
-    let starved = if part.single { 2.0 * STARVED } else { STARVED } / per_scheduler.max(0.25);
-    let products = together * product.max(part.issued / SCHEDULERS) * (1.0 + starved);
-    let shared = together * part.shared / SHARED;
+    let alone = if part.scalar { c.starved_scalar } else { c.starved };
+    let starved = if part.single { 2.0 * alone } else { alone } / per_scheduler.max(0.25);
+    let unspread = if warps < SCHEDULERS { UNSPREAD } else { 1.0 };
+    let products = together * product.max(part.issued / SCHEDULERS) * (1.0 + starved) * unspread;
+    let shared = together * part.shared / SHARED * if part.scalar { c.ports } else { 1.0 };
     let l2 = together * (part.loads + part.stores) / (card.l2 / active).min(L2_PORT);
     let most = products.max(shared).max(l2);
-    let busy = most + OVERLAP * (products + shared + l2 - most);
-    let sync = if part.staged { SYNC_STAGED } else { SYNC };
+    let busy = most + c.overlap * (products + shared + l2 - most);
+    let sync = if part.staged { c.sync_staged } else { c.sync };
     // Where tiles pass through registers, all warps of a block wait for the same loads: other blocks fill the gap.
     let shared_by = if part.staged { together } else { 1.0 };
     let barriers = if part.synchronised { sync / shared_by } else { 0.0 };
@@ -138,8 +169,14 @@ fn trip(card: &Card, part: &Part, warps: f64, together: f64, active: f64) -> Tri
 
 /// The time that blocks of this cost take on a card.
 pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
+    time_with(card, &FITTED, cost, launch)
+}
+
+/// The same with other constants.
+pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     let sms = f64::from(card.sms);
-    let clock = card.clock * 1e9;
+    let light = |a: Atom| !a.row().tensor_core || a.row().types.iter().all(|t| t.input == Elem::F64);
+    let clock = if cost.atom.is_some_and(light) { card.clock_scalar } else { card.clock } * 1e9;
     let warps = cost.block.threads as f64 / 32.0;
     let blocks: f64 = launch.grid.iter().product();
     let resident = cost.resident as f64;
@@ -151,7 +188,7 @@ pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     let round = |together: f64, active: f64| {
         let (mut sum, mut ends) = (Trip::default(), 0.0);
         for part in &cost.parts {
-            let t = trip(card, part, warps, together, active);
+            let t = trip(card, c, part, warps, together, active);
             let looped = part.synchronised || part.product > 0.0;
             if looped {
                 sum.clocks += part.trips * t.clocks;
@@ -177,7 +214,7 @@ pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     };
     // Ends are hidden behind the loops of other resident blocks, except those of the last round.
     let hidden = if steady.clocks > 0.0 { steady_ends / resident } else { steady_ends };
-    let ends = if rest > 0.0 { last_ends + full * hidden } else { steady_ends + (full - 1.0) * hidden };
+    let ends = c.ends * if rest > 0.0 { last_ends + full * hidden } else { steady_ends + (full - 1.0) * hidden };
     let padded = launch.grid[0] * launch.grid[2] * (launch.grid[1] / launch.raster).ceil() * launch.raster;
     let idle = (padded - blocks).max(0.0) / (sms * resident) * IDLE_BLOCK;
     let clocks = full * steady.clocks + last.clocks + ends + idle;
@@ -187,7 +224,7 @@ pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
 
     let memory = traffic(card, cost, launch, blocks) / (card.dram * 1e9);
     let working = clocks / clock;
-    let seconds = LAUNCH + working.max(memory) + OVERLAP * working.min(memory);
+    let seconds = c.launch + working.max(memory) + c.overlap * working.min(memory);
     let all = |x: f64, y: f64| (full * x + y) / clock;
     let terms = Terms {
         products: all(steady.products, last.products),

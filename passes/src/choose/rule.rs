@@ -32,7 +32,7 @@ const STEPS: usize = 5;
 /// Most sizes that the rule looks at.
 const MOST_SIZES: usize = 4;
 /// How many times more a size that was given counts than one that was not.
-const GIVEN: f64 = 50.0;
+const GIVEN: f64 = 200.0;
 /// Most comparisons on the way to an entry.
 const DEEPEST: usize = 4;
 /// What a comparison must save, as a share of the time at one size that was not given.

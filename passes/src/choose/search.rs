@@ -42,14 +42,18 @@ const LOG2_LONG: u32 = 24;
 const RASTERS: [i64; 4] = [8, 4, 2, 1];
 /// Times that differ by less than this share count as equal.
 const TIE: f64 = 0.005;
+/// Stages that are tried first.
+const USUAL_STAGES: i64 = 4;
+/// Share by which fewer must be better.
+const LEAST_GAIN: f64 = 0.02;
 /// Candidates that may be so much slower than the fastest are looked at in full: one of them nearly won.
 const NEAR: f64 = 1.05;
 /// Most warps of a block whose warp tile is to be chosen.
 const MOST_WARPS: u64 = 8;
 /// The same of scalar products (fitted, too).
-const MOST_SCALAR_WARPS: u64 = 4;
+const MOST_SCALAR_WARPS: u64 = 16;
 /// Elements of the largest tile for which groups of warps are tried: larger ones give a multiprocessor enough to do.
-const SMALL_TILE: u64 = 64 * 64;
+const SMALL_TILE: u64 = 64 * 128;
 /// Most candidates; a kernel with more parameters than this allows gets plain values.
 const MAX_CANDIDATES: usize = 200_000;
 
@@ -115,7 +119,7 @@ impl<'a> Search<'a> {
         }
         let card = options.card.unwrap_or_else(|| Card::of(options.target));
         let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
-        let depths = if options.target.has_asynchronous_copies() { vec![2, 3, 4, 5, 6, 8] } else { vec![2] };
+        let depths = if options.target.has_asynchronous_copies() { vec![4, 3, 2, 5, 6, 8] } else { vec![2] };
         let mut ordered = autos.to_vec();
         ordered.sort_by_key(|a| a.role as u8);
         let mut search = Search {
@@ -181,8 +185,9 @@ impl<'a> Search<'a> {
             Role::WarpRows if scalar => vec![32, 16],
             // Of equals the wider: rows of the output are stored in longer runs.
             Role::WarpRows => vec![32, 64, 16],
-            Role::WarpCols => vec![64, 32, 16],
-            Role::Groups => vec![1, 2, 4],
+            Role::WarpCols if scalar => vec![64, 32, 16],
+            Role::WarpCols => vec![64, 32, 128, 16],
+            Role::Groups => vec![1, 2, 4, 8],
             Role::Stages | Role::Raster => vec![1],
             Role::Threads => vec![128, 256, 64, 512, 32, 1024],
             Role::Extent => (0..=12).map(|i| 1 << i).collect(),
@@ -315,8 +320,13 @@ impl<'a> Search<'a> {
                     self.raster(&mut env, &cost, &mut launch);
                 }
                 let seconds = model::time(self.card, &cost, &launch).seconds;
-                // Deeper pipelines take more shared memory: once one is no better, none will be.
-                if seconds >= last {
+                // Fewer stages leave little room for loads that take longer than most, so they must gain something. Deeper
+                // pipelines take more shared memory: once one is no better, none will be.
+                if stages < USUAL_STAGES {
+                    if seconds >= last * (1.0 - LEAST_GAIN) {
+                        continue;
+                    }
+                } else if seconds >= last {
                     break;
                 }
                 last = seconds;
@@ -409,6 +419,16 @@ impl<'a> Search<'a> {
         let k = self.work.k;
         let value = |p: &Value| values.iter().find(|(v, _)| v == p).map(|&(_, x)| (k.values[*p].name.clone(), x));
         k.const_params.iter().filter_map(value).collect()
+    }
+
+    /// What a kernel without parameters to choose costs, and what its launch is, for the model alone.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> Option<(Cost, Launch)> {
+        let mut env = self.env.clone();
+        let cost = self.setting().cost(&env).ok()?;
+        let mut launch = self.launch(&env, self.bytes(&env));
+        self.raster(&mut env, &cost, &mut launch);
+        Some((cost, launch))
     }
 
     /// What is predicted with the values of `env`.

@@ -46,19 +46,26 @@ fn gemm(target: Target, card: Option<&str>, defines: &str, size: [i64; 3]) -> [i
     ["BM", "BN", "BK", "WM", "WN", "KW", "STAGES"].map(|name| value(&k, name).expect(name))
 }
 
-/// The kernels that were fastest when measured on an H200 (docs/performance.md), and what CUTLASS has for Volta and Turing.
+/// What CUTLASS has for Volta, and kernels that were fastest or nearly so when measured on an H200 (docs/performance.md); how near the
+/// model comes to all that was measured is in `fit.rs`.
 #[test]
 fn what_was_measured_to_be_best_is_chosen() {
     let large = [4096; 3];
     for size in [large, [8192; 3]] {
-        assert_eq!(gemm(Target::Sm70, None, "", size), [128, 128, 32, 64, 64, 1, 2]);
-        assert_eq!(gemm(Target::Sm75, None, "", size), [128, 128, 32, 64, 64, 1, 2]);
-        assert_eq!(gemm(Target::Sm80, Some("h200"), "", size), [256, 128, 64, 64, 64, 1, 3]);
-        assert_eq!(gemm(Target::Sm90, None, "", size), [256, 128, 64, 64, 64, 1, 3]);
-        assert_eq!(gemm(Target::Sm90, None, "T=f64,Acc=f64,ALIGN=2", size), [128, 128, 16, 32, 64, 1, 3]);
-    }
-    for n in [2048, 3072, 4096, 8192] {
-        assert_eq!(gemm(Target::Sm90, None, "T=f32,ALIGN=4", [n, n, 1024]), [64, 128, 16, 32, 64, 1, 3], "{n}");
+        // CUTLASS has 128x128 and 256x128 for both.
+        for target in [Target::Sm70, Target::Sm75] {
+            let [bm, bn, bk, wm, wn, groups, stages] = gemm(target, None, "", size);
+            assert!([128 * 128, 256 * 128].contains(&(bm * bn)));
+            assert_eq!([bk, wm, wn, groups, stages], [32, 64, 64, 1, 2]);
+        }
+        for (target, card) in [(Target::Sm80, Some("h200")), (Target::Sm90, None)] {
+            let [bm, bn, bk, wm, wn, groups, stages] = gemm(target, card, "", size);
+            assert_eq!([bm * bn, bk, wm, wn, groups], [256 * 128, 64, 64, 64, 1]);
+            assert!(stages >= 3);
+            let [bm, bn, _, wm, wn, groups, _] = gemm(target, card, "Acc=f16", size);
+            assert_eq!([bm, bn, wm * wn, groups], [256, 256, 64 * 128, 1]);
+        }
+        assert_eq!(gemm(Target::Sm90, None, "T=f64,Acc=f64,ALIGN=2", size)[..5], [128, 128, 16, 32, 64]);
     }
     for n in [192, 256] {
         let [bm, bn, bk, _, _, groups, _] = gemm(Target::Sm90, None, "T=f32,ALIGN=4", [n, n, 1024]);
@@ -164,14 +171,13 @@ fn predictions_grow_with_the_problem() {
     }
 }
 
-/// No prediction is faster than the card's arithmetic or its memory.
 /// A block that works through a part of a sum does not do nothing because its part is another than its neighbour's.
 #[test]
 fn parts_of_a_reduction_count() {
     let source = include_str!("../../../examples/gemm_splitk.tile");
     let predicted = |slices: i64| {
         let options = options(Target::Sm80, "", &[("M", 4096), ("N", 4096), ("K", 4096), ("S", slices)]);
-        let k = tilec_ir::parser::parse(source, &mut Sink::new()).expect("it parses").kernels.remove(0);
+        let (k, _) = chosen(source, &options, true);
         Predictor::new(&k, &options).and_then(|p| p.predict()).expect("a prediction").seconds
     };
     let whole = predicted(1);
@@ -180,6 +186,7 @@ fn parts_of_a_reduction_count() {
     assert!((0.9..1.5).contains(&(predicted(4) / whole)), "{}", predicted(4) / whole);
 }
 
+/// No prediction is faster than the card's arithmetic or its memory.
 #[test]
 fn predictions_keep_within_the_card() {
     for &target in Target::ALL {

@@ -203,9 +203,14 @@ impl Setting<'_> {
         };
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
         let staged = parts.iter().any(|p| p.staged);
-        let addresses = if pieces && staged { ADDRESSES_STAGED } else { ADDRESSES };
+        // Asynchronous copies beyond the usual four of a thread and tile have addresses of their own.
+        let copies = |m: &Move| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / 16 / threads;
+        let more = moves().filter(|m| m.load && m.buffer.is_some()).map(|m| copies(m).saturating_sub(4)).sum::<u64>();
+        let addresses = if pieces && staged { ADDRESSES_STAGED } else { ADDRESSES + more.min(ADDRESSES) };
         let room = block.cap(1).saturating_sub(addresses);
-        if block.tiles > room && !self.crowded {
+        // What a thread of a single warp transposes is estimated too low.
+        let alone = pieces && staged && warps == 1;
+        if (block.tiles > room || alone) && !self.crowded {
             return Err(Illegal::Registers);
         }
         block.tiles = block.tiles.min(room);

@@ -41,14 +41,14 @@ pub(super) struct Constants {
 
 /// Found by `fit.rs`, for the H200.
 pub(super) static FITTED: Constants = Constants {
-    overlap: 0.146,
-    starved: 0.03,
-    starved_scalar: 0.126,
-    ports: 1.4,
-    sync: 115.0,
-    sync_staged: 62.0,
-    ends: 1.04,
-    launch: 1.1e-6,
+    overlap: 0.16,
+    starved: 0.277,
+    starved_scalar: 0.195,
+    ports: 1.39,
+    sync: 30.0,
+    sync_staged: 60.0,
+    ends: 0.75,
+    launch: 1.9e-6,
 };
 
 /// Schedulers of a multiprocessor.

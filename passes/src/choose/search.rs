@@ -186,7 +186,9 @@ impl<'a> Search<'a> {
             // Of equals the wider: rows of the output are stored in longer runs.
             Role::WarpRows => vec![32, 64, 16],
             Role::WarpCols if scalar => vec![64, 32, 16],
-            Role::WarpCols => vec![64, 32, 128, 16],
+            // Sums of two bytes leave room for twice as many.
+            Role::WarpCols if product.is_some_and(|p| p.acc.bytes() == 2) => vec![64, 32, 128, 16],
+            Role::WarpCols => vec![64, 32, 16],
             Role::Groups => vec![1, 2, 4, 8],
             Role::Stages | Role::Raster => vec![1],
             Role::Threads => vec![128, 256, 64, 512, 32, 1024],

@@ -84,7 +84,8 @@ fn slices_are_as_long_as_they_are() {
         ["BM", "BN", "BK", "WM", "WN", "KW", "STAGES"].map(|name| value(&k, name).expect(name))
     };
     for size in [[256, 256, 16384], [8192; 3]] {
-        assert_eq!(splitk(size, 1), gemm(Target::Sm80, None, "", size), "{size:?}");
+        let [[m, n, k, ..], [rows, columns, depth, ..]] = [splitk(size, 1), gemm(Target::Sm80, None, "", size)];
+        assert_eq!([m * n, k], [rows * columns, depth], "{size:?}");
     }
     // Slices fill the machine with larger tiles than K in one piece.
     let [[m, n, ..], [rows, columns, ..]] = [1, 16].map(|slices| splitk([256, 256, 16384], slices));

@@ -68,9 +68,7 @@ pub(crate) fn video(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     // `vset` has no type of its own: its result is unsigned.
     let first = usize::from(!matches!(operation, Operation::Set(_)));
     let add = m.has("add");
-    if !to.is_empty() || m.has("min") || m.has("max") {
-        return not_as_written(m, "with a part of the result, or a minimum or maximum after it,");
-    }
+    executed(cx, m, !to.is_empty())?;
     let video = Video {
         operation,
         a: (select(m, of_a)?, signed(m, first)),
@@ -79,24 +77,44 @@ pub(crate) fn video(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
         sat: m.has("sat"),
         add,
     };
-    let left = matches!(operation, Operation::ShiftLeft { .. });
-    let sum = matches!(operation, Operation::Add | Operation::Sub | Operation::AbsDiff);
-    if video.sat && (left || (sum && !video.signed)) {
-        return not_as_written(m, "that clamps its result to this type");
-    }
     Ok(words(Function::Video(video), d, [a, b, if add { slot(args, 3) } else { a }]))
 }
 
-/// The refusal of a form whose results on a GPU are not those of the manual (docs/numerics.md).
-fn not_as_written<T>(m: &Mods<'_>, which: &str) -> Result<T> {
-    m.error(format!(
-        "a scalar video instruction {which} is not executed: what a GPU makes of it is not what the PTX manual says; write it with \
-         ordinary instructions"
-    ))
+/// What keeps a scalar form from being executed: what a GPU makes of it is not what the manual says (docs/numerics.md).
+pub(crate) fn not_as_written(opcode: &str, words: &[&str], replaces_part: bool) -> Option<&'static str> {
+    let has = |word: &str| words.contains(&word);
+    let types = words.iter().filter(|w| matches!(**w, "s32" | "u32")).copied().collect::<Vec<_>>();
+    match opcode {
+        "vmad" if (has("sat") || has("shr7") || has("shr15")) && types[1..] != ["s32", "s32"] => {
+            Some("that clamps or shifts a product of unsigned numbers")
+        }
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vset" if replaces_part => {
+            Some("that replaces a part of its result")
+        }
+        "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vset" if has("min") || has("max") => {
+            Some("followed by a minimum or maximum")
+        }
+        "vadd" | "vsub" | "vabsdiff" if has("sat") && types[0] == "u32" => {
+            Some("that clamps its result to unsigned numbers")
+        }
+        "vshl" if has("sat") => Some("that clamps what it shifts to the left"),
+        _ => None,
+    }
+}
+
+fn executed(cx: &Cx<'_, '_>, m: &Mods<'_>, replaces_part: bool) -> Result<()> {
+    match not_as_written(cx.opcode(), m.words, replaces_part) {
+        None => Ok(()),
+        Some(which) => m.error(format!(
+            "a scalar video instruction {which} is not executed: what a GPU makes of it is not what the PTX manual says; write it \
+             with ordinary instructions"
+        )),
+    }
 }
 
 /// `vmad`.
-pub(crate) fn vmad(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn vmad(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    executed(cx, m, false)?;
     let ((a, of_a, na), (b, of_b, nb), (c, of_c, nc)) = (part(args, 1), part(args, 2), part(args, 3));
     let plus_one = m.has("po");
     if !of_c.is_empty() {
@@ -123,9 +141,6 @@ pub(crate) fn vmad(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         sat: m.has("sat"),
         add: false,
     };
-    if (video.sat || shift != 0) && !(a_signed && b_signed) {
-        return not_as_written(m, "that clamps or shifts a product of unsigned numbers");
-    }
     Ok(words(Function::Video(video), slot(args, 0), [a, b, c]))
 }
 

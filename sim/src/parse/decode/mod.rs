@@ -19,7 +19,7 @@ use super::ParseError;
 use super::lex::Pos;
 use super::raw::{RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawVar, Space};
 use super::table::needs::{self, Need};
-use super::table::{self, Mods, order};
+use super::table::{self, Mods, limits, order};
 use crate::program::{Entry, Inst, ModuleVar, Op, Placed, Program, R, TRUE};
 use names::{Reg, Scope, Var};
 pub(crate) use operand::Arg;
@@ -433,6 +433,9 @@ impl<'a> Cx<'a, '_> {
             return Err(failure);
         }
         let shown = raw.words.iter().map(|w| format!(".{w}")).collect::<String>();
+        if let Some(why) = limits::of(raw.op, &raw.words) {
+            return Err(raw.pos.error(format!("`{}{shown}` cannot be executed here: {why}", raw.op)));
+        }
         Err(raw.pos.error(match raw.words.get(furthest) {
             _ if !known => format!("unknown instruction `{}{shown}`", raw.op),
             Some(word) => format!("`.{word}` does not fit here: no such form of `{}{shown}`", raw.op),

@@ -101,6 +101,26 @@ fn reports_name_line_thread_and_place() {
 }
 
 #[test]
+fn a_race_says_whether_blocks_or_threads_met() {
+    let blocks = LAUNCH.replace("\"grid\": 1", "\"grid\": 2").replace("[3, 2]", "[2, 1]");
+    let text =
+        run(&small("st.global.u32 [%rd2], %r1;"), &blocks, &[("n", 64)], |_| ()).map(|_| ()).expect_err("a race");
+    for part in [
+        "error[E0805]: data race on global memory between blocks: nothing orders a write and a write",
+        "this write, by thread (0, 0, 0) of block (1, 0, 0)",
+        "the other write, by thread (0, 0, 0) of block (0, 0, 0)",
+        "in block (1, 0, 0), thread (0, 0, 0), and in block (0, 0, 0), thread (0, 0, 0), at address",
+        "`b[0, 0]` of f32 [64, 2]",
+        "no barrier holds them",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    assert!(!text.contains("bar.sync"), "{text}");
+    let one = "st.shared.u32 [%r2], %r1;\nxor.b32 %r2, %r2, 128;\nld.shared.u32 %r3, [%r2];";
+    reported(one, &["put a `bar.sync`", "which of the two came first was chance", "in block (0, 0, 0), thread"]);
+}
+
+#[test]
 fn writes_beside_the_elements_are_found() {
     let store = |at: &str| {
         format!(

@@ -173,6 +173,7 @@ impl<'a> Cta<'a> {
             message: fail.message,
             place: Some(self.place(pc, warp, lane)),
             other: fail.other.map(|c| self.place(c.pc as usize, c.warp, c.lane)),
+            other_block: None,
             block: self.shape.index,
             address: fail.address,
         })

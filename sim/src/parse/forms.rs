@@ -37,7 +37,7 @@ pub fn instruction_forms() -> Vec<InstructionForm> {
             spellings = longer;
         }
         forms.extend(spellings.into_iter().map(|modifiers| {
-            let needs::Need { version, target } = needs::of(row.op, &modifiers);
+            let needs::Need { version, target } = needs::of(row.op, &modifiers, needs::BASE.target);
             InstructionForm { opcode: row.op, modifiers, operands: row.args, row: number, version, target }
         }));
     }

@@ -321,7 +321,7 @@ const ROWS: &[Row] = &[
             "B=2 P=6 Q=6 R=3 S=2 C=4 O=12 xb=832 xh=52 xw=4 seed=1",
             "B=3 P=2 Q=4 R=1 S=3 C=16 O=36 xb=1088 xh=220 xw=16 seed=2",
             "B=1 P=2 Q=3 R=1 S=1 C=20 O=396 xb=180 xh=60 xw=20 seed=3",
-            "B=3 P=8 Q=4 R=1 S=1 C=4 O=4 xb=240 xh=16 xw=4 seed=4",
+            "B=5 P=4 Q=4 R=1 S=1 C=4 O=4 xb=112 xh=16 xw=4 seed=4",
             "B=1 P=1..66/1 Q=1 R=2 S=1 C=8 O=4 xb=2400 xh=16 xw=8",
             "B=1 P=3 Q=2 R=2 S=2 C=4 O=4..36/4 xb=240 xh=24 xw=4",
             "B=2 P=2 Q=3 R=1 S=2 C=4..40/4 O=4 xb=1200 xh=400 xw=48",

@@ -422,7 +422,7 @@ impl<'a> Cx<'a, '_> {
             self.need = needs::BASE;
             match self.args(row.args, &mods, raw).and_then(|args| (row.sem)(self, &mods, &args)) {
                 Ok(op) => {
-                    let need = needs::of(raw.op, &words).and(self.need);
+                    let need = needs::of(raw.op, &words, self.has.target).and(self.need);
                     self.has.check(need, raw.op, &words, raw.pos)?;
                     return Ok(op);
                 }

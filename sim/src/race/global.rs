@@ -131,7 +131,7 @@ impl Global {
         if n >= 4 && !who.copy && !who.strength.is_strong() {
             let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
             let cells = &mut page.words[at / 4..at / 4 + n / 4];
-            if cells.iter_mut().all(|c| read_fast(c, row, now, sets, who)) {
+            if cells.iter_mut().all(|c| read_fast(c, row, now, sets, who, 1 << who.lane)) {
                 return Ok(());
             }
         }

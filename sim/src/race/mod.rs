@@ -126,6 +126,11 @@ impl Races {
         self.shared.write_words(&self.clocks, who, at, words)
     }
 
+    /// [`Races::read_words`] of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    pub(crate) fn read_row(&mut self, who: Who, at: usize, lanes: [u32; 4]) -> bool {
+        self.shared.read_row(&self.clocks, &mut self.sets, who, at, lanes)
+    }
+
     /// [`Races::read_words`] of 32 lanes, so many words each from `at` on; how many from the first on are done.
     #[inline(always)]
     pub(crate) fn read_line(&mut self, who: Who, at: usize, words: usize) -> usize {

@@ -21,7 +21,14 @@ impl Shared {
     pub(super) fn read_words(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who))
+        cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << who.lane))
+    }
+
+    /// The common case of a read of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    pub(super) fn read_row(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, lanes: [u32; 4]) -> bool {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 4) else { return false };
+        let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
+        cells.iter_mut().zip(lanes).all(|(cell, lanes)| read_fast(cell, row, now, sets, who, lanes))
     }
 
     /// The common case of a write of whole words, one lane. It may have recorded some of them when it was not: the write is
@@ -39,7 +46,7 @@ impl Shared {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
         let done = |(lane, own): (usize, &mut [Cell])| {
-            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, Who { lane, ..who }))
+            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << lane))
         };
         line(cells, words, done)
     }
@@ -146,37 +153,38 @@ fn line(cells: &mut [Cell], words: usize, mut done: impl FnMut((usize, &mut [Cel
 }
 
 #[inline(always)]
-fn after_write(cell: &Cell, row: &[u32; 64], who: Who) -> bool {
+fn after_write(cell: &Cell, row: &[u32; 64], warp: usize, lanes: u32) -> bool {
     let writer = cell.write_agent;
     (writer == NOBODY
         || cell.write_clock <= row[usize::from(writer) & 63]
-        || (usize::from(writer) == who.warp && usize::from(cell.write_lane) == who.lane))
+        || (usize::from(writer) == warp && 1u32 << (cell.write_lane & 31) == lanes))
         && !cell.flying
         && !cell.split
 }
 
+/// A read by `lanes` of a warp, whichever lane `who` names.
 #[inline(always)]
-pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who) -> bool {
-    let (mine, bit) = (who.warp as u8, 1 << who.lane);
-    if !after_write(cell, row, who) {
+pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
+    let mine = who.warp as u8;
+    if !after_write(cell, row, who.warp, lanes) {
         return false;
     }
     if cell.read_agent == mine && cell.read_clock == now && !cell.read_strength.is_strong() {
-        cell.read_lanes |= bit;
+        cell.read_lanes |= lanes;
         cell.read_pc = who.pc;
         return true;
     }
     let met = row[usize::from(cell.read_agent) & 63];
     if cell.read_agent == NOBODY || (cell.read_agent < 64 && cell.read_clock <= met) {
-        (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, bit);
+        (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, lanes);
         cell.read_strength = Strength::Weak;
     } else if cell.read_agent == mine && !cell.read_strength.is_strong() {
         // Other lanes of the warp may have read since it last synchronised.
-        cell.read_lanes |= bit;
+        cell.read_lanes |= lanes;
         (cell.read_clock, cell.read_pc) = (now, who.pc);
     } else if cell.read_agent == MANY {
         let Some(read) = sets.entry(cell, who.warp, Strength::Weak) else { return false };
-        let fresh = Read { clock: now, pc: who.pc, lanes: bit, strength: Strength::Weak };
+        let fresh = Read { clock: now, pc: who.pc, lanes, strength: Strength::Weak };
         *read = read.then(fresh, row[who.warp & 63]);
     } else {
         return false;
@@ -189,7 +197,7 @@ pub(super) fn write_fast(cell: &mut Cell, row: &[u32; 64], now: u32, who: Who) -
     let after_read = cell.read_agent == NOBODY
         || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
         || (cell.read_agent == who.warp as u8 && cell.read_lanes == 1 << who.lane);
-    if !after_read || !after_write(cell, row, who) {
+    if !after_read || !after_write(cell, row, who.warp, 1 << who.lane) {
         return false;
     }
     *cell = Cell::written(who, now);

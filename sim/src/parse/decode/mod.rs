@@ -29,6 +29,8 @@ type Result<T> = std::result::Result<T, ParseError>;
 /// Upper limits of one module, so that hostile text cannot ask for much memory.
 const MAX_INSTS: usize = 1 << 18;
 const MAX_SHARED: u64 = 1 << 20;
+/// Shared variables of a kernel: what any device has without asking for more at the launch.
+const MAX_STATIC_SHARED: u64 = 48 << 10;
 const MAX_LOCAL: u64 = 1 << 20;
 const MAX_PARAM: u64 = 1 << 15;
 const MAX_GLOBAL: u64 = 1 << 30;
@@ -213,6 +215,8 @@ fn decode_entry<'a>(
     }
     cx.entry.param_bytes = at;
     let called = call::reachable(&from.body, funcs)?;
+    // Of several kernels each has what it uses of the module's variables, which is not looked into.
+    let others = if raw.entries.len() == 1 { 0 } else { shared.packed };
     for body in std::iter::once(&from.body).chain(called.iter().filter_map(|f| f.body.as_ref())) {
         for var in variables(body).filter(|v| v.space == Space::Shared) {
             let offset = shared.place(var)?;
@@ -220,6 +224,12 @@ fn decode_entry<'a>(
             let placed = Placed { offset, bytes: var.bytes.unwrap_or(0) };
             cx.entry.shared_vars.push((var.name.to_owned(), placed));
         }
+    }
+    let own = shared.packed - others;
+    if own > MAX_STATIC_SHARED {
+        let message =
+            format!("the shared variables of `{}` have {own} bytes, more than {MAX_STATIC_SHARED}", from.name);
+        return Err(from.pos.error(message));
     }
     // Dynamic shared memory follows the static part, at the largest alignment any of its names asks for (PTX 5.4.3).
     let dynamic = || raw.vars.iter().filter(|v| v.space == Space::Shared && v.bytes.is_none());
@@ -446,6 +456,11 @@ impl<'a> Cx<'a, '_> {
     /// The opcode being decoded.
     pub(crate) fn opcode(&self) -> &'a str {
         self.opcode
+    }
+
+    /// 80 for `sm_80`.
+    pub(crate) fn target(&self) -> u32 {
+        self.has.target
     }
 
     /// Says that the operands at hand need this version and target.

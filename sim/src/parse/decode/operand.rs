@@ -224,6 +224,11 @@ impl<'a> Cx<'a, '_> {
                     return self.constant(true, 0, *pos);
                 }
                 if let Some(special) = special(name) {
+                    match *name {
+                        "%cluster_ctarank" | "%cluster_nctarank" => self.require((7, 8), 90),
+                        "%aggr_smem_size" => self.require((8, 1), 90),
+                        _ => {}
+                    }
                     return self.special(special, wide, *pos);
                 }
                 match self.var(name) {
@@ -252,6 +257,9 @@ impl<'a> Cx<'a, '_> {
                     "z" => 2,
                     _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
                 };
+                if name.contains("cluster") {
+                    self.require((7, 8), 90);
+                }
                 let special = match *name {
                     "%tid" => Special::Tid(axis),
                     "%ntid" => Special::NTid(axis),

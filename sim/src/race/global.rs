@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::cell::{self, Cell, FRESH, NOBODY, Read, Sets};
 use super::clocks::{Clocks, engine};
+use super::hidden::Hidden;
 use super::shared::{read_fast, write_fast};
 use super::{Conflict, Strength, Who};
 
@@ -71,6 +72,7 @@ pub(super) struct Global {
     pub(super) forgot: bool,
     /// Of the strong access that happens.
     pub(super) moment: u64,
+    hidden: Hidden,
 }
 
 impl Global {
@@ -84,6 +86,7 @@ impl Global {
         self.recent.clear();
         self.pages.clear();
         self.older.clear();
+        self.hidden.clear();
         self.divided = 0;
     }
 
@@ -122,6 +125,11 @@ impl Global {
         let foreign = clocks.foreign(who.warp, who.lane);
         let at = address as usize % (4 * WORDS);
         let index = self.page(address / (4 * WORDS as u64));
+        if who.strength.is_strong() {
+            for word in (0..n).step_by(4) {
+                self.hidden.check(clocks, (address + word as u64, n.min(4)), who, false)?;
+            }
+        }
         if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
             self.keep_older(sets, index, (at, n), (foreign, who.strength), false);
             self.pages[index].mark(foreign, 1, at, n);
@@ -156,6 +164,14 @@ impl Global {
         let foreign = clocks.foreign(who.warp, who.lane);
         let at = address as usize % (4 * WORDS);
         let index = self.page(address / (4 * WORDS as u64));
+        if who.strength.is_strong() {
+            for word in (0..n).step_by(4) {
+                self.hidden.check(clocks, (address + word as u64, n.min(4)), who, true)?;
+            }
+            for (byte, size, cell) in self.pages[index].cells(at, n) {
+                self.forgot |= !self.hidden.keep(sets, (address - at as u64 + byte as u64, size), &cell);
+            }
+        }
         if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
             self.keep_older(sets, index, (at, n), (foreign, who.strength), true);
             self.pages[index].mark(foreign, 0, at, n);

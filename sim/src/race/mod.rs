@@ -9,6 +9,8 @@
 //! its mbarrier has. Then it counts as that thread's write at that moment, or as a write of the warp's copy engine, which
 //! the waiters of the mbarrier know of.
 //!
+//! What a strong write pushes out of a word is kept beside it ([`hidden`]).
+//!
 //! Strong accesses to words that stand as flags publish and learn ([`flags`] within the block, [`meet`] between blocks).
 //!
 //! Global memory is treated alike within a block ([`global`]), whose clocks say nothing about other blocks; what these do is
@@ -23,6 +25,7 @@ mod flags;
 mod front;
 mod global;
 mod grid;
+mod hidden;
 mod meet;
 mod shared;
 mod summary;

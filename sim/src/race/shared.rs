@@ -2,6 +2,7 @@
 
 use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, Sets};
 use super::clocks::Clocks;
+use super::hidden::Hidden;
 use super::{Conflict, Strength, Who};
 
 #[derive(Debug)]
@@ -9,11 +10,12 @@ pub(super) struct Shared {
     words: Vec<Cell>,
     /// Four cells for each word, once one was accessed in parts.
     bytes: Vec<Cell>,
+    hidden: Hidden,
 }
 
 impl Shared {
     pub(super) fn new(bytes: usize) -> Shared {
-        Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new() }
+        Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new(), hidden: Hidden::default() }
     }
 
     /// The common case of a read of whole words, one lane: whether it was that and is done.
@@ -71,6 +73,9 @@ impl Shared {
         n: usize,
     ) -> Result<(), Conflict> {
         let (word, agent) = (at / 4, (who.warp, clocks.now(who.warp)));
+        if who.strength.is_strong() {
+            self.hidden.check(clocks, (at as u64, n), who, false)?;
+        }
         if n == 4 && !self.words[word].split {
             return cell::read(clocks, sets, &mut self.words[word], who, agent);
         }
@@ -89,6 +94,16 @@ impl Shared {
         same: bool,
     ) -> Result<(), Conflict> {
         let word = at / 4;
+        if who.strength.is_strong() {
+            self.hidden.check(clocks, (at as u64, n), who, true)?;
+            if self.words[word].split {
+                for byte in at..at + n {
+                    self.hidden.keep(sets, (byte as u64, 1), &self.bytes[byte]);
+                }
+            } else {
+                self.hidden.keep(sets, (4 * word as u64, 4), &self.words[word]);
+            }
+        }
         if n == 4 && !self.words[word].split {
             return cell::write(clocks, sets, &mut self.words[word], who, same);
         }

@@ -232,10 +232,12 @@ fn reports_of_tile_programs_point_into_them() {
     let found = simulate(&job, tensors, &origin, &SimOptions::default(), Duration::from_secs(60)).expect_err("a race");
     let text = crate::Diagnostics::one(program.source.clone(), *found).to_string();
     let line = |what: &str| GEMM.lines().position(|l| l.contains(what)).expect("there") + 1;
-    assert!(text.contains("E0805") && text.contains(&format!("gemm.tile:{}:9", line("acc = mma("))), "{text}");
+    // Which of the two comes first is up to the schedule.
+    let product = format!("{} |         acc = mma(a, b, acc)", line("acc = mma("));
+    assert!(text.contains("E0805") && text.contains("--> gemm.tile:") && text.contains(&product), "{text}");
     let copy = format!("{} |         copy A[bm * BM.., k..] -> a", line("-> a  "));
-    assert!(text.contains(&copy) && text.contains("the earlier write, by thread"), "{text}");
-    assert!(text.contains("of slot 1 (of 2) of `a`") && text.contains("a bug of tilec"), "{text}");
+    assert!(text.contains(&copy) && text.contains("the earlier "), "{text}");
+    assert!(text.contains(" (of 2) of `a`") && text.contains("a bug of tilec"), "{text}");
 }
 
 #[test]

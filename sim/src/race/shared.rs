@@ -181,6 +181,12 @@ fn after_write(cell: &Cell, row: &[u32; 64], warp: usize, lanes: u32) -> bool {
 #[inline(always)]
 pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
     let mine = who.warp as u8;
+    let again = cell.read_lanes & lanes == lanes && cell.read_clock == now && cell.read_agent == mine;
+    if again && !cell.split && !cell.read_strength.is_strong() {
+        // The same lanes once more, with nothing in between.
+        cell.read_pc = who.pc;
+        return true;
+    }
     if !after_write(cell, row, who.warp, lanes) {
         return false;
     }

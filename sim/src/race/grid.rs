@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use super::cell::Sets;
 use super::global::{Global, Older, WORDS};
 use super::meet::{Contacts, Knowledge, Meetings, Seen};
-use super::summary::{Access, HandIn, Kind, Site, Summary, spoke};
+use super::summary::{HandIn, Kind, Site, Summary, spoke};
+use super::units::Access;
 
 /// Bytes of the host for what blocks did. Words that come when they are used up are not looked at.
 const MAX_BYTES: usize = 384 << 20;

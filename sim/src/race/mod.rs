@@ -29,6 +29,7 @@ mod hidden;
 mod meet;
 mod shared;
 mod summary;
+mod units;
 
 use cell::Sets;
 use clocks::Clocks;

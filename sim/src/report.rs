@@ -66,6 +66,8 @@ pub struct Report {
     pub place: Option<Place>,
     /// The other side of a race.
     pub other: Option<Place>,
+    /// The block of the other side, if it is another one.
+    pub other_block: Option<[u32; 3]>,
     /// Block (x, y, z).
     pub block: [u32; 3],
     /// Address: an offset in shared or local memory, else a generic address.
@@ -80,6 +82,7 @@ impl Report {
             message: message.into(),
             place: None,
             other: None,
+            other_block: None,
             block: [0; 3],
             address: None,
         })

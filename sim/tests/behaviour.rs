@@ -427,6 +427,34 @@ fn matrices_are_spread_over_the_warp() {
 }
 
 #[test]
+fn matrices_are_exchanged_between_lanes() {
+    // Each lane stores the row whose address it gives, but others get its elements.
+    let row =
+        "mov.u32 %r1, sm; shl.b32 %r2, %t, 4; add.u32 %r1, %r1, %r2; st.shared.v4.u32 [%r1], {%t, %t, %t, %t}; SYNC";
+    for trans in ["", ".trans"] {
+        let load = format!("{row} ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{%r4, %r5, %r6, %r7}}, [%r1];");
+        good(&load.replace("SYNC", "bar.warp.sync -1;"), 32);
+        bad(&load.replace("SYNC", ""), 32, ReportKind::Race);
+        let over = format!("{load} LATER st.shared.u32 [%r1], %t;").replace("SYNC", "bar.warp.sync -1;");
+        good(&over.replace("LATER", "bar.warp.sync -1;"), 32);
+        bad(&over.replace("LATER", ""), 32, ReportKind::Race);
+    }
+    // Lanes above the seventh give addresses that are not used: anything, but up to sm_75 addresses.
+    let stray = format!(
+        "{row} setp.lt.u32 %p0, %t, 8; selp.b32 %r1, %r1, 0x7ffffff0, %p0;\n\
+         ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r4}}, [%r1];"
+    )
+    .replace("SYNC", "bar.warp.sync -1;");
+    good(&stray, 32);
+    let text = kernel(&stray).replace("sm_80", "sm_75");
+    let mut device = Device::new();
+    let params = vec![device.alloc(1024).unwrap().to_le_bytes().to_vec()];
+    let launch = Launch { entry: "k".into(), grid: [1; 3], block: [32, 1, 1], dynamic_smem: 0, params };
+    let report = device.run(&Program::parse(&text).unwrap(), &launch, &Options::default()).unwrap_err();
+    assert_eq!(report.kind, ReportKind::OutOfBounds, "{report}");
+}
+
+#[test]
 fn products_use_the_fragments_of_the_manual() {
     // A is 1 at (3, 2) only, B(k, n) = k + 10 n: row 3 of the product is row 2 of B.
     let half = "cvt.rn.f16.u32 %h0, %r3; cvt.rn.f16.u32 %h1, %r4;";

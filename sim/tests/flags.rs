@@ -42,11 +42,19 @@ fn bad_as(body: &str, blocks: u32, orders: &[Order], kind: ReportKind) {
     bad_in(body, blocks, ways(orders, true), kind);
 }
 
-/// Every block has an atomic and then a plain access to one word. Blocks that run at one time may have met there, so that is
-/// reported of blocks that run one after the other only.
+/// A race whose report is the same in every order and with every number of host threads.
 #[track_caller]
-fn bad_in_turn(body: &str) {
-    bad_in(body, 3, ways(ANY, false), ReportKind::Race);
+fn bad_alike(body: &str, blocks: u32) {
+    let mut first: Option<Report> = None;
+    for threads in [1, 1, 2, 4, 4, 4] {
+        for order in ANY {
+            let options = Options { order: *order, threads, seed: 3, fuel: 1 << 20, ..Options::default() };
+            let report = *run(body, blocks, &options).expect_err("no report");
+            assert_eq!(report.kind, ReportKind::Race, "{options:?}: {report}\n{body}");
+            assert!(first.as_ref().is_none_or(|f| *f == report), "{options:?}: {report}\n{}", first.unwrap());
+            first = Some(report);
+        }
+    }
 }
 
 #[track_caller]
@@ -177,12 +185,47 @@ fn atomics_hide_no_other_access_of_their_block() {
     // Within one warp, with nothing between.
     bad("@%p7 st.global.u32 [%a], 0; atom.global.add.u32 %r0, [%a], 1;", 1, ANY);
     // Who sets a counter back before the others have come.
-    bad_in_turn("@!%p7 bra E; atom.global.add.u32 %r0, [%a], 1; st.global.u32 [%a], 0; E:");
-    bad_in_turn("@!%p7 bra E; atom.global.add.u32 %r0, [%a], 1; ld.global.u32 %r1, [%a]; E:");
+    bad_alike("@!%p7 bra E; atom.global.add.u32 %r0, [%a], 1; st.global.u32 [%a], 0; E:", 3);
+    bad_alike("@!%p7 bra E; atom.global.add.u32 %r0, [%a], 1; ld.global.u32 %r1, [%a]; E:", 3);
     // The scope of an atomic must have the others in it.
     good("red.relaxed.gpu.global.add.u32 [%a], 1;", 3, ANY);
     bad("red.relaxed.cta.global.add.u32 [%a], 1;", 3, ANY);
     good("red.relaxed.cta.global.add.u32 [%w], 1;", 3, ANY);
+}
+
+#[test]
+fn strong_accesses_are_ordered_by_their_moments() {
+    // The block that sets the counter back has not the last ticket: another adds to it afterwards. Much happens in between, so that
+    // blocks run at the same time where there are threads for them.
+    let early = "@!%p7 bra E; atom.global.inc.u32 %r0, [%a+4096], 99; mov.u32 %r2, 0; W: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 500;\n\
+        @%p1 bra W; setp.ne.u32 %p0, %r0, TICKET; @%p0 bra E; ACCESS E:";
+    let early = |ticket: &str, access: &str| early.replace("TICKET", ticket).replace("ACCESS", access);
+    let every = |blocks: u32, body: &str, wrong: bool| {
+        for threads in [1, 2, 3, 8] {
+            for order in ANY {
+                let options = Options { order: *order, threads, seed: 3, fuel: 1 << 20, ..Options::default() };
+                let kind = run(body, blocks, &options).err().map(|report| report.kind);
+                assert_eq!(kind, wrong.then_some(ReportKind::Race), "{options:?}: {body}");
+            }
+        }
+    };
+    for access in ["st.global.u32 [%a+4096], 0;", "ld.global.u32 %r1, [%a+4096];"] {
+        every(8, &early("7", access), false);
+        every(8, &early("6", access), true);
+        every(8, &early("3", access), true);
+        every(8, &early("0", access), true);
+        // What was written before nothing was read is ordered by nothing.
+        every(8, &early("7", access).replace("atom.global.inc", "st.global.u32 [%a+4096], 0; atom.global.inc"), true);
+    }
+    // It has the last ticket of those before, then all take another one.
+    let again = "@!%p7 bra E; atom.global.add.u32 %r0, [%a+4096], 1; setp.ne.u32 %p0, %r0, 7; @%p0 bra E; st.global.u32 [%a+4096], 0;\n\
+        atom.global.add.u32 %r0, [%a+4096], 1; st.global.u32 [%a+4096], 0; E:";
+    every(8, again, false);
+    every(9, &again.replace("%r0, 7;", "%r0, 6;"), true);
+    // A strong store sees nothing.
+    let blind = "@!%p7 bra E; setp.eq.u32 %p0, %b, 1; @%p0 st.relaxed.gpu.global.u32 [%a], 1; @%p0 st.global.u32 [%a], 2;\n\
+        @!%p0 st.relaxed.gpu.global.u32 [%a], 3; E:";
+    bad_alike(blind, 3);
 }
 
 #[test]

@@ -278,3 +278,37 @@ fn arrivals_behind_copies_are_found_at_once() {
     let options = Options { landing: tilec_sim::Landing::Latest, ..Options::default() };
     device.run(&program, &launch, &options).unwrap_or_else(|r| panic!("{r}"));
 }
+
+#[test]
+fn plain_accesses_do_not_hide_behind_strong_ones() {
+    // Thread 0 has a plain access and then a strong one, as all others have.
+    for (space, at) in [("shared", "sm"), ("global", "%out")] {
+        let all = format!("atom.{space}.add.u32 %r0, [{at}], 1;");
+        for (plain, strong) in [
+            (format!("st.{space}.u32 [{at}], 1;"), all.clone()),
+            (format!("ld.{space}.u32 %r1, [{at}];"), all.clone()),
+            (format!("mov.b16 %h, 1; st.{space}.u8 [{at}+1], %h;"), all.clone()),
+            (format!("ld.{space}.u32 %r1, [{at}]; atom.{space}.add.u32 %r0, [{at}], 1;"), all.clone()),
+            (
+                format!("st.{space}.u32 [{at}], 1; st.volatile.{space}.u32 [{at}], 1;"),
+                format!("ld.volatile.{space}.u32 %r0, [{at}];"),
+            ),
+        ] {
+            let guarded = plain.split_inclusive(';').map(|one| format!("@%p0 {one}")).collect::<String>();
+            let body = |barrier: &str| {
+                format!(".reg .b16 %h; setp.eq.u32 %p0, %t, 0; {guarded} {barrier} {strong}").replace("@%p0 \n", "")
+            };
+            for threads in [32, 64] {
+                good(&body("bar.sync 0;"), threads);
+                bad(&body(""), threads, ReportKind::Race);
+            }
+        }
+        // Bytes beside it are not meant.
+        let beside = format!(
+            ".reg .b16 %h; mov.b16 %h, 1; setp.eq.u32 %p0, %t, 0; @%p0 st.{space}.u8 [{at}+2], %h;\n\
+             atom.{space}.cas.b16 %h, [{at}], 0, 1; {all}"
+        );
+        good(&beside.replace(&all, ""), 64);
+        bad(&beside, 64, ReportKind::Race);
+    }
+}

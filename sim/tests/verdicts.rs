@@ -45,6 +45,19 @@ fn what_a_module_lacks_is_named() {
     assert!(narrow.contains("`%r1` has 32 bits: a global address has 64"), "{narrow}");
     let elsewhere = refused("sm_80", "7.8", "ld.global.u32 %r0, [sm];");
     assert!(elsewhere.contains("`sm` is in Shared memory, the instruction accesses Global"), "{elsewhere}");
+    for (line, column, says) in [
+        ("mov.u32 %r0, %envreg3;", 14, "`%envreg3` cannot be read here: the driver alone knows"),
+        ("istypep.texref %p0, %l0;", 1, "`istypep.texref` cannot be executed here: there are no textures"),
+        (".reg .b128 %q; mov.b128 %q, {%l0, %l1};", 16, "`mov.b128` cannot be executed here: 128-bit registers"),
+        (".reg .b128 %q; ld.global.b128 %q, [%l0];", 16, "`ld.global.b128` cannot be executed here: 128-bit registers"),
+        ("barrier.cluster.arrive;", 1, "clusters are not executed"),
+    ] {
+        let error = Program::parse(&module("sm_90", "8.7", line)).unwrap_err();
+        assert!(error.message.contains(says), "{line}: {error}");
+        assert_eq!((error.line, error.col), (23, column), "{line}: {error}");
+    }
+    let unknown = refused("sm_90", "8.7", "mov.u32 %r0, %envreg32;");
+    assert!(unknown.contains("unknown name `%envreg32`"), "{unknown}");
     let twice = refused("sm_80", "7.8", "module .visible .entry k() { ret; }\\n.visible .entry k() { ret; }");
     assert!(twice.contains("`k` is defined twice"), "{twice}");
 }

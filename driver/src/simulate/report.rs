@@ -59,6 +59,9 @@ fn code(kind: ReportKind) -> Code {
 fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     if from_tile {
         return match report.kind {
+            ReportKind::Race if report.other_block.is_some() => {
+                Some("blocks run in any order: no element may be written by one block and accessed by another")
+            }
             ReportKind::OutOfBounds => Some(
                 "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
                  does neither, this is a bug of tilec",
@@ -71,6 +74,10 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         };
     }
     match report.kind {
+        ReportKind::Race if report.other_block.is_some() => Some(
+            "blocks run in any order and no barrier holds them: give each its own elements, use atomics, or let one set a flag after \
+             a fence and the other read it before one",
+        ),
         ReportKind::Race => Some("put a `bar.sync`, or the wait that the copy needs, between the two"),
         ReportKind::OutOfBounds => {
             Some("look at the predicate that should have switched this access off, and at its address")
@@ -107,6 +114,10 @@ fn thread([x, y, z]: [u32; 3]) -> String {
     format!("thread ({x}, {y}, {z})")
 }
 
+fn block([x, y, z]: [u32; 3]) -> String {
+    format!("block ({x}, {y}, {z})")
+}
+
 /// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
     let text = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
@@ -140,11 +151,18 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     let message = match (report.kind, &report.other, &located) {
         (ReportKind::Race, Some(other), _) => {
             let theirs = access(&other.instruction);
-            format!(
-                "data race on {space} memory: nothing orders {} {what} after {} {theirs}",
-                article(what),
-                article(theirs)
-            )
+            match report.other_block {
+                None => format!(
+                    "data race on {space} memory: nothing orders {} {what} after {} {theirs}",
+                    article(what),
+                    article(theirs)
+                ),
+                Some(_) => format!(
+                    "data race on {space} memory between blocks: nothing orders {} {what} and {} {theirs}",
+                    article(what),
+                    article(theirs)
+                ),
+            }
         }
         (ReportKind::OutOfBounds, _, Some(located)) if here == Memories::Other => {
             format!("{} {what} outside every tensor, {located}", article(what))
@@ -155,27 +173,34 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
         _ => title.to_owned(),
     };
     let main = span(scene, place);
-    let label = match &report.other {
-        Some(_) => format!("this {what}, by {}", thread(place.thread)),
-        None => format!("by {}", thread(place.thread)),
+    let label = match (&report.other, report.other_block) {
+        (Some(_), None) => format!("this {what}, by {}", thread(place.thread)),
+        (Some(_), Some(_)) => format!("this {what}, by {} of {}", thread(place.thread), block(report.block)),
+        _ => format!("by {}", thread(place.thread)),
     };
     let mut d = Diagnostic::error(code(report.kind), main, message).with_label(label);
-    let [x, y, z] = report.block;
     if let Some(other) = &report.other {
         let theirs = access(&other.instruction);
+        let theirs = match report.other_block {
+            None => format!("the earlier {theirs}"),
+            Some(_) => format!("the other {theirs}"),
+        };
         let other_span = span(scene, other);
-        let text = format!("the earlier {theirs}, by {}", thread(other.thread));
+        let of = report.other_block.map_or_else(String::new, |b| format!(" of {}", block(b)));
+        let text = format!("{theirs}, by {}{of}", thread(other.thread));
         if !other_span.is_none() {
             d = d.with_place(other_span, text);
         }
         d = d.with_note(ptx_line(scene, &mut sources, &format!("this {what}"), place));
-        d = d.with_note(ptx_line(scene, &mut sources, &format!("the earlier {theirs}"), other));
+        d = d.with_note(ptx_line(scene, &mut sources, &theirs, other));
     } else {
         d = d.with_note(ptx_line(scene, &mut sources, "instruction", place));
     }
-    let mut whereabouts = format!("in block ({x}, {y}, {z}), {}", thread(place.thread));
-    if let Some(other) = &report.other {
-        whereabouts += &format!(" and {}", thread(other.thread));
+    let mut whereabouts = format!("in {}, {}", block(report.block), thread(place.thread));
+    match (&report.other, report.other_block) {
+        (Some(other), None) => whereabouts += &format!(" and {}", thread(other.thread)),
+        (Some(other), Some(b)) => whereabouts += &format!(", and in {}, {}", block(b), thread(other.thread)),
+        (None, _) => {}
     }
     if let Some(address) = report.address {
         whereabouts += &format!(", at {}", address_text(here, address));
@@ -186,6 +211,9 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     d = d.with_note(whereabouts);
     for line in details.lines().map(str::trim).filter(|l| !l.is_empty()) {
         d = d.with_note(line);
+    }
+    if report.kind == ReportKind::Race && report.other.is_some() && report.other_block.is_none() {
+        d = d.with_note("which of the two came first was chance: in another run it may be the other");
     }
     if let Some(way_out) = way_out(report, !scene.origin.is_ptx) {
         d = d.with_note(way_out);

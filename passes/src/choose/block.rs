@@ -152,13 +152,18 @@ impl Setting<'_> {
     /// The cost of a block with the values of `env`.
     pub(super) fn cost(&self, env: &Env) -> Result<Cost, Illegal> {
         let mut cost = self.block(env)?;
+        self.staged(&mut cost, env)?;
+        Ok(cost)
+    }
+
+    /// The number of stages with the values of `env`: what the schedule makes of them.
+    fn stages(&self, env: &Env) -> Result<u64, Illegal> {
         let stages = match self.work.k.schedule.stages {
             Some(e) => self.work.extent(env, e).ok_or(Illegal::Stages)?,
             None if self.target.has_asynchronous_copies() => 4,
             None => 2,
         };
-        self.staged(&mut cost, stages)?;
-        Ok(cost)
+        if (1..=MAX_STAGES).contains(&stages) { Ok(stages) } else { Err(Illegal::Stages) }
     }
 
     /// The same but for what depends on the number of stages.
@@ -239,11 +244,9 @@ impl Setting<'_> {
         Ok(Cost { block, fixed, slot, exchanged, resident: 1, parts, tile, atom, macs, rank })
     }
 
-    /// Completes a cost for a number of stages.
-    pub(super) fn staged(&self, cost: &mut Cost, stages: u64) -> Result<(), Illegal> {
-        if stages > MAX_STAGES {
-            return Err(Illegal::Stages);
-        }
+    /// Completes a cost for the number of stages.
+    pub(super) fn staged(&self, cost: &mut Cost, env: &Env) -> Result<(), Illegal> {
+        let stages = self.stages(env)?;
         // The sums are exchanged where the tiles were.
         cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
         if cost.block.shared > self.target.smem_per_block() {

@@ -312,7 +312,7 @@ impl<'a> Search<'a> {
                 if let Some(auto) = self.stages {
                     env[auto] = Some(stages);
                     self.bind_same(&mut env);
-                    if let Err(why) = setting.staged(&mut cost, stages as u64) {
+                    if let Err(why) = setting.staged(&mut cost, &env) {
                         furthest = furthest.max(Some(why));
                         continue;
                     }

@@ -216,6 +216,10 @@ fn misuse_is_said() {
     assert_eq!(said(unused, ""), ["E0430"]);
     assert_eq!(said(unused, "N0=2"), [""; 0]);
     assert_eq!(said("kernel k(A: gmem f32[L]) { }", ""), ["E0432"]);
+    // What the schedule makes of the parameter is the number of stages.
+    let times = |n: u32| GEMM.replace("stages STAGES", &format!("stages (STAGES * {n})"));
+    assert_eq!(said(&times(2), ""), [""; 0]);
+    assert_eq!(said(&times(1 << 30), ""), ["E0431"]);
     // 512 x 512 products have no warp tile of 16 x 16 within 1024 threads.
     assert_eq!(said(GEMM, "BM=512,BN=512,WM=16,WN=16"), ["E0431"]);
 }

@@ -92,7 +92,14 @@ impl Cta<'_> {
                 Ok(())
             }
             Op::StMatrix { addr, area, n, trans, s } => self.stmatrix(w, addr, area, n, trans, s, pc),
-            Op::LdMatrix { addr, area, n, trans, d } => self.ldmatrix(w, addr, area, n, trans, d, pc),
+            Op::LdMatrix { addr, area, n, trans, strict, d } => {
+                if strict {
+                    // Up to sm_75 every lane must give a valid address, used or not.
+                    let at = self.shared_addresses(w, addr, area, u32::MAX)?;
+                    (0..32).try_for_each(|lane| self.check_shared(lane, at[lane], 16).map(|_| ()))?;
+                }
+                self.ldmatrix(w, addr, area, n, trans, d, pc)
+            }
             Op::MovMatrix { d, a } => {
                 let a = w.w[a as usize];
                 let v = layout::transpose_matrix(&a.v);
@@ -103,7 +110,8 @@ impl Cta<'_> {
         }
     }
 
-    /// `stmatrix`: the rows go where lane `8j + i` says for row `i` of matrix `j` (PTX 9.7.14.5.16).
+    /// `stmatrix`: the rows go where lane `8j + i` says for row `i` of matrix `j` (PTX 9.7.14.5.16). It is the lanes whose
+    /// registers hold the elements that write them.
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn stmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, s: [R; 4], pc: usize) -> Step {
         let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
@@ -118,15 +126,26 @@ impl Cta<'_> {
             }
             for (i, row) in layout::store_matrix(trans, &slot.v).iter().enumerate() {
                 let lane = 8 * j + i;
+                self.check_shared(lane, at[lane], 16)?;
                 let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
-                let words = std::array::from_fn(|k| u32::from(row[2 * k]) | u32::from(row[2 * k + 1]) << 16);
-                self.write_shared(who, at[lane], 16, words)?;
+                for k in 0..4 {
+                    let (low, high) = (u32::from(row[2 * k]), u32::from(row[2 * k + 1]));
+                    let to = at[lane] + 4 * k as u64;
+                    let [one, other] = holders(trans, i, k);
+                    if one == other {
+                        self.write_shared(Who { lane: one, ..who }, to, 4, [low | high << 16, 0, 0, 0])?;
+                    } else {
+                        self.write_shared(Who { lane: one, ..who }, to, 2, [low, 0, 0, 0])?;
+                        self.write_shared(Who { lane: other, ..who }, to + 2, 2, [high, 0, 0, 0])?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// `ldmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.15).
+    /// `ldmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.15). It is not said who
+    /// reads: the lane that gives the address and those that get the elements all must be ordered after what was written.
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn ldmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, d: [R; 4], pc: usize) -> Step {
         let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
@@ -138,13 +157,36 @@ impl Cta<'_> {
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = 8 * j + i;
                 let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
-                let words = self.read_shared(who, at[lane], 16)?;
+                let words = self.read_row(who, at[lane], [0, 1, 2, 3].map(|k| holders(trans, i, k)))?;
                 *row = std::array::from_fn(|k| (words[k / 2] >> (16 * (k % 2))) as u16);
             }
             w.put32(*dst, u32::MAX, &layout::load_matrix(trans, &rows), u32::MAX);
         }
         Ok(())
     }
+
+    /// Four words at an address of the lane `who`, each read by that lane and two others.
+    fn read_row(&mut self, who: Who, address: u64, readers: [[usize; 2]; 4]) -> Result<[u32; 4], Box<Fail>> {
+        let at = self.check_shared(who.lane, address, 16)?;
+        let mut out = [0; 4];
+        if let Some(words) = self.shared.words(at, 4) {
+            out.copy_from_slice(words);
+            if self.races.read_row(who, at, readers.map(|[a, b]| 1 << who.lane | 1 << a | 1 << b)) {
+                return Ok(out);
+            }
+        }
+        for (k, lanes) in readers.into_iter().enumerate() {
+            for lane in [who.lane, lanes[0], lanes[1]] {
+                out[k] = self.read_shared(Who { lane, ..who }, address + 4 * k as u64, 4)?[0];
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The lanes that hold the two halves of word `k` of row `i` of a matrix.
+fn holders(trans: bool, i: usize, k: usize) -> [usize; 2] {
+    if trans { [8 * k + i / 2, 8 * k + 4 + i / 2] } else { [4 * i + k; 2] }
 }
 
 /// `shfl.sync` (PTX 9.7.9.6): `c` holds the clamp in its low five bits and the segment mask eight bits higher.

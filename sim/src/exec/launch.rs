@@ -210,6 +210,7 @@ pub(super) fn between_blocks(
         message,
         place: Some(place(one)),
         other: Some(place(other)),
+        other_block: Some(position(launch.grid, other.block)),
         block: position(launch.grid, one.block),
         address: Some(address),
     })

@@ -125,7 +125,7 @@ impl<'a> Cta<'a> {
         let warps = threads.div_ceil(32);
         let shared_bytes = entry.shared_bytes + u64::from(launch.dynamic_smem);
         let locals = if entry.local_bytes == 0 { 0 } else { warps * 32 };
-        let mut races = Races::new(warps, shared_bytes as usize, grid.moment());
+        let mut races = Races::new(warps, shared_bytes as usize);
         entry.gaps.iter().for_each(|(start, end)| races.forbid(*start as usize, *end as usize));
         Cta {
             device,
@@ -173,6 +173,7 @@ impl<'a> Cta<'a> {
             message: fail.message,
             place: Some(self.place(pc, warp, lane)),
             other: fail.other.map(|c| self.place(c.pc as usize, c.warp, c.lane)),
+            other_block: None,
             block: self.shape.index,
             address: fail.address,
         })

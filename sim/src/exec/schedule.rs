@@ -14,7 +14,12 @@ pub(super) struct Rng(u64);
 
 impl Rng {
     pub(super) fn new(seed: u64, block: u64) -> Rng {
-        Rng((seed ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1)
+        // Seeds are small numbers, and the first turns matter most: without mixing they would all be the first warp's.
+        let mut z =
+            seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ block.wrapping_mul(0xD1B5_4A32_D192_ED03);
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        Rng((z ^ z >> 31) | 1)
     }
 
     pub(super) fn below(&mut self, n: usize) -> usize {

@@ -24,10 +24,11 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// To be held while a strong access to global memory happens, if other blocks may learn of it or by it.
-    pub(crate) fn meeting(&self, order: &Semantics, warp: usize) -> Option<MutexGuard<'a, Logs>> {
-        let grid = self.grid.filter(|_| order.strength == Strength::Wide && !order.guess)?;
-        grid.meetings.enter(self.races.clocks.tells_others(warp))
+    /// To be held while a strong access to global memory happens, if there are other blocks in its scope.
+    pub(crate) fn meeting(&mut self, order: &Semantics, warp: usize) -> Option<MutexGuard<'a, Logs>> {
+        let mut logs = self.grid.filter(|_| order.strength == Strength::Wide)?.meetings.enter();
+        self.races.at_moment(logs.moment(!order.guess && self.races.clocks.tells_others(warp)));
+        Some(logs)
     }
 
     /// After that access, before [`Cta::strong_done`].
@@ -39,11 +40,9 @@ impl<'a> Cta<'a> {
         at: &[u64; 32],
         touch: Touch,
     ) {
-        let Some(grid) = self.grid.filter(|_| order.strength == Strength::Wide && !order.guess) else { return };
-        let late = held.is_none();
-        let Some(mut logs) = held.or_else(|| grid.meetings.enter_late()) else { return };
+        let Some(mut logs) = held.filter(|logs| logs.any() && !order.guess) else { return };
         for_lanes!(lane in m => {
-            self.races.touch_beyond(&mut logs, (warp, lane, live), (self.block, at[lane], touch), late);
+            self.races.touch_beyond(&mut logs, (warp, lane, live), (self.block, at[lane], touch));
         });
     }
 

@@ -358,6 +358,14 @@ impl Cta<'_> {
             None => (ReportKind::Deadlock, first, "no thread can continue"),
         };
         let message = format!("{title}\n    {}", lines.join("\n    "));
-        Box::new(Report { kind, message, place, other: None, block: self.shape.index, address: None })
+        Box::new(Report {
+            kind,
+            message,
+            place,
+            other: None,
+            other_block: None,
+            block: self.shape.index,
+            address: None,
+        })
     }
 }

@@ -19,6 +19,18 @@ fn in_a_row(at: &[u64; 32], mask: u32, bytes: u64) -> bool {
         && at.iter().zip(0u64..).fold(true, |same, (a, lane)| same & (*a == first.wrapping_add(bytes * lane)))
 }
 
+/// The `N` words of each lane, from one lane behind the other to one register behind the other.
+#[inline(always)]
+fn spread<const N: usize>(words: &[u32], out: &mut [[u32; 32]; 4]) {
+    let (lanes, _) = words.as_chunks::<N>();
+    let Ok(lanes) = <&[[u32; N]; 32]>::try_from(lanes) else { return };
+    for (lane, own) in lanes.iter().enumerate() {
+        for (k, word) in own.iter().enumerate() {
+            out[k][lane] = *word;
+        }
+    }
+}
+
 impl Cta<'_> {
     /// The common load: whole words of shared memory to 32-bit slots.
     fn load_words(&mut self, warp: &mut Warp, access: &Access, mask: u32, pc: usize) -> Step {
@@ -36,13 +48,8 @@ impl Cta<'_> {
                 let done = self.races.read_line(who, at[0] as usize, n);
                 match n {
                     1 => out[0].copy_from_slice(words),
-                    _ => {
-                        for (lane, own) in words.chunks_exact(n).enumerate() {
-                            for (out, word) in out.iter_mut().zip(own) {
-                                out[lane] = *word;
-                            }
-                        }
-                    }
+                    2 => spread::<2>(words, &mut out),
+                    _ => spread::<4>(words, &mut out),
                 }
                 left = u32::MAX.checked_shl(done as u32).unwrap_or(0);
             }

@@ -41,6 +41,22 @@ pub fn pack(part: Part, a: i32, b: i32, c: Option<u32>) -> u32 {
     fit(a) << part.bits | fit(b) | c.map_or(0, |c| c << (2 * part.bits))
 }
 
+/// `dp4a`: four bytes of `a` by those of `b`, and the sum with `c`.
+#[inline(always)]
+#[must_use]
+pub const fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
+    let mut sum = c;
+    let mut i = 0;
+    while i < 4 {
+        let (x, y) = ((a >> (8 * i)) as u8, (b >> (8 * i)) as u8);
+        let x = if a_signed { x as i8 as i32 } else { x as i32 };
+        let y = if b_signed { y as i8 as i32 } else { y as i32 };
+        sum = sum.wrapping_add((x * y) as u32);
+        i += 1;
+    }
+    sum
+}
+
 /// `dp2a`: two 16-bit parts of `a` by two bytes of `b`, the lower or upper ones, and the sum with `c`.
 #[inline(always)]
 #[must_use]
@@ -87,6 +103,16 @@ mod tests {
         assert_eq!(pack(part(8, true), -1, -200, Some(0)), 0x0000_ff80);
         assert_eq!(pack(part(4, true), 100, -100, Some(0x89ab_cdef)), 0xabcd_ef78);
         assert_eq!(pack(part(2, false), 9, 1, Some(1)), 0b1_1101);
+    }
+
+    #[test]
+    fn dot_products_of_bytes() {
+        // 3 * 5 + -2 * 7 + 4 * -1 + -128 * 127.
+        assert_eq!(dp4a(0x8004_fe03, 0x7fff_0705, 100, true, true), (100 + 15 - 14 - 4 - 16_256i32) as u32);
+        assert_eq!(dp4a(u32::MAX, u32::MAX, 0, false, false), 4 * 255 * 255);
+        assert_eq!(dp4a(u32::MAX, u32::MAX, 0, true, true), 4);
+        assert_eq!(dp4a(u32::MAX, u32::MAX, 1, true, false), 1u32.wrapping_sub(4 * 255));
+        assert_eq!(dp4a(u32::MAX, 0x0100_0000, u32::MAX, false, true), 254);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn instruction_forms() -> Vec<InstructionForm> {
         let part = row.args.starts_with("dm");
         let executed = spellings.into_iter().filter(|words| sem::not_as_written(row.op, words, part).is_none());
         forms.extend(executed.map(|modifiers| {
-            let needs::Need { version, target } = needs::of(row.op, &modifiers);
+            let needs::Need { version, target } = needs::of(row.op, &modifiers, needs::BASE.target);
             InstructionForm { opcode: row.op, modifiers, operands: row.args, row: number, version, target }
         }));
     }

@@ -11,6 +11,7 @@ pub(crate) mod sem;
 pub(crate) mod sem_float;
 mod statement;
 pub(crate) mod table;
+mod variables;
 
 use crate::program::Program;
 

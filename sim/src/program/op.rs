@@ -289,6 +289,8 @@ pub(crate) enum Op {
         area: Area,
         n: u8,
         trans: bool,
+        /// Whether addresses that are not used must be valid too.
+        strict: bool,
         d: [R; 4],
     },
     StMatrix {

@@ -186,7 +186,8 @@ fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<Conflict> {
     (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false })
 }
 
-fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Who) -> Option<Conflict> {
+/// Whether some read of an agent is not ordered before `who`.
+pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Who) -> Option<Conflict> {
     if (read.strength.is_strong() && who.strength.is_strong()) || read.clock <= clocks.row(who.warp)[reader % AGENTS] {
         return None;
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::cell::{self, Cell, FRESH, NOBODY, Read, Sets};
 use super::clocks::{Clocks, engine};
+use super::hidden::Hidden;
 use super::shared::{read_fast, write_fast};
 use super::{Conflict, Strength, Who};
 
@@ -30,8 +31,18 @@ pub(super) struct Page {
     pub(super) foreign: Option<Box<[[u32; WORDS]; 2]>>,
     /// Words that were read as constants, a bit for each.
     pub(super) constants: Option<Box<[u32; WORDS / 32]>>,
-    /// Words with a strong access whose scope is more than the block.
-    pub(super) strong: Option<Box<[u32; WORDS / 32]>>,
+    /// Once there is a strong access whose scope is more than the block.
+    pub(super) moments: Option<Box<Moments>>,
+}
+
+/// Moments of the accesses to each word of a page, for writes and for reads; 0: none. Moments order the strong accesses of all
+/// blocks whose scope is more than the block.
+#[derive(Debug)]
+pub(super) struct Moments {
+    /// Of the last strong access.
+    strong: [[u64; WORDS]; 2],
+    /// Of what the block had last seen by a strong read when it last had a plain access.
+    plain: [[u64; WORDS]; 2],
 }
 
 /// An access of the block that other blocks must hear of although the same bytes were accessed again.
@@ -44,6 +55,8 @@ pub(super) struct Older {
     pub(super) strength: Strength,
     pub(super) foreign: u32,
     pub(super) wrote: bool,
+    /// Its moment, or of a plain access the moment it follows.
+    pub(super) moment: u64,
 }
 
 #[derive(Debug, Default)]
@@ -57,8 +70,9 @@ pub(super) struct Global {
     pub(super) older: BTreeMap<(u64, usize, u8), Older>,
     /// Whether there was more to keep, for this block or for others.
     pub(super) forgot: bool,
-    /// Whether there is a strong access whose scope is more than the block.
-    pub(super) strong: bool,
+    /// Of the strong access that happens.
+    pub(super) moment: u64,
+    hidden: Hidden,
 }
 
 impl Global {
@@ -72,6 +86,7 @@ impl Global {
         self.recent.clear();
         self.pages.clear();
         self.older.clear();
+        self.hidden.clear();
         self.divided = 0;
     }
 
@@ -90,7 +105,7 @@ impl Global {
         let at = *self.index.entry(number).or_insert(new as u32);
         if at as usize == new {
             let words = Box::new([FRESH; WORDS]);
-            self.pages.push(Page { number, words, bytes: None, foreign: None, constants: None, strong: None });
+            self.pages.push(Page { number, words, bytes: None, foreign: None, constants: None, moments: None });
         }
         self.recent.resize(RECENT, (u64::MAX, 0));
         self.recent[number as usize % RECENT] = (number, at);
@@ -110,15 +125,21 @@ impl Global {
         let foreign = clocks.foreign(who.warp, who.lane);
         let at = address as usize % (4 * WORDS);
         let index = self.page(address / (4 * WORDS as u64));
-        if foreign > 0 || who.strength.is_strong() || self.pages[index].foreign.is_some() {
+        if who.strength.is_strong() {
+            for word in (0..n).step_by(4) {
+                self.hidden.check(clocks, (address + word as u64, n.min(4)), who, false)?;
+            }
+        }
+        if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
             self.keep_older(sets, index, (at, n), (foreign, who.strength), false);
             self.pages[index].mark(foreign, 1, at, n);
+            self.pages[index].at_moment(self.moment, who.strength, 1, at, n);
         }
         let page = &mut self.pages[index];
         if n >= 4 && !who.copy && !who.strength.is_strong() {
             let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
             let cells = &mut page.words[at / 4..at / 4 + n / 4];
-            if cells.iter_mut().all(|c| read_fast(c, row, now, sets, who)) {
+            if cells.iter_mut().all(|c| read_fast(c, row, now, sets, who, 1 << who.lane)) {
                 return Ok(());
             }
         }
@@ -143,9 +164,18 @@ impl Global {
         let foreign = clocks.foreign(who.warp, who.lane);
         let at = address as usize % (4 * WORDS);
         let index = self.page(address / (4 * WORDS as u64));
-        if foreign > 0 || who.strength.is_strong() || self.pages[index].foreign.is_some() {
+        if who.strength.is_strong() {
+            for word in (0..n).step_by(4) {
+                self.hidden.check(clocks, (address + word as u64, n.min(4)), who, true)?;
+            }
+            for (byte, size, cell) in self.pages[index].cells(at, n) {
+                self.forgot |= !self.hidden.keep(sets, (address - at as u64 + byte as u64, size), &cell);
+            }
+        }
+        if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
             self.keep_older(sets, index, (at, n), (foreign, who.strength), true);
             self.pages[index].mark(foreign, 0, at, n);
+            self.pages[index].at_moment(self.moment, who.strength, 0, at, n);
         }
         let page = &mut self.pages[index];
         if page.constants.is_some()
@@ -209,24 +239,26 @@ impl Global {
         (foreign, strength): (u32, Strength),
         writes: bool,
     ) {
-        if strength == Strength::Wide {
-            let strong = self.pages[index].strong.get_or_insert_default();
-            (at / 4..(at + n).div_ceil(4)).for_each(|word| strong[word / 32] |= 1 << (word % 32));
-            self.strong = true;
-        }
         let page = &self.pages[index];
         for (byte, size, cell) in page.cells(at, n) {
             let known = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][byte / 4]);
             let mut keep = |old: Older| {
-                let key =
-                    (page.number * 4 * WORDS as u64 + byte as u64, size, old.strength as u8 * 2 + u8::from(old.wrote));
+                let after = old.strength != Strength::Wide && old.moment != 0;
+                let kind = (u8::from(after) * 4 + old.strength as u8) * 2 + u8::from(old.wrote);
+                let key = (page.number * 4 * WORDS as u64 + byte as u64, size, kind);
                 if self.older.len() < MAX_OLDER {
                     self.older.entry(key).or_insert(old);
                 } else {
                     self.forgot = true;
                 }
             };
-            if cell.write_agent != NOBODY && (cell.write_strength < strength || (writes && known(0) != foreign)) {
+            // A plain access that follows another strong one, or none, says something else.
+            let moment = |kind, strength| page.moment(kind, strength, byte / 4);
+            let later = |kind, before: Strength| {
+                before.max(strength) < Strength::Wide && moment(kind, before) != page.seen(byte / 4)
+            };
+            let (wrote, was) = (cell.write_agent != NOBODY, cell.write_strength);
+            if wrote && (was < strength || (writes && (known(0) != foreign || later(0, was)))) {
                 keep(Older {
                     pc: cell.write_pc,
                     clock: cell.write_clock,
@@ -235,13 +267,15 @@ impl Global {
                     strength: cell.write_strength,
                     foreign: known(0),
                     wrote: true,
+                    moment: moment(0, was),
                 });
             }
             for (agent, read) in sets.reads(&cell) {
-                if known(1) != foreign || read.strength < strength {
+                if known(1) != foreign || read.strength < strength || later(1, read.strength) {
                     let lane = read.lanes.trailing_zeros() as usize % 32;
                     let Read { pc, clock, strength, .. } = read;
-                    keep(Older { pc, clock, agent, lane, strength, foreign: known(1), wrote: false });
+                    let moment = moment(1, strength);
+                    keep(Older { pc, clock, agent, lane, strength, foreign: known(1), wrote: false, moment });
                 }
             }
         }
@@ -254,6 +288,42 @@ impl Page {
             let marks = self.foreign.get_or_insert_with(|| Box::new([[0; WORDS]; 2]));
             marks[kind][at / 4..(at + n).div_ceil(4)].fill(foreign);
         }
+    }
+
+    /// Whether there is more to remember of some bytes than their cells do.
+    fn is_special(&self, at: usize, n: usize) -> bool {
+        let seen = |m: &Moments| m.strong[1][at / 4..(at + n).div_ceil(4)].iter().any(|moment| *moment != 0);
+        self.foreign.is_some() || self.moments.as_deref().is_some_and(seen)
+    }
+
+    /// Notes when an access happens.
+    fn at_moment(&mut self, now: u64, strength: Strength, kind: usize, at: usize, n: usize) {
+        let wide = strength == Strength::Wide;
+        if !wide && self.moments.is_none() {
+            return;
+        }
+        let moments =
+            self.moments.get_or_insert_with(|| Box::new(Moments { strong: [[0; WORDS]; 2], plain: [[0; WORDS]; 2] }));
+        for word in at / 4..(at + n).div_ceil(4) {
+            match wide {
+                true => moments.strong[kind][word] = now,
+                false => moments.plain[kind][word] = moments.strong[1][word],
+            }
+        }
+    }
+
+    /// The moment of the last access of a kind and strength to a word, or of the one it follows.
+    pub(super) fn moment(&self, kind: usize, strength: Strength, word: usize) -> u64 {
+        match (&self.moments, strength) {
+            (None, _) => 0,
+            (Some(moments), Strength::Wide) => moments.strong[kind][word],
+            (Some(moments), _) => moments.plain[kind][word],
+        }
+    }
+
+    /// The moment at which the block last read a word by a strong access.
+    fn seen(&self, word: usize) -> u64 {
+        self.moments.as_ref().map_or(0, |moments| moments.strong[1][word])
     }
 
     /// The cells of some bytes as they are, with their first byte and size.

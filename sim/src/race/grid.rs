@@ -9,13 +9,13 @@
 //! What is kept of a page is in [`super::summary`].
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
 use super::cell::Sets;
 use super::global::{Global, Older, WORDS};
 use super::meet::{Contacts, Knowledge, Meetings, Seen};
-use super::summary::{HandIn, KINDS, Kind, NONE, Site, Summary, spoke};
+use super::summary::{HandIn, Kind, Site, Summary, spoke};
+use super::units::Access;
 
 /// Bytes of the host for what blocks did. Words that come when they are used up are not looked at.
 const MAX_BYTES: usize = 384 << 20;
@@ -40,8 +40,6 @@ struct Pages {
     all: BTreeMap<u64, Summary>,
     sites: HashMap<u64, Vec<Site>>,
     seen: HashMap<u64, Vec<Seen>>,
-    /// When blocks with strong accesses began and ended.
-    spans: HashMap<u64, (u64, u64)>,
     bytes: usize,
     more: usize,
     /// Whether something was not kept.
@@ -53,15 +51,9 @@ struct Pages {
 pub(crate) struct Grid {
     pages: Mutex<Pages>,
     pub(crate) meetings: Meetings,
-    clock: AtomicU64,
 }
 
 impl Grid {
-    /// A moment later than all before.
-    pub(crate) fn moment(&self) -> u64 {
-        self.clock.fetch_add(1, SeqCst) + 1
-    }
-
     /// Takes over what `block` did; not `end` if it goes on.
     pub(super) fn add(&self, block: u64, global: &Global, sets: &Sets, contacts: &Contacts, end: bool) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,9 +61,6 @@ impl Grid {
         if block >= 1 << 28 {
             pages.partial = true;
             return;
-        }
-        if global.strong {
-            pages.spans.insert(block, (contacts.start, self.moment()));
         }
         let spoke = !end || !contacts.seen.is_empty() || contacts.published.is_some();
         let sites = pages.sites.remove(&block).unwrap_or_default();
@@ -101,34 +90,17 @@ impl Grid {
     /// The race of the lowest blocks, if there is one: its address, the higher block's side, the lower block's. And whether
     /// there was more to compare than could be kept.
     pub(crate) fn race(self) -> (Option<(u64, Side, Side)>, bool) {
-        let Pages { all, sites, seen, spans, mut partial, .. } =
+        let Pages { all, sites, seen, mut partial, .. } =
             self.pages.into_inner().unwrap_or_else(PoisonError::into_inner);
         let logs = self.meetings.finish();
-        let mut judge =
-            Judge { knowledge: Knowledge::new(&logs, &seen), sites: &sites, spans: &spans, pairs: 0, found: None };
+        let mut judge = Judge { knowledge: Knowledge::new(&logs, &seen), sites: &sites, pairs: 0, found: None };
         for (number, page) in all {
-            if KINDS.iter().all(|kind| !kind.wrote() || page.kinds[*kind as usize].is_none()) {
+            if !page.written() {
                 continue;
             }
-            let (n, size) = (page.units(), if page.bytes { 1 } else { 4 });
-            let lowest: Vec<(Kind, Vec<[u64; 2]>)> = KINDS
-                .into_iter()
-                .filter_map(|kind| page.kinds[kind as usize].as_ref().map(|l| (kind, l.expand(n))))
-                .collect();
-            let mut more: HashMap<usize, Vec<(Kind, u64)>> = HashMap::new();
-            for (first, bytes, kind, v) in page.more {
-                for at in usize::from(first) / size..usize::from(first + bytes).div_ceil(size) {
-                    more.entry(at).or_default().push((kind, v));
-                }
-            }
-            let mut accesses = Vec::new();
-            for at in 0..n {
-                accesses.clear();
-                for (kind, all) in &lowest {
-                    accesses.extend(all[at].iter().filter(|v| **v != NONE).map(|v| (*kind, *v)));
-                }
-                accesses.extend(more.get(&at).into_iter().flatten());
-                judge.word(number * WORDS as u64 * 4 + (at * size) as u64, &accesses);
+            let size = if page.bytes { 1 } else { 4 };
+            for (at, accesses) in page.accesses().enumerate() {
+                judge.word(number * WORDS as u64 * 4 + at as u64 * size, &accesses);
             }
         }
         partial |= judge.knowledge.is_partial() || judge.pairs >= MAX_PAIRS;
@@ -139,7 +111,6 @@ impl Grid {
 struct Judge<'a> {
     knowledge: Knowledge<'a>,
     sites: &'a HashMap<u64, Vec<Site>>,
-    spans: &'a HashMap<u64, (u64, u64)>,
     pairs: usize,
     found: Option<(u64, Side, Side)>,
 }
@@ -163,42 +134,55 @@ impl Judge<'_> {
         self.knowledge.covers((b >> 36, b_site.foreign), a >> 36, (agent, thread % 32, a_site.clock))
     }
 
-    /// Whether a plain access comes after a strong one of another block because the block has itself had a strong access to
-    /// the word between them: who takes the last ticket may set the counter back by a plain store (PTX ISA 8.9: what a strong
-    /// read observes is before what follows the read). Only a block that began when the other had ended is surely later.
-    fn settled(&self, one: (Kind, u64), two: (Kind, u64)) -> bool {
-        let (plain, strong) = match (one.0.after(), two.0.after()) {
-            (true, false) => (one, two),
-            (false, true) => (two, one),
-            _ => return false,
-        };
-        let span = |block: u64| self.spans.get(&block);
-        strong.0.strong() && span(plain.1).zip(span(strong.1)).is_some_and(|(plain, strong)| strong.0 <= plain.1)
-    }
-
     /// Looks at the accesses to one word or byte.
-    fn word(&mut self, address: u64, accesses: &[(Kind, u64)]) {
-        for (i, (kind, v)) in accesses.iter().enumerate() {
-            for (other_kind, other) in &accesses[i + 1..] {
-                if v >> 36 == other >> 36 || !kind.conflicts(*other_kind) || self.pairs >= MAX_PAIRS {
+    fn word(&mut self, address: u64, accesses: &[(Kind, Access)]) {
+        for (i, one) in accesses.iter().enumerate() {
+            for other in &accesses[i + 1..] {
+                if one.1.block() == other.1.block() || !one.0.conflicts(other.0) || self.pairs >= MAX_PAIRS {
                     continue;
                 }
                 self.pairs += 1;
-                let constant = *kind == Kind::Constant || *other_kind == Kind::Constant;
-                let settled = self.settled((*kind, v >> 36), (*other_kind, other >> 36));
-                if !constant && (settled || self.ordered(*v, *other) || self.ordered(*other, *v)) {
+                let constant = one.0 == Kind::Constant || other.0 == Kind::Constant;
+                let ordered =
+                    settled(*one, *other) || self.ordered(one.1.v, other.1.v) || self.ordered(other.1.v, one.1.v);
+                if ordered && !constant {
                     continue;
                 }
-                let (one, two) = (self.side(*kind, *v), self.side(*other_kind, *other));
-                let (low, high) = if one.block < two.block { (one, two) } else { (two, one) };
+                let (low, high) = if one.1.block() < other.1.block() { (one, other) } else { (other, one) };
+                let (low, high) = turned(accesses, *low, *high);
+                let new = (address, self.side(high.0, high.1.v), self.side(low.0, low.1.v));
                 let key = |(address, high, low): &(u64, Side, Side)| {
-                    (high.block, low.block, *address, !high.wrote, high.pc, low.pc, high.thread, low.thread)
+                    let place = (!high.wrote, high.pc, !low.wrote, low.pc);
+                    (high.block, low.block, *address, place, high.thread, low.thread)
                 };
-                let new = (address, high, low);
                 if self.found.as_ref().is_none_or(|old| key(&new) < key(old)) {
                     self.found = Some(new);
                 }
             }
         }
+    }
+}
+
+/// Whether a plain access comes after a strong one of another block because its own block has read the word by a strong access
+/// between them: who takes the last ticket may set the counter back by a plain store (PTX ISA 8.9: what a strong read observes
+/// is before what follows the read).
+fn settled(one: (Kind, Access), two: (Kind, Access)) -> bool {
+    let (plain, strong) = if one.0.after() { (one, two) } else { (two, one) };
+    plain.0.after() && strong.0.strong() && strong.1.moment < plain.1.moment
+}
+
+/// Where both blocks have a strong access and then a plain one, and chance decided whose plain access the other's strong one
+/// missed, it is the higher block's that is reported, whatever the order was.
+fn turned(accesses: &[(Kind, Access)], low: (Kind, Access), high: (Kind, Access)) -> ((Kind, Access), (Kind, Access)) {
+    if !low.0.after() || !high.0.strong() {
+        return (low, high);
+    }
+    let lowest = |block: u64, is: fn(Kind) -> bool| {
+        let of_block = accesses.iter().filter(|(kind, a)| a.block() == block && is(*kind));
+        of_block.min_by_key(|(kind, a)| (!kind.wrote(), a.v)).copied()
+    };
+    match (lowest(low.1.block(), Kind::strong), lowest(high.1.block(), Kind::after)) {
+        (Some(strong), Some(plain)) if strong.0.conflicts(plain.0) => (strong, plain),
+        _ => (low, high),
     }
 }

@@ -6,11 +6,11 @@
 //! by that all that those knew who wrote it. Nothing of this is looked at while blocks run: a block counts what it sees, its
 //! accesses carry the count that their thread knows of, and when all have ended [`Knowledge`] follows the logs backwards.
 //!
-//! The log and the flag change together, under one lock, so that the order of the log is that of the values.
+//! The log and the flag change together, under one lock, so that the order of the log is that of the values. Every strong access
+//! happens under that lock, at a moment of its own: moments order the accesses to a flag as its values were.
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::flags::Touch;
@@ -54,21 +54,35 @@ pub(crate) struct Logs {
     published: Vec<Published>,
     flags: HashMap<u64, Log>,
     full: bool,
+    /// Whether anything was published.
+    any: bool,
+    moment: u64,
 }
 
 impl Logs {
+    /// The moment of a strong access, later than all before; `publishes`: it may tell others something.
+    pub(crate) fn moment(&mut self, publishes: bool) -> u64 {
+        self.any |= publishes;
+        self.moment += 1;
+        self.moment
+    }
+
+    /// Whether anybody may learn of an access or by it.
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
     fn key(&self, address: u64) -> u64 {
         let own = self.flags.len() < MAX_FLAGS || self.flags.contains_key(&address);
         if own { address } else { REST }
     }
 
     /// What `block` sees at a flag that others wrote.
-    fn seen(&self, block: u64, address: u64, whole: bool) -> Option<(u64, u32, u32)> {
+    fn seen(&self, block: u64, address: u64) -> Option<(u64, u32, u32)> {
         let key = self.key(address);
         let log = self.flags.get(&key)?;
         let end = if log.last.0 == block { log.last.1 } else { log.list.len() as u32 };
-        let start = if whole { 0 } else { log.start };
-        (start < end).then_some((key, start, end))
+        (log.start < end).then_some((key, log.start, end))
     }
 
     fn write(&mut self, block: u64, address: u64, entry: Option<u32>, touch: Touch) {
@@ -110,30 +124,12 @@ impl Logs {
 #[derive(Debug, Default)]
 pub(crate) struct Meetings {
     logs: Mutex<Logs>,
-    /// Whether anything was published.
-    any: AtomicBool,
 }
 
 impl Meetings {
-    fn lock(&self) -> MutexGuard<'_, Logs> {
+    /// To be held while a strong access happens.
+    pub(crate) fn enter(&self) -> MutexGuard<'_, Logs> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// To be held while a strong access happens, if anybody may learn of it or by it.
-    pub(crate) fn enter(&self, publishes: bool) -> Option<MutexGuard<'_, Logs>> {
-        if publishes {
-            self.any.store(true, SeqCst);
-            fence(SeqCst);
-        } else if !self.any.load(SeqCst) {
-            return None;
-        }
-        Some(self.lock())
-    }
-
-    /// After an access that happened outside: whether somebody has begun to publish meanwhile.
-    pub(crate) fn enter_late(&self) -> Option<MutexGuard<'_, Logs>> {
-        fence(SeqCst);
-        self.any.load(SeqCst).then(|| self.lock())
     }
 
     pub(super) fn finish(self) -> Logs {
@@ -144,8 +140,6 @@ impl Meetings {
 /// What a block has published and seen.
 #[derive(Debug, Default)]
 pub(crate) struct Contacts {
-    /// When the block began.
-    pub(super) start: u64,
     pub(super) seen: Vec<Seen>,
     /// What was last seen of each flag, and its number.
     latest: HashMap<u64, (u32, u32, u32)>,
@@ -156,13 +150,9 @@ pub(crate) struct Contacts {
 }
 
 impl Contacts {
-    pub(super) fn new(start: u64) -> Contacts {
-        Contacts { start, ..Contacts::default() }
-    }
-
     /// The number of what a block sees at a flag.
-    pub(super) fn see(&mut self, logs: &Logs, block: u64, address: u64, whole: bool) -> Option<u32> {
-        let (key, start, end) = logs.seen(block, address, whole)?;
+    pub(super) fn see(&mut self, logs: &Logs, block: u64, address: u64) -> Option<u32> {
+        let (key, start, end) = logs.seen(block, address)?;
         match self.latest.get(&key) {
             Some(&(s, e, number)) if s <= start && end <= e => return Some(number),
             _ => {}

@@ -9,6 +9,8 @@
 //! its mbarrier has. Then it counts as that thread's write at that moment, or as a write of the warp's copy engine, which
 //! the waiters of the mbarrier know of.
 //!
+//! What a strong write pushes out of a word is kept beside it ([`hidden`]).
+//!
 //! Strong accesses to words that stand as flags publish and learn ([`flags`] within the block, [`meet`] between blocks).
 //!
 //! Global memory is treated alike within a block ([`global`]), whose clocks say nothing about other blocks; what these do is
@@ -23,9 +25,11 @@ mod flags;
 mod front;
 mod global;
 mod grid;
+mod hidden;
 mod meet;
 mod shared;
 mod summary;
+mod units;
 
 use cell::Sets;
 use clocks::Clocks;
@@ -102,8 +106,7 @@ pub(crate) struct Races {
 }
 
 impl Races {
-    /// `start` is the moment at which the block begins, of [`Grid::moment`].
-    pub(crate) fn new(warps: usize, shared_bytes: usize, start: u64) -> Races {
+    pub(crate) fn new(warps: usize, shared_bytes: usize) -> Races {
         Races {
             clocks: Clocks::new(warps),
             shared: Shared::new(shared_bytes),
@@ -111,7 +114,7 @@ impl Races {
             flags: Flags::default(),
             global: Global::default(),
             uncached: vec![0; warps],
-            contacts: Contacts::new(start),
+            contacts: Contacts::default(),
         }
     }
 
@@ -125,6 +128,11 @@ impl Races {
     #[inline(always)]
     pub(crate) fn write_words(&mut self, who: Who, at: usize, words: usize) -> bool {
         self.shared.write_words(&self.clocks, who, at, words)
+    }
+
+    /// [`Races::read_words`] of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    pub(crate) fn read_row(&mut self, who: Who, at: usize, lanes: [u32; 4]) -> bool {
+        self.shared.read_row(&self.clocks, &mut self.sets, who, at, lanes)
     }
 
     /// [`Races::read_words`] of 32 lanes, so many words each from `at` on; how many from the first on are done.
@@ -161,26 +169,30 @@ impl Races {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
+    /// The moment of the strong accesses that follow, of [`Logs::moment`].
+    pub(crate) fn at_moment(&mut self, moment: u64) {
+        self.global.moment = moment;
+    }
+
     /// A read of these bytes of global memory as constants, after [`Races::read_global`].
     pub(crate) fn read_constant(&mut self, address: u64, n: usize) -> Result<(), Conflict> {
         self.global.read_constant(address, n)
     }
 
     /// A strong access of a thread of `block` to a flag in global memory, whose scope is more than the block, towards other
-    /// blocks. `late`: it happened before `logs` were locked, and wrote nothing that anyone could learn from.
+    /// blocks.
     pub(crate) fn touch_beyond(
         &mut self,
         logs: &mut Logs,
         (warp, lane, live): (usize, usize, u32),
         (block, address, touch): (u64, u64, Touch),
-        late: bool,
     ) {
         if touch != Touch::Store
-            && let Some(number) = self.contacts.see(logs, block, address, late)
+            && let Some(number) = self.contacts.see(logs, block, address)
         {
             self.clocks.see_others(warp, 1 << lane, number);
         }
-        if touch != Touch::Load && !late {
+        if touch != Touch::Load {
             let by = ((warp * 32 + lane) as u32, self.clocks.changes(warp));
             let clocks = &self.clocks;
             self.contacts.write(logs, (block, address, touch), by, || clocks.published(warp, lane, live, true));
@@ -257,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_barrier_orders_and_its_absence_does_not() {
-        let mut r = Races::new(2, 64, 0);
+        let mut r = Races::new(2, 64);
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
         assert_eq!(
             r.read(who(1, 0, 11), 8, 4),
@@ -276,7 +288,7 @@ mod tests {
     #[test]
     fn every_one_of_many_readers_counts() {
         for late in 0..3 {
-            let mut r = Races::new(4, 64, 0);
+            let mut r = Races::new(4, 64);
             for w in 0..3 {
                 r.read(who(w, 1, 5), 0, 4).expect("reads never conflict");
             }
@@ -293,7 +305,7 @@ mod tests {
 
     #[test]
     fn lanes_of_a_warp_are_unordered_within_an_epoch() {
-        let mut r = Races::new(1, 64, 0);
+        let mut r = Races::new(1, 64);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         assert!(r.read(who(0, 1, 2), 0, 4).is_err());
         r.clocks.synchronise(0, u32::MAX, u32::MAX);
@@ -304,7 +316,7 @@ mod tests {
 
     #[test]
     fn bytes_of_a_word_are_apart() {
-        let mut r = Races::new(2, 64, 0);
+        let mut r = Races::new(2, 64);
         r.write(who(0, 0, 1), 0, 2, false).expect("first access");
         r.write(who(1, 0, 2), 2, 2, false).expect("other half");
         assert!(r.write(who(1, 0, 3), 1, 1, false).is_err());
@@ -319,7 +331,7 @@ mod tests {
 
     #[test]
     fn one_instruction_may_write_one_value_twice() {
-        let mut r = Races::new(1, 64, 0);
+        let mut r = Races::new(1, 64);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         r.write(who(0, 1, 1), 0, 4, true).expect("same value, same instruction");
         assert!(r.write(who(0, 2, 1), 0, 4, false).is_err());

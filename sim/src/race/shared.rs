@@ -2,6 +2,7 @@
 
 use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, Sets};
 use super::clocks::Clocks;
+use super::hidden::Hidden;
 use super::{Conflict, Strength, Who};
 
 #[derive(Debug)]
@@ -9,11 +10,12 @@ pub(super) struct Shared {
     words: Vec<Cell>,
     /// Four cells for each word, once one was accessed in parts.
     bytes: Vec<Cell>,
+    hidden: Hidden,
 }
 
 impl Shared {
     pub(super) fn new(bytes: usize) -> Shared {
-        Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new() }
+        Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new(), hidden: Hidden::default() }
     }
 
     /// The common case of a read of whole words, one lane: whether it was that and is done.
@@ -21,7 +23,14 @@ impl Shared {
     pub(super) fn read_words(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who))
+        cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << who.lane))
+    }
+
+    /// The common case of a read of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    pub(super) fn read_row(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, lanes: [u32; 4]) -> bool {
+        let Some(cells) = self.words.get_mut(at / 4..at / 4 + 4) else { return false };
+        let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
+        cells.iter_mut().zip(lanes).all(|(cell, lanes)| read_fast(cell, row, now, sets, who, lanes))
     }
 
     /// The common case of a write of whole words, one lane. It may have recorded some of them when it was not: the write is
@@ -39,7 +48,7 @@ impl Shared {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
         let done = |(lane, own): (usize, &mut [Cell])| {
-            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, Who { lane, ..who }))
+            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << lane))
         };
         line(cells, words, done)
     }
@@ -64,6 +73,9 @@ impl Shared {
         n: usize,
     ) -> Result<(), Conflict> {
         let (word, agent) = (at / 4, (who.warp, clocks.now(who.warp)));
+        if who.strength.is_strong() {
+            self.hidden.check(clocks, (at as u64, n), who, false)?;
+        }
         if n == 4 && !self.words[word].split {
             return cell::read(clocks, sets, &mut self.words[word], who, agent);
         }
@@ -82,6 +94,16 @@ impl Shared {
         same: bool,
     ) -> Result<(), Conflict> {
         let word = at / 4;
+        if who.strength.is_strong() {
+            self.hidden.check(clocks, (at as u64, n), who, true)?;
+            if self.words[word].split {
+                for byte in at..at + n {
+                    self.hidden.keep(sets, (byte as u64, 1), &self.bytes[byte]);
+                }
+            } else {
+                self.hidden.keep(sets, (4 * word as u64, 4), &self.words[word]);
+            }
+        }
         if n == 4 && !self.words[word].split {
             return cell::write(clocks, sets, &mut self.words[word], who, same);
         }
@@ -146,37 +168,44 @@ fn line(cells: &mut [Cell], words: usize, mut done: impl FnMut((usize, &mut [Cel
 }
 
 #[inline(always)]
-fn after_write(cell: &Cell, row: &[u32; 64], who: Who) -> bool {
+fn after_write(cell: &Cell, row: &[u32; 64], warp: usize, lanes: u32) -> bool {
     let writer = cell.write_agent;
     (writer == NOBODY
         || cell.write_clock <= row[usize::from(writer) & 63]
-        || (usize::from(writer) == who.warp && usize::from(cell.write_lane) == who.lane))
+        || (usize::from(writer) == warp && 1u32 << (cell.write_lane & 31) == lanes))
         && !cell.flying
         && !cell.split
 }
 
+/// A read by `lanes` of a warp, whichever lane `who` names.
 #[inline(always)]
-pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who) -> bool {
-    let (mine, bit) = (who.warp as u8, 1 << who.lane);
-    if !after_write(cell, row, who) {
+pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
+    let mine = who.warp as u8;
+    let again = cell.read_lanes & lanes == lanes && cell.read_clock == now && cell.read_agent == mine;
+    if again && !cell.split && !cell.read_strength.is_strong() {
+        // The same lanes once more, with nothing in between.
+        cell.read_pc = who.pc;
+        return true;
+    }
+    if !after_write(cell, row, who.warp, lanes) {
         return false;
     }
     if cell.read_agent == mine && cell.read_clock == now && !cell.read_strength.is_strong() {
-        cell.read_lanes |= bit;
+        cell.read_lanes |= lanes;
         cell.read_pc = who.pc;
         return true;
     }
     let met = row[usize::from(cell.read_agent) & 63];
     if cell.read_agent == NOBODY || (cell.read_agent < 64 && cell.read_clock <= met) {
-        (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, bit);
+        (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, lanes);
         cell.read_strength = Strength::Weak;
     } else if cell.read_agent == mine && !cell.read_strength.is_strong() {
         // Other lanes of the warp may have read since it last synchronised.
-        cell.read_lanes |= bit;
+        cell.read_lanes |= lanes;
         (cell.read_clock, cell.read_pc) = (now, who.pc);
     } else if cell.read_agent == MANY {
         let Some(read) = sets.entry(cell, who.warp, Strength::Weak) else { return false };
-        let fresh = Read { clock: now, pc: who.pc, lanes: bit, strength: Strength::Weak };
+        let fresh = Read { clock: now, pc: who.pc, lanes, strength: Strength::Weak };
         *read = read.then(fresh, row[who.warp & 63]);
     } else {
         return false;
@@ -189,7 +218,7 @@ pub(super) fn write_fast(cell: &mut Cell, row: &[u32; 64], now: u32, who: Who) -
     let after_read = cell.read_agent == NOBODY
         || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
         || (cell.read_agent == who.warp as u8 && cell.read_lanes == 1 << who.lane);
-    if !after_read || !after_write(cell, row, who) {
+    if !after_read || !after_write(cell, row, who.warp, 1 << who.lane) {
         return false;
     }
     *cell = Cell::written(who, now);

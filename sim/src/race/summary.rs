@@ -1,7 +1,9 @@
 //! What blocks did to a page of global memory, as the launch keeps it.
 //!
 //! Of each word the two lowest blocks are kept for each kind of access: that is enough to know whether any two conflict when
-//! nothing is ordered. What blocks did that spoke with others is kept in full, with the clock of the access and what its thread
+//! nothing is ordered. Where moments order strong accesses and plain ones that follow such, the two last strong accesses and the two
+//! plain ones that follow the first are kept too, each of two blocks: if any two conflict, then two of these do. What blocks did
+//! that spoke with others is kept in full, with the clock of the access and what its thread
 //! knew of other blocks. Of several accesses of one block to a word, the first and the last of each kind count. Words that hold
 //! the same are kept once: a page is a list of runs.
 
@@ -11,6 +13,7 @@ use super::Strength;
 use super::cell::{Cell, NOBODY, Read, Sets};
 use super::global::{Older, Page, WORDS};
 use super::meet::Contacts;
+use super::units::{Access, NOTHING, Runs, Unit};
 
 /// Nobody.
 pub(super) const NONE: u64 = u64::MAX;
@@ -24,7 +27,7 @@ pub(super) enum Kind {
     StrongWrite,
     StrongRead,
     Constant,
-    /// Plain, after a strong access of the same block to the same word.
+    /// Plain, after a strong read of the same block of the same word.
     WriteAfter,
     ReadAfter,
 }
@@ -33,14 +36,15 @@ pub(super) const KINDS: [Kind; 7] =
     [Kind::Write, Kind::Read, Kind::StrongWrite, Kind::StrongRead, Kind::Constant, Kind::WriteAfter, Kind::ReadAfter];
 
 impl Kind {
-    pub(super) fn new(wrote: bool, strength: Strength, after: bool) -> Kind {
-        match (wrote, strength, after) {
+    /// `moment` is that of the access, or of a plain one that of the strong read it follows.
+    pub(super) fn new(wrote: bool, strength: Strength, moment: u64) -> Kind {
+        match (wrote, strength, moment) {
             (true, Strength::Wide, _) => Kind::StrongWrite,
             (false, Strength::Wide, _) => Kind::StrongRead,
-            (true, _, true) => Kind::WriteAfter,
-            (false, _, true) => Kind::ReadAfter,
-            (true, _, false) => Kind::Write,
-            (false, _, false) => Kind::Read,
+            (true, _, 0) => Kind::Write,
+            (false, _, 0) => Kind::Read,
+            (true, ..) => Kind::WriteAfter,
+            (false, ..) => Kind::ReadAfter,
         }
     }
 
@@ -81,52 +85,13 @@ pub(super) fn spoke(v: u64) -> bool {
     v >> 35 & 1 != 0
 }
 
-/// The two lowest blocks of each word, or byte, of a page: runs that hold the same.
-#[derive(Debug, Default)]
-pub(super) struct Lowest {
-    pub(super) ends: Vec<u16>,
-    pub(super) values: Vec<[u64; 2]>,
-}
-
-impl Lowest {
-    pub(super) fn new(all: &[[u64; 2]]) -> Lowest {
-        let mut out = Lowest::default();
-        for (at, v) in all.iter().enumerate() {
-            match (out.values.last(), out.ends.last_mut()) {
-                (Some(last), Some(end)) if last == v => *end = at as u16 + 1,
-                _ => {
-                    out.ends.push(at as u16 + 1);
-                    out.values.push(*v);
-                }
-            }
-        }
-        out.ends.shrink_to_fit();
-        out.values.shrink_to_fit();
-        out
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        18 * self.ends.len()
-    }
-
-    /// One entry for each of `n` units, of which several may be those of one run.
-    pub(super) fn expand(&self, n: usize) -> Vec<[u64; 2]> {
-        let units = self.ends.last().map_or(1, |e| usize::from(*e));
-        let mut out = Vec::with_capacity(n);
-        for (end, v) in self.ends.iter().zip(&self.values) {
-            out.resize(usize::from(*end) * n / units, *v);
-        }
-        out
-    }
-}
-
 /// All that is known of a page: bytes of it, if one was accessed in parts, else words.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) bytes: bool,
-    pub(super) kinds: [Option<Lowest>; 7],
-    /// Beside the two lowest: first byte, bytes, kind.
-    pub(super) more: Vec<(u16, u16, Kind, u64)>,
+    kinds: [Option<Runs>; 7],
+    /// Beside these: first byte, bytes, kind.
+    pub(super) more: Vec<(u16, u16, Kind, Access)>,
 }
 
 /// One hand-in of a block.
@@ -173,41 +138,41 @@ impl HandIn<'_> {
 
     /// What a cell says when there are weak reads and writes only, whose time does not matter.
     #[inline(always)]
-    fn plain_accesses(&self, cell: &Cell) -> [Option<(Kind, u64)>; 3] {
+    fn plain_accesses(&self, cell: &Cell) -> [Option<(Kind, Access)>; 3] {
         let thread = |agent: usize, lane: usize| (agent % 32 * 32 + lane) as u32;
         let wrote = (cell.write_agent != NOBODY).then(|| {
             let by = thread(usize::from(cell.write_agent), usize::from(cell.write_lane));
-            (Kind::Write, pack(self.block, false, cell.write_pc, by))
+            (Kind::Write, Access { v: pack(self.block, false, cell.write_pc, by), moment: 0 })
         });
         let read = self.sets.first(cell).map(|(agent, read)| {
             let by = thread(agent, read.lanes.trailing_zeros() as usize % 32);
-            (Kind::Read, pack(self.block, false, read.pc, by))
+            (Kind::Read, Access { v: pack(self.block, false, read.pc, by), moment: 0 })
         });
         [wrote, read, None]
     }
 
     /// What a cell says: kinds and values.
-    fn accesses(&mut self, page: &Page, cell: &Cell, word: usize) -> [Option<(Kind, u64)>; 3] {
+    fn accesses(&mut self, page: &Page, cell: &Cell, word: usize) -> [Option<(Kind, Access)>; 3] {
         let foreign = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][word]);
-        if !self.spoke && page.strong.is_none() && page.constants.is_none() {
+        if !self.spoke && page.moments.is_none() && page.constants.is_none() {
             return self.plain_accesses(cell);
         }
-        let bit =
-            |set: &Option<Box<[u32; WORDS / 32]>>| set.as_ref().is_some_and(|s| s[word / 32] >> (word % 32) & 1 != 0);
-        let (constant, after) = (bit(&page.constants), bit(&page.strong));
+        let constant = page.constants.as_ref().is_some_and(|s| s[word / 32] >> (word % 32) & 1 != 0);
         let mut out = [None; 3];
         if cell.write_agent != NOBODY {
             let by = (usize::from(cell.write_agent), usize::from(cell.write_lane));
             let v = self.value(by, cell.write_pc, cell.write_clock, foreign(0));
-            out[0] = Some((Kind::new(true, cell.write_strength, after), v));
+            let moment = page.moment(0, cell.write_strength, word);
+            out[0] = Some((Kind::new(true, cell.write_strength, moment), Access { v, moment }));
         }
         let sets = self.sets;
         for (i, strong) in [(1, false), (2, true)] {
             let wide = |r: &(usize, Read)| (r.1.strength == Strength::Wide) == strong;
             if let Some((agent, lane, read)) = self.read(sets.reads(cell).filter(wide)) {
                 let v = self.value((agent, lane), read.pc, read.clock, foreign(1));
-                let kind = if constant { Kind::Constant } else { Kind::new(false, read.strength, after) };
-                out[i] = Some((kind, v));
+                let moment = page.moment(1, read.strength, word);
+                let kind = if constant { Kind::Constant } else { Kind::new(false, read.strength, moment) };
+                out[i] = Some((kind, Access { v, moment }));
             }
         }
         out
@@ -218,14 +183,41 @@ impl Summary {
     /// From words to bytes.
     fn divide(&mut self) {
         if !std::mem::replace(&mut self.bytes, true) {
-            for lowest in self.kinds.iter_mut().flatten() {
-                lowest.ends.iter_mut().for_each(|e| *e *= 4);
+            for runs in self.kinds.iter_mut().flatten() {
+                runs.ends.iter_mut().for_each(|e| *e *= 4);
             }
         }
     }
 
-    pub(super) fn units(&self) -> usize {
+    fn units(&self) -> usize {
         if self.bytes { 4 * WORDS } else { WORDS }
+    }
+
+    /// Whether somebody wrote.
+    pub(super) fn written(&self) -> bool {
+        KINDS.iter().any(|kind| kind.wrote() && self.kinds[*kind as usize].is_some())
+    }
+
+    /// All accesses that are kept, by words or bytes.
+    pub(super) fn accesses(self) -> impl Iterator<Item = Vec<(Kind, Access)>> {
+        let (n, size) = (self.units(), if self.bytes { 1 } else { 4 });
+        let kinds = KINDS.into_iter().zip(self.kinds);
+        let all: Vec<(Kind, Vec<Unit>)> = kinds.filter_map(|(kind, runs)| Some((kind, runs?.expand(n)))).collect();
+        let mut more: HashMap<usize, Vec<(Kind, Access)>> = HashMap::new();
+        for (first, bytes, kind, access) in self.more {
+            for at in usize::from(first) / size..usize::from(first + bytes).div_ceil(size) {
+                more.entry(at).or_default().push((kind, access));
+            }
+        }
+        (0..n).map(move |at| {
+            let mut accesses = more.remove(&at).unwrap_or_default();
+            for (kind, units) in &all {
+                let Unit { lowest, extreme } = units[at];
+                let others = extreme.into_iter().filter(|a| !lowest.contains(a));
+                accesses.extend(lowest.into_iter().chain(others).filter(|a| a.v != NONE).map(|a| (*kind, a)));
+            }
+            accesses
+        })
     }
 
     /// Adds what a block did to a page. The growth in bytes.
@@ -234,15 +226,15 @@ impl Summary {
             self.divide();
         }
         let (n, size) = (self.units(), if self.bytes { 1 } else { 4 });
-        let (before, more) = (self.kinds.iter().flatten().map(Lowest::bytes).sum::<usize>(), self.more.len());
-        let mut open: [Option<Vec<[u64; 2]>>; 7] = Default::default();
-        let mut put = |this: &mut Summary, first: usize, bytes: usize, kind: Kind, v: u64| {
+        let (before, more) = (self.kinds.iter().flatten().map(Runs::bytes).sum::<usize>(), self.more.len());
+        let mut open: [Option<Vec<Unit>>; 7] = Default::default();
+        let mut put = |this: &mut Summary, first: usize, bytes: usize, kind: Kind, access: Access| {
             let all = open[kind as usize].get_or_insert_with(|| match &this.kinds[kind as usize] {
-                Some(lowest) => lowest.expand(n),
-                None => vec![[NONE; 2]; n],
+                Some(runs) => runs.expand(n),
+                None => vec![NOTHING; n],
             });
             for at in first / size..(first + bytes).div_ceil(size) {
-                if let Some(lost) = insert(&mut all[at], v) {
+                if let Some(lost) = all[at].insert(kind, access) {
                     this.more.push(((at * size) as u16, size as u16, kind, lost));
                 }
             }
@@ -253,53 +245,30 @@ impl Summary {
                     let mut byte = 4 * word;
                     while byte < 4 * word + 4 {
                         let alike = bytes[byte..4 * word + 4].iter().take_while(|b| **b == bytes[byte]).count();
-                        for (kind, v) in hand_in.accesses(page, &bytes[byte], word).into_iter().flatten() {
-                            put(self, byte, alike, kind, v);
+                        for (kind, a) in hand_in.accesses(page, &bytes[byte], word).into_iter().flatten() {
+                            put(self, byte, alike, kind, a);
                         }
                         byte += alike;
                     }
                 }
                 _ => {
-                    for (kind, v) in hand_in.accesses(page, cell, word).into_iter().flatten() {
-                        put(self, 4 * word, 4, kind, v);
+                    for (kind, a) in hand_in.accesses(page, cell, word).into_iter().flatten() {
+                        put(self, 4 * word, 4, kind, a);
                     }
                 }
             }
         }
         for (address, bytes, old) in older {
             let v = hand_in.value((old.agent, old.lane), old.pc, old.clock, old.foreign);
-            put(self, *address as usize % (4 * WORDS), *bytes, Kind::new(old.wrote, old.strength, false), v);
+            let kind = Kind::new(old.wrote, old.strength, old.moment);
+            put(self, *address as usize % (4 * WORDS), *bytes, kind, Access { v, moment: old.moment });
         }
         for (kind, all) in open.into_iter().enumerate() {
             if let Some(all) = all {
-                self.kinds[kind] = Some(Lowest::new(&all));
+                self.kinds[kind] = Some(Runs::new(&all));
             }
         }
-        let after = self.kinds.iter().flatten().map(Lowest::bytes).sum::<usize>();
-        after as isize - before as isize + 16 * (self.more.len() - more) as isize
+        let after = self.kinds.iter().flatten().map(Runs::bytes).sum::<usize>();
+        after as isize - before as isize + 24 * (self.more.len() - more) as isize
     }
-}
-
-/// Puts an access among the two lowest blocks; what has to be kept beside them.
-fn insert(lowest: &mut [u64; 2], v: u64) -> Option<u64> {
-    let [low, high] = lowest;
-    let block = |v: u64| v >> 36;
-    for old in [&mut *low, &mut *high] {
-        if *old != NONE && block(*old) == block(v) {
-            if spoke(*old) || spoke(v) {
-                return (*old != v).then_some(v);
-            }
-            *old = v.min(*old);
-            return None;
-        }
-    }
-    let lost = if *low == NONE || block(v) < block(*low) {
-        std::mem::replace(high, std::mem::replace(low, v))
-    } else if *high == NONE || block(v) < block(*high) {
-        std::mem::replace(high, v)
-    } else {
-        v
-    };
-    // Two blocks that spoke with nobody stand for all others.
-    (lost != NONE && (spoke(lost) || spoke(*low) || spoke(*high))).then_some(lost)
 }

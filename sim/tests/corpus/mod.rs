@@ -174,7 +174,15 @@ impl Case {
     pub fn simulate(&self, options: &Options) -> Result<(Vec<Vec<u8>>, Counters), Box<Report>> {
         let program = Program::parse(&self.ptx).map_err(|e| {
             let message = format!("{}: {e}", self.name);
-            Report { kind: ReportKind::Launch, message, place: None, other: None, block: [0; 3], address: None }
+            Report {
+                kind: ReportKind::Launch,
+                message,
+                place: None,
+                other: None,
+                other_block: None,
+                block: [0; 3],
+                address: None,
+            }
         })?;
         let mut device = Device::new();
         let mut outputs = Vec::new();

@@ -41,6 +41,7 @@ pub struct Subject {
 /// A program of the repository, how it is compiled, and with which sizes it runs.
 struct Row {
     name: &'static str,
+    /// The file, and behind a colon which kernel of several.
     path: &'static str,
     args: &'static str,
     /// Sizes and scalars; `M=1..64/3` is a sweep from 1 to 64 in steps of 3, and a problem for each.
@@ -257,8 +258,86 @@ const ROWS: &[Row] = &[
             "Z=2 M=67 N=69 K=55 A_ld0=4603 A_ld1=64 B_ld0=4489 B_ld1=73 C_ld0=6401 C_ld1=88 seed=3",
             "Z=1 M=1 N=1 K=1 seed=4",
             "Z=1 M=1..33/1 N=3 K=20",
+            "Z=1 M=1..33/4 N=3 K=13",
             "Z=1 M=2 N=1..33/1 K=20",
             "Z=1 M=37 N=2 K=1..34/1",
+        ],
+    },
+    Row {
+        name: "gemm-batched",
+        path: "examples/gemm_batched.tile",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D LB=col",
+        runs: &[
+            "Z=3 M=72 N=40 K=56 alpha=2 beta=1 seed=3 A_ld0=4616 A_ld1=64 B_ld0=2248 B_ld1=56 C_ld0=3600 C_ld1=48",
+            "Z=2 M=72 N=72 K=8 beta=0 seed=4 A_ld0=0",
+            "Z=1 M=8 N=392 K=24 beta=0 seed=6",
+            "Z=2 M=8..72/8 N=8 K=24",
+            "Z=2 M=8 N=8..40/8 K=24 beta=1",
+            "Z=2 M=8 N=8 K=8..72/8 beta=0",
+        ],
+    },
+    Row {
+        name: "splitk-partial",
+        path: "examples/gemm_splitk.tile:partial",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D UNIT=32 -D LA=col",
+        runs: &[
+            "S=3 M=72 N=40 K=215 seed=5 A_ld=80 B_ld=48 W_ld0=4200 W_ld1=56",
+            "S=5 M=8 N=392 K=73 seed=6",
+            "S=2 M=8..72/8 N=8 K=72",
+            "S=2 M=8 N=8..40/8 K=72",
+            "S=2 M=8 N=8 K=1..134/7",
+            "S=1..6/1 M=8 N=8 K=104",
+        ],
+    },
+    Row {
+        name: "splitk-partial-70",
+        path: "examples/gemm_splitk.tile:partial",
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=8 -D WM=32 -D WN=32 -D UNIT=16 -D ALIGN=1",
+        runs: &[
+            "S=3 M=69 N=37 K=107 seed=5 A_ld=113 B_ld=41 W_ld0=4201 W_ld1=57",
+            "S=5 M=3 N=393 K=29 seed=6",
+            "S=2 M=1..65/1 N=3 K=40",
+            "S=2 M=3 N=1..33/1 K=40",
+            "S=2 M=3 N=2 K=1..67/1",
+            "S=1..6/1 M=2 N=3 K=55",
+        ],
+    },
+    Row {
+        name: "splitk-reduce",
+        path: "examples/gemm_splitk.tile:reduce",
+        args: "sm_70 -D RM=8 -D RN=32",
+        runs: &[
+            "S=3 M=21 N=72 alpha=2 beta=1 seed=5 W_ld0=2400 W_ld1=88 C_ld=80",
+            "S=1 M=5 N=8 alpha=-1 beta=0 seed=6",
+            "S=2 M=1..17/1 N=8 beta=2",
+            "S=2 M=3 N=8..72/8 beta=0",
+        ],
+    },
+    Row {
+        name: "conv",
+        path: "examples/conv.tile",
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D ALIGN=4 -D SH=2 -D DW=2",
+        runs: &[
+            "B=2 P=6 Q=6 R=3 S=2 C=4 O=12 xb=832 xh=52 xw=4 seed=1",
+            "B=3 P=2 Q=4 R=1 S=3 C=16 O=36 xb=1088 xh=220 xw=16 seed=2",
+            "B=1 P=2 Q=3 R=1 S=1 C=20 O=396 xb=180 xh=60 xw=20 seed=3",
+            "B=5 P=4 Q=4 R=1 S=1 C=4 O=4 xb=112 xh=16 xw=4 seed=4",
+            "B=1 P=1..66/1 Q=1 R=2 S=1 C=8 O=4 xb=2400 xh=16 xw=8",
+            "B=1 P=3 Q=2 R=2 S=2 C=4 O=4..36/4 xb=240 xh=24 xw=4",
+            "B=2 P=2 Q=3 R=1 S=2 C=4..40/4 O=4 xb=1200 xh=400 xw=48",
+        ],
+    },
+    Row {
+        name: "conv-80-nchw",
+        path: "examples/conv.tile",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D ALIGN=8 -D CALIGN=16 -D NCHW=1",
+        runs: &[
+            "B=2 P=4 Q=10 R=3 S=2 C=16 O=40 xb=1056 xh=176 xw=16 seed=1",
+            "B=3 P=2 Q=4 R=1 S=3 C=32 O=8 xb=1088 xh=224 xw=32 seed=2",
+            "B=1 P=4 Q=2 R=1 S=1 C=16 O=392 xb=128 xh=32 xw=16 seed=3",
+            "B=1 P=4..36/4 Q=2 R=2 S=1 C=16 O=8 xb=1200 xh=32 xw=16",
+            "B=1 P=4 Q=2 R=2 S=2 C=16 O=8..40/8 xb=400 xh=64 xw=16",
+            "B=1 P=4 Q=2 R=1..3/1 S=2 C=16 O=8 xb=800 xh=96 xw=16",
         ],
     },
     Row {
@@ -309,10 +388,11 @@ pub fn subject(name: &str) -> Result<Subject, String> {
 }
 
 fn compiled(row: &Row) -> Result<Subject, String> {
-    let path = crate::root().join(row.path);
+    let (file, wanted) = row.path.split_once(':').map_or((row.path, None), |(file, kernel)| (file, Some(kernel)));
+    let path = crate::root().join(file);
     let mut runs: Vec<String> = row.runs.iter().map(|&r| r.to_owned()).collect();
-    let text = if row.path.starts_with("tests/") {
-        let file = test_file::TestFile::read(&path, row.path)?;
+    let text = if file.starts_with("tests/") {
+        let file = test_file::TestFile::read(&path, file)?;
         if runs.is_empty() {
             runs.extend(file.values("run").map(str::to_owned));
         }
@@ -322,21 +402,28 @@ fn compiled(row: &Row) -> Result<Subject, String> {
     };
     let words: Vec<String> = row.args.split_whitespace().map(str::to_owned).collect();
     let (mut options, _) = options::parse(&words)?;
-    options.source_name = row.path.to_owned();
-    if row.path == GEMM {
+    options.source_name = file.to_owned();
+    if [GEMM, "examples/gemm_batched.tile", "examples/gemm_splitk.tile"].contains(&file) {
         // The mutants of what the model chooses would change with the model.
         let missing = |name: &&(&str, &str)| !options.defines.iter().any(|(n, _)| n == name.0);
         let fixed: Vec<_> = [("KW", "1"), ("STAGES", "2"), ("RASTER", "8")].iter().filter(missing).collect();
         options.defines.extend(fixed.into_iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     }
-    let done = tilec::optimize(&text, &options).map_err(|e| e.to_string())?;
+    let mut done = tilec::optimize(&text, &options).map_err(|e| e.to_string())?;
+    let mut source = oracle::parse(&text)?.kernels;
+    if let Some(wanted) = wanted {
+        // The other kernels of its sequence are subjects of their own.
+        done.kernels.retain(|k| k.specialized.name == wanted);
+        done.sequences.clear();
+        source.retain(|k| k.name == wanted);
+    }
+    let [source] = &source[..] else { return Err("not one kernel".to_owned()) };
     let [kernel] = &done.kernels[..] else { return Err("not one kernel".to_owned()) };
     let specialized = kernel.specialized.clone();
-    let parameters = kernel.parameters.iter().cloned().collect();
+    let consts = kernel.parameters.iter().cloned().collect();
     let compiled = tilec::lower(done).map_err(|e| e.to_string())?;
     let contracts = Contract::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
     let [contract]: [Contract; 1] = contracts.try_into().map_err(|_| "not one kernel".to_owned())?;
-    let (source, consts) = (oracle::parse_one(&text)?, parameters);
     let mut cases = Vec::new();
     for (line, mode) in expanded(&runs)? {
         let run = Run::parse(&line)?;
@@ -345,7 +432,7 @@ fn compiled(row: &Row) -> Result<Subject, String> {
             poison_outputs(&contract, &run, &mut before);
             let mut problem = Problem::new(&specialized, &run, false)?;
             problem.tensors = before;
-            let after = problem.interpret(&source, &consts).map_err(|e| format!("{line}: {e}"))?;
+            let after = problem.interpret(source, &consts).map_err(|e| format!("{line}: {e}"))?;
             cases.push(Case {
                 label: format!("{line}{label}"),
                 run: run.clone(),

@@ -5,7 +5,7 @@ use super::{Cx, Result};
 use crate::parse::lex::Pos;
 use crate::parse::raw::{RawArg, RawInst, Space, Ty};
 use crate::parse::sem::area;
-use crate::parse::table::{self, Mods};
+use crate::parse::table::{self, Mods, limits};
 use crate::program::{Addr, Area, Base, LOCAL_WINDOW, R, SHARED_WINDOW, SINK, Special, TRUE};
 
 /// Whether a register may hold a loaded or stored value: wider than it, but for floats (PTX 9.4.1, Tables 27 and 28).
@@ -224,6 +224,11 @@ impl<'a> Cx<'a, '_> {
                     return self.constant(true, 0, *pos);
                 }
                 if let Some(special) = special(name) {
+                    match *name {
+                        "%cluster_ctarank" | "%cluster_nctarank" => self.require((7, 8), 90),
+                        "%aggr_smem_size" => self.require((8, 1), 90),
+                        _ => {}
+                    }
                     return self.special(special, wide, *pos);
                 }
                 match self.var(name) {
@@ -232,7 +237,10 @@ impl<'a> Cx<'a, '_> {
                         self.constant(wide, var.at, *pos)
                     }
                     None if *name == "WARP_SZ" => self.constant(wide, 32, *pos),
-                    None => Err(pos.error(format!("unknown name `{name}`"))),
+                    None => Err(pos.error(match limits::of_register(name) {
+                        Some(why) => format!("`{name}` cannot be read here: {why}"),
+                        None => format!("unknown name `{name}`"),
+                    })),
                 }
             }
             RawArg::Sum(name, offset, pos) => match self.var(name) {
@@ -249,6 +257,9 @@ impl<'a> Cx<'a, '_> {
                     "z" => 2,
                     _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
                 };
+                if name.contains("cluster") {
+                    self.require((7, 8), 90);
+                }
                 let special = match *name {
                     "%tid" => Special::Tid(axis),
                     "%ntid" => Special::NTid(axis),

@@ -286,44 +286,17 @@ pub(crate) fn mad(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(Op::WWWW { f, d, a, b, c })
 }
 
-/// Sum of four products of bytes.
+/// `dp4a`.
 pub(crate) fn dp4a(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    const fn dot(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
-        let mut sum = c;
-        let mut i = 0;
-        while i < 4 {
-            let (x, y) = ((a >> (8 * i)) as u8, (b >> (8 * i)) as u8);
-            let x = if sa { x as i8 as i32 } else { x as i32 };
-            let y = if sb { y as i8 as i32 } else { y as i32 };
-            sum = sum.wrapping_add((x * y) as u32);
-            i += 1;
-        }
-        sum
-    }
+    use crate::numerics::bits::dp4a;
     let (d, a, b, c) = (slot(args, 0), slot(args, 1), slot(args, 2), slot(args, 3));
     let f: fn(&mut L32, &L32, &L32, &L32) = match (m.first_type(), m.last_type()) {
-        (Some(Ty::S32), Some(Ty::S32)) => lanes!(x, y, z => dot(x, y, z, true, true)),
-        (Some(Ty::S32), _) => lanes!(x, y, z => dot(x, y, z, true, false)),
-        (_, Some(Ty::S32)) => lanes!(x, y, z => dot(x, y, z, false, true)),
-        _ => lanes!(x, y, z => dot(x, y, z, false, false)),
+        (Some(Ty::S32), Some(Ty::S32)) => lanes!(x, y, z => dp4a(x, y, z, true, true)),
+        (Some(Ty::S32), _) => lanes!(x, y, z => dp4a(x, y, z, true, false)),
+        (_, Some(Ty::S32)) => lanes!(x, y, z => dp4a(x, y, z, false, true)),
+        _ => lanes!(x, y, z => dp4a(x, y, z, false, false)),
     };
     Ok(Op::WWWW { f, d, a, b, c })
-}
-
-/// Extended-precision arithmetic.
-pub(crate) fn carry(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let op = cx.opcode();
-    let carry = cx.carry(m.pos)?;
-    let ty = m.ty()?;
-    let kind = match op {
-        "add" | "addc" => CarryKind::Add,
-        "sub" | "subc" => CarryKind::Sub,
-        _ => CarryKind::Mad { hi: m.has("hi"), signed: ty.signed() },
-    };
-    let (a, b) = (slot(args, 1), slot(args, 2));
-    let c = if matches!(kind, CarryKind::Mad { .. }) { slot(args, 3) } else { a };
-    let (take, give) = (op.ends_with('c'), m.has("cc"));
-    Ok(Op::Carry(Box::new(Carry { kind, wide: ty.bytes() == 8, d: slot(args, 0), s: [a, b, c], carry, take, give })))
 }
 
 /// `dp2a`.
@@ -342,6 +315,22 @@ pub(crate) fn dp2a(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         (false, false, false) => lanes!(x, y, z => dp2a(x, y, z, false, false, false)),
     };
     Ok(Op::WWWW { f, d, a, b, c })
+}
+
+/// Extended-precision arithmetic.
+pub(crate) fn carry(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let op = cx.opcode();
+    let carry = cx.carry(m.pos)?;
+    let ty = m.ty()?;
+    let kind = match op {
+        "add" | "addc" => CarryKind::Add,
+        "sub" | "subc" => CarryKind::Sub,
+        _ => CarryKind::Mad { hi: m.has("hi"), signed: ty.signed() },
+    };
+    let (a, b) = (slot(args, 1), slot(args, 2));
+    let c = if matches!(kind, CarryKind::Mad { .. }) { slot(args, 3) } else { a };
+    let (take, give) = (op.ends_with('c'), m.has("cc"));
+    Ok(Op::Carry(Box::new(Carry { kind, wide: ty.bytes() == 8, d: slot(args, 0), s: [a, b, c], carry, take, give })))
 }
 
 /// `fns`.

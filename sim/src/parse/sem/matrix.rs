@@ -12,10 +12,10 @@ pub(crate) fn mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> 
 }
 
 /// `ldmatrix`.
-pub(crate) fn ldmatrix(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+pub(crate) fn ldmatrix(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (slots, _) = many(args, 0);
     let (n, d) = (slots.len() as u8, four(slots));
-    Ok(Op::LdMatrix { addr: addr(args, 1), area: area(m), n, trans: m.has("trans"), d })
+    Ok(Op::LdMatrix { addr: addr(args, 1), area: area(m), n, trans: m.has("trans"), strict: cx.target() < 80, d })
 }
 
 /// `stmatrix`.

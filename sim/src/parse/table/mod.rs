@@ -15,6 +15,7 @@ mod control;
 mod convert;
 mod float;
 mod integer;
+pub(crate) mod limits;
 mod matrix;
 mod memory;
 mod movement;

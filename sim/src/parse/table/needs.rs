@@ -147,9 +147,17 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("wmma", "and", (7, 1), 80),
 ];
 
-/// What an instruction needs: the most that any row asks for whose words it has.
-pub(crate) fn of(op: &str, words: &[&str]) -> Need {
+/// Instructions that came to later targets before they came to earlier ones: what holds from this target on, whatever else
+/// their words ask for.
+const SOONER: &[(&str, &str, (u32, u32), u32)] = &[("cvt", "e4m3x2|e5m2x2", (7, 8), 90)];
+
+/// What an instruction needs of a module for this target: the most that any row asks for whose words it has.
+pub(crate) fn of(op: &str, words: &[&str], target: u32) -> Need {
     let has = |slot: &str| slot.split('|').any(|word| words.contains(&word));
-    let rows = NEEDS.iter().filter(|(o, slots, ..)| *o == op && slots.split_ascii_whitespace().all(has));
+    let fits = |(o, slots, ..): &&(&str, &str, (u32, u32), u32)| *o == op && slots.split_ascii_whitespace().all(has);
+    if let Some((_, _, version, first)) = SOONER.iter().filter(fits).find(|(.., first)| *first <= target) {
+        return BASE.and(Need { version: *version, target: *first });
+    }
+    let rows = NEEDS.iter().filter(fits);
     rows.fold(BASE, |need, (_, _, version, target)| need.and(Need { version: *version, target: *target }))
 }

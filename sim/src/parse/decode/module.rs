@@ -1,0 +1,199 @@
+//! A module: where its variables stand, and its kernels one by one.
+
+use super::*;
+
+/// The place of a variable behind `at`, in a space of so many bytes.
+pub(super) fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
+    let bytes = var.bytes.unwrap_or(0);
+    let start = at.checked_next_multiple_of(var.align);
+    let end = start.and_then(|s| s.checked_add(bytes)).filter(|e| *e <= limit);
+    match (start, end) {
+        (Some(start), Some(end)) => {
+            *at = end;
+            Ok(start)
+        }
+        _ => Err(var.pos.error(format!("`{}` does not fit: the limit of its space is {limit} bytes", var.name))),
+    }
+}
+
+/// The number of a target: 90 of `sm_90a`.
+fn target_number(target: &str) -> u32 {
+    let digits = target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    digits.parse().unwrap_or(u32::MAX)
+}
+
+/// The variables declared in a body.
+pub(super) fn variables<'b, 'a>(body: &'b [RawStmt<'a>]) -> impl Iterator<Item = &'b RawVar<'a>> {
+    body.iter().filter_map(|s| match s {
+        RawStmt::Var(var) => Some(var),
+        _ => None,
+    })
+}
+
+/// Decodes a module.
+pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
+    let mut program = Program {
+        version: raw.version,
+        target: raw.target.to_owned(),
+        files: raw.files.iter().map(|(n, s)| (*n, (*s).to_owned())).collect(),
+        vars: Vec::new(),
+        entries: Vec::new(),
+    };
+    let mut symbols = HashMap::new();
+    let mut shared = SharedLayout::new(raw);
+    let mut total = 0u64;
+    let mut global = |var: &RawVar<'_>| {
+        let bytes = var.bytes.unwrap_or(0);
+        total = total.saturating_add(bytes);
+        if total > MAX_GLOBAL {
+            return Err(var.pos.error("the variables of the module are too large"));
+        }
+        let address = crate::memory::module_address(program.vars.len());
+        let constant = var.space == Space::Const;
+        program.vars.push(ModuleVar { address, bytes, init: var.init.clone(), constant });
+        Ok(address)
+    };
+    for var in &raw.vars {
+        let at = match var.space {
+            Space::Shared if var.bytes.is_none() => continue,
+            Space::Shared => shared.place(var)?,
+            _ => global(var)?,
+        };
+        if symbols.insert(var.name, Var { at, space: var.space, stack: None }).is_some() {
+            return Err(var.pos.error(format!("`{}` is defined twice", var.name)));
+        }
+    }
+    let mut statics = HashMap::new();
+    let bodies = raw.entries.iter().map(|e| &e.body).chain(raw.funcs.iter().filter_map(|f| f.body.as_ref()));
+    for var in bodies.flat_map(|b| variables(b)).filter(|v| matches!(v.space, Space::Global | Space::Const)) {
+        statics.insert(var.pos, global(var)?);
+    }
+    let mut funcs: HashMap<&str, &RawFunc<'_>> = HashMap::new();
+    for func in &raw.funcs {
+        match funcs.get(func.name) {
+            Some(known) if known.body.is_some() && func.body.is_some() => {
+                return Err(func.pos.error(format!("`{}` is defined twice", func.name)));
+            }
+            Some(known) if known.body.is_some() => {}
+            _ => {
+                funcs.insert(func.name, func);
+            }
+        }
+    }
+    for (i, entry) in raw.entries.iter().enumerate() {
+        let known = raw.entries[..i].iter().any(|e| e.name == entry.name);
+        if known || symbols.contains_key(entry.name) || funcs.contains_key(entry.name) {
+            return Err(entry.pos.error(format!("`{}` is defined twice", entry.name)));
+        }
+        let decoded = decode_entry(raw, entry, &symbols, &funcs, shared.clone(), &statics)?;
+        program.entries.push(decoded);
+    }
+    Ok(program)
+}
+
+fn decode_entry<'a>(
+    raw: &RawModule<'a>,
+    from: &RawEntry<'a>,
+    module: &HashMap<&'a str, Var>,
+    funcs: &HashMap<&'a str, &RawFunc<'a>>,
+    mut shared: SharedLayout,
+    statics: &HashMap<Pos, u64>,
+) -> Result<Entry> {
+    let entry = Entry {
+        name: from.name.to_owned(),
+        params: Vec::new(),
+        param_bytes: 0,
+        max_threads: from.max_threads,
+        required_threads: from.required_threads,
+        shared_bytes: 0,
+        static_bytes: 0,
+        gaps: Vec::new(),
+        shared_vars: Vec::new(),
+        local_bytes: 0,
+        code: Vec::new(),
+        names: Vec::new(),
+        n32: 1,
+        n64: 1,
+        npred: 2,
+        const32: Vec::new(),
+        const64: Vec::new(),
+        specials: Vec::new(),
+    };
+    let mut cx = Cx {
+        module,
+        funcs,
+        statics: statics.clone(),
+        dynamic: HashMap::new(),
+        scopes: vec![Scope::default()],
+        next_scope: 0,
+        labels: HashMap::new(),
+        label_at: Vec::new(),
+        targets: HashMap::new(),
+        slots: HashMap::new(),
+        decls: 0,
+        c32: HashMap::new(),
+        c64: HashMap::new(),
+        entry,
+        names: HashMap::new(),
+        carry: None,
+        opcode: "",
+        stack_param: false,
+        returns: Vec::new(),
+        has: Need { version: raw.version, target: target_number(raw.target) },
+        need: needs::BASE,
+    };
+    let mut at = 0;
+    for param in &from.params {
+        let offset = place(&mut at, param, MAX_PARAM)?;
+        cx.entry.params.push(Placed { offset, bytes: param.bytes.unwrap_or(0) });
+        cx.define(param, Var { at: offset, space: Space::Param, stack: None })?;
+    }
+    cx.entry.param_bytes = at;
+    let called = call::reachable(&from.body, funcs)?;
+    // Of several kernels each has what it uses of the module's variables, which is not looked into.
+    let others = if raw.entries.len() == 1 { 0 } else { shared.packed };
+    for body in std::iter::once(&from.body).chain(called.iter().filter_map(|f| f.body.as_ref())) {
+        for var in variables(body).filter(|v| v.space == Space::Shared) {
+            let offset = shared.place(var)?;
+            cx.statics.insert(var.pos, offset);
+            let placed = Placed { offset, bytes: var.bytes.unwrap_or(0) };
+            cx.entry.shared_vars.push((var.name.to_owned(), placed));
+        }
+    }
+    let own = shared.packed - others;
+    if own > MAX_STATIC_SHARED {
+        let message =
+            format!("the shared variables of `{}` have {own} bytes, more than {MAX_STATIC_SHARED}", from.name);
+        return Err(from.pos.error(message));
+    }
+    // Dynamic shared memory follows the static part, at the largest alignment any of its names asks for (PTX 5.4.3).
+    let dynamic = || raw.vars.iter().filter(|v| v.space == Space::Shared && v.bytes.is_none());
+    let mut at = shared.end;
+    if let Some(align) = dynamic().map(|var| var.align).max() {
+        at = shared.packed.next_multiple_of(align) + shared.shift;
+        shared.skip_to(at);
+        shared.packed = shared.packed.next_multiple_of(align);
+    }
+    (cx.entry.shared_bytes, cx.entry.static_bytes, cx.entry.gaps) = (at, shared.packed, shared.gaps);
+    cx.entry.shared_vars.extend(raw.vars.iter().filter(|v| v.space == Space::Shared).filter_map(|v| {
+        let offset = v.bytes.map_or(Some(at), |_| module.get(v.name).map(|s| s.at))?;
+        Some((v.name.to_owned(), Placed { offset, bytes: v.bytes.unwrap_or(0) }))
+    }));
+    cx.dynamic = dynamic().map(|var| (var.name, at)).collect();
+    cx.body(&from.body)?;
+    // Falling off the end of a kernel is a return.
+    let (line, loc) = cx.entry.code.last().map_or((0, (0, 0)), |i| (i.line, i.loc));
+    cx.emit(Op::Exit, (TRUE, 0), "ret".to_owned(), line, loc)?;
+    for inst in &mut cx.entry.code {
+        match &mut inst.op {
+            Op::Bra { target, .. } => *target = cx.label_at[*target as usize],
+            Op::BraIndexed { targets, .. } => {
+                targets.iter_mut().for_each(|t| *t = cx.label_at[*t as usize]);
+            }
+            _ => {}
+        }
+    }
+    copies::mark_partial(&mut cx.entry);
+    guesses::mark(&mut cx.entry);
+    Ok(cx.entry)
+}

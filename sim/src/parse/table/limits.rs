@@ -1,0 +1,64 @@
+//! What the assembler takes and the simulator does not execute, by its first words, with the reason: so that a message does not call it
+//! unknown.
+
+/// Opcode, a word that it has, why it is not executed.
+const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[
+    ("alloca", None, GROWING),
+    ("barrier", Some("cluster"), CLUSTERS),
+    ("clusterlaunchcontrol", None, CLUSTERS),
+    ("cp", Some("bulk"), "bulk copies (TMA) are not executed"),
+    ("getctarank", None, CLUSTERS),
+    ("istypep", None, TEXTURES),
+    ("mapa", None, CLUSTERS),
+    ("multimem", None, "there is one device"),
+    ("setmaxnreg", None, "roles of warps are not executed"),
+    ("stackrestore", None, GROWING),
+    ("stacksave", None, GROWING),
+    ("suld", None, TEXTURES),
+    ("suq", None, TEXTURES),
+    ("sured", None, TEXTURES),
+    ("sust", None, TEXTURES),
+    ("tcgen05", None, "instructions of sm_100 are not executed"),
+    ("tensormap", None, "bulk copies (TMA) are not executed"),
+    ("tex", None, TEXTURES),
+    ("tld4", None, TEXTURES),
+    ("txq", None, TEXTURES),
+    ("wgmma", None, "asynchronous products are not executed"),
+];
+
+const CLUSTERS: &str = "clusters are not executed";
+const GROWING: &str = "a stack that grows while the kernel runs is not executed";
+const TEXTURES: &str = "there are no textures, samplers and surfaces";
+
+/// Why an instruction with these words is not executed, if the assembler knows it.
+pub(crate) fn of(op: &str, words: &[&str]) -> Option<&'static str> {
+    if words.contains(&"b128") && matches!(op, "mov" | "ld" | "st" | "atom") {
+        return Some("128-bit registers are not executed");
+    }
+    let fits = |row: &&(&str, Option<&str>, &str)| row.0 == op && row.1.is_none_or(|word| words.contains(&word));
+    INSTRUCTIONS.iter().find(fits).map(|row| row.2)
+}
+
+/// Why a special register cannot be read, if there is one of this name.
+pub(crate) fn of_register(name: &str) -> Option<&'static str> {
+    let numbered = |start: &str, end: &str, count: u32| {
+        let number = name.strip_prefix(start).and_then(|n| n.strip_suffix(end));
+        number.is_some_and(|n| (n == "0" || !n.starts_with('0')) && n.parse().is_ok_and(|n: u32| n < count))
+    };
+    if numbered("%envreg", "", 32) {
+        return Some("the driver alone knows what it holds");
+    }
+    if numbered("%pm", "", 8) || numbered("%pm", "_64", 8) {
+        return Some("there are no performance counters to be read");
+    }
+    match name {
+        "%current_graph_exec" => Some("a launch is not part of a graph"),
+        "%is_explicit_cluster" => Some(CLUSTERS),
+        "%reserved_smem_offset_begin"
+        | "%reserved_smem_offset_end"
+        | "%reserved_smem_offset_cap"
+        | "%reserved_smem_offset_0"
+        | "%reserved_smem_offset_1" => Some("no shared memory is reserved"),
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Of the accesses to a word or byte of global memory those that are kept, and runs of words that hold the same.
+
+use super::summary::{Kind, NONE, spoke};
+
+/// An access with its moment, or that of the strong access it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) v: u64,
+    pub(super) moment: u64,
+}
+
+impl Access {
+    pub(super) const NONE: Access = Access { v: NONE, moment: 0 };
+
+    pub(super) fn block(self) -> u64 {
+        self.v >> 36
+    }
+}
+
+/// The accesses of one kind to a word or byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// Of the two lowest blocks.
+    pub(super) lowest: [Access; 2],
+    /// Of two blocks that spoke with nobody: those that moments say most of.
+    pub(super) extreme: [Access; 2],
+}
+
+pub(super) const NOTHING: Unit = Unit { lowest: [Access::NONE; 2], extreme: [Access::NONE; 2] };
+
+impl Unit {
+    /// Puts an access among the two lowest blocks; what has to be kept beside them.
+    pub(super) fn insert(&mut self, kind: Kind, new: Access) -> Option<Access> {
+        if (kind.after() || kind.strong()) && !spoke(new.v) {
+            self.extend(kind, new);
+        }
+        let [low, high] = &mut self.lowest;
+        for old in [&mut *low, &mut *high] {
+            if old.v != NONE && old.block() == new.block() {
+                if spoke(old.v) || spoke(new.v) {
+                    return (*old != new).then_some(new);
+                }
+                if old.moment == new.moment {
+                    old.v = old.v.min(new.v);
+                } else if tells_more(kind, new, *old) {
+                    *old = new;
+                }
+                return None;
+            }
+        }
+        let lost = if low.v == NONE || new.block() < low.block() {
+            std::mem::replace(high, std::mem::replace(low, new))
+        } else if high.v == NONE || new.block() < high.block() {
+            std::mem::replace(high, new)
+        } else {
+            new
+        };
+        // Two blocks that spoke with nobody stand for all others.
+        (lost.v != NONE && (spoke(lost.v) || spoke(low.v) || spoke(high.v))).then_some(lost)
+    }
+
+    /// Puts an access among the extreme ones of two blocks.
+    fn extend(&mut self, kind: Kind, new: Access) {
+        let [first, second] = &mut self.extreme;
+        let more = |new: Access, old: Access| old.v == NONE || tells_more(kind, new, old);
+        if first.v != NONE && first.block() == new.block() {
+            if more(new, *first) {
+                *first = new;
+            }
+        } else if more(new, *first) {
+            *second = std::mem::replace(first, new);
+        } else if more(new, *second) {
+            *second = new;
+        }
+    }
+}
+
+/// Of strong accesses the later one tells more, of plain ones that follow such the one that follows the earlier.
+fn tells_more(kind: Kind, new: Access, old: Access) -> bool {
+    if kind.after() { new.moment < old.moment } else { new.moment > old.moment }
+}
+
+/// What is kept of each word, or byte, of a page: runs that hold the same.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) ends: Vec<u16>,
+    lowest: Vec<[u64; 2]>,
+    /// Their moments and the extreme accesses, where moments matter.
+    timed: Vec<([u64; 2], [Access; 2])>,
+}
+
+impl Runs {
+    pub(super) fn new(all: &[Unit]) -> Runs {
+        let mut out = Runs::default();
+        let timed = all.iter().any(|unit| unit.lowest.iter().any(|a| a.moment != 0));
+        let mut last = None;
+        for (at, unit) in all.iter().enumerate() {
+            match out.ends.last_mut() {
+                Some(end) if last == Some(unit) => *end = at as u16 + 1,
+                _ => {
+                    out.ends.push(at as u16 + 1);
+                    out.lowest.push(unit.lowest.map(|a| a.v));
+                    if timed {
+                        out.timed.push((unit.lowest.map(|a| a.moment), unit.extreme));
+                    }
+                }
+            }
+            last = Some(unit);
+        }
+        out.ends.shrink_to_fit();
+        out.lowest.shrink_to_fit();
+        out.timed.shrink_to_fit();
+        out
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        18 * self.ends.len() + 48 * self.timed.len()
+    }
+
+    /// One entry for each of `n` units, of which several may be those of one run.
+    pub(super) fn expand(&self, n: usize) -> Vec<Unit> {
+        let units = self.ends.last().map_or(1, |e| usize::from(*e));
+        let mut out = Vec::with_capacity(n);
+        for (i, (end, [low, high])) in self.ends.iter().zip(&self.lowest).enumerate() {
+            let (moments, extreme) = self.timed.get(i).copied().unwrap_or(([0; 2], [Access::NONE; 2]));
+            let lowest = [Access { v: *low, moment: moments[0] }, Access { v: *high, moment: moments[1] }];
+            out.resize(usize::from(*end) * n / units, Unit { lowest, extreme });
+        }
+        out
+    }
+}

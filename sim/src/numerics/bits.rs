@@ -10,13 +10,17 @@ pub struct Part {
 }
 
 /// `fns`: the position of the `offset`-th set bit of `mask`, counted from `base` upwards, or downwards if `offset` is negative;
-/// with an offset of zero `base` itself if that bit is set. All ones if there is none.
+/// with an offset of zero `base` itself if that bit is set. All ones if there is none. The offset whose magnitude is no number
+/// gives zero, as on the H200.
 #[must_use]
 pub fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let set = |at: i64| (0..32).contains(&at) && mask >> at & 1 != 0;
     let (mut at, step) = (i64::from(base), if offset < 0 { -1 } else { 1 });
     if offset == 0 {
         return if set(at) { base } else { u32::MAX };
+    }
+    if offset == i32::MIN {
+        return 0;
     }
     let mut left = offset.unsigned_abs();
     while (0..32).contains(&at) {
@@ -91,7 +95,8 @@ mod tests {
         assert_eq!(find_nth_set(0b1011_0100, 3, 0), u32::MAX);
         assert_eq!(find_nth_set(u32::MAX, 31, 1), 31);
         assert_eq!(find_nth_set(u32::MAX, 32, 1), u32::MAX);
-        assert_eq!(find_nth_set(u32::MAX, 0, i32::MIN), u32::MAX);
+        assert_eq!(find_nth_set(u32::MAX, 0, i32::MIN), 0);
+        assert_eq!(find_nth_set(u32::MAX, 0, i32::MIN + 1), u32::MAX);
     }
 
     #[test]

@@ -316,7 +316,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "conv",
         path: "examples/conv.tile",
-        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D ALIGN=4 -D SH=2 -D DW=2",
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=2 -D RASTER=8 -D ALIGN=4 -D SH=2 -D DW=2",
         runs: &[
             "B=2 P=6 Q=6 R=3 S=2 C=4 O=12 xb=832 xh=52 xw=4 seed=1",
             "B=3 P=2 Q=4 R=1 S=3 C=16 O=36 xb=1088 xh=220 xw=16 seed=2",
@@ -330,7 +330,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "conv-80-nchw",
         path: "examples/conv.tile",
-        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D ALIGN=8 -D CALIGN=16 -D NCHW=1",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D RASTER=8 -D ALIGN=8 -D CALIGN=16 -D NCHW=1",
         runs: &[
             "B=2 P=4 Q=10 R=3 S=2 C=16 O=40 xb=1056 xh=176 xw=16 seed=1",
             "B=3 P=2 Q=4 R=1 S=3 C=32 O=8 xb=1088 xh=224 xw=32 seed=2",

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# The figures of docs/performance.md, measured again: every type and operand order against cuBLAS, with what `auto` chooses for the H200.
+#
+#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, small, more; all without one
+#
+# TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver, and cuBLAS to
+# compare with. Ten minutes for everything.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ -z "${TILEC:-}" ]; then
+    TILEC=${CARGO_TARGET_DIR:-target}/release/tilec
+    if command -v cargo > /dev/null; then cargo build --release -p tilec; fi
+fi
+
+# bench FILE ARGUMENTS..: with the command in front of its table.
+bench() {
+    echo "\$ tilec bench $*"
+    "$TILEC" bench "$@" || echo "exit status $?"
+    echo
+}
+
+gemm() { bench examples/gemm.tile --card H200 "$@"; }
+
+# Chosen for each size by itself.
+each() {
+    local sizes=$1
+    shift
+    for size in $sizes; do gemm --for "$size" "$@" "${size//,/ }"; done
+}
+
+half() {
+    for T in f16 bf16; do
+        each "M=N=K=4096 M=N=K=8192" --target sm_80 -D T=$T
+    done
+    gemm --target sm_80 -D BK=64,WM=64,WN=64,KW=1,STAGES=3,RASTER=8 --variant BM=256,BN=128 --variant BM=128,BN=256 M=N=K=4096,8192
+}
+
+orders() {
+    for orders in LA=col LB=col LA=col,LB=col; do
+        each "M=N=K=4096 M=N=K=8192" --target sm_80 -D T=f16,$orders
+    done
+}
+
+half16() { each "M=N=K=4096 M=N=K=8192" --target sm_80 -D Acc=f16; }
+
+turing() { each M=N=K=4096 --target sm_75; }
+
+types() {
+    each M=N=K=4096 --target sm_80 -D T=tf32,ALIGN=4
+    each M=N=K=4096 --target sm_80 -D T=i8,Acc=i32,ALIGN=16,LB=col
+    each M=N=K=4096 --target sm_90 -D T=f64,Acc=f64,ALIGN=2
+}
+
+fma() {
+    for n in 128 192 256 384 512 768 1024 1536 2048 3072 4096 6144 8192 12288 16384; do
+        each "M=N=$n,K=1024" --target sm_90 -D T=f32,ALIGN=4 --rounds 5
+    done
+}
+
+unaligned() {
+    each M=1111,N=2222,K=3336 --target sm_80 -D T=bf16,ALIGN_B=1,ALIGN_C=1
+    each M=N=4095,K=4096 --target sm_80 -D T=bf16,ALIGN_B=1,ALIGN_C=1
+}
+
+small() {
+    each "M=N=K=512 M=N=K=1024 M=N=K=2048 M=16,N=4096,K=4096 M=64,N=4096,K=14336 M=128,N=6144,K=4096 M=512,N=4096,K=4096" --target sm_80
+}
+
+more() {
+    bench examples/gemm_batched.tile --card H200 --for Z=16,M=N=K=1024 --target sm_80 Z=16 M=N=K=1024
+    bench examples/gemm_splitk.tile --card H200 --for M=N=256,K=16384,S=16 --target sm_80 S=16 M=N=256 K=16384
+    bench examples/conv.tile --card H200 --for B=32,P=Q=56,R=S=3,C=O=256 --target sm_80 -D CALIGN=64 B=32 P=Q=56 R=S=3 C=O=256 xb=861184 xh=14848 xw=256
+}
+
+for section in "${@:-}"; do
+    case $section in
+        half | orders | half16 | turing | types | fma | unaligned | small | more) "$section" ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && small && more ;;
+        *) echo "no section $section" >&2 && exit 2 ;;
+    esac
+done

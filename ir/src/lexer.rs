@@ -71,6 +71,7 @@ const WORDS: &[&str] = &[
     "keep",
     "matrix",
     "async",
+    "unaligned",
     "when",
     "add",
     "auto",

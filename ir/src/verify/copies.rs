@@ -169,6 +169,9 @@ fn attributes(
         }
         statements::condition(cx, cond);
     }
+    if let Some(aligned) = attrs.unaligned {
+        unaligned(cx, s, src, attrs, aligned, to);
+    }
     if attrs.asynchronous {
         asynchronous(cx, s, src, dst, attrs, target);
     }
@@ -196,6 +199,40 @@ fn attributes(
             cx.report(d);
             return;
         }
+    }
+}
+
+/// Accesses of 16 bytes to global memory that are made of aligned words.
+fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned: u32, to: Space) {
+    let k = cx.k;
+    let from = cx.types.resolve_view(src);
+    let elem = cx.types.type_of(src).ok().and_then(|t| t.elem());
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    if to == Space::Gmem || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+        let message = "`unaligned` loads a window of global memory into registers or shared memory".to_owned();
+        bad(message, "stores, and loads of other things, are as wide as they are aligned");
+    }
+    if attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
+        bad(
+            "`unaligned` goes with no `keep`, `matrix`, `async`, `add`, `min` or `max`".to_owned(),
+            "the elements are loaded in words that others share, and shifted in registers",
+        );
+    }
+    if !aligned.is_power_of_two() || attrs.vec.is_some_and(|vec| aligned >= vec) {
+        bad(
+            format!("`unaligned {aligned}` must be a power of two below the width of the access"),
+            "it says how many elements are known to be aligned; an access of which all are is not `unaligned`",
+        );
+    }
+    if let (Some(ElemRef::Known(elem)), Some(vec)) = (elem, attrs.vec)
+        && (u64::from(vec) * u64::from(elem.bytes()) != MAX_ACCESS || elem.bytes() > 4)
+    {
+        bad(
+            format!("`unaligned` with accesses of {} bytes", u64::from(vec) * u64::from(elem.bytes())),
+            "unaligned accesses are of 16 bytes, of elements of 1, 2 or 4",
+        );
     }
 }
 

@@ -153,6 +153,7 @@ fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &C
         && from == to
         && ASYNCHRONOUS_COPY_BYTES.contains(&(attrs.vec.unwrap_or(1) * from.bytes()))
         && attrs.reduce.is_none()
+        && attrs.unaligned.is_none()
         && attrs.when.is_none()
 }
 

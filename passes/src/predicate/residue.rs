@@ -472,7 +472,7 @@ fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
         attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
     let keep = zero_initialised(k, dst);
     if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-        attrs.keep = keep && !check.is_empty();
+        attrs.keep = keep && !check.is_empty() && attrs.unaligned.is_none();
         attrs.check = Some(check);
     }
 }

@@ -84,7 +84,8 @@ impl Lower<'_> {
         for s in self.k.stmts.values() {
             let StmtData::Copy { src, dst, attrs } = s else { continue };
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
-                align = align.max(attrs.vec.unwrap_or(1) * elem);
+                let read = attrs.unaligned.filter(|_| reads(self.k, *src, tensor));
+                align = align.max(read.or(attrs.vec).unwrap_or(1) * elem);
             }
         }
         self.k.tensor_ty(tensor).and_then(|t| t.align).map_or(align, |a| a.max(align))

@@ -37,6 +37,12 @@ pub(super) struct Access {
 }
 
 impl Access {
+    /// An access to global memory whose predicates are somebody else's.
+    pub(super) fn global(w: super::global::GlobalWindow, tile: &Tile, groups: Vec<Vec<usize>>) -> Access {
+        let (layout, dim_bits) = (tile.layout.clone(), tile.dim_bits.clone());
+        Access { window: Window::Global(w), space: Space::Gmem, layout, dim_bits, groups, preds: Vec::new() }
+    }
+
     /// The predicate of each group.
     pub(super) fn predicates(&self) -> Vec<Option<Reg>> {
         self.preds.clone()
@@ -58,6 +64,13 @@ impl Lower<'_> {
                 return Err(self.unsupported(dst, "a window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
+                if attrs.unaligned.is_some()
+                    && let ExprData::Ref(value) = self.k.exprs[dst]
+                {
+                    let runs = self.load_runs(s, src, &from, &tile, attrs, None)?;
+                    self.unsettled.push((value, runs));
+                    return Ok(());
+                }
                 return self.load(s, src, &from, &tile, attrs, None);
             }
             return self.assign_elementwise(dst, &tile, src);
@@ -83,7 +96,12 @@ impl Lower<'_> {
                 return Err(self.unsupported(src, "elements of this type in registers"));
             };
             let only = if to.space(self.k) == Space::Gmem { self.replica_predicate(&tile.layout) } else { None };
-            self.load(s, src, &from, &tile, attrs, only)?;
+            if attrs.unaligned.is_some() {
+                let runs = self.load_runs(s, src, &from, &tile, attrs, only)?;
+                self.settle(&runs);
+            } else {
+                self.load(s, src, &from, &tile, attrs, only)?;
+            }
             return self.store(s, dst, &to, &Source::Tile(&tile), attrs);
         }
         let scope = Scope { layout, dim_bits: bits };

@@ -21,7 +21,9 @@ pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
+        let outer = self.unsettled.len();
         for s in self.k.blocks[b].clone() {
+            self.settle_for(s);
             self.stmt(s)?;
             if let Some(elem) = self.unconverted.take() {
                 let what =
@@ -29,6 +31,7 @@ impl Lower<'_> {
                 return Err(self.unsupported_at(self.k.stmt_spans[s], &what));
             }
         }
+        self.settle_from(outer);
         Ok(())
     }
 

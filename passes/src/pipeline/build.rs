@@ -39,6 +39,21 @@ impl Lane {
         k.values[fill.buffer].def = ValueDef::Channel { tile, slots };
         Lane { channel: fill.buffer, stage, fill: fill.clone() }
     }
+
+    pub(super) fn any(&self) -> bool {
+        true
+    }
+
+    /// Whether a tile waits in the staging registers for the next iteration: where it is shifted into place, the assembler
+    /// would do that as soon as it has the operands, and wait for them.
+    pub(super) fn carried(&self) -> bool {
+        self.stage.is_some() && self.fill.attrs.unaligned.is_some()
+    }
+
+    /// Whether a tile passes through the staging registers within an iteration.
+    pub(super) fn passing(&self) -> bool {
+        self.stage.is_some() && !self.carried()
+    }
 }
 
 /// Which tile of the loop a fetch reads.
@@ -132,10 +147,10 @@ impl Build<'_> {
     }
 
     /// Global memory to staging registers, where tiles pass through registers.
-    pub(super) fn fetch(&mut self, tile: Tile) -> Vec<Stmt> {
+    pub(super) fn fetch(&mut self, tile: Tile, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         let mut out = Vec::new();
         for i in 0..self.lanes.len() {
-            let Some(stage) = self.lanes[i].stage else { continue };
+            let Some(stage) = self.lanes[i].stage.filter(|_| which(&self.lanes[i])) else { continue };
             let fill = self.lanes[i].fill.clone();
             let src = self.source(&fill, tile);
             let dst = self.k.value_ref(stage, fill.span);
@@ -162,10 +177,10 @@ impl Build<'_> {
     }
 
     /// Staging registers to the acquired slots.
-    pub(super) fn put(&mut self) -> Vec<Stmt> {
+    pub(super) fn put(&mut self, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         let mut out = Vec::new();
         for i in 0..self.lanes.len() {
-            let Some(stage) = self.lanes[i].stage else { continue };
+            let Some(stage) = self.lanes[i].stage.filter(|_| which(&self.lanes[i])) else { continue };
             let (channel, fill) = (self.lanes[i].channel, self.lanes[i].fill.clone());
             let src = self.k.value_ref(stage, fill.span);
             let dst = self.slot(channel, fill.span);
@@ -202,11 +217,14 @@ impl Build<'_> {
     pub(super) fn prologue(&mut self, plan: &Plan, pairs: &[(Value, Value)], ahead: u64, pending: u64) -> Vec<Stmt> {
         let mut out = Vec::new();
         for d in 0..ahead {
-            out.extend(self.fetch(Tile::Nth(d)));
+            out.extend(self.fetch(Tile::Nth(d), Lane::any));
             out.push(self.channel_op(ChannelOp::Acquire));
             out.extend(self.fill(Tile::Nth(d)));
-            out.extend(self.put());
+            out.extend(self.put(Lane::any));
             out.push(self.channel_op(ChannelOp::Publish));
+        }
+        if plan.direct() {
+            out.extend(self.fetch(Tile::Nth(ahead), Lane::carried));
         }
         out.push(self.wait(pending));
         if let Some(first) = plan.slices.first().filter(|_| plan.double_buffered) {

@@ -83,8 +83,8 @@ pub(crate) struct Lower<'a> {
     scalars: SecondaryMap<Value, Option<Reg>>,
     pointers: SecondaryMap<Value, Option<Reg>>,
     tiles: SecondaryMap<Value, Option<Tile>>,
-    /// Register tiles that hold words as they were loaded, not shifted into place yet.
-    unsettled: Vec<(Value, runs::Runs)>,
+    /// Register tiles that are loaded in words, and shifted into place where they are read.
+    runs: SecondaryMap<Value, Option<runs::Runs>>,
     placed: SecondaryMap<Value, Option<Placed>>,
     rings: Vec<Ring>,
     loops: Vec<LoopState>,
@@ -125,7 +125,7 @@ pub fn lower(
         scalars: SecondaryMap::new(),
         pointers: SecondaryMap::new(),
         tiles: SecondaryMap::new(),
-        unsettled: Vec::new(),
+        runs: SecondaryMap::new(),
         placed: SecondaryMap::new(),
         rings: Vec::new(),
         loops: Vec::new(),

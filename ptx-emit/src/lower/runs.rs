@@ -20,11 +20,11 @@ use super::tiles::{Tile, groups};
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::Space;
-use tilec_ir::typing::{ResolvedView, let_init};
+use tilec_ir::typing::{ResolvedView, let_init, resolve_view};
 
 /// Registers of an access, and of the two words that cover it.
 const OUT: usize = 4;
@@ -36,6 +36,8 @@ pub(super) struct Runs {
     tile: Tile,
     /// Register indices of the elements of each access, in address order.
     groups: Vec<Vec<usize>>,
+    /// The window's contiguous dimension.
+    dim: usize,
     /// The words of each access.
     words: Vec<Vec<Reg>>,
     /// Bytes of the first word in front of the access.
@@ -44,6 +46,15 @@ pub(super) struct Runs {
     known: u32,
     /// Elements of each access that are inside the bounds along the contiguous dimension, 0 to all; `None`: all.
     inside: Vec<Option<Reg>>,
+}
+
+/// How far to shift; `None`: never by that much.
+struct Amounts {
+    /// By 8 bytes, and by 4.
+    eight: Option<Reg>,
+    four: Option<Reg>,
+    /// By less.
+    bits: Option<Reg>,
 }
 
 /// How many elements of each access are loaded, and where from: what both branches need.
@@ -64,19 +75,24 @@ impl Lower<'_> {
         tile: &Tile,
         attrs: &CopyAttrs,
         only: Option<Reg>,
+        into: Option<Value>,
     ) -> Result<Runs, Reported> {
-        let (vec, aligned) = (attrs.vec.unwrap_or(1), attrs.unaligned.unwrap_or(1));
+        let vec = attrs.vec.unwrap_or(1);
         let elem = self.elem(from.base).filter(|e| *e == tile.elem && from.space(self.k) == Space::Gmem);
         let Some(elem) = elem.filter(|e| i64::from(vec * e.bytes()) == WORD && e.bytes() <= 4 && !attrs.keep) else {
             return Err(self.unsupported(src, "an unaligned access that is no plain load of 16 bytes"));
         };
-        let parts = self.contiguous(from).and_then(|dim| {
-            let groups = groups(&tile.layout, &tile.dim_bits, dim, vec.ilog2())?;
-            groups.iter().all(|g| self.registers_of(tile, g).is_some_and(|r| r.len() == OUT)).then_some((dim, groups))
-        });
-        let Some((dim, groups)) = parts else {
+        let Some(dim) = self.contiguous(from) else {
+            return Err(self.unsupported(src, "unaligned accesses without a contiguous dimension"));
+        };
+        let runs = match into {
+            Some(value) => self.runs[value].clone().filter(|r| r.dim == dim),
+            None => self.new_runs(tile, dim, attrs),
+        };
+        let Some(runs) = runs else {
             return Err(self.unsupported(src, "an unaligned access wider than the run of elements that a thread owns"));
         };
+        let groups = runs.groups.clone();
         let mut w = self.unplaced_window(from, &tile.layout, &tile.dim_bits, attrs.check.as_deref())?;
         let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
         let coordinate = |w: &GlobalWindow, d: usize, v: usize| {
@@ -96,13 +112,17 @@ impl Lower<'_> {
         w.rounded = true;
         let pointer = self.block_pointer(&mut w, &vec![0; tile.dim_bits.len()])?;
         let shift = w.shift.expect("the pointer has been rounded");
+        self.emit.push(P::MovB32, vec![runs.shift.into(), shift.into()]);
         let tail = std::mem::replace(&mut w.dims[dim].checked, false);
         let rows = self.bounds(from, &w, &tile.layout, &firsts, only)?;
         let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
-        let mut inside = Vec::with_capacity(groups.len());
-        for &v in &firsts {
+        let mut counted: Vec<Reg> = Vec::new();
+        for (&v, count) in firsts.iter().zip(&runs.inside) {
+            let Some(count) = count.filter(|count| !counted.contains(count)) else { continue };
             let c = Int::constant(coordinate(&w, dim, v) as i64);
-            inside.push(if tail { self.elements_inside(&w, dim, c, vec) } else { None });
+            let n = if tail { self.elements_inside(&w, dim, c, vec) } else { Operand::Imm(i64::from(vec)) };
+            self.emit.push(P::MovB32, vec![count.into(), n]);
+            counted.push(count);
         }
         let last: Vec<u64> =
             (0..w.dims.len()).map(|d| firsts.iter().map(|&v| coordinate(&w, d, v)).max().unwrap_or(0)).collect();
@@ -114,13 +134,9 @@ impl Lower<'_> {
         }
         let distance = self.emit.pure(Class::B64, P::SubS64, vec![pointer.into(), base.into()]);
         let within = self.emit.pure(Class::Pred, P::SetpLtU64, vec![distance.into(), room.into()]);
-        let within = self.emit.and(Some(within), when);
-        let words: Vec<Vec<Reg>> =
-            groups.iter().map(|_| (0..RAW).map(|_| self.emit.mutable(Class::B32)).collect()).collect();
+        let within = self.emit.and(Some(within), when).map(|lane| self.all_lanes(lane));
         let access = Access::global(w, tile, groups);
         self.report_copy(s, src, from, &access, elem, attrs, false);
-        let known = aligned * elem.bytes();
-        let runs = Runs { tile: tile.clone(), groups: access.groups, words, shift, known, inside };
         let loads = Loads { addresses: &addresses, rows: &rows, when };
         let (narrow, done) = (self.emit.label("narrow"), self.emit.label("loaded"));
         self.emit.push_frame();
@@ -129,7 +145,7 @@ impl Lower<'_> {
         self.emit.push_frame();
         self.load_elements(&runs, &loads);
         let narrow_items = self.emit.pop_frame();
-        self.emit.push_if(within.map(|reg| Guard { reg, negated: true }), P::Bra, vec![narrow.into()]);
+        self.emit.push_if(within.map(|reg| Guard { reg, negated: true }), P::BraUni, vec![narrow.into()]);
         self.emit.items(wide_items);
         self.emit.push(P::BraUni, vec![done.into()]);
         self.emit.item(crate::module::Item::Label(narrow));
@@ -138,13 +154,78 @@ impl Lower<'_> {
         Ok(runs)
     }
 
-    /// How many of `vec` elements, the first at coordinate `c` along `dim`, are inside the bounds; `None`: all of them.
-    fn elements_inside(&mut self, w: &GlobalWindow, dim: usize, c: Int, vec: u32) -> Option<Reg> {
-        let at = self.int_op(Op::Add, w.dims[dim].first, c)?;
-        let left = self.int_op(Op::Sub, w.dims[dim].limit, at)?;
-        let some = self.int_op(Op::Max, left, Int::constant(0))?;
-        let n = self.int_op(Op::Min, some, Int::constant(i64::from(vec)))?;
-        (n.lo < i128::from(vec)).then(|| self.in32(n))
+    /// How many of `vec` elements, the first at coordinate `c` along `dim`, are inside the bounds.
+    fn elements_inside(&mut self, w: &GlobalWindow, dim: usize, c: Int, vec: u32) -> Operand {
+        let all = Int::constant(i64::from(vec));
+        let at = self.int_op(Op::Add, w.dims[dim].first, c);
+        let left = at.and_then(|at| self.int_op(Op::Sub, w.dims[dim].limit, at));
+        let some = left.and_then(|left| self.int_op(Op::Max, left, Int::constant(0)));
+        let n = some.and_then(|some| self.int_op(Op::Min, some, all));
+        self.as32(n.expect("indices have 32 bits and some"))
+    }
+
+    /// Registers for the words of a tile; `None`: its threads do not own whole accesses.
+    fn new_runs(&mut self, tile: &Tile, dim: usize, attrs: &CopyAttrs) -> Option<Runs> {
+        let (vec, aligned) = (attrs.vec.unwrap_or(1), attrs.unaligned.unwrap_or(1));
+        let groups = groups(&tile.layout, &tile.dim_bits, dim, vec.ilog2())?;
+        if !groups.iter().all(|g| self.registers_of(tile, g).is_some_and(|r| r.len() == OUT)) {
+            return None;
+        }
+        let words = groups.iter().map(|_| (0..RAW).map(|_| self.emit.mutable(Class::B32)).collect()).collect();
+        let shift = self.emit.mutable(Class::B32);
+        // Accesses at one place along the dimension have one count.
+        let base: u32 = tile.dim_bits[..dim].iter().sum();
+        let place = |g: &[usize]| tile.layout.at(0, g[0] as u64) >> base & ((1 << tile.dim_bits[dim]) - 1);
+        let mut counts: Vec<(u64, Reg)> = Vec::new();
+        let checked = attrs.check.as_ref().is_none_or(|c| c.contains(&(dim as u32)));
+        let inside = groups
+            .iter()
+            .map(|g| {
+                let found = counts.iter().find(|(p, _)| *p == place(g)).map(|(_, r)| *r);
+                checked.then(|| {
+                    found.unwrap_or_else(|| {
+                        let count = self.emit.mutable(Class::B32);
+                        counts.push((place(g), count));
+                        count
+                    })
+                })
+            })
+            .collect();
+        Some(Runs { tile: tile.clone(), groups, dim, words, shift, known: aligned * tile.elem.bytes(), inside })
+    }
+
+    /// A register tile that is loaded in words: they are nothing but zeros to begin with.
+    pub(super) fn declare_runs(&mut self, value: Value, tile: &Tile, zeroed: bool) -> Result<(), Reported> {
+        let k = self.k;
+        let (mut loads, mut others) = (Vec::new(), Vec::new());
+        k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
+            StmtData::Copy { src, dst, attrs } if refers(k, *dst, value) => {
+                if attrs.unaligned.is_some() { loads.push((*src, attrs.clone())) } else { others.push(s) }
+            }
+            StmtData::Assign { dst, .. } if *dst == value => others.push(s),
+            _ => {}
+        });
+        let Some((src, mut attrs)) = loads.first().cloned() else { return Ok(()) };
+        if let Some(&s) = others.first() {
+            return Err(self.unsupported_at(k.stmt_spans[s], "writing a register tile that is also loaded unaligned"));
+        }
+        attrs.unaligned = loads.iter().filter_map(|(_, a)| a.unaligned).min();
+        // Bounds that one of the loads checks.
+        let rank = tile.dim_bits.len() as u32;
+        attrs.check = Some((0..rank).filter(|d| loads.iter().any(|(_, a)| a.check.as_ref().is_none_or(|c| c.contains(d)))).collect());
+        let dim = resolve_view(k, src).and_then(|view| self.contiguous(&view));
+        let Some(runs) = dim.and_then(|dim| self.new_runs(tile, dim, &attrs)) else {
+            return Err(self.unsupported(src, "an unaligned access wider than the run of elements that a thread owns"));
+        };
+        if zeroed {
+            runs.words.iter().flatten().for_each(|&r| self.zero_reg(r));
+            self.zero_reg(runs.shift);
+            for &count in runs.inside.iter().flatten() {
+                self.zero_reg(count);
+            }
+        }
+        self.runs[value] = Some(runs);
+        Ok(())
     }
 
     /// Distances of the thread's first word from the first byte of the tensor that are less than this have all words inside
@@ -225,6 +306,7 @@ impl Lower<'_> {
         let offset = self.emit.def(Class::B64, P::CvtU64U32, vec![shift.into()]);
         let elem_bytes = runs.tile.elem.bytes();
         let pieces = WORD as u32 / runs.known;
+        let amounts = self.amounts(runs);
         for (g, words) in runs.words.iter().enumerate() {
             let Operand::Addr { base: crate::inst::AddrBase::Reg(at), offset: immediate } = loads.addresses[g] else {
                 continue;
@@ -279,17 +361,16 @@ impl Lower<'_> {
                 }
                 _ => {}
             }
-            self.unshift(runs, &out, words);
+            self.unshift(&amounts, &out, words);
         }
     }
 
     /// Puts the registers of an access where they are in the two words: the inverse of what [`Lower::settle`] does.
-    fn unshift(&mut self, runs: &Runs, out: &[Reg], words: &[Reg]) {
+    fn unshift(&mut self, amounts: &Amounts, out: &[Reg], words: &[Reg]) {
         let zero = || Operand::Imm(0);
         let mut parts: Vec<Operand> = out.iter().map(|&r| r.into()).collect();
         let at = |parts: &[Operand], i: usize| parts.get(i).cloned().unwrap_or_else(zero);
-        if runs.known < 4 {
-            let bits = self.bits(runs.shift);
+        if let Some(bits) = amounts.bits {
             parts = (0..=OUT)
                 .map(|i| {
                     let low = i.checked_sub(1).map_or_else(zero, |i| at(&parts, i));
@@ -297,11 +378,8 @@ impl Lower<'_> {
                 })
                 .collect();
         }
-        for (distance, bytes) in [(1, 4u32), (2, 8)] {
-            if runs.known > bytes {
-                continue;
-            }
-            let by = self.shifted_by(runs.shift, bytes);
+        for (distance, by) in [(1, amounts.four), (2, amounts.eight)] {
+            let Some(by) = by else { continue };
             parts = (0..parts.len() + distance)
                 .map(|i| {
                     let low = i.checked_sub(distance).map_or_else(zero, |i| at(&parts, i));
@@ -314,28 +392,38 @@ impl Lower<'_> {
         }
     }
 
-    /// The shift in bits: funnel shifts look at the lowest five.
-    fn bits(&mut self, shift: Reg) -> Reg {
-        self.emit.pure(Class::B32, P::ShlB32, vec![shift.into(), Operand::Imm(3)])
+    /// Whether something holds in all lanes: they go the same way, for what follows needs them together.
+    fn all_lanes(&mut self, lane: Reg) -> Reg {
+        self.emit.def(Class::Pred, P::VoteSyncAllPred, vec![lane.into(), Operand::Imm(0xffff_ffff)])
     }
 
-    /// Whether the shift has the bit `bytes`.
-    fn shifted_by(&mut self, shift: Reg, bytes: u32) -> Reg {
-        let bit = self.emit.pure(Class::B32, P::AndB32, vec![shift.into(), Operand::Imm(i64::from(bytes))]);
-        self.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)])
+    /// What tells how far to shift: predicates for 8 and 4 bytes, and the bits (funnel shifts look at the lowest five).
+    fn amounts(&mut self, runs: &Runs) -> Amounts {
+        let by = |cx: &mut Self, bytes: u32| {
+            (runs.known <= bytes).then(|| {
+                let bit = cx.emit.pure(Class::B32, P::AndB32, vec![runs.shift.into(), Operand::Imm(bytes.into())]);
+                cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)])
+            })
+        };
+        let (eight, four) = (by(self, 8), by(self, 4));
+        let bits =
+            (runs.known < 4).then(|| self.emit.pure(Class::B32, P::ShlB32, vec![runs.shift.into(), Operand::Imm(3)]));
+        Amounts { eight, four, bits }
     }
 
     /// Shifts what was loaded into place, and makes zeros of what is outside the bounds.
     pub(super) fn settle(&mut self, runs: &Runs) {
         let mut settled: Vec<Vec<Reg>> = Vec::with_capacity(runs.groups.len());
         let finer = |bytes: u32| usize::from(runs.known < bytes);
+        let amounts = self.amounts(runs);
         for (group, words) in runs.groups.iter().zip(&runs.words) {
             let regs = self.registers_of(&runs.tile, group).expect("asked when they were loaded");
             let mut parts = words.clone();
             // What finer shifts need is one register more.
-            for (distance, bytes, wanted) in [(2, 8u32, OUT + finer(8) + finer(4)), (1, 4, OUT + finer(4))] {
-                if runs.known <= bytes {
-                    let by = self.shifted_by(runs.shift, bytes);
+            for (distance, by, wanted) in
+                [(2, amounts.eight, OUT + finer(8) + finer(4)), (1, amounts.four, OUT + finer(4))]
+            {
+                if let Some(by) = by {
                     parts = (0..wanted)
                         .map(|i| {
                             let picked = vec![parts[i + distance].into(), parts[i].into(), by.into()];
@@ -344,8 +432,7 @@ impl Lower<'_> {
                         .collect();
                 }
             }
-            if runs.known < 4 {
-                let bits = self.bits(runs.shift);
+            if let Some(bits) = amounts.bits {
                 parts = (0..OUT)
                     .map(|i| {
                         let pair = vec![parts[i].into(), parts[i + 1].into(), bits.into()];
@@ -383,8 +470,9 @@ impl Lower<'_> {
             all = self.emit.and(all, Some(whole));
         }
         let Some(all) = all else { return };
+        let all = self.all_lanes(all);
         let done = self.emit.label("masked");
-        self.emit.push_if(guard(Some(all)), P::Bra, vec![done.into()]);
+        self.emit.push_if(guard(Some(all)), P::BraUni, vec![done.into()]);
         self.emit.push_frame();
         for &n in &counts {
             let scale = Operand::Imm((8 * elem_bytes).ilog2().into());
@@ -406,28 +494,12 @@ impl Lower<'_> {
         self.emit.item(crate::module::Item::Label(done));
     }
 
-    /// Settles the tiles that a statement reads, or writes other than by an unaligned load.
+    /// Settles the tiles that a statement reads.
     pub(super) fn settle_for(&mut self, s: Stmt) {
-        let mut at = 0;
-        while at < self.unsettled.len() {
-            let value = self.unsettled[at].0;
-            if overwrites(self.k, s, value) {
-                self.unsettled.remove(at);
-            } else if mentions(self.k, s, value) {
-                let (_, runs) = self.unsettled.remove(at);
-                self.settle(&runs);
-            } else {
-                at += 1;
-            }
-        }
-    }
-
-    /// Settles the tiles loaded since there were `outer` unsettled ones.
-    pub(super) fn settle_from(&mut self, outer: usize) {
-        while self.unsettled.len() > outer
-            && let Some((_, runs)) = self.unsettled.pop()
-        {
-            self.settle(&runs);
+        let read: Vec<Runs> =
+            self.runs.iter().filter_map(|(v, runs)| runs.as_ref().filter(|_| reads(self.k, s, v)).cloned()).collect();
+        for runs in &read {
+            self.settle(runs);
         }
     }
 }
@@ -440,25 +512,18 @@ fn moved(address: &Operand, by: i64) -> Operand {
     }
 }
 
-/// Whether a statement loads all of a register tile, and reads nothing of it.
-fn overwrites(k: &Kernel, s: Stmt, value: Value) -> bool {
-    let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return false };
-    attrs.unaligned.is_some() && matches!(k.exprs[*dst], ExprData::Ref(v) if v == value)
-}
-
-/// Whether a statement or one inside it has a value in its expressions, or assigns it.
-fn mentions(k: &Kernel, s: Stmt, value: Value) -> bool {
-    let within = |e: &Expr| refers(k, *e, value);
-    let own = match &k.stmts[s] {
-        StmtData::Copy { src, dst, .. } => within(src) || within(dst),
-        StmtData::Assign { src, dst } => within(src) || *dst == value,
-        StmtData::Var { init: Some(e), .. } | StmtData::Let { init: e, .. } => within(e),
+/// Whether a statement by itself has a register tile among its operands.
+fn reads(k: &Kernel, s: Stmt, value: Value) -> bool {
+    match &k.stmts[s] {
+        StmtData::Copy { src: e, .. }
+        | StmtData::Assign { src: e, .. }
+        | StmtData::Var { init: Some(e), .. }
+        | StmtData::Let { init: e, .. } => refers(k, *e, value),
         _ => false,
-    };
-    let inside = |b: Block| k.blocks[b].iter().any(|&s| mentions(k, s, value));
-    own || k.sub_blocks(s).into_iter().any(inside)
+    }
 }
 
+/// Whether an expression has a value in it, under a name or not.
 fn refers(k: &Kernel, e: Expr, value: Value) -> bool {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) => {

@@ -21,7 +21,6 @@ pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
-        let outer = self.unsettled.len();
         for s in self.k.blocks[b].clone() {
             self.settle_for(s);
             self.stmt(s)?;
@@ -31,7 +30,6 @@ impl Lower<'_> {
                 return Err(self.unsupported_at(self.k.stmt_spans[s], &what));
             }
         }
-        self.settle_from(outer);
         Ok(())
     }
 
@@ -99,6 +97,7 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "register tiles of this element type"));
         };
         self.tiles[value] = Some(tile.clone());
+        self.declare_runs(value, &tile, init.is_some())?;
         match init {
             None => Ok(()),
             Some(e) if is_zero(self, e) => {

@@ -111,7 +111,8 @@ impl Build<'_> {
 
     /// Waits for the next tile, while the copies of `pending` later ones may be on their way.
     pub(super) fn wait(&mut self, pending: u64) -> Stmt {
-        let pending = u32::try_from(pending).ok().filter(|n| *n > 0);
+        let asynchronous = self.lanes.iter().any(|l| l.stage.is_none());
+        let pending = u32::try_from(pending).ok().filter(|n| *n > 0 && asynchronous);
         self.k.stmt(StmtData::Channel { op: ChannelOp::Wait, channels: self.channels.clone(), pending }, self.span)
     }
 
@@ -223,7 +224,7 @@ impl Build<'_> {
             out.extend(self.put(Lane::any));
             out.push(self.channel_op(ChannelOp::Publish));
         }
-        if plan.direct() {
+        if plan.rolling() {
             out.extend(self.fetch(Tile::Nth(ahead), Lane::carried));
         }
         out.push(self.wait(pending));

@@ -328,7 +328,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
-        let unaligned = crate::unaligned::applies(k, &facts, src, dst, &attrs, &shape);
+        let unaligned = crate::unaligned::applies(k, &facts, s, src, dst, &attrs, &shape);
         let unaligned = unaligned.filter(|_| cx.enabled && attrs.vec.is_none());
         let shifted = unaligned.and_then(|of| crate::unaligned::layout(&shape, &of, threads));
         let layout = match across {

@@ -6,10 +6,11 @@
 
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::order::smem_window_dim;
+use crate::analysis::uses::path_to;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
-use tilec_ir::entities::Expr;
-use tilec_ir::kernel::{CopyAttrs, Kernel, ValueDef};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::resolve_view;
 
@@ -30,12 +31,14 @@ pub(crate) struct Unaligned {
 pub(crate) fn applies(
     k: &Kernel,
     facts: &Facts,
+    s: Stmt,
     src: Expr,
     dst: Expr,
     attrs: &CopyAttrs,
     shape: &[u64],
 ) -> Option<Unaligned> {
-    if attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
+    // Elsewhere the words would be waited for at once. What words have beside the window is not to be written meanwhile.
+    if !in_a_loop(k, s) || written(k, resolve_view(k, src)?.base) || attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
         return None;
     }
     let (from, to) = (resolve_view(k, src)?, resolve_view(k, dst)?);
@@ -54,6 +57,19 @@ pub(crate) fn applies(
     let vec = MAX_ACCESS_BYTES / elem.bytes();
     let aligned = global_width(k, facts, &from, shape).elems;
     (aligned < vec && *shape.get(dim)? >= u64::from(vec)).then_some(Unaligned { vec, aligned, dim })
+}
+
+/// Whether some copy writes a tensor.
+fn written(k: &Kernel, tensor: Value) -> bool {
+    k.stmts.values().any(|s| {
+        matches!(s, StmtData::Copy { dst, .. } if resolve_view(k, *dst).is_some_and(|view| view.base == tensor))
+    })
+}
+
+/// Whether a statement is in a loop at run time.
+fn in_a_loop(k: &Kernel, s: Stmt) -> bool {
+    let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. });
+    path_to(k, s).is_some_and(|path| path.iter().any(looped))
 }
 
 /// Neighbouring threads load neighbouring accesses of a row, and rows up to a multiple of `vec`; what is left of either is the

@@ -48,7 +48,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             result = result.and(written_unaligned(k, cx, &facts, s, &what, aligned));
             continue;
         }
-        let shifted = crate::unaligned::applies(k, &facts, src, dst, &attrs, &shape);
+        let shifted = crate::unaligned::applies(k, &facts, s, src, dst, &attrs, &shape);
         if let Some(of) = shifted.filter(|of| cx.enabled && attrs.vec.is_none() && shiftable(&layout, &shape, of)) {
             let (n, message) = (of.aligned, &provable.why);
             let message =

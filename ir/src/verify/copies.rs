@@ -4,7 +4,7 @@ use super::{Cx, statements};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, ExprData, Slot, ValueDef};
+use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
 use crate::target::ASYNCHRONOUS_COPY_BYTES;
 use crate::types::{ElemRef, Space};
 use crate::typing::{ResolvedView, Type, candidate_elems, shape_text};
@@ -213,6 +213,17 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
     if to == Space::Gmem || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
         let message = "`unaligned` loads a window of global memory into registers or shared memory".to_owned();
         bad(message, "stores, and loads of other things, are as wide as they are aligned");
+    }
+    let written = |base: Value| {
+        k.stmts.values().any(|s| {
+            matches!(s, StmtData::Copy { dst, .. } if crate::typing::resolve_view(k, *dst).is_some_and(|v| v.base == base))
+        })
+    };
+    if let Some(base) = from.as_ref().map(|v| v.base).filter(|&base| written(base)) {
+        bad(
+            format!("`unaligned` with `{}`, which the kernel writes", k.values[base].name),
+            "words beside the window are loaded with it, and must not change meanwhile",
+        );
     }
     if attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
         bad(

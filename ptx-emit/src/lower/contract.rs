@@ -24,6 +24,7 @@ impl Lower<'_> {
                     shape: (0..t.shape.len()).map(|d| extent_texts(k, t, d)).collect(),
                     strides: (t.unstrided()..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
                     pointers: t.pointers,
+                    reads_gaps: self.reads_gaps(v),
                     may_alias: self.may_alias(v),
                 },
                 ValueDef::Scalar { default, .. } => ParamKind::Scalar {
@@ -74,6 +75,13 @@ impl Lower<'_> {
         } else {
             [text(0), text(1), text(2)]
         }
+    }
+
+    /// Whether what is between the elements of a tensor is loaded with them.
+    fn reads_gaps(&self, tensor: Value) -> bool {
+        self.k.stmts.values().any(|s| {
+            matches!(s, StmtData::Copy { src, attrs, .. } if attrs.unaligned.is_some() && reads(self.k, *src, tensor))
+        })
     }
 
     /// Bytes the address of a tensor, or each of its addresses, must be aligned to: the widest access made to it, or what

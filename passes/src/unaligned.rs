@@ -8,10 +8,11 @@ use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::path_to;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
-use crate::assign_layouts::log2_shape;
+use crate::assign_layouts::{log2_shape, plain_var};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::typing::resolve_view;
 
 /// Widest elements that are shifted.
@@ -25,6 +26,37 @@ pub(crate) struct Unaligned {
     pub(crate) aligned: u32,
     /// The dimension along which they are neighbours.
     pub(crate) dim: usize,
+}
+
+/// Registers that addresses and counters take at least.
+const ADDRESSES: u64 = 24;
+
+impl Unaligned {
+    /// Registers of the words that cover a thread's accesses.
+    pub(crate) fn registers(&self, layout: &RegLayout) -> u64 {
+        let words = u64::from(2 * MAX_ACCESS_BYTES / 4);
+        (1u64 << layout.value_bits().min(32)) / u64::from(self.vec) * words
+    }
+}
+
+/// Registers of a thread that the tiles of products leave: accumulators, and two sets of fragments.
+pub(crate) fn room(k: &Kernel) -> u64 {
+    let mut taken = ADDRESSES;
+    for (v, data) in k.values.iter() {
+        let ValueDef::Var(tile) = &data.def else { continue };
+        let Some(layout) = &tile.reg_layout else { continue };
+        let words = ((1u64 << layout.value_bits().min(32)) * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
+        let loaded = k.stmts.values().any(|s| {
+            matches!(s, StmtData::Copy { src, dst, .. }
+                if plain_var(k, *dst) == Some(v) && resolve_view(k, *src).is_some_and(|view| smem(k, view.base)))
+        });
+        taken += words * (1 + u64::from(loaded));
+    }
+    u64::from(REGISTERS_PER_THREAD).saturating_sub(taken)
+}
+
+fn smem(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
 }
 
 /// Whether a copy of a tile of this shape is one of 16 bytes but for the alignment of the tensor.
@@ -43,7 +75,7 @@ pub(crate) fn applies(
     }
     let (from, to) = (resolve_view(k, src)?, resolve_view(k, dst)?);
     let tensor = k.tensor_ty(from.base)?;
-    if !matches!(k.values[to.base].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
+    if !smem(k, to.base)
         || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
     {
         return None;

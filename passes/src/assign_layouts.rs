@@ -363,7 +363,7 @@ fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: u32) ->
             found.push((s, layout));
         }
     }
-    let room = crate::unaligned::room(k);
+    let room = crate::unaligned::room(k, found.len() as u64);
     if words > room {
         for (s, _) in found.drain(..) {
             let message = format!(

@@ -28,8 +28,9 @@ pub(crate) struct Unaligned {
     pub(crate) dim: usize,
 }
 
-/// Registers that addresses and counters take at least.
+/// Registers that addresses and counters take at least, and those of each copy after the first.
 const ADDRESSES: u64 = 24;
+const MORE_ADDRESSES: u64 = 32;
 
 impl Unaligned {
     /// Registers of the words that cover a thread's accesses.
@@ -39,9 +40,10 @@ impl Unaligned {
     }
 }
 
-/// Registers of a thread that the tiles of products leave: accumulators, and two sets of fragments.
-pub(crate) fn room(k: &Kernel) -> u64 {
-    let mut taken = ADDRESSES;
+/// Registers of a thread that the tiles of products (accumulators, and two sets of fragments) and the addresses of so many
+/// copies leave.
+pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
+    let mut taken = ADDRESSES + MORE_ADDRESSES * copies.saturating_sub(1);
     for (v, data) in k.values.iter() {
         let ValueDef::Var(tile) = &data.def else { continue };
         let Some(layout) = &tile.reg_layout else { continue };

@@ -21,6 +21,8 @@ const MAX_STAGES: u64 = 16;
 const ADDRESSES: u64 = 24;
 /// The same where tiles pass through registers in pieces, or are transposed there (with 40 a few programs spill).
 const ADDRESSES_STAGED: u64 = 80;
+/// The same where several tiles wait in registers to be shifted into place.
+const ADDRESSES_CARRIED: u64 = 56;
 /// Registers that the assembler takes beside those of the tiles: 32 to 46, in a dozen kernels.
 const BESIDE: u64 = 32;
 /// The same where tiles pass through registers.
@@ -209,7 +211,8 @@ impl Setting<'_> {
             threads,
             tiles: self.registers(env, &shapes, threads, &parts),
             shared: 0,
-            wide: moves().all(|m| !m.load || self.access(env, m, &shapes) >= 16),
+            wide: moves().all(|m| !m.load || self.access(env, m, &shapes) >= 16)
+                && moves().filter(|m| m.buffer.is_some() && self.shifted(env, m, &shapes)).count() < 2,
             mixed: operands().filter(|o| o.along).count() as u64,
         };
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
@@ -217,7 +220,11 @@ impl Setting<'_> {
         // Asynchronous copies beyond the usual four of a thread and tile have addresses of their own.
         let copies = |m: &Move| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / 16 / threads;
         let more = moves().filter(|m| m.load && m.buffer.is_some()).map(|m| copies(m).saturating_sub(4)).sum::<u64>();
-        let addresses = if pieces && staged { ADDRESSES_STAGED } else { ADDRESSES + more.min(ADDRESSES) };
+        let addresses = match parts.iter().any(|p| p.carried) && !block.wide {
+            _ if pieces && staged => ADDRESSES_STAGED,
+            true => ADDRESSES_CARRIED,
+            false => ADDRESSES + more.min(ADDRESSES),
+        };
         let room = block.cap(1).saturating_sub(addresses);
         // What a thread of a single warp transposes is estimated too low.
         let alone = pieces && staged && warps == 1;

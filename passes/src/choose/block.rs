@@ -228,7 +228,13 @@ impl Setting<'_> {
         let room = block.cap(1).saturating_sub(addresses);
         // What a thread of a single warp transposes is estimated too low.
         let alone = pieces && staged && warps == 1;
-        if (block.tiles > room || alone) && !self.crowded {
+        // Aligned words that cover unaligned rows are twice as many as those of the tile.
+        let covering = |region: &Region| {
+            let shifted = region.moves.iter().filter(|m| m.buffer.is_some() && self.shifted(env, m, &shapes));
+            shifted.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / (4 * threads)).sum::<u64>()
+        };
+        let covering: u64 = work.regions.iter().map(covering).sum();
+        if (block.tiles + covering > room || alone) && !self.crowded {
             return Err(Illegal::Registers);
         }
         block.tiles = block.tiles.min(room);
@@ -358,12 +364,11 @@ impl Setting<'_> {
         }
         for (region, part) in self.work.regions.iter().zip(parts) {
             if part.staged || part.carried {
-                // What is loaded in pieces of less than a register takes one for each; what is transposed is there twice, and
-                // what covers unaligned rows is twice as much.
+                // What is loaded in pieces of less than a register takes one for each; what is transposed is there twice.
                 let shifted = |m: &Move| self.shifted(env, m, shapes);
                 let into =
                     region.moves.iter().filter(|m| m.load && m.buffer.is_some() && (part.staged || shifted(m)));
-                let twice = |m: &Move| if self.transposed(m, shapes) || shifted(m) { 2 } else { 1 };
+                let twice = |m: &Move| if self.transposed(m, shapes) { 2 } else { 1 };
                 let pieces = |m: &Move| (4 / self.access(env, m, shapes)).max(twice(m)) * m.bytes;
                 sum += into.map(|m| words(self.work.elements(env, &m.shape).unwrap_or(0), pieces(m))).sum::<u64>();
             }

@@ -124,14 +124,8 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             Some(l) => 1u64 << l.value_bits().min(32),
             None => k.const_shape(&t.shape).map_or(0, |s| s.iter().product::<u64>() / threads),
         };
-        // The words that cover unaligned accesses are twice as many as those of the tile.
-        let twice = all_stmts(k, k.body).into_iter().any(|s| {
-            matches!(&k.stmts[s], StmtData::Copy { dst, attrs, .. }
-                if attrs.unaligned.is_some() && plain_var(k, *dst) == Some(v))
-        });
         if !taken_over(v) {
-            let words = (bits * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
-            sum += words * (1 + u64::from(twice));
+            sum += (bits * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
         }
     }
     // Copies between two memories pass through registers of their own.

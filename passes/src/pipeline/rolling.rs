@@ -41,11 +41,22 @@ pub(super) fn lay(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Laid {
 fn iteration(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Vec<Stmt> {
     let ahead = plan.stages - 1;
     let staged = build.lanes.iter().any(Lane::passing);
+    let carried = build.lanes.iter().any(Lane::carried);
+    // In front of the fragments of the next slice: fewer registers hold anything while tiles are shifted.
+    let carry = |build: &mut Build<'_>| {
+        let mut out = Vec::new();
+        if carried {
+            out.push(build.channel_op(ChannelOp::Acquire));
+            out.extend(build.put(Lane::carried));
+            out.extend(build.fetch(Tile::After(ahead + 1), Lane::carried));
+        }
+        out
+    };
     let fill = |build: &mut Build<'_>| {
         let mut out = build.fetch(Tile::After(ahead), Lane::passing);
-        out.push(build.channel_op(ChannelOp::Acquire));
-        out.extend(build.put(Lane::carried));
-        out.extend(build.fetch(Tile::After(ahead + 1), Lane::carried));
+        if !carried {
+            out.push(build.channel_op(ChannelOp::Acquire));
+        }
         out.extend(build.fill(Tile::After(ahead)));
         if !staged {
             out.push(build.channel_op(ChannelOp::Publish));
@@ -62,7 +73,7 @@ fn iteration(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Vec<Stmt> {
         out.push(build.wait(ahead - 1));
         out
     };
-    let mut out = Vec::new();
+    let mut out = carry(build);
     let n = plan.slices.len();
     if !plan.double_buffered {
         out.extend(fill(build));

@@ -310,6 +310,8 @@ pub struct CopyAttrs {
     /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
     /// `wait` for the slot: `async`.
     pub asynchronous: bool,
+    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
+    pub prefetch: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.

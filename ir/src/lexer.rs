@@ -72,6 +72,7 @@ const WORDS: &[&str] = &[
     "matrix",
     "async",
     "unaligned",
+    "prefetch",
     "when",
     "add",
     "auto",

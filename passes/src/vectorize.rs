@@ -33,7 +33,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         // Written: the width is that of a matrix row.
-        if attrs.matrix {
+        if attrs.matrix || attrs.prefetch {
             continue;
         }
         let views = [accessed_views(k, &deferred, src), memory_views(k, dst)].concat();

@@ -271,6 +271,9 @@ impl Printer<'_> {
         if attrs.asynchronous {
             self.put(" async");
         }
+        if attrs.prefetch {
+            self.put(" prefetch");
+        }
         if attrs.keep {
             self.put(" keep");
         }

@@ -141,7 +141,7 @@ fn attributes(
         );
     }
     let registers = to == Space::Reg || sources.iter().any(|&(_, space)| space == Space::Reg);
-    if attrs.threads.is_some() && registers {
+    if attrs.threads.is_some() && registers && !attrs.prefetch {
         bad(
             "`threads` is for copies between memories".to_owned(),
             "in this copy the layout of the register tile says which thread moves which element",
@@ -168,6 +168,9 @@ fn attributes(
             bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
         }
         statements::condition(cx, cond);
+    }
+    if attrs.prefetch {
+        prefetch(cx, s, src, attrs, to);
     }
     if let Some(aligned) = attrs.unaligned {
         unaligned(cx, s, src, attrs, aligned, to);
@@ -199,6 +202,28 @@ fn attributes(
             cx.report(d);
             return;
         }
+    }
+}
+
+/// What a register tile could be loaded from.
+fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Space) {
+    let k = cx.k;
+    let from = cx.types.resolve_view(src);
+    let plain = CopyAttrs { threads: None, check: None, when: None, prefetch: false, ..attrs.clone() };
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    if to != Space::Reg || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+        bad(
+            "`prefetch` is for windows of global memory that are loaded into registers".to_owned(),
+            "name the register tile: its extents are those of the window",
+        );
+    }
+    if plain != CopyAttrs::default() {
+        bad(
+            "`prefetch` goes with `threads`, `check` and `when` only".to_owned(),
+            "nothing is copied: the cache is asked for the lines of the window",
+        );
     }
 }
 

@@ -1,13 +1,16 @@
 //! The statements that pipelined loops are made of.
 
 use super::plan::{self, Fill, Plan};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::assign_layouts::{coalesced, log2_shape, thread_bits};
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
+use tilec_ir::layout::RegLayout;
 use tilec_ir::types::ElemClass;
+use tilec_ir::typing::resolve_view;
 
 /// One pipelined buffer.
 pub(super) struct Lane {
@@ -161,6 +164,22 @@ impl Build<'_> {
         out
     }
 
+    /// Asks the second-level cache for a tile of unaligned rows, long before it is loaded into staging registers.
+    pub(super) fn prefetch(&mut self, tile: Tile) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for i in 0..self.lanes.len() {
+            let Some(stage) = self.lanes[i].stage.filter(|_| self.lanes[i].carried()) else { continue };
+            let fill = self.lanes[i].fill.clone();
+            let src = self.source(&fill, tile);
+            let dst = self.k.value_ref(stage, fill.span);
+            let attrs = self.attrs(&fill, tile);
+            let threads = lines(self.k, fill.buffer, src);
+            let attrs = CopyAttrs { when: attrs.when, check: attrs.check, threads, prefetch: true, ..CopyAttrs::default() };
+            out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
+        }
+        out
+    }
+
     /// Global memory to the acquired slots, where the copies are asynchronous.
     pub(super) fn fill(&mut self, tile: Tile) -> Vec<Stmt> {
         let mut out = Vec::new();
@@ -217,6 +236,11 @@ impl Build<'_> {
     /// In front of the loop: the first `ahead` tiles in slots, and the first of them waited for, its first fragments loaded.
     pub(super) fn prologue(&mut self, plan: &Plan, pairs: &[(Value, Value)], ahead: u64, pending: u64) -> Vec<Stmt> {
         let mut out = Vec::new();
+        if plan.rolling() {
+            for d in 0..=ahead + PREFETCHED {
+                out.extend(self.prefetch(Tile::Nth(d)));
+            }
+        }
         for d in 0..ahead {
             out.extend(self.fetch(Tile::Nth(d), Lane::any));
             out.push(self.channel_op(ChannelOp::Acquire));
@@ -260,4 +284,17 @@ impl Build<'_> {
             }
         }
     }
+}
+
+/// Tiles by which unaligned rows are asked for in front of their loads.
+pub(super) const PREFETCHED: u64 = 3;
+/// Bytes of a line of the second-level cache.
+const LINE: u32 = 128;
+
+/// A thread for each line of a window.
+fn lines(k: &Kernel, buffer: Value, src: Expr) -> Option<RegLayout> {
+    let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape))?;
+    let dim = window_contiguous_dim(k, &resolve_view(k, src)?)?;
+    let line = LINE / elem_of(k, buffer)?.bytes();
+    coalesced(&log2_shape(&shape), dim, line.ilog2(), thread_bits(k))
 }

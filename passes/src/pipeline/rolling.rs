@@ -19,7 +19,7 @@
 //! of unaligned rows are stored in the next iteration instead, in front of the loads of the tile after them.
 
 use super::Laid;
-use super::build::{Build, Lane, Tile};
+use super::build::{Build, Lane, PREFETCHED, Tile};
 use super::plan::Plan;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
@@ -49,6 +49,7 @@ fn iteration(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Vec<Stmt> {
             out.push(build.channel_op(ChannelOp::Acquire));
             out.extend(build.put(Lane::carried));
             out.extend(build.fetch(Tile::After(ahead + 1), Lane::carried));
+            out.extend(build.prefetch(Tile::After(ahead + 1 + PREFETCHED)));
         }
         out
     };

@@ -441,11 +441,14 @@ fn distance(k: &Kernel, e: Expr, var: Value) -> Option<i64> {
 
 /// Whether `s` fetches the window of `model` with the start `at` in dimension `dim` instead of the loop variable.
 fn fetches_tile(k: &Kernel, s: Stmt, model: Stmt, dim: usize, at: &dyn Fn(&Kernel, Expr) -> bool) -> bool {
-    let (StmtData::Copy { src: a, dst: to_a, .. }, StmtData::Copy { src: b, dst: to_b, .. }) =
+    let (StmtData::Copy { src: a, dst: to_a, attrs }, StmtData::Copy { src: b, dst: to_b, attrs: model }) =
         (&k.stmts[s], &k.stmts[model])
     else {
         return false;
     };
+    if attrs.prefetch != model.prefetch {
+        return false;
+    }
     let (ExprData::View(v), ExprData::View(w)) = (&k.exprs[*a], &k.exprs[*b]) else { return false };
     if v.base != w.base || v.ranges.len() != w.ranges.len() || !same_expr(k, *to_a, *to_b) {
         return false;
@@ -482,7 +485,7 @@ fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
         attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
     let keep = zero_initialised(k, dst);
     if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-        attrs.keep = keep && !check.is_empty() && attrs.unaligned.is_none();
+        attrs.keep = keep && !check.is_empty() && attrs.unaligned.is_none() && !attrs.prefetch;
         attrs.check = Some(check);
     }
 }

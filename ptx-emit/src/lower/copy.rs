@@ -64,6 +64,9 @@ impl Lower<'_> {
                 return Err(self.unsupported(dst, "a window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
+                if attrs.prefetch {
+                    return self.prefetch(src, &from, &tile, attrs);
+                }
                 if attrs.unaligned.is_some()
                     && let ExprData::Ref(value) = self.k.exprs[dst]
                 {
@@ -200,6 +203,27 @@ impl Lower<'_> {
         let rank = self.k.tensor_ty(view.base)?.shape.len();
         let dim = (0..rank).rev().find(|&d| matches!(self.stride(view.base, d), Ok(s) if s.as_const() == Some(1)))?;
         kept.iter().position(|&d| d == dim)
+    }
+
+    /// Asks the second-level cache for the lines in which the runs of a thread begin.
+    fn prefetch(&mut self, src: Expr, from: &ResolvedView, tile: &Tile, attrs: &CopyAttrs) -> Result<(), Reported> {
+        let layout = attrs.threads.as_ref().unwrap_or(&tile.layout);
+        let Some(dim) = self.contiguous(from) else {
+            return Err(self.unsupported(src, "a prefetch without a contiguous dimension"));
+        };
+        let owned = (0..=tile.dim_bits[dim]).rev().find_map(|log2| groups(layout, &tile.dim_bits, dim, log2));
+        let runs = owned.unwrap_or_default();
+        let mut w = self.global_window(from, layout, &tile.dim_bits, attrs.check.as_deref())?;
+        let firsts: Vec<usize> = runs.iter().map(|g| g[0]).collect();
+        let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
+        let replicas = self.replica_predicate(layout);
+        let when = self.emit.and(when, replicas);
+        let preds = self.bounds(from, &w, layout, &firsts, when)?;
+        for (&v, pred) in firsts.iter().zip(preds) {
+            let address = self.global_address(&mut w, layout, v)?;
+            self.emit.push_if(guard(pred), P::PrefetchGlobalL2, vec![address]);
+        }
+        Ok(())
     }
 
     /// Loads a window into a tile, converting if the element types differ; `only`: see [`Lower::access`].

@@ -199,7 +199,7 @@ impl Lower<'_> {
         let k = self.k;
         let (mut loads, mut others) = (Vec::new(), Vec::new());
         k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
-            StmtData::Copy { src, dst, attrs } if refers(k, *dst, value) => {
+            StmtData::Copy { src, dst, attrs } if !attrs.prefetch && refers(k, *dst, value) => {
                 if attrs.unaligned.is_some() { loads.push((*src, attrs.clone())) } else { others.push(s) }
             }
             StmtData::Assign { dst, .. } if *dst == value => others.push(s),

@@ -220,6 +220,8 @@ pub struct TensorPlan {
     pub span: u64,
     /// The kernel takes an array of addresses, one for each index of the first dimension.
     pub pointers: bool,
+    /// The kernel also reads what lies between the elements.
+    pub reads_gaps: bool,
 }
 
 impl TensorPlan {
@@ -519,6 +521,7 @@ fn plan(
         modes,
         span: u64::try_from(last + 1).ok()?,
         pointers,
+        reads_gaps: tensor.reads_gaps,
     })
 }
 
@@ -538,7 +541,7 @@ mod tests {
     fn f16(shape: &[&str], strides: &[&str]) -> TensorParam {
         let list = |l: &[&str]| l.iter().map(|&text| Dimension::from(text)).collect();
         let (shape, strides, may_alias) = (list(shape), list(strides), Vec::new());
-        TensorParam { elem: Elem::F16, align: 2, access: Access::Read, shape, strides, may_alias }
+        TensorParam { elem: Elem::F16, align: 2, access: Access::Read, shape, strides, reads_gaps: false, may_alias }
     }
 
     #[test]

@@ -133,6 +133,9 @@ pub struct TensorParam {
     pub shape: Vec<Dimension>,
     /// Strides in elements, as expressions; grouped as the extents are, of which the first of an array of pointers has none.
     pub strides: Vec<Dimension>,
+    /// The kernel also reads what lies between the elements, and throws it away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_gaps: bool,
     /// Tensors that the kernel reads at whose address this one, which it writes, may stand: if the strides are equal too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_alias: Vec<String>,
@@ -383,7 +386,7 @@ pub fn to_json(contracts: &[Contract]) -> String {
 impl From<&launch::LaunchParam> for Param {
     fn from(param: &launch::LaunchParam) -> Param {
         let kind = match &param.kind {
-            launch::ParamKind::Tensor { elem, align, access, shape, strides, pointers, may_alias } => {
+            launch::ParamKind::Tensor { elem, align, access, shape, strides, pointers, reads_gaps, may_alias } => {
                 let tensor = TensorParam {
                     elem: *elem,
                     align: *align,
@@ -394,6 +397,7 @@ impl From<&launch::LaunchParam> for Param {
                     },
                     shape: shape.iter().cloned().map(Dimension::from).collect(),
                     strides: strides.iter().cloned().map(Dimension::from).collect(),
+                    reads_gaps: *reads_gaps,
                     may_alias: may_alias.clone(),
                 };
                 if *pointers { ParamKind::Pointers(tensor) } else { ParamKind::Tensor(tensor) }
@@ -423,6 +427,7 @@ pub(crate) mod tests {
                 shape: shape.map(|extent| vec![extent.to_owned()]).to_vec(),
                 strides: vec![vec![format!("{name}_ld")], vec!["1".to_owned()]],
                 pointers: false,
+                reads_gaps: false,
                 may_alias: Vec::new(),
             },
         };

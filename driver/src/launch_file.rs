@@ -29,7 +29,7 @@ const FIELDS: &[&str] = &[
 ];
 const PROGRAM_FIELDS: &[&str] = &["name", "launches", "temporaries"];
 const PARAM_FIELDS: &[&str] =
-    &["name", "kind", "type", "align", "access", "shape", "strides", "may_alias", "packed", "default"];
+    &["name", "kind", "type", "align", "access", "shape", "strides", "reads_gaps", "may_alias", "packed", "default"];
 
 /// Why a description cannot be used.
 #[derive(Debug, Error)]
@@ -373,6 +373,7 @@ mod tests {
                 access: Access::Read,
                 shape: strings(&["n", "3", "m"]),
                 strides: strings(&["(3) * (m)", "m", "1"]),
+                reads_gaps: false,
                 may_alias: Vec::new(),
             })
         );

@@ -189,8 +189,12 @@ pub fn bind_program(launches: &[&Contract], args: &Args) -> Result<BoundProgram,
 fn add(tensors: &mut Vec<TensorPlan>, plan: &TensorPlan) {
     match tensors.iter_mut().find(|t| t.name == plan.name) {
         None => tensors.push(plan.clone()),
-        Some(known) if plan.access.writes() && !known.access.writes() => known.access = Access::ReadWrite,
-        Some(_) => {}
+        Some(known) => {
+            if plan.access.writes() && !known.access.writes() {
+                known.access = Access::ReadWrite;
+            }
+            known.reads_gaps |= plan.reads_gaps;
+        }
     }
 }
 

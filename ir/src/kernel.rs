@@ -295,6 +295,9 @@ pub struct Mma {
 pub struct CopyAttrs {
     /// Elements per memory access: `vec 8`.
     pub vec: Option<u32>,
+    /// Of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
+    /// aligned words of that width and shifted into place: `unaligned 1`.
+    pub unaligned: Option<u32>,
     /// Which thread moves which element, for copies between two memories: `threads LAYOUT`.
     pub threads: Option<RegLayout>,
     /// Dimensions of the global side whose bounds are checked; `None`: all of them. `check ()` promises that none is
@@ -307,6 +310,8 @@ pub struct CopyAttrs {
     /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
     /// `wait` for the slot: `async`.
     pub asynchronous: bool,
+    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
+    pub prefetch: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.

@@ -66,6 +66,8 @@ const WORDS: &[&str] = &[
     "wait",
     "release",
     "vec",
+    "unaligned",
+    "prefetch",
     "threads",
     "check",
     "keep",

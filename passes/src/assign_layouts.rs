@@ -306,6 +306,7 @@ fn unify(k: &mut Kernel, s: Stmt) -> bool {
 /// Thread layouts of copies that move between two memories.
 fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
     let facts = Facts::new(k);
+    let unaligned = unaligned_copies(k, cx, &facts, threads);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         if attrs.threads.is_some() || has_registers(k, src) || has_registers(k, dst) {
@@ -328,7 +329,9 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
+        let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
         let layout = match across {
+            _ if shifted.is_some() => shifted,
             Some(across) if scattered::applies(k, cx, s) => scattered::layout(k, s, &bits, contiguous, across, threads),
             Some(across) => {
                 let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
@@ -340,6 +343,37 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
             attrs.threads = layout;
         }
     }
+}
+
+/// Copies that load aligned words and shift them, with their layouts: all that could, if there are registers for the words of
+/// all, since loads of single elements take more than theirs.
+fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: u32) -> Vec<(Stmt, RegLayout)> {
+    let mut found = Vec::new();
+    if !cx.enabled {
+        return found;
+    }
+    let mut words = 0;
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
+        let Some(shape) = fixed_shape(k, *dst).or_else(|| fixed_shape(k, *src)) else { continue };
+        let of = crate::unaligned::applies(k, facts, s, *src, *dst, attrs, &shape);
+        let Some(of) = of.filter(|_| attrs.vec.is_none() && attrs.threads.is_none()) else { continue };
+        if let Some(layout) = crate::unaligned::layout(&shape, &of, threads) {
+            words += of.registers(&layout);
+            found.push((s, layout));
+        }
+    }
+    let room = crate::unaligned::room(k, found.len() as u64);
+    if words > room {
+        for (s, _) in found.drain(..) {
+            let message = format!(
+                "rows that may be unaligned are loaded in narrow pieces: the words that cover them would take {words} \
+                 registers of each thread, and {room} are left"
+            );
+            cx.remark_note(k.stmt_spans[s], message, "use more threads or smaller tiles");
+        }
+    }
+    found
 }
 
 /// Whether an expression has register tiles in it.

@@ -18,6 +18,7 @@ mod schedule;
 mod select_mma;
 mod specialize;
 mod swizzle;
+mod unaligned;
 mod vectorize;
 
 pub use barriers::prove;

@@ -58,7 +58,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     for &f in &plan.fragments {
         pairs.push((f, build.twin(f, &mut decls)));
     }
-    let laid = match plan.direct() {
+    let laid = match plan.rolling() {
         true => rolling::lay(&mut build, plan, &pairs),
         false => staged::lay(&mut build, plan, &pairs),
     };

@@ -14,10 +14,11 @@ use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
+use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
@@ -32,7 +33,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         // Written: the width is that of a matrix row.
-        if attrs.matrix {
+        if attrs.matrix || attrs.prefetch {
             continue;
         }
         let views = [accessed_views(k, &deferred, src), memory_views(k, dst)].concat();
@@ -43,6 +44,24 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
+        if let Some(aligned) = attrs.unaligned {
+            result = result.and(written_unaligned(k, cx, &facts, s, &what, aligned));
+            continue;
+        }
+        let shifted = crate::unaligned::applies(k, &facts, s, src, dst, &attrs, &shape);
+        if let Some(of) = shifted.filter(|of| cx.enabled && attrs.vec.is_none() && shiftable(&layout, &shape, of)) {
+            let (n, message) = (of.aligned, &provable.why);
+            let message =
+                format!("{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {message}");
+            match provable.missing.is_empty() {
+                true => cx.remark(span, message),
+                false => cx.remark_note(span, message, format!("declare `where {}`", provable.missing)),
+            }
+            if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+                (attrs.vec, attrs.unaligned) = (Some(of.vec), Some(of.aligned));
+            }
+            continue;
+        }
         let vec = match attrs.vec {
             Some(asked)
                 if asked > provable.elems && plain_layouts(cx) && asked <= promised(k, &facts, &views, &shape) =>
@@ -96,6 +115,44 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// Whether a thread owns whole accesses, and what it shifts them by is the same for all of them.
+fn shiftable(layout: &RegLayout, shape: &[u64], of: &Unaligned) -> bool {
+    let bits = log2_shape(shape);
+    let base = |d: usize| bits[..d].iter().sum::<u32>();
+    let multiples = (0..layout.value_bits()).all(|i| {
+        let column = layout.value_col(i);
+        (0..bits.len()).filter(|&d| d != of.dim).all(|d| {
+            let coordinate = column >> base(d) & ((1 << bits[d]) - 1);
+            coordinate.is_multiple_of(u64::from(of.vec))
+        })
+    });
+    multiples && owned_run(layout, &bits, of.dim) >= of.vec.ilog2()
+}
+
+/// Checks a written `unaligned`, and says how wide the access is.
+fn written_unaligned(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    facts: &Facts,
+    s: Stmt,
+    what: &str,
+    aligned: u32,
+) -> Result<(), Reported> {
+    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { return Ok(()) };
+    let (Some(view), Some(shape)) = (resolve_view(k, src), copy_shape(k, src, dst)) else { return Ok(()) };
+    let Some(elem) = elem_of(k, view.base) else { return Ok(()) };
+    let provable = global_width(k, facts, &view, &shape);
+    if provable.elems < aligned {
+        let message = format!("{what} is aligned to {} element(s), not {aligned}", provable.elems);
+        let d = Diagnostic::error(codes::NOT_VECTORIZABLE, k.stmt_spans[s], message).with_note(provable.why);
+        return Err(cx.report(d));
+    }
+    if let StmtData::Copy { attrs: set, .. } = &mut k.stmts[s] {
+        set.vec = attrs.vec.or(Some(MAX_ACCESS_BYTES / elem.bytes()));
+    }
+    Ok(())
 }
 
 /// Elements of a row of the 8x8 matrices that `ldmatrix` reads; `None` for types whose registers it does not fill.

@@ -65,6 +65,8 @@ pub enum ParamKind {
         strides: Vec<Vec<String>>,
         /// It is the address of an array of addresses, one for each index of the first dimension.
         pointers: bool,
+        /// What lies between its elements is read as well, if only to be thrown away.
+        reads_gaps: bool,
         /// Tensors that are read, at whose address this one, which is written, may stand: if the strides are equal too.
         may_alias: Vec<String>,
     },

@@ -18,6 +18,8 @@ use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Repo
 const GUARD: usize = 256;
 /// What guards and gaps of written tensors are full of.
 const PATTERN: u8 = 0xa5;
+/// What the gaps of tensors are full of that are read together with them: NaN in all types that have it.
+const NO_NUMBER: u8 = 0xff;
 /// Instructions that compiled programs may contain and the simulator does not know yet: part of its message, and the reason.
 /// A program that needs one is skipped with a line that says so.
 const GAPS: &[(&str, &str)] = &[];
@@ -75,6 +77,8 @@ struct Place {
     written: bool,
     /// Its elements are nothing yet.
     empty: bool,
+    /// What is between its elements is read, and must not matter.
+    reads_gaps: bool,
 }
 
 /// A tensor, or what one of an array of pointers points to.
@@ -220,7 +224,10 @@ impl Executable {
                         let written = written.clone().any(|t| t.access.writes());
                         let empty = self.temporaries.iter().any(|t| t == name);
                         let align = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor()).map(|t| t.align);
-                        let of = Place { elem: of.elem, align: align.max().unwrap_or(1), written, empty };
+                        let mut uses = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
+                        let reads_gaps = uses.any(|t| t.reads_gaps);
+                        let align = align.max().unwrap_or(1);
+                        let of = Place { elem: of.elem, align, written, empty, reads_gaps };
                         placed.push(Placed::new(device, tensor, &of, parts)?);
                     }
                     let at = placed.iter().find(|p| p.meant.name == name).ok_or("a tensor went missing".to_owned())?;
@@ -297,6 +304,10 @@ impl<'a> Placed<'a> {
         let base = GUARD + if align < 256 { align } else { 0 };
         let fill = if written { PATTERN } else { 0 };
         let mut before = vec![fill; base + self.span * size + GUARD];
+        let gaps = of.reads_gaps && !written;
+        if gaps {
+            before[base..base + self.span * size].fill(NO_NUMBER);
+        }
         let address = device.alloc(before.len() as u64).map_err(|e| e.to_string())?;
         let upload = |device: &mut Device, at: usize, data: &[u8]| {
             device.upload(address + at as u64, data).map_err(|e| e.to_string())
@@ -312,7 +323,8 @@ impl<'a> Placed<'a> {
         for run in element.chunk_by(|a, b| a == b) {
             let range = from..from + run.len();
             from = range.end;
-            if if run[0] { !of.empty } else { written } {
+            let between = gaps && range.start > base && range.end < before.len() - GUARD;
+            if if run[0] { !of.empty } else { written || between } {
                 upload(device, range.start, &before[range])?;
             }
         }

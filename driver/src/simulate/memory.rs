@@ -139,6 +139,10 @@ impl Memory {
             if placed.written && !empty {
                 self.device.upload(area.base(), &placed.before[from..from + bytes])?;
             } else {
+                // Gaps that are read must not matter: they are no numbers.
+                if plan.reads_gaps && !placed.written {
+                    self.device.upload(area.base(), &vec![POISON; bytes])?;
+                }
                 // Gaps of what is written, elements of what is not.
                 let wanted: Vec<bool> = inside[from..from + bytes].iter().map(|is| *is != placed.written).collect();
                 for run in runs(&wanted) {

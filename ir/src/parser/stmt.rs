@@ -279,23 +279,25 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [add]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [prefetch] [add]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
-            && (matches!(word, "vec" | "threads" | "check" | "when" | "keep" | "matrix" | "async")
+            && (matches!(word, "vec" | "unaligned" | "threads" | "check" | "when" | "keep" | "matrix" | "async" | "prefetch")
                 || combine(word).is_some())
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);
             match word {
                 "vec" => attrs.vec = Some(self.small_int("elements per access")?),
+                "unaligned" => attrs.unaligned = Some(self.small_int("elements that are aligned")?),
                 "threads" => attrs.threads = Some(self.reg_layout()?),
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
                 "matrix" => attrs.matrix = true,
                 "async" => attrs.asynchronous = true,
+                "prefetch" => attrs.prefetch = true,
                 "when" => attrs.when = Some(self.expr()?),
                 _ => attrs.reduce = combine(word),
             }

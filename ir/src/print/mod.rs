@@ -250,6 +250,9 @@ impl Printer<'_> {
         if let Some(n) = attrs.vec {
             self.put(&format!(" vec {n}"));
         }
+        if let Some(n) = attrs.unaligned {
+            self.put(&format!(" unaligned {n}"));
+        }
         if let Some(layout) = &attrs.threads {
             self.put(&format!(" threads {layout}"));
         }
@@ -267,6 +270,9 @@ impl Printer<'_> {
         }
         if attrs.asynchronous {
             self.put(" async");
+        }
+        if attrs.prefetch {
+            self.put(" prefetch");
         }
         if attrs.keep {
             self.put(" keep");

@@ -4,7 +4,7 @@ use super::{Cx, statements};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, ExprData, Slot, ValueDef};
+use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
 use crate::target::ASYNCHRONOUS_COPY_BYTES;
 use crate::types::{ElemRef, Space};
 use crate::typing::{ResolvedView, Type, candidate_elems, shape_text};
@@ -141,7 +141,7 @@ fn attributes(
         );
     }
     let registers = to == Space::Reg || sources.iter().any(|&(_, space)| space == Space::Reg);
-    if attrs.threads.is_some() && registers {
+    if attrs.threads.is_some() && registers && !attrs.prefetch {
         bad(
             "`threads` is for copies between memories".to_owned(),
             "in this copy the layout of the register tile says which thread moves which element",
@@ -168,6 +168,12 @@ fn attributes(
             bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
         }
         statements::condition(cx, cond);
+    }
+    if attrs.prefetch {
+        prefetch(cx, s, src, attrs, to);
+    }
+    if let Some(aligned) = attrs.unaligned {
+        unaligned(cx, s, src, attrs, aligned, to);
     }
     if attrs.asynchronous {
         asynchronous(cx, s, src, dst, attrs, target);
@@ -196,6 +202,73 @@ fn attributes(
             cx.report(d);
             return;
         }
+    }
+}
+
+/// What a register tile could be loaded from.
+fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Space) {
+    let k = cx.k;
+    let from = cx.types.resolve_view(src);
+    let plain = CopyAttrs { threads: None, check: None, when: None, prefetch: false, ..attrs.clone() };
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    if to != Space::Reg || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+        bad(
+            "`prefetch` is for windows of global memory that are loaded into registers".to_owned(),
+            "name the register tile: its extents are those of the window",
+        );
+    }
+    if plain != CopyAttrs::default() {
+        bad(
+            "`prefetch` goes with `threads`, `check` and `when` only".to_owned(),
+            "nothing is copied: the cache is asked for the lines of the window",
+        );
+    }
+}
+
+/// Accesses of 16 bytes to global memory that are made of aligned words.
+fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned: u32, to: Space) {
+    let k = cx.k;
+    let from = cx.types.resolve_view(src);
+    let elem = cx.types.type_of(src).ok().and_then(|t| t.elem());
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    if to == Space::Gmem || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+        let message = "`unaligned` loads a window of global memory into registers or shared memory".to_owned();
+        bad(message, "stores, and loads of other things, are as wide as they are aligned");
+    }
+    let written = |base: Value| {
+        k.stmts.values().any(|s| {
+            matches!(s, StmtData::Copy { dst, .. } if crate::typing::resolve_view(k, *dst).is_some_and(|v| v.base == base))
+        })
+    };
+    if let Some(base) = from.as_ref().map(|v| v.base).filter(|&base| written(base)) {
+        bad(
+            format!("`unaligned` with `{}`, which the kernel writes", k.values[base].name),
+            "words beside the window are loaded with it, and must not change meanwhile",
+        );
+    }
+    if attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
+        bad(
+            "`unaligned` goes with no `keep`, `matrix`, `async`, `add`, `min` or `max`".to_owned(),
+            "the elements are loaded in words that others share, and shifted in registers",
+        );
+    }
+    if !aligned.is_power_of_two() || attrs.vec.is_some_and(|vec| aligned >= vec) {
+        bad(
+            format!("`unaligned {aligned}` must be a power of two below the width of the access"),
+            "it says how many elements are known to be aligned; an access of which all are is not `unaligned`",
+        );
+    }
+    if let (Some(ElemRef::Known(elem)), Some(vec)) = (elem, attrs.vec)
+        && (u64::from(vec) * u64::from(elem.bytes()) != MAX_ACCESS || elem.bytes() > 4)
+    {
+        bad(
+            format!("`unaligned` with accesses of {} bytes", u64::from(vec) * u64::from(elem.bytes())),
+            "unaligned accesses are of 16 bytes, of elements of 1, 2 or 4",
+        );
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::cards::Card;
 use super::work::{Env, Move, Product, Region, Work};
+use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
+use crate::unaligned::MAX_ELEMENT_BYTES;
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth};
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
@@ -19,12 +21,16 @@ const MAX_STAGES: u64 = 16;
 const ADDRESSES: u64 = 24;
 /// The same where tiles pass through registers in pieces, or are transposed there (with 40 a few programs spill).
 const ADDRESSES_STAGED: u64 = 80;
+/// The same where several tiles wait in registers to be shifted into place.
+const ADDRESSES_CARRIED: u64 = 56;
 /// Registers that the assembler takes beside those of the tiles: 32 to 46, in a dozen kernels.
 const BESIDE: u64 = 32;
 /// The same where tiles pass through registers.
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
+/// Instructions that shift an access of two words into place, and load the second.
+const SHIFTING: f64 = 16.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 
@@ -48,6 +54,8 @@ pub(super) struct Part {
     pub(super) ahead: f64,
     /// Tiles pass through registers on their way to shared memory.
     pub(super) staged: bool,
+    /// Tiles of unaligned rows wait in registers for a trip, and are shifted into place.
+    pub(super) carried: bool,
     /// Fragments are loaded when they are needed, not one slice ahead.
     pub(super) single: bool,
     /// Its products are scalar.
@@ -203,7 +211,8 @@ impl Setting<'_> {
             threads,
             tiles: self.registers(env, &shapes, threads, &parts),
             shared: 0,
-            wide: moves().all(|m| !m.load || self.access(env, m, &shapes) >= 16),
+            wide: moves().all(|m| !m.load || self.access(env, m, &shapes) >= 16)
+                && moves().filter(|m| m.buffer.is_some() && self.shifted(env, m, &shapes)).count() < 2,
             mixed: operands().filter(|o| o.along).count() as u64,
         };
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
@@ -211,11 +220,21 @@ impl Setting<'_> {
         // Asynchronous copies beyond the usual four of a thread and tile have addresses of their own.
         let copies = |m: &Move| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / 16 / threads;
         let more = moves().filter(|m| m.load && m.buffer.is_some()).map(|m| copies(m).saturating_sub(4)).sum::<u64>();
-        let addresses = if pieces && staged { ADDRESSES_STAGED } else { ADDRESSES + more.min(ADDRESSES) };
+        let addresses = match parts.iter().any(|p| p.carried) && !block.wide {
+            _ if pieces && staged => ADDRESSES_STAGED,
+            true => ADDRESSES_CARRIED,
+            false => ADDRESSES + more.min(ADDRESSES),
+        };
         let room = block.cap(1).saturating_sub(addresses);
         // What a thread of a single warp transposes is estimated too low.
         let alone = pieces && staged && warps == 1;
-        if (block.tiles > room || alone) && !self.crowded {
+        // Aligned words that cover unaligned rows are twice as many as those of the tile.
+        let covering = |region: &Region| {
+            let shifted = region.moves.iter().filter(|m| m.buffer.is_some() && self.shifted(env, m, &shapes));
+            shifted.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / (4 * threads)).sum::<u64>()
+        };
+        let covering: u64 = work.regions.iter().map(covering).sum();
+        if (block.tiles + covering > room || alone) && !self.crowded {
             return Err(Illegal::Registers);
         }
         block.tiles = block.tiles.min(room);
@@ -256,8 +275,8 @@ impl Setting<'_> {
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {
                 1 => 0.0,
-                // A load is issued at the head of a trip and stored at its end.
-                _ if part.staged => 1.0,
+                // A load is issued at the head of a trip and stored at its end, or at the head of the next.
+                _ if part.staged || part.carried => 1.0,
                 // Of the slots one is read, and one is filled in the course of a trip.
                 stages => stages as f64 - 1.5,
             };
@@ -267,13 +286,18 @@ impl Setting<'_> {
 
     /// Blocks that will be resident: as many as the compiler asks for, or as fit with the registers that the assembler takes.
     fn resident(&self, cost: &Cost) -> u64 {
-        let staged = cost.parts.iter().any(|p| p.staged);
+        let staged = cost.parts.iter().any(|p| p.staged || p.carried);
         let beside = match () {
             _ if cost.exchanged > 0 => BESIDE_SLICED,
             _ if staged => BESIDE_STAGED,
             _ => BESIDE,
         };
-        cost.block.resident(self.target).max(cost.block.with_registers(cost.block.tiles + beside, self.target))
+        let mut registers = cost.block.tiles + beside;
+        if cost.parts.iter().any(|p| p.carried) {
+            // Words are shifted one access after the other: there is room for all that a thread may have.
+            registers = registers.min(u64::from(REGISTERS_PER_THREAD));
+        }
+        cost.block.resident(self.target).max(cost.block.with_registers(registers, self.target))
     }
 
     /// The tiles and the instruction of a product, by the rules of `select-mma`; fixes the thread count.
@@ -339,9 +363,11 @@ impl Setting<'_> {
             }
         }
         for (region, part) in self.work.regions.iter().zip(parts) {
-            if part.staged {
+            if part.staged || part.carried {
                 // What is loaded in pieces of less than a register takes one for each; what is transposed is there twice.
-                let into = region.moves.iter().filter(|m| m.load && m.buffer.is_some());
+                let shifted = |m: &Move| self.shifted(env, m, shapes);
+                let into =
+                    region.moves.iter().filter(|m| m.load && m.buffer.is_some() && (part.staged || shifted(m)));
                 let twice = |m: &Move| if self.transposed(m, shapes) { 2 } else { 1 };
                 let pieces = |m: &Move| (4 / self.access(env, m, shapes)).max(twice(m)) * m.bytes;
                 sum += into.map(|m| words(self.work.elements(env, &m.shape).unwrap_or(0), pieces(m))).sum::<u64>();
@@ -355,8 +381,23 @@ impl Setting<'_> {
         if self.transposed(m, shapes) && m.bytes >= 4 {
             return m.bytes;
         }
+        if self.shifted(env, m, shapes) {
+            return u64::from(MAX_ACCESS_BYTES);
+        }
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
         (m.width.min(run) * m.bytes).clamp(1, 16)
+    }
+
+    /// Whether the tile is loaded in aligned words and shifted into place.
+    fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
+        let wide = u64::from(MAX_ACCESS_BYTES);
+        let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
+        m.load
+            && m.plain
+            && m.bytes <= u64::from(MAX_ELEMENT_BYTES)
+            && m.width * m.bytes < wide
+            && run >= wide
+            && !self.transposed(m, shapes)
     }
 
     /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.
@@ -380,17 +421,21 @@ impl Setting<'_> {
         for (product, shape) in region.products.iter().zip(own) {
             self.multiply(&mut part, product, shape, warps as f64);
         }
-        let mut direct = self.target.has_asynchronous_copies();
+        let mut direct = self.target.has_asynchronous_copies()
+            || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
         for m in &region.moves {
             let bytes = self.work.elements(env, &m.shape).unwrap_or(0) as f64 * m.bytes as f64;
             let access = self.access(env, m, shapes);
             let fills = m.load && m.buffer.is_some();
             let transposed = self.transposed(m, shapes);
+            let shifted = self.shifted(env, m, shapes);
+            part.carried |= looped && fills && shifted;
             let asynchronous = self.target.has_asynchronous_copies()
                 && m.plain
+                && !shifted
                 && (!transposed || m.bytes >= 4)
                 && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
-            direct &= !fills || asynchronous;
+            direct &= !fills || asynchronous || shifted;
             // Rows shorter than a sector of 32 bytes fetch more than they use.
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
             let fetched = bytes * (32.0 / run as f64).max(1.0);
@@ -398,8 +443,10 @@ impl Setting<'_> {
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
             let each = if fills && !asynchronous { 2.5 } else { 1.5 };
             let narrow = if access < 16 { 2.0 } else { 1.0 };
+            let each = each + if shifted { SHIFTING } else { 0.0 };
             part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
-            part.shared += if m.buffer.is_some() { bytes } else { 0.0 };
+            // The unit that moves shared memory also loads the two words that cover an access.
+            part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
         }
         for (shape, bytes) in &region.shared {
             let bytes = self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64;

@@ -1,13 +1,16 @@
 //! The statements that pipelined loops are made of.
 
 use super::plan::{self, Fill, Plan};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::assign_layouts::{coalesced, log2_shape, thread_bits};
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
+use tilec_ir::layout::RegLayout;
 use tilec_ir::types::ElemClass;
+use tilec_ir::typing::resolve_view;
 
 /// One pipelined buffer.
 pub(super) struct Lane {
@@ -38,6 +41,21 @@ impl Lane {
         let slots = k.int(slots as i64, fill.span);
         k.values[fill.buffer].def = ValueDef::Channel { tile, slots };
         Lane { channel: fill.buffer, stage, fill: fill.clone() }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        true
+    }
+
+    /// Whether a tile waits in the staging registers for the next iteration: where it is shifted into place, the assembler
+    /// would do that as soon as it has the operands, and wait for them.
+    pub(super) fn carried(&self) -> bool {
+        self.stage.is_some() && self.fill.attrs.unaligned.is_some()
+    }
+
+    /// Whether a tile passes through the staging registers within an iteration.
+    pub(super) fn passing(&self) -> bool {
+        self.stage.is_some() && !self.carried()
     }
 }
 
@@ -96,7 +114,8 @@ impl Build<'_> {
 
     /// Waits for the next tile, while the copies of `pending` later ones may be on their way.
     pub(super) fn wait(&mut self, pending: u64) -> Stmt {
-        let pending = u32::try_from(pending).ok().filter(|n| *n > 0);
+        let asynchronous = self.lanes.iter().any(|l| l.stage.is_none());
+        let pending = u32::try_from(pending).ok().filter(|n| *n > 0 && asynchronous);
         self.k.stmt(StmtData::Channel { op: ChannelOp::Wait, channels: self.channels.clone(), pending }, self.span)
     }
 
@@ -132,14 +151,30 @@ impl Build<'_> {
     }
 
     /// Global memory to staging registers, where tiles pass through registers.
-    pub(super) fn fetch(&mut self, tile: Tile) -> Vec<Stmt> {
+    pub(super) fn fetch(&mut self, tile: Tile, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         let mut out = Vec::new();
         for i in 0..self.lanes.len() {
-            let Some(stage) = self.lanes[i].stage else { continue };
+            let Some(stage) = self.lanes[i].stage.filter(|_| which(&self.lanes[i])) else { continue };
             let fill = self.lanes[i].fill.clone();
             let src = self.source(&fill, tile);
             let dst = self.k.value_ref(stage, fill.span);
             let attrs = CopyAttrs { threads: None, ..self.attrs(&fill, tile) };
+            out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
+        }
+        out
+    }
+
+    /// Asks the second-level cache for a tile of unaligned rows, long before it is loaded into staging registers.
+    pub(super) fn prefetch(&mut self, tile: Tile) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for i in 0..self.lanes.len() {
+            let Some(stage) = self.lanes[i].stage.filter(|_| self.lanes[i].carried()) else { continue };
+            let fill = self.lanes[i].fill.clone();
+            let src = self.source(&fill, tile);
+            let dst = self.k.value_ref(stage, fill.span);
+            let attrs = self.attrs(&fill, tile);
+            let threads = lines(self.k, fill.buffer, src);
+            let attrs = CopyAttrs { when: attrs.when, check: attrs.check, threads, prefetch: true, ..CopyAttrs::default() };
             out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
         }
         out
@@ -162,10 +197,10 @@ impl Build<'_> {
     }
 
     /// Staging registers to the acquired slots.
-    pub(super) fn put(&mut self) -> Vec<Stmt> {
+    pub(super) fn put(&mut self, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         let mut out = Vec::new();
         for i in 0..self.lanes.len() {
-            let Some(stage) = self.lanes[i].stage else { continue };
+            let Some(stage) = self.lanes[i].stage.filter(|_| which(&self.lanes[i])) else { continue };
             let (channel, fill) = (self.lanes[i].channel, self.lanes[i].fill.clone());
             let src = self.k.value_ref(stage, fill.span);
             let dst = self.slot(channel, fill.span);
@@ -201,12 +236,20 @@ impl Build<'_> {
     /// In front of the loop: the first `ahead` tiles in slots, and the first of them waited for, its first fragments loaded.
     pub(super) fn prologue(&mut self, plan: &Plan, pairs: &[(Value, Value)], ahead: u64, pending: u64) -> Vec<Stmt> {
         let mut out = Vec::new();
+        if plan.rolling() {
+            for d in 0..=ahead + PREFETCHED {
+                out.extend(self.prefetch(Tile::Nth(d)));
+            }
+        }
         for d in 0..ahead {
-            out.extend(self.fetch(Tile::Nth(d)));
+            out.extend(self.fetch(Tile::Nth(d), Lane::any));
             out.push(self.channel_op(ChannelOp::Acquire));
             out.extend(self.fill(Tile::Nth(d)));
-            out.extend(self.put());
+            out.extend(self.put(Lane::any));
             out.push(self.channel_op(ChannelOp::Publish));
+        }
+        if plan.rolling() {
+            out.extend(self.fetch(Tile::Nth(ahead), Lane::carried));
         }
         out.push(self.wait(pending));
         if let Some(first) = plan.slices.first().filter(|_| plan.double_buffered) {
@@ -241,4 +284,17 @@ impl Build<'_> {
             }
         }
     }
+}
+
+/// Tiles by which unaligned rows are asked for in front of their loads.
+pub(super) const PREFETCHED: u64 = 3;
+/// Bytes of a line of the second-level cache.
+const LINE: u32 = 128;
+
+/// A thread for each line of a window.
+fn lines(k: &Kernel, buffer: Value, src: Expr) -> Option<RegLayout> {
+    let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape))?;
+    let dim = window_contiguous_dim(k, &resolve_view(k, src)?)?;
+    let line = LINE / elem_of(k, buffer)?.bytes();
+    coalesced(&log2_shape(&shape), dim, line.ilog2(), thread_bits(k))
 }

@@ -56,6 +56,11 @@ impl Plan {
     pub(super) fn direct(&self) -> bool {
         self.fills.iter().any(|f| f.direct)
     }
+
+    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
+    pub(super) fn rolling(&self) -> bool {
+        self.fills.iter().any(|f| f.direct || f.attrs.unaligned.is_some())
+    }
 }
 
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
@@ -153,6 +158,7 @@ fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &C
         && from == to
         && ASYNCHRONOUS_COPY_BYTES.contains(&(attrs.vec.unwrap_or(1) * from.bytes()))
         && attrs.reduce.is_none()
+        && attrs.unaligned.is_none()
         && attrs.when.is_none()
 }
 

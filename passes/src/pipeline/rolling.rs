@@ -15,10 +15,11 @@
 //! between the last reads of a slot and the copy into it in the next iteration. A tile is waited for by its own thread
 //! with `slots - 2` later groups on their way (CUTLASS calls the shape "multistage").
 //!
-//! Buffers that `cp.async` cannot fill pass through registers: loaded where the others are filled, stored at the end.
+//! Buffers that `cp.async` cannot fill pass through registers: loaded where the others are filled, stored at the end. Tiles
+//! of unaligned rows are stored in the next iteration instead, in front of the loads of the tile after them.
 
 use super::Laid;
-use super::build::{Build, Tile};
+use super::build::{Build, Lane, PREFETCHED, Tile};
 use super::plan::Plan;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
@@ -39,10 +40,24 @@ pub(super) fn lay(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Laid {
 
 fn iteration(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Vec<Stmt> {
     let ahead = plan.stages - 1;
-    let staged = plan.fills.iter().any(|f| !f.direct);
+    let staged = build.lanes.iter().any(Lane::passing);
+    let carried = build.lanes.iter().any(Lane::carried);
+    // In front of the fragments of the next slice: fewer registers hold anything while tiles are shifted.
+    let carry = |build: &mut Build<'_>| {
+        let mut out = Vec::new();
+        if carried {
+            out.push(build.channel_op(ChannelOp::Acquire));
+            out.extend(build.put(Lane::carried));
+            out.extend(build.fetch(Tile::After(ahead + 1), Lane::carried));
+            out.extend(build.prefetch(Tile::After(ahead + 1 + PREFETCHED)));
+        }
+        out
+    };
     let fill = |build: &mut Build<'_>| {
-        let mut out = build.fetch(Tile::After(ahead));
-        out.push(build.channel_op(ChannelOp::Acquire));
+        let mut out = build.fetch(Tile::After(ahead), Lane::passing);
+        if !carried {
+            out.push(build.channel_op(ChannelOp::Acquire));
+        }
         out.extend(build.fill(Tile::After(ahead)));
         if !staged {
             out.push(build.channel_op(ChannelOp::Publish));
@@ -52,14 +67,14 @@ fn iteration(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Vec<Stmt> {
     let turn = |build: &mut Build<'_>| {
         let mut out = Vec::new();
         if staged {
-            out.extend(build.put());
+            out.extend(build.put(Lane::passing));
             out.push(build.channel_op(ChannelOp::Publish));
         }
         out.push(build.channel_op(ChannelOp::Release));
         out.push(build.wait(ahead - 1));
         out
     };
-    let mut out = Vec::new();
+    let mut out = carry(build);
     let n = plan.slices.len();
     if !plan.double_buffered {
         out.extend(fill(build));

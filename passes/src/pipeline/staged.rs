@@ -11,7 +11,7 @@
 //! ```
 
 use super::Laid;
-use super::build::{Build, Tile};
+use super::build::{Build, Lane, Tile};
 use super::plan::Plan;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
@@ -51,7 +51,7 @@ enum Next {
 /// Staging registers to the next free slot.
 fn put(build: &mut Build<'_>) -> Vec<Stmt> {
     let mut out = vec![build.channel_op(ChannelOp::Acquire)];
-    out.extend(build.put());
+    out.extend(build.put(Lane::any));
     out.push(build.channel_op(ChannelOp::Publish));
     out
 }
@@ -63,7 +63,7 @@ fn turn(build: &mut Build<'_>, next: Next) -> Vec<Stmt> {
         Next::None => return out,
         Next::InSlot => {}
         Next::Fetched => {
-            out.extend(build.fetch(Tile::After(0)));
+            out.extend(build.fetch(Tile::After(0), Lane::any));
             out.extend(put(build));
         }
     }

@@ -24,6 +24,16 @@ use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 
+/// A copy of the body that fetches windows of the reduction.
+#[derive(Copy, Clone)]
+struct Fetch {
+    at: Stmt,
+    /// The dimension of its tensor.
+    dim: usize,
+    /// Tiles by which it is ahead of the loop variable.
+    ahead: i64,
+}
+
 /// A loop over a reduction whose first tile can be the ragged one.
 pub(super) struct Residue {
     at: Stmt,
@@ -37,11 +47,11 @@ pub(super) struct Residue {
     whole: bool,
     /// Iterations before the loop, already laid out by the pipeline.
     skipped: i64,
-    /// Tiles by which the body's fetches are ahead of the loop variable.
-    ahead: i64,
+    /// Whether the body's fetches are ahead of the loop variable.
+    ahead: bool,
     step: i64,
-    /// Copies of the body that fetch windows of the reduction, with the dimension of their tensor.
-    fetches: Vec<(Stmt, usize)>,
+    /// Copies of the body that fetch windows of the reduction.
+    fetches: Vec<Fetch>,
     /// Copies before the loop that fetch its first tiles, with the dimension and the tile's number.
     prologue: Vec<(Stmt, usize, i64)>,
 }
@@ -59,8 +69,7 @@ impl Residue {
         if facts.divisor(k, bound.extent) >= tiles && begins_whole {
             return Ok(None);
         }
-        let mut fetches = Vec::new();
-        let mut ahead = None;
+        let mut fetches: Vec<Fetch> = Vec::new();
         for s in all_stmts(k, body) {
             let uses = crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, var));
             if !uses {
@@ -72,7 +81,8 @@ impl Residue {
             let other = || format!("a copy uses `{}` other than as `{0}..`", k.values[var].name);
             let view = resolve_view(k, src).ok_or_else(other)?;
             let (dim, distance) = reduction_dim(k, &view, var, bound.extent).ok_or_else(other)?;
-            if distance % step != 0 || *ahead.get_or_insert(distance / step) != distance / step {
+            let ahead = distance / step;
+            if distance % step != 0 || fetches.iter().any(|f| (f.ahead > 0) != (ahead > 0)) {
                 return Err(other());
             }
             if !has_range(k, src, view.base) || condition_mentions(k, s, dim, end, var) {
@@ -83,10 +93,10 @@ impl Residue {
                 let name = &k.values[view.base].name;
                 return Err(format!("the tiles of `{name}` are not as wide as the step of the loop"));
             }
-            fetches.push((s, dim));
+            fetches.push(Fetch { at: s, dim, ahead });
         }
         // Fetches that are not checked along the reduction read full tiles already: the loop has been peeled before.
-        if fetches.iter().all(|&(s, dim)| unchecked(k, s, dim)) {
+        if fetches.iter().all(|f| unchecked(k, f.at, f.dim)) {
             return Ok(None);
         }
         if let Some(why) = order_matters(k, body, &fetches) {
@@ -97,7 +107,7 @@ impl Residue {
             return Err(format!("it is not known to have whole steps of {step} where it ends in front of `{extent}`"));
         }
         let whole = bound.or.is_none() && start.is_none();
-        let ahead = ahead.unwrap_or(0);
+        let ahead = fetches.iter().any(|f| f.ahead > 0);
         let prologue = Vec::new();
         let extent = bound.extent;
         let mut residue = Residue { at, var, extent, start, end, whole, skipped, ahead, step, fetches, prologue };
@@ -107,14 +117,14 @@ impl Residue {
 
     /// Every fetch of the loop must have its counterparts for the tiles before the loop.
     fn find_prologue(&mut self, k: &Kernel) -> Result<(), String> {
-        if self.lead() > 0
-            && let Some(v) = self.fetches.iter().find_map(|&(s, _)| used_elsewhere(k, s))
+        if self.leads()
+            && let Some(v) = self.fetches.iter().find_map(|f| used_elsewhere(k, f.at))
         {
             return Err(format!("`{}` is not only put into a channel", k.values[v].name));
         }
         let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return Ok(()) };
-        for tile in 0..self.lead() {
-            for &(fetch, dim) in &self.fetches {
+        for &Fetch { at: fetch, dim, ahead } in &self.fetches {
+            for tile in 0..self.skipped + ahead {
                 let at = |k: &Kernel, e: Expr| is_offset(k, e, self.start, tile * self.step);
                 let found = k.blocks[block][..index].iter().copied().find(|&s| fetches_tile(k, s, fetch, dim, &at));
                 match found {
@@ -126,9 +136,9 @@ impl Residue {
         Ok(())
     }
 
-    /// Tiles fetched before the loop.
-    fn lead(&self) -> i64 {
-        self.skipped + self.ahead
+    /// Whether tiles are fetched before the loop.
+    fn leads(&self) -> bool {
+        self.skipped > 0 || self.ahead
     }
 
     /// `S + r + n * B`, without what is 0.
@@ -186,7 +196,7 @@ impl Residue {
         for &(s, dim, tile) in &self.prologue {
             self.shift_prologue(k, s, dim, tile, r);
         }
-        if self.lead() == 0 {
+        if !self.leads() {
             // Not pipelined: the first iteration moves in front of the loop, with its windows cut at `r`.
             let StmtData::For { body, .. } = k.stmts[self.at] else { return };
             let start = self.first(k, span);
@@ -194,8 +204,8 @@ impl Residue {
             let peeled = clone_block(k, body, &mut map);
             for s in all_stmts(k, peeled) {
                 let first = |k: &Kernel, e: Expr| is_offset(k, e, self.start, 0);
-                if let Some(&(_, dim)) = self.fetches.iter().find(|&&(f, dim)| fetches_tile(k, s, f, dim, &first)) {
-                    self.shift_prologue(k, s, dim, 0, r);
+                if let Some(f) = self.fetches.iter().find(|f| fetches_tile(k, s, f.at, f.dim, &first)) {
+                    self.shift_prologue(k, s, f.dim, 0, r);
                     if !self.whole {
                         let (start, end) = (self.first(k, span), copy(k, self.end));
                         let any = k.binary(Op::Lt, start, end, span);
@@ -210,20 +220,20 @@ impl Residue {
         k.blocks[block].insert(place, decl);
 
         // The loop variable now names the tile after the one it named: tile `t` begins at `S + r + (t - 1) * B`.
-        let shift = if self.ahead > 0 { self.skipped } else { self.skipped.max(1) - 1 };
+        let shift = if self.ahead { self.skipped } else { self.skipped.max(1) - 1 };
         let new_start = self.place(k, r, shift, span);
         let (end, one) = (copy(k, self.end), k.int(self.step, span));
         let past = k.binary(Op::Add, end, one, span);
         if let StmtData::For { start, end, .. } = &mut k.stmts[self.at] {
             *start = new_start;
-            if self.ahead > 0 {
+            if self.ahead {
                 *end = past;
             }
         }
-        for &(s, dim) in &self.fetches {
-            if self.ahead > 0 {
+        for &Fetch { at: s, dim, ahead } in &self.fetches {
+            if ahead > 0 {
                 let var = k.value_ref(self.var, span);
-                let distance = k.int((self.ahead - 1) * self.step, span);
+                let distance = k.int((ahead - 1) * self.step, span);
                 let begin = k.binary(Op::Add, var, distance, span);
                 self.begin_at(k, s, dim, begin);
             }
@@ -247,7 +257,7 @@ impl Residue {
             return;
         }
         let begin = self.place(k, r, tile - 1, span);
-        if self.ahead > 0 {
+        if self.ahead {
             self.begin_at(k, s, dim, begin);
             steady(k, s, dim);
         } else if self.whole {
@@ -343,9 +353,9 @@ fn set_range(k: &mut Kernel, s: Stmt, dim: usize, range: Range) {
 /// Why cutting the reduction into tiles at other places would change what the loop computes; `None` if it would not: the
 /// body only fetches tiles, moves them, and accumulates products of them, and a sum of products does not depend on where it
 /// is cut.
-fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<String> {
+fn order_matters(k: &Kernel, body: Block, fetches: &[Fetch]) -> Option<String> {
     for s in all_stmts(k, body) {
-        if fetches.iter().any(|&(f, _)| f == s) {
+        if fetches.iter().any(|f| f.at == s) {
             continue;
         }
         match k.stmts[s] {
@@ -431,11 +441,14 @@ fn distance(k: &Kernel, e: Expr, var: Value) -> Option<i64> {
 
 /// Whether `s` fetches the window of `model` with the start `at` in dimension `dim` instead of the loop variable.
 fn fetches_tile(k: &Kernel, s: Stmt, model: Stmt, dim: usize, at: &dyn Fn(&Kernel, Expr) -> bool) -> bool {
-    let (StmtData::Copy { src: a, dst: to_a, .. }, StmtData::Copy { src: b, dst: to_b, .. }) =
+    let (StmtData::Copy { src: a, dst: to_a, attrs }, StmtData::Copy { src: b, dst: to_b, attrs: model }) =
         (&k.stmts[s], &k.stmts[model])
     else {
         return false;
     };
+    if attrs.prefetch != model.prefetch {
+        return false;
+    }
     let (ExprData::View(v), ExprData::View(w)) = (&k.exprs[*a], &k.exprs[*b]) else { return false };
     if v.base != w.base || v.ranges.len() != w.ranges.len() || !same_expr(k, *to_a, *to_b) {
         return false;
@@ -472,7 +485,7 @@ fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
         attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
     let keep = zero_initialised(k, dst);
     if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-        attrs.keep = keep && !check.is_empty();
+        attrs.keep = keep && !check.is_empty() && attrs.unaligned.is_none() && !attrs.prefetch;
         attrs.check = Some(check);
     }
 }

@@ -132,16 +132,29 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { continue };
         let (Some(layout), Some(view)) = (&attrs.threads, resolve_view(k, *src)) else { continue };
+        if attrs.prefetch {
+            continue;
+        }
         let bytes = u64::from(elem_of(k, view.base).map_or(4, |e| e.bytes()));
         sum += ((1u64 << layout.value_bits().min(32)) * bytes).div_ceil(4);
     }
     sum
 }
 
-/// Whether every access to global memory in a loop is as wide as the hardware has.
+/// Whether every access to global memory in a loop is as wide as the hardware has, and at most one copy is made of words
+/// that are shifted into place.
 fn wide_loads(k: &Kernel) -> bool {
-    all_stmts(k, k.body).into_iter().all(|s| {
+    let mut shifted: Vec<Value> = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { continue };
+        let tensor = resolve_view(k, *src).map(|v| v.base).filter(|_| attrs.unaligned.is_some());
+        shifted.extend(tensor.filter(|t| !shifted.contains(t)));
+    }
+    shifted.len() < 2 && all_stmts(k, k.body).into_iter().all(|s| {
         let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return true };
+        if attrs.prefetch {
+            return true;
+        }
         let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
         let bytes = attrs.vec.unwrap_or(1) * elem_of(k, view.base).map_or(4, |e| e.bytes());
         bytes >= crate::analysis::width::MAX_ACCESS_BYTES

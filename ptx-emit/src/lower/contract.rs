@@ -24,6 +24,7 @@ impl Lower<'_> {
                     shape: (0..t.shape.len()).map(|d| extent_texts(k, t, d)).collect(),
                     strides: (t.unstrided()..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
                     pointers: t.pointers,
+                    reads_gaps: self.reads_gaps(v),
                     may_alias: self.may_alias(v),
                 },
                 ValueDef::Scalar { default, .. } => ParamKind::Scalar {
@@ -76,6 +77,13 @@ impl Lower<'_> {
         }
     }
 
+    /// Whether what is between the elements of a tensor is loaded with them.
+    fn reads_gaps(&self, tensor: Value) -> bool {
+        self.k.stmts.values().any(|s| {
+            matches!(s, StmtData::Copy { src, attrs, .. } if attrs.unaligned.is_some() && reads(self.k, *src, tensor))
+        })
+    }
+
     /// Bytes the address of a tensor, or each of its addresses, must be aligned to: the widest access made to it, or what
     /// is declared.
     pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
@@ -84,7 +92,8 @@ impl Lower<'_> {
         for s in self.k.stmts.values() {
             let StmtData::Copy { src, dst, attrs } = s else { continue };
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
-                align = align.max(attrs.vec.unwrap_or(1) * elem);
+                let read = attrs.unaligned.filter(|_| reads(self.k, *src, tensor));
+                align = align.max(read.or(attrs.vec).unwrap_or(1) * elem);
             }
         }
         self.k.tensor_ty(tensor).and_then(|t| t.align).map_or(align, |a| a.max(align))

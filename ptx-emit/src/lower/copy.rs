@@ -37,6 +37,12 @@ pub(super) struct Access {
 }
 
 impl Access {
+    /// An access to global memory whose predicates are somebody else's.
+    pub(super) fn global(w: super::global::GlobalWindow, tile: &Tile, groups: Vec<Vec<usize>>) -> Access {
+        let (layout, dim_bits) = (tile.layout.clone(), tile.dim_bits.clone());
+        Access { window: Window::Global(w), space: Space::Gmem, layout, dim_bits, groups, preds: Vec::new() }
+    }
+
     /// The predicate of each group.
     pub(super) fn predicates(&self) -> Vec<Option<Reg>> {
         self.preds.clone()
@@ -58,6 +64,14 @@ impl Lower<'_> {
                 return Err(self.unsupported(dst, "a window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
+                if attrs.prefetch {
+                    return self.prefetch(src, &from, &tile, attrs);
+                }
+                if attrs.unaligned.is_some()
+                    && let ExprData::Ref(value) = self.k.exprs[dst]
+                {
+                    return self.load_runs(s, src, &from, &tile, attrs, None, Some(value)).map(drop);
+                }
                 return self.load(s, src, &from, &tile, attrs, None);
             }
             return self.assign_elementwise(dst, &tile, src);
@@ -83,7 +97,12 @@ impl Lower<'_> {
                 return Err(self.unsupported(src, "elements of this type in registers"));
             };
             let only = if to.space(self.k) == Space::Gmem { self.replica_predicate(&tile.layout) } else { None };
-            self.load(s, src, &from, &tile, attrs, only)?;
+            if attrs.unaligned.is_some() {
+                let runs = self.load_runs(s, src, &from, &tile, attrs, only, None)?;
+                self.settle(&runs);
+            } else {
+                self.load(s, src, &from, &tile, attrs, only)?;
+            }
             return self.store(s, dst, &to, &Source::Tile(&tile), attrs);
         }
         let scope = Scope { layout, dim_bits: bits };
@@ -184,6 +203,27 @@ impl Lower<'_> {
         let rank = self.k.tensor_ty(view.base)?.shape.len();
         let dim = (0..rank).rev().find(|&d| matches!(self.stride(view.base, d), Ok(s) if s.as_const() == Some(1)))?;
         kept.iter().position(|&d| d == dim)
+    }
+
+    /// Asks the second-level cache for the lines in which the runs of a thread begin.
+    fn prefetch(&mut self, src: Expr, from: &ResolvedView, tile: &Tile, attrs: &CopyAttrs) -> Result<(), Reported> {
+        let layout = attrs.threads.as_ref().unwrap_or(&tile.layout);
+        let Some(dim) = self.contiguous(from) else {
+            return Err(self.unsupported(src, "a prefetch without a contiguous dimension"));
+        };
+        let owned = (0..=tile.dim_bits[dim]).rev().find_map(|log2| groups(layout, &tile.dim_bits, dim, log2));
+        let runs = owned.unwrap_or_default();
+        let mut w = self.global_window(from, layout, &tile.dim_bits, attrs.check.as_deref())?;
+        let firsts: Vec<usize> = runs.iter().map(|g| g[0]).collect();
+        let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
+        let replicas = self.replica_predicate(layout);
+        let when = self.emit.and(when, replicas);
+        let preds = self.bounds(from, &w, layout, &firsts, when)?;
+        for (&v, pred) in firsts.iter().zip(preds) {
+            let address = self.global_address(&mut w, layout, v)?;
+            self.emit.push_if(guard(pred), P::PrefetchGlobalL2, vec![address]);
+        }
+        Ok(())
     }
 
     /// Loads a window into a tile, converting if the element types differ; `only`: see [`Lower::access`].

@@ -23,6 +23,8 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 
 /// Immediate offsets stay below this: the instruction holds 24 signed bits.
 const REACH: i64 = 1 << 22;
+/// Bytes of the words that unaligned accesses are made of.
+pub(super) const WORD: i64 = 16;
 /// Bytes of an address in an array of pointers.
 const ADDRESS_BYTES: i64 = 8;
 
@@ -32,33 +34,37 @@ pub(super) struct GlobalWindow {
     /// Pointers to the thread's first element in a block, by the register coordinates' bits of [`WindowDim::blocks`].
     pointers: Vec<(Vec<u64>, Reg)>,
     /// Per kept dimension, in window order.
-    dims: Vec<WindowDim>,
-    bytes: i64,
+    pub(super) dims: Vec<WindowDim>,
+    pub(super) bytes: i64,
     /// Pointers for register coordinates along run-time strides, in the order in which they were made; each is moved from
     /// the pointer of its block.
     chain: Vec<(Vec<u64>, Vec<u64>, Reg)>,
+    /// Pointers are rounded down to multiples of [`WORD`]. Rows of a thread must be multiples of it apart.
+    pub(super) rounded: bool,
+    /// By how much the last pointer was.
+    pub(super) shift: Option<Reg>,
 }
 
-struct WindowDim {
+pub(super) struct WindowDim {
     /// The tensor's dimension.
-    dim: usize,
+    pub(super) dim: usize,
     /// Stride in elements; of several modes, that of the innermost.
-    stride: Int,
+    pub(super) stride: Int,
     /// Coordinate bits that number blocks within which the stride holds; 0: it holds everywhere.
     blocks: u64,
     /// Index of the thread's first element along the dimension.
-    first: Int,
+    pub(super) first: Int,
     /// The coordinate bits that each bit of the thread's index sets.
     cols: Vec<u64>,
     /// Coordinate bits the thread part can set.
-    reach: u64,
+    pub(super) reach: u64,
     thread: Option<Reg>,
     start: Int,
     /// Exclusive upper bound, and whether it is checked.
-    limit: Int,
-    checked: bool,
-    bits: u32,
-    shift: u32,
+    pub(super) limit: Int,
+    pub(super) checked: bool,
+    pub(super) bits: u32,
+    pub(super) shift: u32,
 }
 
 /// A run-time loop that is being built.
@@ -98,7 +104,7 @@ impl Lower<'_> {
 
     /// The address that offsets of a window count from: that of the tensor, or of the part of it that the window's first
     /// index names, which is read from the array of addresses.
-    fn base(&mut self, view: &ResolvedView) -> Result<Reg, Reported> {
+    pub(super) fn base(&mut self, view: &ResolvedView) -> Result<Reg, Reported> {
         let table = self.pointers[view.base].expect("every tensor has a pointer");
         if !self.k.tensor_ty(view.base).is_some_and(|t| t.pointers) {
             return Ok(table);
@@ -148,6 +154,21 @@ impl Lower<'_> {
         window: &[u32],
         check: Option<&[u32]>,
     ) -> Result<GlobalWindow, Reported> {
+        let mut w = self.unplaced_window(view, layout, window, check)?;
+        if w.dims.iter().all(|d| d.blocks == 0) {
+            self.block_pointer(&mut w, &vec![0; window.len()])?;
+        }
+        Ok(w)
+    }
+
+    /// The same with no pointer yet.
+    pub(super) fn unplaced_window(
+        &mut self,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        window: &[u32],
+        check: Option<&[u32]>,
+    ) -> Result<GlobalWindow, Reported> {
         let tensor = view.base;
         let bytes = i64::from(self.elem(tensor).expect("specialised").bytes());
         let tid = self.tid();
@@ -191,11 +212,8 @@ impl Lower<'_> {
             });
             shift += bits;
         }
-        let mut w = GlobalWindow { view: view.clone(), pointers: Vec::new(), dims, bytes, chain: Vec::new() };
-        if w.dims.iter().all(|d| d.blocks == 0) {
-            self.block_pointer(&mut w, &vec![0; kept.len()])?;
-        }
-        Ok(w)
+        let (pointers, chain) = (Vec::new(), Vec::new());
+        Ok(GlobalWindow { view: view.clone(), pointers, dims, bytes, chain, rounded: false, shift: None })
     }
 
     /// The bits of a coordinate that number blocks: `mask` has those that the window's coordinates have.
@@ -210,7 +228,7 @@ impl Lower<'_> {
     }
 
     /// The pointer to the thread's first element in the block with these coordinates.
-    fn block_pointer(&mut self, w: &mut GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
+    pub(super) fn block_pointer(&mut self, w: &mut GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
         if let Some((_, reg)) = w.pointers.iter().find(|(b, _)| b == blocks) {
             return Ok(*reg);
         }
@@ -243,55 +261,58 @@ impl Lower<'_> {
     }
 
     /// The pointer to the thread's first element; induced if the innermost loop moves the window.
-    fn window_pointer(&mut self, w: &GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
-        let (view, bytes) = (&w.view, w.bytes);
+    fn window_pointer(&mut self, w: &mut GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
+        let (view, bytes) = (&w.view.clone(), w.bytes);
         let base = self.base(view)?;
         let Some(moving) = self.loops.last().map(|l| (l.var, l.depth, l.start, l.step)) else {
-            return self.pointer_of(w, base, blocks);
+            return self.first_pointer(w, base, blocks);
         };
         let (var, depth, loop_start, step) = moving;
         if self.emit.depth_of(base) >= depth {
-            return self.pointer_of(w, base, blocks);
+            return self.first_pointer(w, base, blocks);
         }
         // Bytes the window moves per unit of the loop variable.
         let mut per_unit = Int::constant(0);
-        let mut moves = false;
+        let (mut moves, mut whole) = (false, true);
         for (d, dim) in view.dims.iter().enumerate() {
             let mut coefficient = 0i64;
             for &e in starts(dim) {
                 match self.coefficient(e, var) {
                     Some(c) => match coefficient.checked_add(c) {
                         Some(sum) => coefficient = sum,
-                        None => return self.pointer_of(w, base, blocks),
+                        None => return self.first_pointer(w, base, blocks),
                     },
-                    None => return self.pointer_of(w, base, blocks),
+                    None => return self.first_pointer(w, base, blocks),
                 }
             }
             if coefficient != 0 {
                 // From mode to mode the distance changes.
                 if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
-                    return self.pointer_of(w, base, blocks);
+                    return self.first_pointer(w, base, blocks);
                 }
                 moves = true;
                 let stride = self.stride(view.base, d)?;
                 let scaled =
                     coefficient.checked_mul(bytes).and_then(|c| self.int_op(Op::Mul, stride, Int::constant(c)));
+                let literal = stride.as_const().unwrap_or(1).wrapping_mul(coefficient).wrapping_mul(bytes);
+                whole &= literal.wrapping_mul(step) % WORD == 0;
                 let Some(sum) = scaled.and_then(|s| self.int_op(Op::Add, per_unit, s)) else {
-                    return self.pointer_of(w, base, blocks);
+                    return self.first_pointer(w, base, blocks);
                 };
                 per_unit = sum;
             }
         }
-        if !moves {
-            return self.pointer_of(w, base, blocks);
+        // What a pointer is rounded by must not change from one iteration to the next.
+        if !moves || w.rounded && !whole {
+            return self.first_pointer(w, base, blocks);
         }
         let Some(advance) = self.int_op(Op::Mul, per_unit, Int::constant(step)) else {
-            return self.pointer_of(w, base, blocks);
+            return self.first_pointer(w, base, blocks);
         };
         // The pointer for the loop's first iteration.
         let saved = self.ints[var];
         self.ints[var] = Some(loop_start);
-        let initial = self.pointer_of(w, base, blocks);
+        let initial = self.first_pointer(w, base, blocks);
         self.ints[var] = saved;
         let initial = initial?;
         let key = format!("{initial:?}");
@@ -314,6 +335,17 @@ impl Lower<'_> {
             l.induced.push((key, reg, advance));
         }
         Ok(reg)
+    }
+
+    /// The pointer to the thread's first element in a block, rounded if the window says so.
+    fn first_pointer(&mut self, w: &mut GlobalWindow, base: Reg, blocks: &[u64]) -> Result<Reg, Reported> {
+        let exact = self.pointer_of(w, base, blocks)?;
+        if !w.rounded {
+            return Ok(exact);
+        }
+        let low = self.emit.pure(Class::B32, P::CvtU32U64, vec![exact.into()]);
+        w.shift = Some(self.emit.pure(Class::B32, P::AndB32, vec![low.into(), Operand::Imm(WORD - 1)]));
+        Ok(self.emit.pure(Class::B64, P::AndB64, vec![exact.into(), Operand::Imm(-WORD)]))
     }
 
     /// `base + bytes · Σ index · stride`, dropped dimensions included, of the thread's first element in a block.

@@ -23,6 +23,7 @@ mod mma;
 mod modes;
 mod placement;
 mod relayout;
+mod runs;
 mod shared;
 mod stmt;
 mod tiles;
@@ -82,6 +83,8 @@ pub(crate) struct Lower<'a> {
     scalars: SecondaryMap<Value, Option<Reg>>,
     pointers: SecondaryMap<Value, Option<Reg>>,
     tiles: SecondaryMap<Value, Option<Tile>>,
+    /// Register tiles that are loaded in words, and shifted into place where they are read.
+    runs: SecondaryMap<Value, Option<runs::Runs>>,
     placed: SecondaryMap<Value, Option<Placed>>,
     rings: Vec<Ring>,
     loops: Vec<LoopState>,
@@ -122,6 +125,7 @@ pub fn lower(
         scalars: SecondaryMap::new(),
         pointers: SecondaryMap::new(),
         tiles: SecondaryMap::new(),
+        runs: SecondaryMap::new(),
         placed: SecondaryMap::new(),
         rings: Vec::new(),
         loops: Vec::new(),

@@ -22,6 +22,7 @@ pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
         for s in self.k.blocks[b].clone() {
+            self.settle_for(s);
             self.stmt(s)?;
             if let Some(elem) = self.unconverted.take() {
                 let what =
@@ -96,6 +97,7 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "register tiles of this element type"));
         };
         self.tiles[value] = Some(tile.clone());
+        self.declare_runs(value, &tile, init.is_some())?;
         match init {
             None => Ok(()),
             Some(e) if is_zero(self, e) => {

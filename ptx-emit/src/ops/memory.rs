@@ -160,6 +160,7 @@ macro_rules! memory_rows {
         "9.7.13.6" V6_0 ReadWrite [] [shared(4), B32I] "atomic sum in shared memory" { RedSharedAddU32 "red.shared.add.u32" }
         "9.7.13.6" V6_0 ReadWrite [] [shared(4), F32] "atomic sum in shared memory" { RedSharedAddF32 "red.shared.add.f32" }
 
+        "9.7.9.15" V6_0 Read [] [global(1)] "asks the second-level cache for a line" { PrefetchGlobalL2 "prefetch.global.L2" }
         "9.7.9.25" V7_0_SM80 Write [] [shared(4), global(4), one_of(&[4])] "asynchronous copy" { CpAsyncCa4 "cp.async.ca.shared.global" }
         "9.7.9.25" V7_0_SM80 Write [] [shared(8), global(8), one_of(&[8])] "asynchronous copy" { CpAsyncCa8 "cp.async.ca.shared.global" }
         "9.7.9.25" V7_0_SM80 Write [] [shared(16), global(16), one_of(&[16])] "asynchronous copy" {

@@ -57,6 +57,7 @@ const ODD: &[&str] = &[
     "M=3 N=393 K=9 beta=0 seed=6",
     "M=1..65/1 N=3 K=20 beta=2",
     "M=2 N=1..33/1 K=20 beta=2",
+    "M=2 N=1..33/1 K=12 beta=2",
     "M=3 N=2 K=1..34/1 beta=0",
 ];
 /// Rows start at multiples of eight elements.
@@ -105,6 +106,7 @@ const MIXED: &[&str] = &[
     "M=3 N=197 K=24 beta=0 seed=6",
     "M=1..33/1 N=3 K=24 beta=2",
     "M=2 N=1..33/1 K=24 beta=2",
+    "M=2 N=1..33/1 K=56 beta=2",
     "M=3 N=2 K=8..80/8 beta=0",
 ];
 const MATRIX: &[&str] =
@@ -260,6 +262,8 @@ const ROWS: &[Row] = &[
             "Z=1 M=1..33/1 N=3 K=20",
             "Z=1 M=1..33/4 N=3 K=13",
             "Z=1 M=2 N=1..33/1 K=20",
+            "Z=1 M=2 N=1..33/1 K=12",
+            "Z=1 M=2 N=1..9/1 K=36",
             "Z=1 M=37 N=2 K=1..34/1",
         ],
     },
@@ -357,6 +361,8 @@ const ROWS: &[Row] = &[
             "M=1..33/1 N=3 K=60 L=100",
             "M=1..33/1 N=3 K=5 L=7",
             "M=2 N=1..33/1 K=20 L=40",
+            "M=2 N=1..33/1 K=40 L=80",
+            "M=2 N=1..33/1 K=72 L=12",
             "M=37 N=3 K=1..49/1 L=5",
             "M=37 N=3 K=5 L=1..97/1",
         ],

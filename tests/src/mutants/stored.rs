@@ -157,6 +157,7 @@ impl Stored {
                     access: if *written { Access::Write } else { Access::Read },
                     shape: texts(shape),
                     strides: texts(strides),
+                    reads_gaps: false,
                     may_alias: Vec::new(),
                 }),
             },

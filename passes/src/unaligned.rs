@@ -1,0 +1,135 @@
+//! Copies whose rows are not known to be multiples of 16 bytes (`unaligned`): which they are, and which thread loads what.
+//!
+//! A copy into shared memory that is 16 bytes wide but for the alignment of the tensor loads the aligned words that cover its
+//! accesses and shifts them in registers. What a thread shifts by must be the same for all of its accesses, so that it is known in front of the
+//! loop: the rows of a thread are a multiple of 16 apart (in units of elements of one byte; of 8 for two bytes, ..), whatever their distance is.
+
+use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::order::smem_window_dim;
+use crate::analysis::uses::path_to;
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
+use crate::assign_layouts::{log2_shape, plain_var};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::typing::resolve_view;
+
+/// Widest elements that are shifted.
+pub(crate) const MAX_ELEMENT_BYTES: u32 = 4;
+
+/// An access that is made of aligned words.
+pub(crate) struct Unaligned {
+    /// Elements of an access: 16 bytes.
+    pub(crate) vec: u32,
+    /// How many of them are known to be aligned.
+    pub(crate) aligned: u32,
+    /// The dimension along which they are neighbours.
+    pub(crate) dim: usize,
+}
+
+/// Registers that addresses and counters take at least, and those of each copy after the first.
+const ADDRESSES: u64 = 24;
+const MORE_ADDRESSES: u64 = 32;
+
+impl Unaligned {
+    /// Registers of the words that cover a thread's accesses.
+    pub(crate) fn registers(&self, layout: &RegLayout) -> u64 {
+        let words = u64::from(2 * MAX_ACCESS_BYTES / 4);
+        (1u64 << layout.value_bits().min(32)) / u64::from(self.vec) * words
+    }
+}
+
+/// Registers of a thread that the tiles of products (accumulators, and two sets of fragments) and the addresses of so many
+/// copies leave.
+pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
+    let mut taken = ADDRESSES + MORE_ADDRESSES * copies.saturating_sub(1);
+    for (v, data) in k.values.iter() {
+        let ValueDef::Var(tile) = &data.def else { continue };
+        let Some(layout) = &tile.reg_layout else { continue };
+        let words = ((1u64 << layout.value_bits().min(32)) * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
+        let loaded = k.stmts.values().any(|s| {
+            matches!(s, StmtData::Copy { src, dst, .. }
+                if plain_var(k, *dst) == Some(v) && resolve_view(k, *src).is_some_and(|view| smem(k, view.base)))
+        });
+        taken += words * (1 + u64::from(loaded));
+    }
+    u64::from(REGISTERS_PER_THREAD).saturating_sub(taken)
+}
+
+fn smem(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
+}
+
+/// Whether a copy of a tile of this shape is one of 16 bytes but for the alignment of the tensor.
+pub(crate) fn applies(
+    k: &Kernel,
+    facts: &Facts,
+    s: Stmt,
+    src: Expr,
+    dst: Expr,
+    attrs: &CopyAttrs,
+    shape: &[u64],
+) -> Option<Unaligned> {
+    // Elsewhere the words would be waited for at once. What words have beside the window is not to be written meanwhile.
+    if !in_a_loop(k, s) || written(k, resolve_view(k, src)?.base) || attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
+        return None;
+    }
+    let (from, to) = (resolve_view(k, src)?, resolve_view(k, dst)?);
+    let tensor = k.tensor_ty(from.base)?;
+    if !smem(k, to.base)
+        || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
+    {
+        return None;
+    }
+    let elem = elem_of(k, from.base).filter(|&e| elem_of(k, to.base) == Some(e))?;
+    if elem.bytes() > MAX_ELEMENT_BYTES {
+        return None;
+    }
+    contiguous_dim(k, from.base)?;
+    let dim = window_contiguous_dim(k, &from).filter(|&d| smem_window_dim(k, &to) == Some(d))?;
+    let vec = MAX_ACCESS_BYTES / elem.bytes();
+    let aligned = global_width(k, facts, &from, shape).elems;
+    (aligned < vec && *shape.get(dim)? >= u64::from(vec)).then_some(Unaligned { vec, aligned, dim })
+}
+
+/// Whether some copy writes a tensor.
+fn written(k: &Kernel, tensor: Value) -> bool {
+    k.stmts.values().any(|s| {
+        matches!(s, StmtData::Copy { dst, .. } if resolve_view(k, *dst).is_some_and(|view| view.base == tensor))
+    })
+}
+
+/// Whether a statement is in a loop at run time.
+fn in_a_loop(k: &Kernel, s: Stmt) -> bool {
+    let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. });
+    path_to(k, s).is_some_and(|path| path.iter().any(looped))
+}
+
+/// Neighbouring threads load neighbouring accesses of a row, and rows up to a multiple of `vec`; what is left of either is the
+/// thread's own, or other threads'. `None`: there are too few threads.
+pub(crate) fn layout(shape: &[u64], of: &Unaligned, threads: u32) -> Option<RegLayout> {
+    let bits = log2_shape(shape);
+    let total: u32 = bits.iter().sum();
+    let columns = |dim: usize| {
+        let base: u32 = bits[..dim].iter().sum();
+        (base..base + bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
+    };
+    let run = of.vec.ilog2() as usize;
+    let along = columns(of.dim);
+    let (run, accesses) = along.split_at_checked(run)?;
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    // Of the other dimensions the last varies fastest.
+    for dim in (0..bits.len()).rev().filter(|&d| d != of.dim) {
+        let rows = columns(dim);
+        let (low, high) = rows.split_at(rows.len().min(of.vec.ilog2() as usize));
+        near.extend_from_slice(low);
+        far.extend_from_slice(high);
+    }
+    let room = (threads as usize).checked_sub(near.len())?;
+    let (first, rest) = accesses.split_at(accesses.len().min(room));
+    let mut thread: Vec<u64> = [first, &near, rest, &far].concat();
+    let own: Vec<u64> = thread.split_off(thread.len().min(threads as usize));
+    thread.resize(threads as usize, 0);
+    RegLayout::new([run, &own].concat(), thread, total)
+}

@@ -26,7 +26,11 @@ gemm() { bench examples/gemm.tile --card H200 "$@"; }
 each() {
     local sizes=$1
     shift
-    for size in $sizes; do gemm --for "$size" "$@" "${size//,/ }"; done
+    for size in $sizes; do
+        # `M=N=4096,K=512` is two arguments.
+        # shellcheck disable=SC2086
+        gemm --for "$size" "$@" ${size//,/ }
+    done
 }
 
 half() {

@@ -47,7 +47,8 @@ pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
     for (v, data) in k.values.iter() {
         let ValueDef::Var(tile) = &data.def else { continue };
         let Some(layout) = &tile.reg_layout else { continue };
-        let words = ((1u64 << layout.value_bits().min(32)) * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
+        let words =
+            ((1u64 << layout.value_bits().min(32)) * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
         let loaded = k.stmts.values().any(|s| {
             matches!(s, StmtData::Copy { src, dst, .. }
                 if plain_var(k, *dst) == Some(v) && resolve_view(k, *src).is_some_and(|view| smem(k, view.base)))
@@ -72,14 +73,18 @@ pub(crate) fn applies(
     shape: &[u64],
 ) -> Option<Unaligned> {
     // Elsewhere the words would be waited for at once. What words have beside the window is not to be written meanwhile.
-    if !in_a_loop(k, s) || written(k, resolve_view(k, src)?.base) || attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
+    if !in_a_loop(k, s)
+        || written(k, resolve_view(k, src)?.base)
+        || attrs.keep
+        || attrs.reduce.is_some()
+        || attrs.matrix
+        || attrs.asynchronous
+    {
         return None;
     }
     let (from, to) = (resolve_view(k, src)?, resolve_view(k, dst)?);
     let tensor = k.tensor_ty(from.base)?;
-    if !smem(k, to.base)
-        || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
-    {
+    if !smem(k, to.base) || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some()) {
         return None;
     }
     let elem = elem_of(k, from.base).filter(|&e| elem_of(k, to.base) == Some(e))?;
@@ -95,9 +100,9 @@ pub(crate) fn applies(
 
 /// Whether some copy writes a tensor.
 fn written(k: &Kernel, tensor: Value) -> bool {
-    k.stmts.values().any(|s| {
-        matches!(s, StmtData::Copy { dst, .. } if resolve_view(k, *dst).is_some_and(|view| view.base == tensor))
-    })
+    k.stmts.values().any(
+        |s| matches!(s, StmtData::Copy { dst, .. } if resolve_view(k, *dst).is_some_and(|view| view.base == tensor)),
+    )
 }
 
 /// Whether a statement is in a loop at run time.

@@ -51,8 +51,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let shifted = crate::unaligned::applies(k, &facts, s, src, dst, &attrs, &shape);
         if let Some(of) = shifted.filter(|of| cx.enabled && attrs.vec.is_none() && shiftable(&layout, &shape, of)) {
             let (n, message) = (of.aligned, &provable.why);
-            let message =
-                format!("{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {message}");
+            let message = format!(
+                "{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {message}"
+            );
             match provable.missing.is_empty() {
                 true => cx.remark(span, message),
                 false => cx.remark_note(span, message, format!("declare `where {}`", provable.missing)),

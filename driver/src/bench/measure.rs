@@ -158,10 +158,11 @@ pub(super) fn interleave(
     if !units.is_empty() {
         run(0)?;
     }
+    let orders = orders(units.len(), rounds.max(1));
     let submit = |round: u32| -> Result<Vec<(usize, Event, Event)>, CudaError> {
-        order(units.len(), round)
-            .into_iter()
-            .map(|unit| {
+        orders[round as usize]
+            .iter()
+            .map(|&unit| {
                 let (start, stop) = (device.event()?, device.event()?);
                 stream.record(&start)?;
                 run(unit)?;
@@ -188,19 +189,30 @@ pub(super) fn interleave(
     Ok(timed)
 }
 
-/// The order of the units in a round, drawn anew for each and the same in every run: what ran before decides how fast the clock is and
-/// how warm the chip, by several percent, so nobody may always follow the same neighbour.
-fn order(units: usize, round: u32) -> Vec<usize> {
-    let mut state = u64::from(round) + 1;
-    let mut order: Vec<usize> = (0..units).collect();
-    for last in (1..units).rev() {
+/// The order of the units in every round, drawn anew for each and the same in every run. What ran before decides how fast the clock is and
+/// how warm the chip, by several percent, so nobody always follows the same neighbour, as long as there are others, and nobody himself.
+fn orders(units: usize, rounds: u32) -> Vec<Vec<usize>> {
+    let mut state = 0u64;
+    let mut random = |below: usize| {
         // SplitMix64 (Steele, Lea and Flood, 2014).
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        order.swap(last, ((x ^ (x >> 31)) % (last as u64 + 1)) as usize);
+        ((x ^ (x >> 31)) % below as u64) as usize
+    };
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    for _ in 0..rounds {
+        let mut order: Vec<usize> = (0..units).collect();
+        for last in (1..units).rev() {
+            order.swap(last, random(last + 1));
+        }
+        let previous = orders.last().and_then(|o| o.last());
+        if units > 1 && order.first() == previous {
+            order.swap(0, 1 + random(units - 1));
+        }
+        orders.push(order);
     }
-    order
+    orders
 }
 
 /// Queues the calls of one turn.
@@ -212,21 +224,23 @@ fn queue(unit: &Unit<'_>, launches: u32, stream: &Stream) -> Result<(), CudaErro
 mod tests {
     use super::*;
 
-    /// Every round has every unit once, and over the rounds of a usual measurement nobody always runs behind the same one.
+    /// Every round has every unit once, nobody follows himself, and nobody always follows the same one where there are three.
     #[test]
     fn rounds_differ_in_order() {
         for units in 1..20 {
-            let orders: Vec<Vec<usize>> = (0..7).map(|round| order(units, round)).collect();
+            let orders = orders(units, 7);
             for order in &orders {
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
                 assert!(sorted.into_iter().eq(0..units));
             }
-            let before = |order: &[usize], unit| order.iter().position(|&u| u == unit).and_then(|i| i.checked_sub(1));
-            for unit in 0..if units > 1 { units } else { 0 } {
-                let first = before(&orders[0], unit).map(|i| orders[0][i]);
-                assert!(orders.iter().any(|o| before(o, unit).map(|i| o[i]) != first), "{unit} of {units}");
+            let all = orders.concat();
+            let mut before = vec![Vec::new(); units];
+            for pair in all.windows(2) {
+                before[pair[1]].push(pair[0]);
+                assert!(units == 1 || pair[0] != pair[1], "{units}: {all:?}");
             }
+            assert!(units < 3 || before.iter().all(|b| b.iter().any(|u| *u != b[0])), "{units}: {all:?}");
         }
     }
 

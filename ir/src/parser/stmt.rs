@@ -284,8 +284,10 @@ impl Parser<'_, '_> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
-            && (matches!(word, "vec" | "unaligned" | "threads" | "check" | "when" | "keep" | "matrix" | "async" | "prefetch")
-                || combine(word).is_some())
+            && (matches!(
+                word,
+                "vec" | "unaligned" | "threads" | "check" | "when" | "keep" | "matrix" | "async" | "prefetch"
+            ) || combine(word).is_some())
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);

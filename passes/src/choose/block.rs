@@ -5,8 +5,8 @@ use super::work::{Env, Move, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
-use crate::unaligned::MAX_ELEMENT_BYTES;
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth};
+use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP};
@@ -366,8 +366,7 @@ impl Setting<'_> {
             if part.staged || part.carried {
                 // What is loaded in pieces of less than a register takes one for each; what is transposed is there twice.
                 let shifted = |m: &Move| self.shifted(env, m, shapes);
-                let into =
-                    region.moves.iter().filter(|m| m.load && m.buffer.is_some() && (part.staged || shifted(m)));
+                let into = region.moves.iter().filter(|m| m.load && m.buffer.is_some() && (part.staged || shifted(m)));
                 let twice = |m: &Move| if self.transposed(m, shapes) { 2 } else { 1 };
                 let pieces = |m: &Move| (4 / self.access(env, m, shapes)).max(twice(m)) * m.bytes;
                 sum += into.map(|m| words(self.work.elements(env, &m.shape).unwrap_or(0), pieces(m))).sum::<u64>();

@@ -7,8 +7,8 @@ use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
-use tilec_ir::ops::Op;
 use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::Op;
 use tilec_ir::types::ElemClass;
 use tilec_ir::typing::resolve_view;
 
@@ -174,7 +174,8 @@ impl Build<'_> {
             let dst = self.k.value_ref(stage, fill.span);
             let attrs = self.attrs(&fill, tile);
             let threads = lines(self.k, fill.buffer, src);
-            let attrs = CopyAttrs { when: attrs.when, check: attrs.check, threads, prefetch: true, ..CopyAttrs::default() };
+            let attrs =
+                CopyAttrs { when: attrs.when, check: attrs.check, threads, prefetch: true, ..CopyAttrs::default() };
             out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
         }
         out

@@ -150,15 +150,16 @@ fn wide_loads(k: &Kernel) -> bool {
         let tensor = resolve_view(k, *src).map(|v| v.base).filter(|_| attrs.unaligned.is_some());
         shifted.extend(tensor.filter(|t| !shifted.contains(t)));
     }
-    shifted.len() < 2 && all_stmts(k, k.body).into_iter().all(|s| {
-        let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return true };
-        if attrs.prefetch {
-            return true;
-        }
-        let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
-        let bytes = attrs.vec.unwrap_or(1) * elem_of(k, view.base).map_or(4, |e| e.bytes());
-        bytes >= crate::analysis::width::MAX_ACCESS_BYTES
-    })
+    shifted.len() < 2
+        && all_stmts(k, k.body).into_iter().all(|s| {
+            let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return true };
+            if attrs.prefetch {
+                return true;
+            }
+            let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
+            let bytes = attrs.vec.unwrap_or(1) * elem_of(k, view.base).map_or(4, |e| e.bytes());
+            bytes >= crate::analysis::width::MAX_ACCESS_BYTES
+        })
 }
 
 fn shared_bytes(k: &Kernel) -> u64 {

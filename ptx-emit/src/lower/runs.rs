@@ -106,7 +106,9 @@ impl Lower<'_> {
                 c & w.dims[d].reach == 0 && (c as i64).wrapping_mul(step) % WORD == 0
             };
             if several || !firsts.iter().all(fits) {
-                return Err(self.unsupported(src, "unaligned accesses of a thread that are not multiples of 16 bytes apart"));
+                return Err(
+                    self.unsupported(src, "unaligned accesses of a thread that are not multiples of 16 bytes apart")
+                );
             }
         }
         w.rounded = true;
@@ -212,7 +214,9 @@ impl Lower<'_> {
         attrs.unaligned = loads.iter().filter_map(|(_, a)| a.unaligned).min();
         // Bounds that one of the loads checks.
         let rank = tile.dim_bits.len() as u32;
-        attrs.check = Some((0..rank).filter(|d| loads.iter().any(|(_, a)| a.check.as_ref().is_none_or(|c| c.contains(d)))).collect());
+        attrs.check = Some(
+            (0..rank).filter(|d| loads.iter().any(|(_, a)| a.check.as_ref().is_none_or(|c| c.contains(d)))).collect(),
+        );
         let dim = resolve_view(k, src).and_then(|view| self.contiguous(&view));
         let Some(runs) = dim.and_then(|dim| self.new_runs(tile, dim, &attrs)) else {
             return Err(self.unsupported(src, "an unaligned access wider than the run of elements that a thread owns"));
@@ -245,7 +249,9 @@ impl Lower<'_> {
         let mut elements = self.emit.pure(Class::B64, P::MovB64, vec![Operand::Imm(1)]);
         for (d, &extent) in shape.iter().enumerate() {
             let (extent, stride) = (self.index(extent)?, self.stride(view.base, d)?);
-            let Some(steps) = self.int_op(Op::Sub, extent, one) else { return Err(self.unsupported(src, "this extent")) };
+            let Some(steps) = self.int_op(Op::Sub, extent, one) else {
+                return Err(self.unsupported(src, "this extent"));
+            };
             elements = self.step(P::AddS64, elements, steps, stride);
         }
         for (here, &c) in w.dims.iter().zip(last) {
@@ -528,7 +534,8 @@ fn refers(k: &Kernel, e: Expr, value: Value) -> bool {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) => {
             *v == value
-                || matches!(k.values[*v].def, ValueDef::Let) && let_init(k, *v).is_some_and(|init| refers(k, init, value))
+                || matches!(k.values[*v].def, ValueDef::Let)
+                    && let_init(k, *v).is_some_and(|init| refers(k, init, value))
         }
         ExprData::View(view) => view.base == value,
         _ => false,

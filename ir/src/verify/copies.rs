@@ -244,7 +244,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
             matches!(s, StmtData::Copy { dst, .. } if crate::typing::resolve_view(k, *dst).is_some_and(|v| v.base == base))
         })
     };
-    if let Some(base) = from.as_ref().map(|v| v.base).filter(|&base| written(base)) {
+    if let Some(base) = from.as_ref().map(|v| v.base).filter(|&base| k.tensor_ty(base).is_some() && written(base)) {
         bad(
             format!("`unaligned` with `{}`, which the kernel writes", k.values[base].name),
             "words beside the window are loaded with it, and must not change meanwhile",
@@ -266,7 +266,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
         && (u64::from(vec) * u64::from(elem.bytes()) != MAX_ACCESS || elem.bytes() > 4)
     {
         bad(
-            format!("`unaligned` with accesses of {} bytes", u64::from(vec) * u64::from(elem.bytes())),
+            format!("`unaligned` with accesses of {vec} elements of {} bytes", elem.bytes()),
             "unaligned accesses are of 16 bytes, of elements of 1, 2 or 4",
         );
     }

@@ -171,6 +171,7 @@ mod tests {
 
     fn plan(elem: Elem) -> TensorPlan {
         TensorPlan {
+            reads_gaps: false,
             name: "A".to_owned(),
             elem,
             access: Access::Read,

@@ -341,6 +341,7 @@ mod tests {
     #[test]
     fn outputs_stand_on_inputs_where_the_contract_says_so() {
         let plan = |name: &str, access, ld| TensorPlan {
+            reads_gaps: false,
             name: name.to_owned(),
             elem: Elem::F16,
             access,

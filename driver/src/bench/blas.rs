@@ -159,6 +159,7 @@ mod tests {
     /// A, B and C of 3 x 5, 5 x 7 and 3 x 7 in these orders (`row` or not), with leading dimensions 100, 200 and 300.
     fn bound(orders: [bool; 3], elem: Elem) -> BoundProgram {
         let plan = |name: &str, shape: [u64; 2], ld: u64, row: bool| TensorPlan {
+            reads_gaps: false,
             name: name.to_owned(),
             elem,
             access: if name == "C" { Access::ReadWrite } else { Access::Read },

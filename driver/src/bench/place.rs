@@ -127,6 +127,7 @@ mod tests {
     #[test]
     fn parts_come_back_from_where_they_are_spread() {
         let plan = TensorPlan {
+            reads_gaps: false,
             name: "A".to_owned(),
             elem: Elem::F16,
             access: Access::Read,

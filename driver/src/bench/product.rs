@@ -554,6 +554,7 @@ mod tests {
             strides[d - 1] = strides[d] * shape[d];
         }
         TensorPlan {
+            reads_gaps: false,
             name: name.to_owned(),
             elem: Elem::F16,
             access: crate::contract::Access::Read,

@@ -121,6 +121,7 @@ mod tests {
 
     fn plan(name: &str, rows: u64, cols: u64, ld: u64) -> TensorPlan {
         TensorPlan {
+            reads_gaps: false,
             name: name.to_owned(),
             elem: Elem::F32,
             access: Access::ReadWrite,

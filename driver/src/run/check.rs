@@ -138,6 +138,7 @@ mod tests {
 
     fn plan() -> TensorPlan {
         TensorPlan {
+            reads_gaps: false,
             name: "C".to_owned(),
             elem: Elem::F32,
             access: Access::Write,

@@ -30,6 +30,7 @@ fn contract() -> Contract {
     let tensor = |name: &str, elem, access, shape: [&str; 2]| Param {
         name: name.to_owned(),
         kind: ParamKind::Tensor(TensorParam {
+            reads_gaps: false,
             elem,
             align: 16,
             access,

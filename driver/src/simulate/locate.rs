@@ -152,6 +152,7 @@ mod tests {
     fn plan(shape: [u64; 2], strides: [u64; 2]) -> TensorPlan {
         let span = (shape[0] - 1) * strides[0] + (shape[1] - 1) * strides[1] + 1;
         TensorPlan {
+            reads_gaps: false,
             name: "A".to_owned(),
             elem: Elem::F16,
             access: Access::Read,

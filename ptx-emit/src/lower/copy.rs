@@ -70,7 +70,7 @@ impl Lower<'_> {
                 if attrs.unaligned.is_some()
                     && let ExprData::Ref(value) = self.k.exprs[dst]
                 {
-                    return self.load_runs(s, src, &from, &tile, attrs, None, Some(value)).map(drop);
+                    return self.load_runs((s, src), &from, &tile, attrs, None, Some(value)).map(drop);
                 }
                 return self.load(s, src, &from, &tile, attrs, None);
             }
@@ -98,7 +98,7 @@ impl Lower<'_> {
             };
             let only = if to.space(self.k) == Space::Gmem { self.replica_predicate(&tile.layout) } else { None };
             if attrs.unaligned.is_some() {
-                let runs = self.load_runs(s, src, &from, &tile, attrs, only, None)?;
+                let runs = self.load_runs((s, src), &from, &tile, attrs, only, None)?;
                 self.settle(&runs);
             } else {
                 self.load(s, src, &from, &tile, attrs, only)?;

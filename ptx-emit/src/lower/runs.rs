@@ -69,8 +69,7 @@ impl Lower<'_> {
     /// Loads the words that cover the accesses of a window into registers.
     pub(super) fn load_runs(
         &mut self,
-        s: Stmt,
-        src: Expr,
+        (s, src): (Stmt, Expr),
         from: &ResolvedView,
         tile: &Tile,
         attrs: &CopyAttrs,

@@ -237,7 +237,7 @@ codes! {
     SIM_DEADLOCK "E0807" "no thread can continue"
         "Every thread that has not ended waits for others: a barrier with fewer arrivals than it expects, or a wait for a phase that never completes. The message lists who waits where. Look for a barrier inside a branch, a thread count that is not the block's, or a wait that comes before its arrival.";
     SIM_FUEL "E0808" "the instruction budget is spent"
-        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more.";
+        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more. A block that waits for a later one never ends by itself: `--sim-threads N` runs N blocks at a time.";
     SIM_TRAP "E0809" "the kernel trapped"
         "The kernel executed `trap`, which ends it with an error: the author's way to say that something is impossible.";
     SIM_INVALID "E0810" "an instruction used against its rules"

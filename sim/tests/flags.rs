@@ -222,6 +222,11 @@ fn strong_accesses_are_ordered_by_their_moments() {
         atom.global.add.u32 %r0, [%a+4096], 1; st.global.u32 [%a+4096], 0; E:";
     every(8, again, false);
     every(9, &again.replace("%r0, 7;", "%r0, 6;"), true);
+    // `red` tells its thread nothing: the last ticket of another counter says nothing of this one without fences.
+    let sum = "@!%p7 bra E; red.global.add.u32 [%a], 3; FENCE atom.global.add.u32 %r0, [%a+4096], 1; setp.ne.u32 %p0, %r0, 3;\n\
+        @%p0 bra E; FENCE ld.global.u32 %r1, [%a]; E:";
+    every(4, &sum.replace("FENCE", "fence.acq_rel.gpu;"), false);
+    every(4, &sum.replace("FENCE", ""), true);
     // A strong store sees nothing.
     let blind = "@!%p7 bra E; setp.eq.u32 %p0, %b, 1; @%p0 st.relaxed.gpu.global.u32 [%a], 1; @%p0 st.global.u32 [%a], 2;\n\
         @!%p0 st.relaxed.gpu.global.u32 [%a], 3; E:";

@@ -56,6 +56,9 @@ fn code(kind: ReportKind) -> Code {
     }
 }
 
+const MORE_FUEL: &str = "`--fuel N` gives each block more instructions; blocks that wait for each other need `--sim-threads N`, for they run \
+     one after the other otherwise";
+
 fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     if from_tile {
         return match report.kind {
@@ -66,7 +69,7 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
                 "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
                  does neither, this is a bug of tilec",
             ),
-            ReportKind::Fuel => Some("`--fuel N` gives each block more instructions"),
+            ReportKind::Fuel => Some(MORE_FUEL),
             ReportKind::Launch | ReportKind::Cancelled => None,
             _ => {
                 Some("the compiler should have proved that this cannot happen: it is a bug of tilec, please report it")
@@ -90,7 +93,7 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::Undefined => Some("initialise the register on every path"),
         ReportKind::Divergence => Some("take the instruction out of the branch, or branch alike in the whole warp"),
         ReportKind::Deadlock => Some("every thread that a barrier counts has to arrive"),
-        ReportKind::Fuel => Some("`--fuel N` gives each block more instructions"),
+        ReportKind::Fuel => Some(MORE_FUEL),
         ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
     }
 }

@@ -46,7 +46,7 @@ impl Cta<'_> {
                 }
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
-                    let meeting = cta.meeting(&atom.order, index);
+                    let meeting = cta.meeting(&atom.order, index, atom.dst != SINK);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.read_global(who, at[lane], bytes, true)?;

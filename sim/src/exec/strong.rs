@@ -25,9 +25,10 @@ impl<'a> Cta<'a> {
     }
 
     /// To be held while a strong access to global memory happens, if there are other blocks in its scope.
-    pub(crate) fn meeting(&mut self, order: &Semantics, warp: usize) -> Option<MutexGuard<'a, Logs>> {
+    /// `sees`: its thread gets to know what was there.
+    pub(crate) fn meeting(&mut self, order: &Semantics, warp: usize, sees: bool) -> Option<MutexGuard<'a, Logs>> {
         let mut logs = self.grid.filter(|_| order.strength == Strength::Wide)?.meetings.enter();
-        self.races.at_moment(logs.moment(!order.guess && self.races.clocks.tells_others(warp)));
+        self.races.at_moment(logs.moment(!order.guess && self.races.clocks.tells_others(warp)), sees);
         Some(logs)
     }
 

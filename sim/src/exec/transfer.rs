@@ -147,7 +147,7 @@ impl Cta<'_> {
                 }
                 Space::Global | Space::Const => {
                     cta.count_global(pc, mask, at, bytes);
-                    let meeting = cta.meeting(&access.order, index);
+                    let meeting = cta.meeting(&access.order, index, true);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         data[lane] = cta.read_global(who, at[lane], bytes, true)?;
@@ -293,7 +293,7 @@ impl Cta<'_> {
                 }
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
-                    let meeting = cta.meeting(&access.order, index);
+                    let meeting = cta.meeting(&access.order, index, false);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.write_global(who, at[lane], bytes, data[lane])?;

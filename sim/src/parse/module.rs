@@ -276,6 +276,9 @@ impl<'a> Parser<'a> {
                 Tok::Punct(b'{') => break,
                 _ => return Err(pos.error(format!("expected the body of `{name}`, found {}", self.peek().show()))),
             }
+            if entry.max_threads.is_some() && entry.required_threads.is_some() {
+                return Err(pos.error("a kernel has `.maxntid` or `.reqntid`, not both"));
+            }
         }
         self.bump();
         entry.body = self.body()?;
@@ -335,13 +338,18 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Threads along up to three axes.
     fn triple(&mut self) -> Result<[u32; 3]> {
+        let pos = self.pos();
         let mut out = [self.int32()?, 1, 1];
         for slot in out.iter_mut().skip(1) {
             if !self.eat(b',') {
                 break;
             }
             *slot = self.int32()?;
+        }
+        if out.contains(&0) {
+            return Err(pos.error("a block has at least one thread along every axis"));
         }
         Ok(out)
     }

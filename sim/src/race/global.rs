@@ -41,7 +41,9 @@ pub(super) struct Page {
 pub(super) struct Moments {
     /// Of the last strong access.
     strong: [[u64; WORDS]; 2],
-    /// Of what the block had last seen by a strong read when it last had a plain access.
+    /// Of the last strong access that told the block what was there.
+    seen: [u64; WORDS],
+    /// Of what the block had last seen so when it last had a plain access.
     plain: [[u64; WORDS]; 2],
 }
 
@@ -70,8 +72,8 @@ pub(super) struct Global {
     pub(super) older: BTreeMap<(u64, usize, u8), Older>,
     /// Whether there was more to keep, for this block or for others.
     pub(super) forgot: bool,
-    /// Of the strong access that happens.
-    pub(super) moment: u64,
+    /// Of the strong access that happens, and whether its thread gets to know what was there: that of `red` does not.
+    pub(super) moment: (u64, bool),
     hidden: Hidden,
 }
 
@@ -292,22 +294,25 @@ impl Page {
 
     /// Whether there is more to remember of some bytes than their cells do.
     fn is_special(&self, at: usize, n: usize) -> bool {
-        let seen = |m: &Moments| m.strong[1][at / 4..(at + n).div_ceil(4)].iter().any(|moment| *moment != 0);
+        let seen = |m: &Moments| m.seen[at / 4..(at + n).div_ceil(4)].iter().any(|moment| *moment != 0);
         self.foreign.is_some() || self.moments.as_deref().is_some_and(seen)
     }
 
     /// Notes when an access happens.
-    fn at_moment(&mut self, now: u64, strength: Strength, kind: usize, at: usize, n: usize) {
+    fn at_moment(&mut self, (now, sees): (u64, bool), strength: Strength, kind: usize, at: usize, n: usize) {
         let wide = strength == Strength::Wide;
         if !wide && self.moments.is_none() {
             return;
         }
-        let moments =
-            self.moments.get_or_insert_with(|| Box::new(Moments { strong: [[0; WORDS]; 2], plain: [[0; WORDS]; 2] }));
+        let none = || Moments { strong: [[0; WORDS]; 2], seen: [0; WORDS], plain: [[0; WORDS]; 2] };
+        let moments = self.moments.get_or_insert_with(|| Box::new(none()));
         for word in at / 4..(at + n).div_ceil(4) {
             match wide {
                 true => moments.strong[kind][word] = now,
-                false => moments.plain[kind][word] = moments.strong[1][word],
+                false => moments.plain[kind][word] = moments.seen[word],
+            }
+            if wide && kind == 1 && sees {
+                moments.seen[word] = now;
             }
         }
     }
@@ -321,9 +326,9 @@ impl Page {
         }
     }
 
-    /// The moment at which the block last read a word by a strong access.
+    /// The moment at which the block last saw what was in a word.
     fn seen(&self, word: usize) -> u64 {
-        self.moments.as_ref().map_or(0, |moments| moments.strong[1][word])
+        self.moments.as_ref().map_or(0, |moments| moments.seen[word])
     }
 
     /// The cells of some bytes as they are, with their first byte and size.

@@ -169,9 +169,9 @@ impl Races {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
-    /// The moment of the strong accesses that follow, of [`Logs::moment`].
-    pub(crate) fn at_moment(&mut self, moment: u64) {
-        self.global.moment = moment;
+    /// The moment of the strong accesses that follow, of [`Logs::moment`], and whether their threads see what was there.
+    pub(crate) fn at_moment(&mut self, moment: u64, sees: bool) {
+        self.global.moment = (moment, sees);
     }
 
     /// A read of these bytes of global memory as constants, after [`Races::read_global`].

@@ -35,7 +35,10 @@ const MAX_SHARED: u64 = 1 << 20;
 /// Shared variables of a kernel: what any device has without asking for more at the launch.
 const MAX_STATIC_SHARED: u64 = 48 << 10;
 const MAX_LOCAL: u64 = 1 << 20;
-const MAX_PARAM: u64 = 1 << 15;
+/// Parameters of a kernel, from PTX 8.1 on and before.
+const MAX_PARAM: u64 = 32_764;
+const MAX_PARAM_BEFORE: u64 = 4352;
+const MAX_CONST: u64 = 64 << 10;
 const MAX_GLOBAL: u64 = 1 << 30;
 
 /// State while one kernel is decoded.

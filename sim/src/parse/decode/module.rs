@@ -41,15 +41,18 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
     };
     let mut symbols = HashMap::new();
     let mut shared = SharedLayout::new(raw);
-    let mut total = 0u64;
+    let (mut total, mut constants) = (0u64, 0u64);
     let mut global = |var: &RawVar<'_>| {
-        let bytes = var.bytes.unwrap_or(0);
+        let (bytes, constant) = (var.bytes.unwrap_or(0), var.space == Space::Const);
         total = total.saturating_add(bytes);
+        constants = constants.saturating_add(if constant { bytes } else { 0 });
         if total > MAX_GLOBAL {
             return Err(var.pos.error("the variables of the module are too large"));
         }
+        if constants > MAX_CONST {
+            return Err(var.pos.error(format!("the constants of the module have more than {MAX_CONST} bytes")));
+        }
         let address = crate::memory::module_address(program.vars.len());
-        let constant = var.space == Space::Const;
         program.vars.push(ModuleVar { address, bytes, init: var.init.clone(), constant });
         Ok(address)
     };
@@ -143,8 +146,9 @@ fn decode_entry<'a>(
         need: needs::BASE,
     };
     let mut at = 0;
+    let most = if raw.version < (8, 1) { MAX_PARAM_BEFORE } else { MAX_PARAM };
     for param in &from.params {
-        let offset = place(&mut at, param, MAX_PARAM)?;
+        let offset = place(&mut at, param, most)?;
         cx.entry.params.push(Placed { offset, bytes: param.bytes.unwrap_or(0) });
         cx.define(param, Var { at: offset, space: Space::Param, stack: None })?;
     }

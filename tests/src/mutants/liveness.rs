@@ -49,9 +49,10 @@ pub(super) fn needed<'a>(body: &'a Body) -> Vec<bool> {
     }
 }
 
-/// Whether it does something beside writing registers.
+/// Whether it does something beside writing registers; what is fetched ahead changes no result.
 fn has_effect(s: &Statement) -> bool {
-    s.writes().is_empty() || matches!(s.root(), "atom" | "mbarrier" | "bar" | "barrier")
+    s.writes().is_empty() && !matches!(s.root(), "prefetch" | "prefetchu")
+        || matches!(s.root(), "atom" | "mbarrier" | "bar" | "barrier")
 }
 
 /// Where control goes after statement `i`; the end of the body is one past the last.
@@ -79,12 +80,19 @@ mod tests {
     fn results_that_nobody_reads_are_not_needed() {
         let text = "k()\n{\nmov.u32 %r1, 0;\nmov.u32 %r2, 5;\n$L: add.s32 %r1, %r1, 4;\nadd.s32 %r3, %r2, %r1;\n\
                     xor.b32 %r2, %r2, 1;\nst.global.u32 [%rd1], %r1;\nsetp.lt.s32 %p1, %r1, 9;\n@%p1 bra $L;\n\
-                    xor.b32 %r1, %r1, 8;\nret;\n}\n";
+                    add.s64 %rd2, %rd1, 4;\nprefetch.global.L2 [%rd2];\nxor.b32 %r1, %r1, 8;\nret;\n}\n";
         let body = body(text);
         let text = |i: usize| body.statements[i].shape();
         let dead: Vec<String> = needed(&body).iter().enumerate().filter(|(_, n)| !**n).map(|(i, _)| text(i)).collect();
-        // Those of %r2 and %r3 feed nobody else; the last one is overtaken by the end.
-        let want = ["mov.u32 %r, 5", "add.s32 %r, %r, %r", "xor.b32 %r, %r, 1", "xor.b32 %r, %r, 8"];
+        // Those of %r2 and %r3 feed nobody else, %rd2 what has no effect; the last one is overtaken by the end.
+        let want = [
+            "mov.u32 %r, 5",
+            "add.s32 %r, %r, %r",
+            "xor.b32 %r, %r, 1",
+            "add.s64 %rd, %rd, 4",
+            "prefetch.global.L2 [%rd]",
+            "xor.b32 %r, %r, 8",
+        ];
         assert_eq!(dead, want);
     }
 }

@@ -318,20 +318,6 @@ const ROWS: &[Row] = &[
         ],
     },
     Row {
-        name: "conv",
-        path: "examples/conv.tile",
-        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=2 -D RASTER=8 -D ALIGN=4 -D SH=2 -D DW=2",
-        runs: &[
-            "B=2 P=6 Q=6 R=3 S=2 C=4 O=12 xb=832 xh=52 xw=4 seed=1",
-            "B=3 P=2 Q=4 R=1 S=3 C=16 O=36 xb=1088 xh=220 xw=16 seed=2",
-            "B=1 P=2 Q=3 R=1 S=1 C=20 O=396 xb=180 xh=60 xw=20 seed=3",
-            "B=5 P=4 Q=4 R=1 S=1 C=4 O=4 xb=112 xh=16 xw=4 seed=4",
-            "B=1 P=1..66/1 Q=1 R=2 S=1 C=8 O=4 xb=2400 xh=16 xw=8",
-            "B=1 P=3 Q=2 R=2 S=2 C=4 O=4..36/4 xb=240 xh=24 xw=4",
-            "B=2 P=2 Q=3 R=1 S=2 C=4..40/4 O=4 xb=1200 xh=400 xw=48",
-        ],
-    },
-    Row {
         name: "conv-80-nchw",
         path: "examples/conv.tile",
         args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D RASTER=8 -D ALIGN=8 -D CALIGN=16 -D NCHW=1",
@@ -410,11 +396,11 @@ fn compiled(row: &Row) -> Result<Subject, String> {
     let words: Vec<String> = row.args.split_whitespace().map(str::to_owned).collect();
     let (mut options, _) = options::parse(&words)?;
     options.source_name = file.to_owned();
-    if [GEMM, "examples/gemm_batched.tile", "examples/gemm_splitk.tile"].contains(&file) {
-        // The mutants of what the model chooses would change with the model.
-        let missing = |name: &&(&str, &str)| !options.defines.iter().any(|(n, _)| n == name.0);
-        let fixed: Vec<_> = [("KW", "1"), ("STAGES", "2"), ("RASTER", "8")].iter().filter(missing).collect();
-        options.defines.extend(fixed.into_iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+    // The mutants of what the model chooses would change with the model.
+    for (name, value) in [("KW", "1"), ("STAGES", "2"), ("RASTER", "8")] {
+        if text.contains(&format!("{name} = auto")) && !options.defines.iter().any(|(n, _)| n == name) {
+            options.defines.push((name.to_owned(), value.to_owned()));
+        }
     }
     let mut done = tilec::optimize(&text, &options).map_err(|e| e.to_string())?;
     let mut source = oracle::parse(&text)?.kernels;

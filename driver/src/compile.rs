@@ -327,7 +327,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny } = program;
+    let Optimized { source, target, kernels: tiles, dispatch, sequences, diagnostics, deny } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
@@ -335,13 +335,22 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         let mut sink = Sink::new();
         (stages::lower(&k.kernel, target, &source, &mut sink).ok(), sink)
     };
-    for (kernel, said) in parallel::map(kernels.iter().collect(), one) {
+    for (kernel, said) in parallel::map(tiles.iter().collect(), one) {
         sink.append(said);
         lowered.extend(kernel);
     }
     let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
     let programs = linked.as_ref().map_or_else(Vec::new, |linked| {
-        let kernels = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
+        let kernels: Vec<Contract> = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
+        let span = |entry: &str| {
+            tiles.iter().find(|k| k.kernel.name == entry).map_or_else(Default::default, |k| k.kernel.name_span)
+        };
+        for misfit in dispatch.iter().filter_map(|d| d.misfit(&kernels)) {
+            let d = Diagnostic::error(codes::VARIANTS_DIFFER, span(&misfit.entry), misfit.what);
+            let _ = sink.report(
+                d.with_note("one call launches any of them: compile what takes other things into another file"),
+            );
+        }
         let file = LaunchFile { kernels, dispatch: dispatch.clone(), programs: Vec::new() };
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
     });
@@ -349,7 +358,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let stages::Linked { ptx, version, launches } = linked.expect("no error was reported, so there is PTX");
     let kernels = launches
         .into_iter()
-        .zip(kernels)
+        .zip(tiles)
         .map(|((launch, report), tile)| CompiledKernel {
             contract: Contract::new(&launch, version),
             report: KernelReport::new(&launch.entry, &report, &source, &diagnostics)

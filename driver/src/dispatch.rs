@@ -1,7 +1,7 @@
 //! Which variant of a kernel to launch (`docs/launch-contract.md`, "Variants").
 
 use crate::bind::{Args, BindError, Number, bind};
-use crate::contract::{Contract, Dispatch, LaunchFile, ParamKind};
+use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind};
 use crate::expr;
 use crate::program::{Misfits, Program};
 
@@ -52,6 +52,42 @@ pub fn pick<'c>(
         }
     }
     Err(last)
+}
+
+/// A variant that cannot stand for another.
+pub(crate) struct Misfit {
+    /// The variant.
+    pub(crate) entry: String,
+    /// What is different.
+    pub(crate) what: String,
+}
+
+impl Dispatch {
+    /// The first variant that takes other things than the first one; promises about them (alignment, aliases) may differ.
+    pub(crate) fn misfit(&self, contracts: &[Contract]) -> Option<Misfit> {
+        let taken = |kind: &ParamKind| {
+            let mut kind = kind.clone();
+            if let ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) = &mut kind {
+                (tensor.align, tensor.reads_gaps) = (0, false);
+                tensor.may_alias.clear();
+            }
+            kind
+        };
+        let mut cases = self.cases.iter().filter_map(|case| contracts.iter().find(|c| c.entry == case.entry));
+        let first = cases.next()?;
+        cases.find_map(|c| {
+            let same = |(a, b): (&Param, &Param)| a.name == b.name && taken(&a.kind) == taken(&b.kind);
+            let differs = first.params.iter().zip(&c.params).find(|&pair| !same(pair)).map(|(_, p)| p.name.as_str());
+            let what = match differs {
+                Some(name) => format!("variants of `{}` take `{name}` differently", self.kernel),
+                None if first.params.len() != c.params.len() => {
+                    format!("variants of `{}` take different numbers of parameters", self.kernel)
+                }
+                None => return None,
+            };
+            Some(Misfit { entry: c.entry.clone(), what })
+        })
+    }
 }
 
 impl LaunchFile {

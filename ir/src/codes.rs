@@ -95,6 +95,8 @@ codes! {
         "Values for the `auto` parameters are sought among powers of two. With the values that the other parameters have, every combination breaks a rule of the target or of the kernel. The note names the rule that the last of them broke; change what is given, or give the `auto` parameters values too.";
     UNKNOWN_SIZE "E0432" "no such size"
         "`--for NAME=VALUE` names run-time sizes of the kernel: the names that the shapes of its tensors declare.";
+    VARIANTS_DIFFER "E0433" "variants that take different things"
+        "Variants of a kernel are launched by one call, and which of them runs follows from the sizes. So all of them take the same parameters: element types, orders of storage and types of scalars are the same; what is promised of them (`ALIGN`), tiles and stages may differ. Compile programs that take different things into files of their own.";
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"

@@ -145,12 +145,22 @@ fn select(
     let groups = sliced::groups(k, acc);
     let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), span)?;
     let tile = (wm, wn, sliced::depth(k, cx, span, (a.elem, acc_elem), (wm, wn, k_extent), groups)?);
-    let atom = match mma.atom {
-        Some(atom) => written::check(cx, span, atom, (a.elem, acc_elem), tile)?,
-        None => choose_atom(cx, span, a.elem, acc_elem, tile)?,
-    };
     let cut = cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
-    let swap = mma.swap || cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
+    let column_major = cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
+    let types = (a.elem, acc_elem);
+    let (atom, swap) = match mma.atom {
+        Some(atom) => {
+            let atom = written::check(cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
+            (atom, mma.swap || column_major && fits(atom, transposed(tile)))
+        }
+        None => {
+            // Runs of a column are worth less than tensor cores.
+            let whole =
+                |tile| best_atom(cx.options.target, cx.enabled, types, tile).is_some_and(|a| a.row().tensor_core);
+            let swap = mma.swap || column_major && (whole(transposed(tile)) || !whole(tile));
+            (choose_atom(cx, span, a.elem, acc_elem, if swap { transposed(tile) } else { tile })?, swap)
+        }
+    };
     let row = atom.row();
     if cx.enabled && !row.tensor_core {
         for (e, operand, k_dim) in [(mma.a, &mut a, 1), (mma.b, &mut b, 0)] {
@@ -279,11 +289,21 @@ pub(crate) fn best_atom(
 ) -> Option<Atom> {
     Atom::all().find(|atom| {
         let row = atom.row();
-        let (m, n, kk) = row.log2_shape;
         let there =
             target.at_least(row.first) && (!row.tensor_core || tensor_cores && target.cc() <= row.last_native_cc);
-        there && row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n && k_extent >= 1 << kk
+        there && row.types_for(input, acc).is_some() && fits(*atom, (wm, wn, k_extent))
     })
+}
+
+/// The warp tile as the instruction sees it that computes the transposed product.
+fn transposed((wm, wn, depth): (u64, u64, u64)) -> (u64, u64, u64) {
+    (wn, wm, depth)
+}
+
+/// Whether a warp tile is at least as large as an instruction.
+fn fits(atom: Atom, (wm, wn, depth): (u64, u64, u64)) -> bool {
+    let (m, n, k) = atom.row().log2_shape;
+    wm >= 1 << m && wn >= 1 << n && depth >= 1 << k
 }
 
 fn choose_atom(

@@ -44,7 +44,7 @@ pub(super) static FITTED: Constants = Constants {
     overlap: 0.16,
     starved: 0.277,
     starved_scalar: 0.195,
-    ports: 1.39,
+    ports: 1.5,
     sync: 30.0,
     sync_staged: 60.0,
     ends: 0.75,

@@ -126,12 +126,20 @@ fn launcher() -> Result<Command, Failure> {
 
 fn run_options(args: &Run) -> Result<RunOptions, Failure> {
     let mut values = Args::new();
-    for (name, value) in &args.values {
-        let Ok(number) = value.parse::<Number>() else {
-            return Err(Failure::Usage(format!("`{name}={value}`: `{value}` is not a number")));
+    for (name, rest) in &args.values {
+        // `M=N=64`: several names, one value.
+        let (more, value) = rest.rsplit_once('=').unwrap_or(("", rest));
+        let Ok(number) = value.trim().parse::<Number>() else {
+            return Err(Failure::Usage(format!("`{name}={rest}`: `{value}` is not a number")));
         };
-        if values.insert(name.clone(), number).is_some() {
-            return Err(Failure::Usage(format!("`{name}` has two values")));
+        let names = more.split('=').map(str::trim).filter(|_| rest.contains('='));
+        for one in std::iter::once(name.as_str()).chain(names) {
+            if one.is_empty() {
+                return Err(Failure::Usage(format!("`{name}={rest}`: a name is empty")));
+            }
+            if values.insert(one.to_owned(), number).is_some() {
+                return Err(Failure::Usage(format!("`{one}` has two values")));
+            }
         }
     }
     Ok(RunOptions {

@@ -107,7 +107,7 @@ impl Random {
     }
 
     /// Below `n`, all about equally likely.
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         u64::try_from((u128::from(self.next_u64()) * u128::from(n)) >> 64).expect("less than n")
     }
 

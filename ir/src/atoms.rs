@@ -44,6 +44,18 @@ pub struct AtomTypes {
     pub acc: Elem,
     /// Where accumulator elements are.
     pub c: Fragment,
+    /// Whose fragment stays while those of the other operand pass, where several instructions of a warp follow one another.
+    pub stays: Stays,
+}
+
+/// An operand whose fragment the tensor core keeps in its operand slots from one instruction to the next. Measured on an H200 under sustained
+/// load (docs/performance.md, "Turing and Ampere code"); of no effect on results. Bytes, f64 and Volta were not measured one against the other.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stays {
+    /// A: 2 to 3 % more with f16 accumulation, 2 % and, with tall tiles, 14 % for `m16n8k8`.
+    A,
+    /// B: 1 to 3 % more for `m16n8k16` and tf32 with f32 accumulation.
+    B,
 }
 
 /// A place in the order in which tile coordinate bits are handed out, lowest first.
@@ -96,11 +108,13 @@ static M8N8K4: AtomRow = AtomRow {
             input: Elem::F16,
             acc: Elem::F32,
             c: Fragment { name: "f32", value: &[N(0), M(1), N(2)], lane: [M(0), N(1), M(3), N(3), M(2)] },
+            stays: Stays::B,
         },
         AtomTypes {
             input: Elem::F16,
             acc: Elem::F16,
             c: Fragment { name: "f16", value: &[N(0), N(1), N(2)], lane: [M(0), M(1), M(3), N(3), M(2)] },
+            stays: Stays::A,
         },
     ],
     a: &[
@@ -126,8 +140,8 @@ static M16N8K8: AtomRow = AtomRow {
     log2_shape: (4, 3, 3),
     k: 8,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C },
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C, stays: Stays::A },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::A },
     ],
     a: &[Fragment { name: "row", value: &[K(0), M(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
@@ -143,9 +157,9 @@ static M16N8K16: AtomRow = AtomRow {
     log2_shape: (4, 3, 4),
     k: 16,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C },
-        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C },
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::A },
+        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
     ],
     a: &[Fragment { name: "row", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0), K(3)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
@@ -163,7 +177,7 @@ static M16N8K8_TF32: AtomRow = AtomRow {
     name: "m16n8k8_tf32",
     log2_shape: (4, 3, 3),
     k: 8,
-    types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C }],
+    types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
     a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -186,8 +200,8 @@ static M16N8K32_I8: AtomRow = AtomRow {
     log2_shape: (4, 3, 5),
     k: 32,
     types: &[
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C },
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
     ],
     a: M16N8K32_A,
     b: M16N8K32_B,
@@ -203,8 +217,8 @@ static M16N8K32_F8: AtomRow = AtomRow {
     log2_shape: (4, 3, 5),
     k: 32,
     types: &[
-        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C },
-        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C },
+        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
     ],
     a: M16N8K32_A,
     b: M16N8K32_B,
@@ -220,8 +234,8 @@ static M8N8K16: AtomRow = AtomRow {
     log2_shape: (3, 3, 4),
     k: 16,
     types: &[
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M8N8_C },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M8N8_C },
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M8N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M8N8_C, stays: Stays::B },
     ],
     a: &[Fragment { name: "row", value: &[K(0), K(1)], lane: [K(2), K(3), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0), K(1)], lane: [K(2), K(3), N(0), N(1), N(2)] }],
@@ -236,7 +250,7 @@ static M8N8K4_F64: AtomRow = AtomRow {
     name: "m8n8k4_f64",
     log2_shape: (3, 3, 2),
     k: 4,
-    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M8N8_C }],
+    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M8N8_C, stays: Stays::B }],
     a: &[Fragment { name: "row", value: &[], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -250,7 +264,7 @@ const M16N8K8_F64: AtomRow = AtomRow {
     name: "m16n8k8_f64",
     log2_shape: (4, 3, 3),
     k: 8,
-    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M16N8_C }],
+    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M16N8_C, stays: Stays::B }],
     a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -288,14 +302,14 @@ const FMA: AtomRow = AtomRow {
     log2_shape: (2, 3, 0),
     k: 1,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: FMA_C },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: FMA_C },
-        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: FMA_C },
-        AtomTypes { input: Elem::TF32, acc: Elem::F32, c: FMA_C },
-        AtomTypes { input: Elem::F32, acc: Elem::F32, c: FMA_C },
-        AtomTypes { input: Elem::F64, acc: Elem::F64, c: FMA_C },
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C },
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::TF32, acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::F32, acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::F64, acc: Elem::F64, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
     ],
     a: &[Fragment { name: "", value: &[], lane: [M(0), Same, Same, Same, M(1)] }],
     b: &[Fragment { name: "", value: &[], lane: [Same, N(0), N(1), N(2), Same] }],
@@ -309,8 +323,8 @@ const FMA: AtomRow = AtomRow {
 static FMA_F8: AtomRow = AtomRow {
     name: "fma_f8",
     types: &[
-        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: FMA_C },
-        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: FMA_C },
+        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: FMA_C, stays: Stays::B },
     ],
     first: Target::Sm89,
     ..FMA

@@ -4,6 +4,7 @@
 //! the second-level cache. Turns are queued ahead of the device, which is never idle between them.
 
 use crate::cuda::{CudaError, Device, Event, Graph, Stream};
+use crate::data::Random;
 
 /// More sets than this are not made, however small they are.
 const MAX_SETS: usize = 4096;
@@ -195,14 +196,8 @@ pub(super) fn interleave(
 /// The order of the units in every round, drawn anew for each and the same in every run, so that nobody always follows the same
 /// neighbour, as long as there are others, and nobody himself.
 fn orders(units: usize, rounds: u32) -> Vec<Vec<usize>> {
-    let mut state = 0u64;
-    let mut random = |below: usize| {
-        // SplitMix64 (Steele, Lea and Flood, 2014).
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % below as u64) as usize
-    };
+    let mut random = Random::new(0, "orders");
+    let mut random = |below: usize| random.below(below as u64) as usize;
     let mut orders: Vec<Vec<usize>> = Vec::new();
     for _ in 0..rounds {
         let mut order: Vec<usize> = (0..units).collect();

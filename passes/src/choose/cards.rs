@@ -173,7 +173,8 @@ pub static CARDS: &[Card] = &[
         },
     },
     // Rates: `mma.sync` reaches two thirds of wgmma (measured for f16, docs/performance.md; assumed for the other types; 8-bit
-    // floats are computed by f16 instructions). Clock: measured under load. L2: fitted, see `model`.
+    // floats are computed by f16 instructions). The clock under tensor cores, the bandwidth
+    // of L2 and the latency are fitted, see `model`; the other clock is what was measured under scalar products.
     Card {
         name: "H200",
         cc: 90,

@@ -10,7 +10,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use crate::report::MmaReport;
 use std::collections::BTreeMap;
-use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment};
+use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Stays};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::Mma;
@@ -51,13 +51,6 @@ fn serpentine(c: &Lookup) -> Vec<Element> {
         if i % 2 == 0 { out.extend(row) } else { out.extend(row.into_iter().rev()) }
     }
     out
-}
-
-/// Which fragment stays in the operand slots of the tensor core while the other passes. Measured on an H200, sustained
-/// (docs/performance.md): f16 accumulation gains 2 to 3 % if it is A, and so does `m16n8k8` (2 % and, with tall tiles, 14 %); `m16n8k16`
-/// and tf32 with f32 accumulation lose 1 to 3 %. Bytes make no difference.
-fn keeps_a(row: &AtomRow, acc: Elem) -> bool {
-    acc == Elem::F16 || row.name == "m16n8k8"
 }
 
 /// Whether register neighbours of a fragment differ in the reduction coordinate.
@@ -154,11 +147,11 @@ impl Lower<'_> {
             return Err(self.unsupported(src, "these element types"));
         };
         let bits = |f: &Fragment| f.value.len() as u32;
-        self.issue(src, op, (a, b, c), swap, (bits(fa), bits(fb), bits(&types.c)), keeps_a(row, c.elem))
+        self.issue(src, op, (a, b, c), swap, (bits(fa), bits(fb), bits(&types.c)), types.stays)
     }
 
-    /// Issues an instruction for every repetition, slices of the reduction outermost. Within a slice either fragment of A stays
-    /// for all columns (`keep_a`) or each of B for all rows; the others pass in alternating direction, so that neighbours always
+    /// Issues an instruction for every repetition, slices of the reduction outermost. Within a slice each fragment of A stays
+    /// for all columns, or each of B for all rows (`stays`); the others pass in alternating direction, so that neighbours always
     /// share one. `bits`: value bits that one instruction takes of A, B and the accumulator.
     fn issue(
         &mut self,
@@ -167,7 +160,7 @@ impl Lower<'_> {
         (a, b, c): (&Tile, &Tile, &Tile),
         swap: bool,
         bits: (u32, u32, u32),
-        keep_a: bool,
+        stays: Stays,
     ) -> Result<u32, Reported> {
         // (tile, outer dimension) of the instruction's operands.
         let (ia, ib) = if swap { ((b, 1), (a, 0)) } else { ((a, 0), (b, 1)) };
@@ -183,6 +176,7 @@ impl Lower<'_> {
             list.dedup();
         }
         let mut count = 0;
+        let keep_a = stays == Stays::A;
         let (outer, inner) = if keep_a { (&rows, &cols) } else { (&cols, &rows) };
         for &k in &slices {
             for (j, &stays) in outer.iter().enumerate() {

@@ -93,6 +93,28 @@ pub struct AtomRow {
     pub last_native_cc: u32,
     /// Tensor-core instruction, as against scalar code.
     pub tensor_core: bool,
+    /// Where its operands are, and who executes it.
+    pub unit: Unit,
+}
+
+/// Who executes an instruction together, and where its operands are.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A warp, on fragments in registers.
+    Warp,
+    /// Four warps, on operands in shared memory that descriptors name; the sums are there when they are awaited (`wgmma`). The
+    /// coordinate bits that the warps of a group carry, lowest first.
+    Warpgroup([Bit; 2]),
+}
+
+impl Unit {
+    /// Bits of the warps that execute one instruction together.
+    pub fn warp_bits(self) -> u32 {
+        match self {
+            Unit::Warp => 0,
+            Unit::Warpgroup(bits) => bits.len() as u32,
+        }
+    }
 }
 
 use Bit::{K, M, N, Same};
@@ -129,6 +151,7 @@ static M8N8K4: AtomRow = AtomRow {
     first: Target::Sm70,
     last_native_cc: 75,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Accumulator of the m16n8 family: a thread owns pairs of neighbouring columns, in two rows eight apart.
@@ -149,6 +172,7 @@ static M16N8K8: AtomRow = AtomRow {
     first: Target::Sm75,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Ampere: one 16x8x16 product (PTX ISA 9.7.14.5.8).
@@ -167,6 +191,7 @@ static M16N8K16: AtomRow = AtomRow {
     first: Target::Sm80,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Accumulator of the m8n8 family: pairs of neighbouring columns of one row.
@@ -184,6 +209,7 @@ static M16N8K8_TF32: AtomRow = AtomRow {
     first: Target::Sm80,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// A of the 16x8x32 products of 8-bit elements, four to a register (PTX ISA 9.7.14.5.10).
@@ -209,6 +235,7 @@ static M16N8K32_I8: AtomRow = AtomRow {
     first: Target::Sm80,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Ada: one 16x8x32 product of 8-bit floats. Hopper computes it with f16 instructions.
@@ -226,6 +253,7 @@ static M16N8K32_F8: AtomRow = AtomRow {
     first: Target::Sm89,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Turing: one 8x8x16 product of bytes (PTX ISA 9.7.14.5.4).
@@ -243,6 +271,7 @@ static M8N8K16: AtomRow = AtomRow {
     first: Target::Sm75,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Ampere: one 8x8x4 product of f64 (PTX ISA 9.7.14.5.1, "f64").
@@ -257,6 +286,7 @@ static M8N8K4_F64: AtomRow = AtomRow {
     first: Target::Sm80,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Hopper: one 16x8x8 product of f64, a register pair per element (PTX ISA 9.7.14.5.7).
@@ -271,6 +301,7 @@ const M16N8K8_F64: AtomRow = AtomRow {
     first: Target::Sm90,
     last_native_cc: u32::MAX,
     tensor_core: true,
+    unit: Unit::Warp,
 };
 
 /// Hopper: twice as deep (PTX ISA 9.7.14.5.8).
@@ -291,6 +322,47 @@ static M16N8K4_F64: AtomRow = AtomRow {
     a: &[Fragment { name: "row", value: &[M(3)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     ..M16N8K8_F64
+};
+
+/// Hopper: products of 64 rows by four warps, 16 rows each, on shared memory (PTX ISA 9.7.15.5). The columns of an instruction
+/// are those of the tile, 8 to 256; the row has its smallest, and larger ones are repetitions.
+const M64K16: AtomRow = AtomRow {
+    name: "m64k16",
+    log2_shape: (6, 3, 4),
+    k: 16,
+    types: &[
+        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+    ],
+    a: &[],
+    b: &[],
+    interleave: &[],
+    first: Target::Sm90a,
+    last_native_cc: 90,
+    tensor_core: true,
+    unit: Unit::Warpgroup([M(4), M(5)]),
+};
+
+/// The same of tf32.
+static M64K8_TF32: AtomRow = AtomRow {
+    name: "m64k8_tf32",
+    log2_shape: (6, 3, 3),
+    k: 8,
+    types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
+    ..M64K16
+};
+
+/// The same of bytes.
+static M64K32_I8: AtomRow = AtomRow {
+    name: "m64k32_i8",
+    log2_shape: (6, 3, 5),
+    k: 32,
+    types: &[
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
+    ],
+    ..M64K16
 };
 
 /// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes. A thread owns runs of 16 bytes of
@@ -317,6 +389,7 @@ const FMA: AtomRow = AtomRow {
     first: Target::Sm70,
     last_native_cc: u32::MAX,
     tensor_core: false,
+    unit: Unit::Warp,
 };
 
 /// The same where 8-bit floats can be converted.
@@ -334,6 +407,9 @@ const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [M(0), N(0), N(1)
 
 /// Best first; the scalar rows last.
 static TABLE: &[&AtomRow] = &[
+    &M64K16,
+    &M64K8_TF32,
+    &M64K32_I8,
     &M16N8K32_I8,
     &M8N8K16,
     &M16N8K32_F8,
@@ -371,6 +447,11 @@ impl Atom {
 }
 
 impl AtomRow {
+    /// Whether its operands are in shared memory, and its sums awaited.
+    pub fn asynchronous(&self) -> bool {
+        self.unit != Unit::Warp
+    }
+
     /// The row of the type table for these element types.
     pub fn types_for(&self, input: Elem, acc: Elem) -> Option<&'static AtomTypes> {
         self.types.iter().find(|t| t.input == input && t.acc == acc)

@@ -74,9 +74,17 @@ impl Target {
         Target::ALL.iter().copied().find(|t| t.name() == name)
     }
 
-    /// Whether the target has everything that `first` introduced.
+    /// Whether the target has everything that `first` introduced: what is of one architecture alone no other has.
     pub fn at_least(self, first: Target) -> bool {
-        self.cc() >= first.cc()
+        match first {
+            Target::Sm90a => self == first,
+            _ => self.cc() >= first.cc(),
+        }
+    }
+
+    /// Whether it copies boxes of tensors by descriptors, and multiplies out of shared memory (`wgmma`, PTX ISA 9.7.15).
+    pub fn has_tensor_copies(self) -> bool {
+        self.at_least(Target::Sm90a)
     }
 
     /// Whether it reads shared memory as 8x8 matrices (`ldmatrix`, PTX ISA 9.7.14.5.15).

@@ -190,6 +190,18 @@ pub enum Operand {
     Label(Label),
     /// The address of the shared array with this index, as a value.
     SharedSym(u32),
+    /// The address of the parameter with this index, as a value.
+    ParamSym(u32),
+    /// A predicate behind an unused value, `_|%p`.
+    Elected(Reg),
+    /// A tensor map at the generic address in a [`Class::B64`] register, and the first element of a box in it, by
+    /// [`Class::B32`] registers, innermost dimension first; without coordinates the map alone.
+    Tensor {
+        /// The address of the map.
+        map: Reg,
+        /// Coordinates.
+        at: Vec<Reg>,
+    },
 }
 
 impl From<Reg> for Operand {
@@ -253,7 +265,11 @@ impl Operand {
     /// Calls `visit` with every register the operand names.
     pub fn for_each_reg(&self, mut visit: impl FnMut(Reg)) {
         match self {
-            Operand::Reg(reg) | Operand::NotPred(reg) => visit(*reg),
+            Operand::Reg(reg) | Operand::NotPred(reg) | Operand::Elected(reg) => visit(*reg),
+            Operand::Tensor { map, at } => {
+                visit(*map);
+                at.iter().copied().for_each(visit);
+            }
             Operand::Vec(regs) => regs.iter().copied().for_each(visit),
             Operand::Addr { base: AddrBase::Reg(reg), .. } => visit(*reg),
             Operand::Addr { base: AddrBase::Param(_) | AddrBase::Shared(_), .. }
@@ -262,7 +278,8 @@ impl Operand {
             | Operand::F64(_)
             | Operand::Special(_)
             | Operand::Label(_)
-            | Operand::SharedSym(_) => {}
+            | Operand::SharedSym(_)
+            | Operand::ParamSym(_) => {}
         }
     }
 }

@@ -24,6 +24,8 @@ mod convert;
 mod memory;
 #[macro_use]
 mod warp;
+#[macro_use]
+mod wgmma;
 
 use crate::inst::Class;
 use crate::target::{Sm, Version};
@@ -61,6 +63,14 @@ pub enum Kind {
     Special(Class),
     /// The address of a shared array.
     SharedSym,
+    /// The address of a parameter.
+    ParamSym,
+    /// A predicate, in the place behind that of a value nobody wants: `_|%p`.
+    Elected,
+    /// A tensor map, by a 64-bit register with its generic address, and the coordinates of a box in so many dimensions.
+    Tensor(u8),
+    /// A tensor map alone.
+    TensorMap,
     /// A branch target.
     Label,
 }
@@ -138,6 +148,19 @@ const F32I: Kind = Kind::RegOrImm(Class::F32);
 const F64I: Kind = Kind::RegOrImm(Class::F64);
 const PN: Kind = Kind::PredOrNot;
 const LABEL: Kind = Kind::Label;
+const PARAM_SYM: Kind = Kind::ParamSym;
+const ELECTED: Kind = Kind::Elected;
+const TENSOR_MAP: Kind = Kind::TensorMap;
+/// What a thread's registers can be set to: 24 to 256 in steps of 8.
+const REGISTER_COUNTS: [i64; 30] = {
+    let mut counts = [0; 30];
+    let mut i = 0;
+    while i < counts.len() {
+        counts[i] = 24 + 8 * i as i64;
+        i += 1;
+    }
+    counts
+};
 const SHARED_SYM: Kind = Kind::SharedSym;
 const SPECIAL32: Kind = Kind::Special(Class::B32);
 const SPECIAL64: Kind = Kind::Special(Class::B64);
@@ -153,6 +176,9 @@ const fn range(min: i64, max: i64) -> Kind {
 }
 const fn one_of(values: &'static [i64]) -> Kind {
     Kind::OneOf(values)
+}
+const fn tensor(rank: u8) -> Kind {
+    Kind::Tensor(rank)
 }
 const fn param(bytes: u32) -> Kind {
     Kind::Addr(Space::Param, bytes)
@@ -173,6 +199,7 @@ const V6_5_SM75: Since = since(6, 5, Sm::plain(75));
 const V7_0_SM75: Since = since(7, 0, Sm::plain(75));
 const V7_0_SM80: Since = since(7, 0, Sm::plain(80));
 const V7_1_SM80: Since = since(7, 1, Sm::plain(80));
+const V7_7: Since = since(7, 7, Sm::plain(70));
 const V7_8_SM90: Since = since(7, 8, Sm::plain(90));
 const V8_0_SM90: Since = since(8, 0, Sm::plain(90));
 const V8_0_SM90A: Since = since(8, 0, Sm::exact(90));
@@ -214,7 +241,7 @@ macro_rules! define_ops {
     };
 }
 
-integer_rows! { [] float_rows convert_rows memory_rows warp_rows define_ops }
+integer_rows! { [] float_rows convert_rows memory_rows warp_rows wgmma_rows define_ops }
 
 impl Op {
     fn row(self) -> &'static Row {

@@ -249,6 +249,20 @@ impl Body<'_> {
             Operand::Special(special) => self.text.push_str(special.text()),
             Operand::Label(label) => put(&mut self.text, format_args!("$L_{}", self.func.labels[*label])),
             Operand::SharedSym(index) => self.text.push_str(&self.func.shared[*index as usize].name),
+            Operand::ParamSym(index) => self.text.push_str(&self.func.params[*index as usize].name),
+            Operand::Elected(reg) => {
+                self.text.push_str("_|");
+                self.reg(*reg);
+            }
+            Operand::Tensor { map, at } => {
+                self.text.push('[');
+                self.reg(*map);
+                if !at.is_empty() {
+                    self.text.push_str(", ");
+                    self.operand(&Operand::Vec(at.clone()));
+                }
+                self.text.push(']');
+            }
         }
     }
 }

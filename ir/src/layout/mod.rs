@@ -18,6 +18,7 @@ pub mod cute;
 mod cute_algebra;
 mod cute_text;
 pub mod f2;
+pub mod hardware;
 pub mod matrix;
 pub mod search;
 pub mod swizzle;

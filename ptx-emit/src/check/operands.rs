@@ -105,6 +105,24 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
                 errors.push(format!("{what} is shared array {index}, which does not exist"));
             }
         }
+        (Kind::ParamSym, Operand::ParamSym(index)) => {
+            if func.params.get(*index as usize).is_none() {
+                errors.push(format!("{what} is parameter {index}, which does not exist"));
+            }
+        }
+        (Kind::Elected, Operand::Elected(reg)) => check_reg(func, what, *reg, Class::Pred, errors),
+        (Kind::TensorMap, Operand::Tensor { map, at }) if at.is_empty() => {
+            check_reg(func, what, *map, Class::B64, errors);
+        }
+        (Kind::Tensor(rank), Operand::Tensor { map, at }) => {
+            if at.len() != usize::from(rank) {
+                errors.push(format!("{what} has {} coordinates, expected {rank}", at.len()));
+            }
+            check_reg(func, what, *map, Class::B64, errors);
+            for &reg in at {
+                check_reg(func, what, reg, Class::B32, errors);
+            }
+        }
         (Kind::Label, Operand::Label(label)) => {
             if !func.labels.is_valid(*label) {
                 errors.push(format!("{what} `{label}` is not a label of the function"));
@@ -120,6 +138,10 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
             | Kind::Addr(..)
             | Kind::Special(_)
             | Kind::SharedSym
+            | Kind::ParamSym
+            | Kind::Elected
+            | Kind::Tensor(_)
+            | Kind::TensorMap
             | Kind::Label,
             _,
         ) => mismatch(what, operand, kind, errors),
@@ -148,6 +170,9 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Operand::Special(_) => "a special register",
         Operand::Label(_) => "a label",
         Operand::SharedSym(_) => "a shared array",
+        Operand::ParamSym(_) => "a parameter",
+        Operand::Elected(_) => "a predicate behind a value",
+        Operand::Tensor { .. } => "a tensor map",
     };
     let expected = match kind {
         Kind::Reg(class) => format!("a `{}` register", class.decl()),
@@ -159,6 +184,10 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Kind::Addr(space, _) => format!("an address in {} memory", space_name(space)),
         Kind::Special(class) => format!("a `{}` special register", class.decl()),
         Kind::SharedSym => "a shared array".to_string(),
+        Kind::ParamSym => "a parameter".to_string(),
+        Kind::Elected => "a predicate behind an unused value".to_string(),
+        Kind::Tensor(rank) => format!("a tensor map with {rank} coordinates"),
+        Kind::TensorMap => "a tensor map without coordinates".to_string(),
         Kind::Label => "a label".to_string(),
     };
     errors.push(format!("{what} is {found}, expected {expected}"));

@@ -24,6 +24,7 @@ enum Key {
     Special(Special),
     Shared(u32),
     Param(u32, i64),
+    ParamSym(u32),
     /// An address and what is at it, in memory that does not change.
     At(Reg, i64),
 }
@@ -80,7 +81,7 @@ impl Emit {
             for (i, operand) in inst.operands.iter().enumerate() {
                 let set = if i < n_dsts { &mut written } else { &mut read };
                 match operand {
-                    Operand::Reg(r) | Operand::NotPred(r) => {
+                    Operand::Reg(r) | Operand::NotPred(r) | Operand::Elected(r) => {
                         set.insert(*r);
                     }
                     Operand::Vec(regs) => regs.iter().for_each(|&r| {
@@ -227,7 +228,8 @@ impl Emit {
                     see(*r);
                     Key::At(*r, *offset)
                 }
-                Operand::Addr { .. } | Operand::Label(_) => {
+                Operand::ParamSym(i) => Key::ParamSym(*i),
+                Operand::Addr { .. } | Operand::Label(_) | Operand::Elected(_) | Operand::Tensor { .. } => {
                     mutable = true;
                     Key::Imm(0)
                 }

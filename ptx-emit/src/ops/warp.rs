@@ -128,15 +128,12 @@ macro_rules! warp_rows {
             LdmatrixX4 "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
             LdmatrixX4Trans "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
         }
-        "9.7.15.7" V8_0_SM90A Sync [] [] "orders accumulator registers before a wgmma, or closes a group of wgmma" {
-            WgmmaFence "wgmma.fence.sync.aligned", WgmmaCommitGroup "wgmma.commit_group.sync.aligned",
+        "9.7.19.5" V8_0_SM90A Sync [] [one_of(&REGISTER_COUNTS)] "the warpgroup's registers, of each thread; waits until there are so many" {
+            SetmaxnregInc "setmaxnreg.inc.sync.aligned.u32", SetmaxnregDec "setmaxnreg.dec.sync.aligned.u32",
         }
-        "9.7.15.7" V8_0_SM90A Sync [] [range(0, 7)] "waits until at most this many wgmma groups are pending" {
-            WgmmaWaitGroup "wgmma.wait_group.sync.aligned",
-        }
-        "9.7.15.5" V8_0_SM90A Read [vec(4, F32)] [B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1), range(0, 1)]
-            "64x8x16 product of a warpgroup: descriptors, whether to add the old value, signs, transposes" {
-            WgmmaM64n8k16F32 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16",
+        "9.7.13.13" V8_0_SM90 Sync [ELECTED] [B32I] "elects one lane of a member mask" { ElectSync "elect.sync" }
+        "9.7.13.15" V8_0_SM90 Sync [] [] "shows initialised mbarriers to the cluster and to the asynchronous proxy" {
+            FenceMbarrierInit "fence.mbarrier_init.release.cluster",
         }
     ] $($rest)* } };
 }

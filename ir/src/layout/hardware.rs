@@ -1,0 +1,301 @@
+//! Shared-memory layouts that the tensor memory accelerator and `wgmma` know: rows of 32, 64 or 128 bytes, whose pieces of 16 bytes
+//! are exchanged by bits of the row.
+//!
+//! Both units compute a *plain* address and exchange bits of it afterwards, so a layout is one of theirs if undoing the
+//! exchange leaves columns of the form that the unit adds up. Everything here is such a comparison of columns; no layout is
+//! recognised by its text.
+//!
+//! Facts: PTX ISA 9.7.15.5.1 (matrix descriptors), 5.5.7 (swizzling modes of tensor maps). Addresses count from a multiple of
+//! 1024 bytes, the longest period of a mode.
+
+use super::tile::SmemLayout;
+use super::F2Map;
+
+/// How pieces of 16 bytes are exchanged.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Exchange {
+    /// Rows of 32 bytes.
+    Bytes32,
+    /// Rows of 64 bytes.
+    Bytes64,
+    /// Rows of 128 bytes.
+    Bytes128,
+}
+
+/// Address bits of the piece of 16 bytes, and of the row that exchanges it, start here.
+const PIECE_BIT: u32 = 4;
+const ROW_BIT: u32 = 7;
+
+impl Exchange {
+    /// Widest first.
+    pub const ALL: [Exchange; 3] = [Exchange::Bytes128, Exchange::Bytes64, Exchange::Bytes32];
+
+    /// Bytes of a row.
+    pub fn row_bytes(self) -> u64 {
+        match self {
+            Exchange::Bytes32 => 32,
+            Exchange::Bytes64 => 64,
+            Exchange::Bytes128 => 128,
+        }
+    }
+
+    /// The name of the launch contract.
+    pub fn name(self) -> &'static str {
+        match self {
+            Exchange::Bytes32 => "32B",
+            Exchange::Bytes64 => "64B",
+            Exchange::Bytes128 => "128B",
+        }
+    }
+
+    /// The mode called `name`.
+    pub fn from_name(name: &str) -> Option<Exchange> {
+        Exchange::ALL.into_iter().find(|x| x.name() == name)
+    }
+
+    /// Bits 62 and 63 of a matrix descriptor.
+    pub fn descriptor_code(self) -> u64 {
+        match self {
+            Exchange::Bytes128 => 1,
+            Exchange::Bytes64 => 2,
+            Exchange::Bytes32 => 3,
+        }
+    }
+
+    /// From a plain byte address to where the byte is, and back: it is its own inverse.
+    pub fn apply(self, address: u64) -> u64 {
+        let pieces = self.row_bytes() / 16 - 1;
+        address ^ (address >> (ROW_BIT - PIECE_BIT) & (pieces << PIECE_BIT))
+    }
+}
+
+/// The layout of a tile in panels of the longest rows that fit along `contiguous`: what both units move without conflicts.
+/// `None` if rows are shorter than 32 bytes.
+pub fn panels(dim_bits: &[u32], contiguous: usize, elem_bytes: u32) -> Option<SmemLayout> {
+    let elem = elem_bytes.ilog2();
+    let extent = *dim_bits.get(contiguous)?;
+    let exchange = Exchange::ALL.into_iter().find(|x| x.row_bytes().ilog2() <= extent + elem)?;
+    let inner = exchange.row_bytes().ilog2() - elem;
+    let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
+    // Bits of the plain element offset, from the lowest: (dimension, bit).
+    let mut order: Vec<(usize, u32)> = (0..inner).map(|b| (contiguous, b)).collect();
+    order.extend(others.iter().flat_map(|&d| (0..dim_bits[d]).map(move |b| (d, b))));
+    order.extend((inner..extent).map(|b| (contiguous, b)));
+    let mut cols = Vec::new();
+    for (d, &bits) in dim_bits.iter().enumerate() {
+        for b in 0..bits {
+            let at = order.iter().position(|&x| x == (d, b))?;
+            cols.push(exchange.apply(1u64 << (at as u32 + elem)) >> elem);
+        }
+    }
+    SmemLayout::new(F2Map::from_cols(cols)?, dim_bits.to_vec())
+}
+
+/// What one copy of the tensor memory accelerator moves, and where the copies of a tile are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Boxes {
+    /// How its pieces are exchanged.
+    pub exchange: Exchange,
+    /// The tile's dimensions in the order in which the box is written, the contiguous one first.
+    pub dims: Vec<usize>,
+    /// Log2 extents of the box along `dims`.
+    pub bits: Vec<u32>,
+    /// Where each box begins, as coordinates of the tile, and its byte offset.
+    pub places: Vec<(Vec<u64>, u64)>,
+}
+
+/// Elements that a box has at most along a dimension (`cuTensorMapEncodeTiled`).
+const BOX_BITS: u32 = 8;
+
+/// How copies of boxes fill a tile. `None` if they cannot.
+pub fn boxes(layout: &SmemLayout, elem_bytes: u32) -> Option<Boxes> {
+    Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, elem_bytes.ilog2(), x))
+}
+
+fn boxes_with(layout: &SmemLayout, elem: u32, exchange: Exchange) -> Option<Boxes> {
+    let rank = layout.dim_bits().len();
+    let row = exchange.row_bytes().ilog2();
+    let plain = |d: usize, b: usize| exchange.apply(layout.dim_cols(d)[b] << elem);
+    let has = |d: usize, b: usize, at: u32| b < layout.dim_bits()[d] as usize && plain(d, b) == 1u64 << at;
+    let contiguous = (0..rank).find(|&d| has(d, 0, elem))?;
+    let inner = (row - elem) as usize;
+    if !(0..inner).all(|b| has(contiguous, b, elem + b as u32)) {
+        return None;
+    }
+    let (mut dims, mut bits) = (vec![contiguous], vec![inner as u32]);
+    let mut at = row;
+    while let Some(d) = (0..rank).find(|d| !dims.contains(d) && has(*d, 0, at)) {
+        let run = (0..layout.dim_bits()[d].min(BOX_BITS)).take_while(|&b| has(d, b as usize, at + b)).count() as u32;
+        dims.push(d);
+        bits.push(run);
+        at += run;
+        // What follows in memory is another box.
+        if run < layout.dim_bits()[d] {
+            break;
+        }
+    }
+    // Dimensions that the box does not extend along.
+    for d in (0..rank).filter(|d| !dims.contains(d)).collect::<Vec<_>>() {
+        dims.push(d);
+        bits.push(0);
+    }
+    let mut places = vec![(vec![0u64; rank], 0u64)];
+    for (i, &d) in dims.iter().enumerate() {
+        for b in bits[i]..layout.dim_bits()[d] {
+            let column = plain(d, b as usize);
+            // A box starts a row of its own, and does not change how rows are exchanged.
+            if !column.is_power_of_two() || column < 1u64 << at {
+                return None;
+            }
+            let more: Vec<_> = places
+                .iter()
+                .map(|(start, offset)| {
+                    let mut start = start.clone();
+                    start[d] |= 1 << b;
+                    (start, offset | column)
+                })
+                .collect();
+            places.extend(more);
+        }
+    }
+    // The period of the mode: eight rows.
+    let period = 8 * exchange.row_bytes();
+    let whole = places.iter().all(|(_, offset)| offset % period == 0);
+    (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, bits, places })
+}
+
+/// How `wgmma` reads an operand from shared memory: the fields of its descriptor but for the address.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Descriptor {
+    /// How pieces are exchanged.
+    pub exchange: Exchange,
+    /// Elements are contiguous along rows (of A) or columns (of B), not along the reduction.
+    pub transposed: bool,
+    /// Leading-dimension byte offset.
+    pub leading: u64,
+    /// Stride-dimension byte offset.
+    pub stride: u64,
+}
+
+impl Descriptor {
+    /// The constant part of the descriptor.
+    pub fn bits(&self) -> u64 {
+        let field = |bytes: u64| bytes >> 4 & 0x3fff;
+        field(self.leading) << 16 | field(self.stride) << 32 | self.exchange.descriptor_code() << 62
+    }
+}
+
+/// The descriptor of an operand of `2^outer_bits` rows (columns) along dimension `outer` and `2^k_bits` elements along dimension
+/// `k` of a tile. `None` if the unit cannot read it from where it is.
+pub fn descriptor(
+    layout: &SmemLayout,
+    elem_bytes: u32,
+    (outer, outer_bits): (usize, u32),
+    (k, k_bits): (usize, u32),
+) -> Option<Descriptor> {
+    let elem = elem_bytes.ilog2();
+    Exchange::ALL.into_iter().find_map(|exchange| {
+        let row = exchange.row_bytes().ilog2();
+        let column = |d: usize, b: u32| {
+            let col = layout.dim_cols(d).get(b as usize)?;
+            Some(exchange.apply(col << elem))
+        };
+        let is = |d: usize, b: u32, at: u64| column(d, b) == Some(at);
+        // Columns that double from a first one on; that one, or what is asked for where there is none.
+        let doubling = |d: usize, from: u32, to: u32, absent: u64| {
+            if from >= to {
+                return Some(absent);
+            }
+            let first = column(d, from)?;
+            (from..to).all(|b| is(d, b, first << (b - from))).then_some(first)
+        };
+        let along = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (elem + b)));
+        let rows = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (row + b)));
+        let group = 8 * exchange.row_bytes();
+        if k_bits + elem <= row && along(k, k_bits) && rows(outer, outer_bits.min(3)) {
+            let stride = doubling(outer, 3, outer_bits, group)?;
+            return Some(Descriptor { exchange, transposed: false, leading: 16, stride });
+        }
+        let inner = (row - elem).min(outer_bits);
+        if elem_bytes == 2 && along(outer, inner) && rows(k, k_bits.min(3)) {
+            let leading = doubling(outer, inner, outer_bits, 16)?;
+            let stride = doubling(k, 3, k_bits, group)?;
+            return Some(Descriptor { exchange, transposed: true, leading, stride });
+        }
+        None
+    })
+}
+
+/// The plain byte offset of an element, which a descriptor's address counts.
+pub fn plain_offset(layout: &SmemLayout, elem_bytes: u32, exchange: Exchange, coords: &[u64]) -> u64 {
+    exchange.apply(layout.offset(coords) * u64::from(elem_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tile of 16-bit elements whose rows of `columns` are contiguous.
+    fn tile(rows: u32, columns: u32) -> SmemLayout {
+        panels(&[rows, columns], 1, 2).expect("a layout")
+    }
+
+    /// Element by element: the box's bytes lie where the accelerator puts them.
+    #[test]
+    fn boxes_cover_the_tile_where_the_unit_writes() {
+        for (rows, columns, contiguous, bytes) in
+            [(7, 6, 1, 2), (6, 8, 1, 2), (6, 8, 0, 2), (7, 4, 1, 2), (5, 5, 0, 4), (8, 7, 1, 1), (3, 6, 1, 2)]
+        {
+            let layout = panels(&[rows, columns], contiguous, bytes).expect("a layout");
+            let boxes = boxes(&layout, bytes).expect("boxes");
+            let mut seen = 0;
+            for (start, offset) in &boxes.places {
+                for i in 0..1u64 << boxes.bits.iter().sum::<u32>() {
+                    let (mut coords, mut rest) = (start.clone(), i);
+                    for (&d, &bits) in boxes.dims.iter().zip(&boxes.bits) {
+                        coords[d] += rest & ((1 << bits) - 1);
+                        rest >>= bits;
+                    }
+                    let written = boxes.exchange.apply(offset + i * u64::from(bytes));
+                    assert_eq!(layout.offset(&coords) * u64::from(bytes), written, "{coords:?}");
+                    seen += 1;
+                }
+            }
+            assert_eq!(seen, 1u64 << (rows + columns));
+        }
+    }
+
+    /// Element by element: the operand lies where the manual's canonical layouts say.
+    #[test]
+    fn descriptors_reach_the_elements() {
+        // Along the reduction: 128 rows, 64 deep.
+        let a = tile(7, 6);
+        let d = descriptor(&a, 2, (0, 6), (1, 4)).expect("a descriptor");
+        assert_eq!((d.transposed, d.stride, d.exchange), (false, 1024, Exchange::Bytes128));
+        for (m, k) in (0..64).flat_map(|m| (0..16).map(move |k| (m, k))) {
+            let start = plain_offset(&a, 2, d.exchange, &[64, 32]);
+            let at = d.exchange.apply(start + m % 8 * 128 + m / 8 * d.stride + k * 2);
+            assert_eq!(a.offset(&[64 + m, 32 + k]) * 2, at);
+        }
+        // Across it: 64 deep, 256 columns in four panels.
+        let b = tile(6, 8);
+        let d = descriptor(&b, 2, (1, 8), (0, 4)).expect("a descriptor");
+        assert_eq!((d.transposed, d.leading, d.stride), (true, 64 * 128, 1024));
+        for (k, n) in (0..16).flat_map(|k| (0..256).map(move |n| (k, n))) {
+            let start = plain_offset(&b, 2, d.exchange, &[16, 0]);
+            let at = start + n % 64 * 2 + n / 64 * d.leading + k % 8 * 128 + k / 8 * d.stride;
+            assert_eq!(b.offset(&[16 + k, n]) * 2, d.exchange.apply(at));
+        }
+        // Bytes are not transposed.
+        let bytes = panels(&[6, 8], 1, 1).expect("a layout");
+        assert_eq!(descriptor(&bytes, 1, (1, 8), (0, 5)), None);
+    }
+
+    #[test]
+    fn other_layouts_are_not_theirs() {
+        let natural = SmemLayout::natural(&[7, 6], &[0, 1]).expect("a layout");
+        assert_eq!((boxes(&natural, 2), descriptor(&natural, 2, (0, 6), (1, 4))), (None, None));
+        let cute = super::super::parse_smem_layout("(128,64):(64,1) swizzle<3,3,4>").expect("a layout");
+        assert_eq!(descriptor(&cute, 2, (0, 6), (1, 4)), None);
+    }
+}

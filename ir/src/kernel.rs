@@ -310,6 +310,9 @@ pub struct CopyAttrs {
     /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
     /// `wait` for the slot: `async`.
     pub asynchronous: bool,
+    /// From global memory into a channel's slot by the tensor memory accelerator (`cp.async.bulk.tensor`): boxes, which a descriptor
+    /// of the tensor cuts off at its end; lands at the latest at the `wait` for the slot: `tma`.
+    pub tensor: bool,
     /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
     pub prefetch: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
@@ -597,6 +600,16 @@ impl Kernel {
                         ExprData::View(view) => view.base == channel,
                         _ => false,
                     }
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether tensor copies fill slots of the channel.
+    pub fn fills_by_tensor_copies(&self, channel: Value) -> bool {
+        self.stmts.values().any(|s| match s {
+            StmtData::Copy { dst, attrs, .. } => {
+                attrs.tensor && matches!(&self.exprs[*dst], ExprData::View(view) if view.base == channel)
             }
             _ => false,
         })

@@ -73,6 +73,7 @@ const WORDS: &[&str] = &[
     "keep",
     "matrix",
     "async",
+    "tma",
     "when",
     "add",
     "auto",

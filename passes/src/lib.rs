@@ -17,7 +17,9 @@ mod rewrite;
 mod schedule;
 mod select_mma;
 mod specialize;
+mod specialize_warps;
 mod swizzle;
+mod tensor_copies;
 mod unaligned;
 mod vectorize;
 
@@ -145,6 +147,12 @@ pub const PASSES: &[PassInfo] = &[
         summary: "finds the cheapest conflict-free shared-memory layouts",
         required: false,
         run: swizzle::run,
+    },
+    PassInfo {
+        name: "specialize-warps",
+        summary: "gives tensor copies and products of warpgroups to warps of their own",
+        required: false,
+        run: specialize_warps::run,
     },
     PassInfo {
         name: "pipeline",

@@ -21,6 +21,7 @@
 
 mod scalar;
 pub(crate) mod sliced;
+pub(crate) mod warpgroup;
 mod written;
 
 use crate::Cx;
@@ -28,7 +29,7 @@ use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::assign_layouts::plain_var;
-use tilec_ir::atoms::{Atom, AtomRow};
+use tilec_ir::atoms::{Atom, AtomRow, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -47,6 +48,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
             None => select(k, cx, s, dst, src, mma, &cut)?,
+            // Its operands are slots already: nothing is left to decide.
+            Some(atom) if atom.row().asynchronous() && in_slots(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
                 select(k, cx, s, dst, src, mma, &cut)?;
@@ -82,7 +85,7 @@ fn check_written(
     let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
     let groups = sliced::groups(k, acc);
     let depth = depth / groups;
-    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_bytes, span)?;
+    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_bytes, atom.row().unit, span)?;
     let (rows, cols) = if mma.swap { (wn, wm) } else { (wm, wn) };
     let (m, n, kk) = atom.row().log2_shape;
     if rows < 1 << m || cols < 1 << n || depth < 1 << kk {
@@ -143,7 +146,11 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), span)?;
+    if let Some(atom) = of_warpgroups(k, cx, s, acc, &mma, (&a, &b))? {
+        let swap = stored_column_major(k, acc) || mma.swap;
+        return await_product(k, s, src, Mma { atom: Some(atom), swap, ..mma });
+    }
+    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), Unit::Warp, span)?;
     let tile = (wm, wn, sliced::depth(k, cx, span, (a.elem, acc_elem), (wm, wn, k_extent), groups)?);
     let cut = cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
     let column_major = cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
@@ -222,6 +229,71 @@ fn select(
     Ok(())
 }
 
+/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count.
+fn of_warpgroups(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    s: Stmt,
+    acc: Value,
+    mma: &Mma,
+    operands: (&Operand, &Operand),
+) -> Result<Option<Atom>, Reported> {
+    let span = k.stmt_spans[s];
+    let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
+    if !cx.enabled || !cx.options.target.has_tensor_copies() {
+        return Ok(None);
+    }
+    let swap = mma.swap || stored_column_major(k, acc);
+    let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
+    let scheduled = k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)));
+    let found = warpgroup::possible(k, cx, s, mma, operands, elem).and_then(|atom| match scheduled {
+        Some(None) => Err("the warp tile is not constant".to_owned()),
+        scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, swap, elem) {
+            Some(tile) => Ok((atom, tile)),
+            None => Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns".to_owned()),
+        },
+    });
+    let (atom, (wm, wn)) = match found {
+        Ok(found) => found,
+        Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
+            let message = format!("this cannot be a product of warpgroups: {why}");
+            return Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, message).with_note(
+                "name no instruction to have one chosen; `--remarks` says which",
+            )));
+        }
+        Err(why) => {
+            cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
+            return Ok(None);
+        }
+    };
+    if k.schedule.warp_tile.is_none() {
+        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+    }
+    warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
+    let row = atom.row();
+    let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads", row.name);
+    cx.remark(span, message);
+    Ok(Some(atom))
+}
+
+/// Whether both operands are slots of channels.
+fn in_slots(k: &Kernel, mma: &Mma) -> bool {
+    [mma.a, mma.b].into_iter().all(|e| {
+        resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))
+    })
+}
+
+/// The product as the instruction computes it, and behind it the wait for its sums.
+fn await_product(k: &mut Kernel, s: Stmt, src: Expr, mma: Mma) -> Result<(), Reported> {
+    k.exprs[src] = ExprData::Mma(mma);
+    let StmtData::Assign { dst, .. } = k.stmts[s] else { return Ok(()) };
+    let wait = k.stmt(StmtData::Await { value: dst, pending: 0 }, k.stmt_spans[s]);
+    if let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() {
+        k.blocks[block].insert(index + 1, wait);
+    }
+    Ok(())
+}
+
 fn known(elem: Option<ElemRef>) -> Option<Elem> {
     match elem? {
         ElemRef::Known(e) => Some(e),
@@ -289,8 +361,9 @@ pub(crate) fn best_atom(
 ) -> Option<Atom> {
     Atom::all().find(|atom| {
         let row = atom.row();
-        let there =
-            target.at_least(row.first) && (!row.tensor_core || tensor_cores && target.cc() <= row.last_native_cc);
+        let there = !row.asynchronous()
+            && target.at_least(row.first)
+            && (!row.tensor_core || tensor_cores && target.cc() <= row.last_native_cc);
         there && row.types_for(input, acc).is_some() && fits(*atom, (wm, wn, k_extent))
     })
 }
@@ -354,7 +427,7 @@ fn tensor_cores(target: Target, input: Elem, acc: Elem, (wm, wn): (u64, u64)) ->
     Atom::all().filter(move |atom| {
         let row = atom.row();
         let (m, n, _) = row.log2_shape;
-        let native = target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
+        let native = !row.asynchronous() && target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
         native && row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n
     })
 }
@@ -380,8 +453,11 @@ fn warp_tile(
     (bm, bn): (u64, u64),
     groups: u64,
     acc_bytes: u32,
+    unit: Unit,
     span: Span,
 ) -> Result<(u64, u64), Reported> {
+    // A warpgroup computes its tile as a warp does, with four times the threads.
+    let together = 1u64 << unit.warp_bits();
     let as_u64 = |k: &Kernel, e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
     let threads = k.schedule.threads.and_then(|e| as_u64(k, e));
     let (wm, wn) = match k.schedule.warp_tile {
@@ -402,11 +478,11 @@ fn warp_tile(
             (wm, wn)
         }
         None => match threads {
-            Some(t) => split_for(bm, bn, t / u64::from(WARP) / groups).unwrap_or((bm.min(64), bn.min(64))),
+            Some(t) => split_for(bm, bn, t / u64::from(WARP) / groups / together).unwrap_or((bm.min(64), bn.min(64))),
             None => (bm.min(64), bn.min(64)),
         },
     };
-    let acc_registers = accumulator_registers(wm, wn, acc_bytes);
+    let acc_registers = accumulator_registers(wm, wn, acc_bytes) / together;
     if acc_registers > u64::from(REGISTERS_PER_THREAD) {
         return Err(cx.report(
             Diagnostic::error(
@@ -417,7 +493,7 @@ fn warp_tile(
             .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
         ));
     }
-    let needed = bm / wm * (bn / wn) * u64::from(WARP) * groups;
+    let needed = bm / wm * (bn / wn) * u64::from(WARP) * groups * together;
     let times = if groups > 1 { format!(", {groups} groups of them,") } else { String::new() };
     if needed > u64::from(MAX_THREADS) {
         return Err(cx.report(

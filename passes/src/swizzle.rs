@@ -15,9 +15,11 @@ use crate::assign_layouts::log2_shape;
 use crate::vectorize::{copy_layout, copy_shape, matrix_rows, memory_views};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::hardware::{boxes, panels};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
 use tilec_ir::types::Order;
+use tilec_ir::typing::resolve_view;
 
 /// Terms the search may use. Products need at most three; a transposition by single words needs one for each of the five
 /// lane bits.
@@ -34,7 +36,20 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         .collect();
     for v in buffers {
         let Some(natural) = natural_layout(k, v) else { continue };
-        let layout = if cx.enabled { improve(k, cx, v, &natural) } else { natural };
+        let layout = match of_hardware(k, v, &natural) {
+            Some(layout) => {
+                let bytes = elem_of(k, v).map_or(0, |e| e.bytes());
+                let rows = boxes(&layout, bytes).map_or(0, |b| b.exchange.row_bytes());
+                let name = &k.values[v].name;
+                let message = format!(
+                    "`{name}` in rows of {rows} bytes whose pieces of 16 are exchanged by the row, as tensor copies and `wgmma` have them"
+                );
+                cx.remark(k.values[v].span, message);
+                layout
+            }
+            None if cx.enabled => improve(k, cx, v, &natural),
+            None => natural,
+        };
         if let Some(tile) = k.tile_ty_mut(v) {
             tile.smem_layout = Some(layout);
         }
@@ -49,6 +64,21 @@ fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
     let mut order = vec![first];
     order.extend((0..bits.len()).rev().filter(|&d| d != first));
     SmemLayout::natural(&bits, &order)
+}
+
+/// The layout of a buffer that products of warpgroups read: that of the hardware that writes and reads it.
+fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
+    let read = all_stmts(k, k.body).into_iter().any(|s| {
+        let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
+        let ExprData::Mma(mma) = k.exprs[src] else { return false };
+        let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
+        asynchronous && [mma.a, mma.b].into_iter().any(|e| resolve_view(k, e).is_some_and(|view| view.base == v))
+    });
+    if !read {
+        return None;
+    }
+    let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));
+    panels(natural.dim_bits(), contiguous, elem_of(k, v)?.bytes())
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

@@ -3,6 +3,7 @@
 //! Expressions are strings in the notation of the language (`ceildiv(M, 128)`), over the names of the parameters of kind
 //! size, stride and scalar.
 
+use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
@@ -47,6 +48,20 @@ pub enum Access {
     ReadWrite,
 }
 
+/// A descriptor for the tensor memory accelerator (`cuTensorMapEncodeTiled`): 128 bytes, passed by value. Address, extents and
+/// strides are those of the tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorMap {
+    /// The tensor.
+    pub tensor: String,
+    /// Its dimensions in the order of the descriptor, the contiguous one first.
+    pub dims: Vec<u32>,
+    /// Extents of a box along them.
+    pub extents: Vec<u32>,
+    /// The swizzling mode.
+    pub exchange: Exchange,
+}
+
 /// What a kernel parameter is, and how it is passed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ParamKind {
@@ -70,6 +85,8 @@ pub enum ParamKind {
         /// Tensors that are read, at whose address this one, which is written, may stand: if the strides are equal too.
         may_alias: Vec<String>,
     },
+    /// A descriptor of a tensor, 128 bytes.
+    TensorMap(TensorMap),
     /// An extent, u32.
     Size,
     /// A stride in elements, i64.

@@ -271,6 +271,9 @@ impl Printer<'_> {
         if attrs.asynchronous {
             self.put(" async");
         }
+        if attrs.tensor {
+            self.put(" tma");
+        }
         if attrs.prefetch {
             self.put(" prefetch");
         }

@@ -7,8 +7,10 @@ use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
 use crate::target::ASYNCHRONOUS_COPY_BYTES;
 use crate::types::{ElemRef, Space};
-use crate::typing::{ResolvedView, Type, candidate_elems, shape_text};
+use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, shape_text};
 
+/// Dimensions that a descriptor of a tensor has at most (`cuTensorMapEncodeTiled`).
+const MAX_TENSOR_RANK: usize = 5;
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
 const MAX_ACCESS: u64 = 16;
 
@@ -178,6 +180,9 @@ fn attributes(
     if attrs.asynchronous {
         asynchronous(cx, s, src, dst, attrs, target);
     }
+    if attrs.tensor {
+        tensor(cx, s, src, dst, attrs, target);
+    }
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
@@ -318,6 +323,61 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
                 "copy without `async`, or make wider accesses possible: declare what divides the strides",
             );
         }
+    }
+}
+
+/// `cp.async.bulk.tensor` (PTX ISA 9.7.9.27): whole boxes of a tensor, elements as they are.
+fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs, target: &ResolvedView) {
+    let k = cx.k;
+    let from = cx.types.resolve_view(src);
+    let elems = [src, dst].map(|e| cx.types.type_of(e).ok().and_then(|t| t.elem()));
+    let mut bad = |message: &str, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    let to_slot = matches!(k.values[target.base].def, ValueDef::Channel { .. }) && target.slot != Some(Slot::Get);
+    if !to_slot || target.dims.iter().any(|d| !matches!(d, ViewDim::From { starts, end: None } if starts.is_empty())) {
+        bad(
+            "`tma` is for copies into a whole slot of a channel",
+            "what waits for the copy is the `wait` of its channel: `copy A[i.., k..] -> ring.put tma`",
+        );
+    }
+    if attrs.keep
+        || attrs.reduce.is_some()
+        || attrs.matrix
+        || attrs.asynchronous
+        || attrs.unaligned.is_some()
+        || attrs.prefetch
+        || attrs.when.is_some()
+        || attrs.vec.is_some()
+        || attrs.threads.is_some()
+    {
+        bad(
+            "`tma` goes with no attribute but `check`",
+            "the hardware moves boxes of the tensor as they are, and no thread moves an element",
+        );
+    }
+    let Some(from) = from.filter(|v| v.space(k) == Space::Gmem) else {
+        bad("`tma` copies a window of global memory", "without `tma` any expression is copied, through registers");
+        return;
+    };
+    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        bad(
+            "`tma` copies no window with an end of its own",
+            "the descriptor knows the end of the tensor; copy without `tma`, which checks the bounds of the window",
+        );
+    }
+    if let Some(t) = k.tensor_ty(from.base)
+        && (t.pointers || t.shape.len() > MAX_TENSOR_RANK || (0..t.shape.len()).any(|d| t.modes(d).is_some()))
+    {
+        bad(
+            "`tma` copies from tensors of up to five dimensions, of one mode each, at one address",
+            "copy without `tma`, element by element",
+        );
+    }
+    if let [Some(ElemRef::Known(a)), Some(ElemRef::Known(b))] = elems
+        && a != b
+    {
+        bad("`tma` cannot convert elements", "copy without `tma`, which converts in registers");
     }
 }
 

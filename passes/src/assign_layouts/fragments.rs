@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use tilec_ir::atoms::{AtomRow, Bit, Fragment, Place};
+use tilec_ir::atoms::{AtomRow, Bit, Fragment, Place, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
@@ -25,6 +25,10 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        if mma.atom.is_some_and(|a| a.row().asynchronous()) {
+            met |= accumulator_of_warpgroups(k, dst, &mma);
+            continue;
+        }
         let Some(product) = Product::new(k, cx, dst, &mma) else {
             return Err(cx.report(
                 Diagnostic::error(
@@ -62,6 +66,37 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     // A layout written in the text, or that of another product, may not go with those found here.
     if met { cx.verify(k) } else { Ok(()) }
+}
+
+/// The layout of an accumulator whose operands are in shared memory; whether it had one.
+fn accumulator_of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
+    if k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some()) {
+        return true;
+    }
+    let layout = (|| {
+        let row = mma.atom?.row();
+        let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
+        let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
+        let [m, n] = log2_shape(&c_shape)[..] else { return None };
+        let warp = scheduled_warp_tile(k, mma.swap)?;
+        let (rows, cols, _) = row.log2_shape;
+        let places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
+        let product =
+            Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits: 0, slice_bits: 0, warp, places };
+        product.accumulator(&types.c)
+    })();
+    if let Some(tile) = k.tile_ty_mut(acc) {
+        tile.reg_layout = layout;
+    }
+    false
+}
+
+/// Log2 extents of the warp tile along the instruction's rows and columns.
+fn scheduled_warp_tile(k: &Kernel, swap: bool) -> Option<[u32; 2]> {
+    let (wm, wn) = k.schedule.warp_tile?;
+    let wm = u64::try_from(k.as_int(wm)?).ok()?.max(1).ilog2();
+    let wn = u64::try_from(k.as_int(wn)?).ok()?.max(1).ilog2();
+    Some(if swap { [wn, wm] } else { [wm, wn] })
 }
 
 fn type_list(row: &AtomRow) -> String {
@@ -150,10 +185,7 @@ impl Product {
             _ => return None,
         };
         let k_bits = *log2_shape(&fixed_shape(k, mma.a)?).get(1)?;
-        let (wm, wn) = k.schedule.warp_tile?;
-        let wm = u64::try_from(k.as_int(wm)?).ok()?.max(1).ilog2();
-        let wn = u64::try_from(k.as_int(wn)?).ok()?.max(1).ilog2();
-        let warp = if mma.swap { [wn, wm] } else { [wm, wn] };
+        let warp = scheduled_warp_tile(k, mma.swap)?;
         let (m, n, _) = row.log2_shape;
         let natural = !cx.enabled;
         let run = (16 / elem_of(k, a)?.bytes().max(1)).max(1).ilog2();
@@ -205,6 +237,9 @@ impl Product {
         value.extend(self.places[1].repeat.iter().map(|&p| self.c_column(1, p)));
         value.extend(self.places[0].repeat.iter().map(|&p| self.c_column(0, p)));
         let mut thread: Vec<u64> = c.lane.iter().map(column).collect();
+        if let Unit::Warpgroup(bits) = self.row.unit {
+            thread.extend(bits.iter().map(column));
+        }
         for side in [0, 1] {
             thread.extend((0..self.warp_bits(side)).map(|w| self.c_column(side, self.warp[side] + w)));
         }

@@ -39,6 +39,9 @@ impl Lower<'_> {
         params.extend(
             k.strides.iter().map(|&v| LaunchParam { name: name(v), kind: ParamKind::Stride { packed: packed(k, v) } }),
         );
+        params.extend(
+            self.map_params().into_iter().map(|(name, map)| LaunchParam { name, kind: ParamKind::TensorMap(map) }),
+        );
         let mut requires: Vec<String> = k.requires.iter().map(|&e| print_expr(k, e)).collect();
         requires.extend(k.sizes.iter().map(|&v| format!("{0} >= 1 && {0} <= {MAX_SIZE}", name(v))));
         requires.extend(k.strides.iter().map(|&v| format!("{0} >= 0 && {0} <= {MAX_STRIDE}", name(v))));
@@ -94,6 +97,9 @@ impl Lower<'_> {
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
                 let read = attrs.unaligned.filter(|_| reads(self.k, *src, tensor));
                 align = align.max(read.or(attrs.vec).unwrap_or(1) * elem);
+                if attrs.tensor {
+                    align = align.max(16);
+                }
             }
         }
         self.k.tensor_ty(tensor).and_then(|t| t.align).map_or(align, |a| a.max(align))

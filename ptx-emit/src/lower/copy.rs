@@ -54,6 +54,9 @@ impl Lower<'_> {
         if attrs.reduce.is_some() {
             return Err(self.unsupported(dst, "copies that combine atomically"));
         }
+        if attrs.tensor {
+            return self.copy_tensor(s, src);
+        }
         // Registers to registers: a different layout of the same elements.
         if let (Some(from), Some(to)) = (self.tile_of(src), self.tile_of(dst)) {
             return self.relayout(dst, &from, &to);

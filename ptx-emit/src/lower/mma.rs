@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Stays};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::Mma;
+use tilec_ir::kernel::{ExprData, Mma, StmtData};
 use tilec_ir::types::Elem;
 
 /// Register index of the elements of a fragment by (outer coordinate, reduction coordinate), thread part left out.
@@ -108,7 +108,28 @@ const OPCODES: &[Opcode] = &[
 ];
 
 impl Lower<'_> {
+    /// Whether products of warpgroups add to a tile.
+    pub(super) fn accumulates_asynchronously(&self, acc: Value) -> bool {
+        self.k.stmts.values().any(|s| match s {
+            StmtData::Assign { dst, src } if *dst == acc => {
+                matches!(self.k.exprs[*src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
+            }
+            _ => false,
+        })
+    }
+
     pub(super) fn product(&mut self, s: Stmt, acc: Value, src: Expr, mma: &Mma) -> Result<(), Reported> {
+        if let (Some(atom), Some(c)) = (mma.atom.filter(|a| a.row().asynchronous()), self.tiles[acc].clone()) {
+            let count = self.warpgroup_product(src, atom, mma, &c)?;
+            self.report.mma.push(MmaReport {
+                span: self.k.stmt_spans[s],
+                atom: atom.row().name.to_owned(),
+                per_warp: count,
+                k_warps: 1,
+                in_loop: !self.loops.is_empty(),
+            });
+            return Ok(());
+        }
         let (Some(a), Some(b), Some(c)) = (self.tile_of(mma.a), self.tile_of(mma.b), self.tiles[acc].clone()) else {
             return Err(self.unsupported(src, "a product whose operands are not register fragments"));
         };
@@ -261,7 +282,7 @@ mod tests {
     #[test]
     fn atoms_and_opcodes_agree() {
         let mut met = 0;
-        for row in Atom::all().map(Atom::row).filter(|r| r.tensor_core) {
+        for row in Atom::all().map(Atom::row).filter(|r| r.tensor_core && !r.asynchronous()) {
             for types in row.types {
                 for (a, b) in row.a.iter().flat_map(|a| row.b.iter().map(move |b| (a, b))) {
                     let op = opcode(row, types.input, types.acc, a.name, b.name);

@@ -19,14 +19,18 @@ mod erf;
 mod global;
 mod in_place;
 mod index;
+mod mbarriers;
 mod mma;
 mod modes;
 mod placement;
 mod relayout;
+mod roles;
 mod runs;
 mod shared;
 mod stmt;
+mod tensor;
 mod tiles;
+mod warpgroup;
 
 use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::launch::Launch;
@@ -88,7 +92,14 @@ pub(crate) struct Lower<'a> {
     placed: SecondaryMap<Value, Option<Placed>>,
     rings: Vec<Ring>,
     loops: Vec<LoopState>,
+    /// Threads of the block.
+    block_threads: u32,
+    /// Log2 of the threads that execute the present statements: of the block, or of a role.
     thread_bits: u32,
+    /// The role whose statements these are.
+    part: Option<roles::Part>,
+    /// Tensor maps, a parameter each.
+    maps: Vec<tensor::Map>,
     /// A conversion of the current statement that the target has no instruction for.
     unconverted: Option<Elem>,
     smem_bytes: u64,
@@ -107,7 +118,8 @@ pub fn lower(
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
     let threads = kernel.schedule.threads.and_then(|e| kernel.as_int(e)).and_then(|x| u32::try_from(x).ok());
-    let threads = threads.unwrap_or(128).max(32);
+    let scheduled = threads.unwrap_or(128).max(32);
+    let threads = roles::block_threads(kernel, scheduled);
     let mut func = Function::new(kernel.name.clone());
     func.maxntid = [threads, 1, 1];
     func.minnctapersm = kernel.schedule.min_ctas.and_then(|e| kernel.as_int(e)).map_or(1, |x| x.clamp(1, 32) as u32);
@@ -129,13 +141,18 @@ pub fn lower(
         placed: SecondaryMap::new(),
         rings: Vec::new(),
         loops: Vec::new(),
-        thread_bits: threads.ilog2(),
+        block_threads: threads,
+        thread_bits: scheduled.ilog2(),
+        part: None,
+        maps: Vec::new(),
         unconverted: None,
         smem_bytes: 0,
         report: Report { stages: 1, ..Report::default() },
     };
     cx.place_shared()?;
     cx.parameters()?;
+    cx.tensor_maps()?;
+    cx.ready_barriers();
     cx.grid()?;
     cx.block(kernel.body)?;
     cx.emit.push(P::Ret, Vec::new());
@@ -197,11 +214,6 @@ impl Lower<'_> {
             )
             .with_note("unroll less, or use smaller tiles"),
         )
-    }
-
-    /// The thread's index in the block.
-    pub(crate) fn tid(&mut self) -> Reg {
-        self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(Special::TidX)])
     }
 
     /// Kernel parameters, in launch order: as written, then sizes, then strides.

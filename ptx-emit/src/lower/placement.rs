@@ -4,6 +4,7 @@
 //! others begins where the first of them does; all that it is over lies together, with room for it.
 
 use super::Lower;
+use super::mbarriers::{BARRIER_BYTES, Barriers};
 use super::shared::{BLOCK_ALIGN, Placed, Position, Ring};
 use crate::report::TileReport;
 use std::collections::BTreeMap;
@@ -19,9 +20,8 @@ fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
     elems * u64::from(elem.bytes())
 }
 
-fn align(bytes: u64) -> u64 {
-    bytes.div_ceil(BLOCK_ALIGN) * BLOCK_ALIGN
-}
+/// Alignment of what tensor copies fill: the period in which rows of 128 bytes exchange their pieces.
+const TENSOR_ALIGN: u64 = 1024;
 
 impl Lower<'_> {
     /// Places every buffer; declares the block of shared memory.
@@ -71,13 +71,14 @@ impl Lower<'_> {
                 used = used.max(self.place_one(v, &buffers, start));
             }
         }
+        used = self.place_barriers(used);
         self.check_limit(&buffers, used)?;
         self.smem_bytes = used;
         if used > 0 {
             let dynamic = used > 48 * 1024;
             let decl = crate::module::SharedDecl {
                 name: format!("{}_smem", self.k.name),
-                align: BLOCK_ALIGN as u32,
+                align: self.alignment() as u32,
                 bytes: used as u32,
                 dynamic,
             };
@@ -93,7 +94,7 @@ impl Lower<'_> {
             self.placed[v] = Some(Placed { offset: start, ring: None });
             let (name, bytes) = (self.k.values[v].name.clone(), tile_bytes(self.k, v, elem));
             self.report.tiles.push(TileReport { name, offset: start, bytes, slots: 1, stride: bytes });
-            return start + align(bytes);
+            return start + self.align(bytes);
         };
         let slots = self.k.as_int(slots).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
         let channels = self.together(v, buffers);
@@ -105,11 +106,43 @@ impl Lower<'_> {
             self.placed[m] = Some(Placed { offset: start + stage, ring: Some(ring) });
             let (name, bytes) = (self.k.values[m].name.clone(), tile_bytes(self.k, m, elem));
             self.report.tiles.push(TileReport { name, offset: start + stage, bytes, slots, stride: 0 });
-            stage += align(bytes);
+            stage += self.align(bytes);
         }
         self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
-        self.rings.push(Ring { channels, slots, stride: stage, put: Position::Slot(0), get: Position::Slot(0) });
+        let tensor = channels.iter().any(|&c| self.filled_by_tensor_copies(c));
+        let bytes = channels.iter().filter_map(|&c| Some(tile_bytes(self.k, c, self.elem(c)?))).sum();
+        self.rings.push(Ring {
+            channels,
+            slots,
+            stride: stage,
+            put: Position::Slot(0),
+            get: Position::Slot(0),
+            barriers: tensor.then_some(Barriers { offset: 0, bytes }),
+            put_turn: None,
+            get_turn: None,
+        });
         start + stage * slots
+    }
+
+    /// Alignment of buffers and slots.
+    fn alignment(&self) -> u64 {
+        let tensor = self.k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.tensor));
+        if tensor { TENSOR_ALIGN } else { BLOCK_ALIGN }
+    }
+
+    fn align(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.alignment())
+    }
+
+    /// Barriers of the rings that tensor copies fill, behind all buffers.
+    fn place_barriers(&mut self, mut used: u64) -> u64 {
+        for ring in &mut self.rings {
+            if let Some(barriers) = &mut ring.barriers {
+                barriers.offset = used;
+                used += 2 * ring.slots * BARRIER_BYTES;
+            }
+        }
+        used
     }
 
     fn check_limit(&mut self, buffers: &[Value], used: u64) -> Result<(), Reported> {

@@ -7,7 +7,8 @@
 //! reach them, and xor'ed in where the swizzle mixes them.
 
 use super::Lower;
-use crate::inst::{AddrBase, Class, Operand, Reg};
+use super::mbarriers::{Barriers, Turn};
+use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -38,6 +39,11 @@ pub(super) struct Ring {
     pub(super) stride: u64,
     pub(super) put: Position,
     pub(super) get: Position,
+    /// Its barriers, if tensor copies fill it.
+    pub(super) barriers: Option<Barriers>,
+    /// Where producer and consumer stand, in their roles.
+    pub(super) put_turn: Option<Turn>,
+    pub(super) get_turn: Option<Turn>,
 }
 
 /// A buffer's place.
@@ -70,16 +76,31 @@ impl Lower<'_> {
         }
         for r in rings {
             let ring = self.rings[r].clone();
+            self.operate(op, &ring);
             match op {
-                ChannelOp::Publish => self.rings[r].put = self.advance(&ring, ring.put),
-                ChannelOp::Release => self.rings[r].get = self.advance(&ring, ring.get),
+                ChannelOp::Publish => self.rings[r].put = self.advance(&ring, ring.put, ring.put_turn),
+                ChannelOp::Release => self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn),
                 ChannelOp::Acquire | ChannelOp::Wait => {}
             }
         }
     }
 
-    fn advance(&mut self, ring: &Ring, at: Position) -> Position {
+    fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
         match at {
+            Position::Reg(r) if turn.is_some() => {
+                let wrap = (ring.slots > 1).then(|| {
+                    self.emit.push(P::AddS32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
+                    let end = Operand::Imm((ring.slots * ring.stride) as i64);
+                    let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![r.into(), end]);
+                    let guard = Some(Guard { reg: wrap, negated: false });
+                    self.emit.push_if(guard, P::MovB32, vec![r.into(), Operand::Imm(0)]);
+                    wrap
+                });
+                if let Some(turn) = turn {
+                    self.next_turn(ring, turn, wrap);
+                }
+                at
+            }
             Position::Slot(i) => Position::Slot((i + 1) % ring.slots),
             Position::Reg(r) => {
                 match ring.slots {
@@ -104,9 +125,15 @@ impl Lower<'_> {
             let touched = |op| ring.channels.iter().any(|&c| changed(op, c));
             if touched(ChannelOp::Publish) {
                 self.rings[r].put = self.in_register(&ring, ring.put);
+                if ring.put_turn.is_none() {
+                    self.rings[r].put_turn = self.first_turn(&ring, ChannelOp::Publish);
+                }
             }
             if touched(ChannelOp::Release) {
                 self.rings[r].get = self.in_register(&ring, ring.get);
+                if ring.get_turn.is_none() {
+                    self.rings[r].get_turn = self.first_turn(&ring, ChannelOp::Release);
+                }
             }
         }
     }

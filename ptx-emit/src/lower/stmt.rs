@@ -65,6 +65,10 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::Barrier => {
+                if self.part.is_some() {
+                    let span = self.k.stmt_spans[s];
+                    return Err(self.unsupported_at(span, "barriers of a role"));
+                }
                 self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
                 self.report.barriers += 1;
                 if !self.loops.is_empty() {
@@ -72,8 +76,13 @@ impl Lower<'_> {
                 }
                 Ok(())
             }
-            StmtData::Await { .. } => Ok(()),
-            StmtData::Role { warps, .. } => Err(self.unsupported(warps, "warp roles")),
+            StmtData::Await { value, pending } => {
+                if self.accumulates_asynchronously(value) {
+                    self.await_products(pending);
+                }
+                Ok(())
+            }
+            StmtData::Role { warps, registers, body, .. } => self.role(s, warps, registers, body),
         }
     }
 

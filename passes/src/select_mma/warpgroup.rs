@@ -1,0 +1,141 @@
+//! Products of warpgroups (`wgmma`): whether a product can be one.
+//!
+//! The instruction reads its operands from shared memory, through the same proxy through which tensor copies write. So it is
+//! taken where the operands are buffers that tensor copies fill, in the loop in which they are multiplied: there is nothing
+//! between the two then but the barrier that the copies' bytes complete. The loop is given to warps of its own later
+//! (`specialize-warps`).
+
+use super::{Operand, fits, known};
+use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::tensor_copies;
+use tilec_ir::atoms::{Atom, Unit};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::types::{Elem, Space};
+use tilec_ir::typing::resolve_view;
+
+/// The instruction for inputs and sums of these types, whatever the tile.
+pub(crate) fn atom(cx_target: tilec_ir::target::Target, (input, acc): (Elem, Elem)) -> Option<Atom> {
+    Atom::all().find(|a| {
+        let row = a.row();
+        row.asynchronous() && cx_target.at_least(row.first) && row.types_for(input, acc).is_some()
+    })
+}
+
+/// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile.
+pub(super) fn possible(
+    k: &Kernel,
+    cx: &Cx<'_>,
+    s: Stmt,
+    mma: &Mma,
+    (a, b): (&Operand, &Operand),
+    acc: Elem,
+) -> Result<Atom, String> {
+    let target = cx.options.target;
+    let none = || format!("{} has none for these types", target.name());
+    let atom = atom(target, (a.elem, acc)).ok_or_else(none)?;
+    if mma.atom.is_some_and(|written| written != atom) {
+        return Err("another instruction is written".to_owned());
+    }
+    for pass in ["assign-layouts", "vectorize", "swizzle", "specialize-warps"] {
+        if cx.options.disabled.contains(pass) {
+            return Err(format!("`{pass}` is switched off"));
+        }
+    }
+    if a.space != Space::Smem || b.space != Space::Smem {
+        return Err("its operands are not in shared memory".to_owned());
+    }
+    if a.elem.bytes() != 2 && !(a.k_contiguous && b.k_contiguous) {
+        return Err("operands of other than 16 bits must be contiguous along the reduction".to_owned());
+    }
+    if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
+        return Err("warps share the reduction".to_owned());
+    }
+    let path = path_to(k, s).unwrap_or_default();
+    let [(top, at), (body, _)] = path[..] else { return Err("it is not in a loop of its own".to_owned()) };
+    let loop_stmt = k.blocks[top][at];
+    if !matches!(k.stmts[loop_stmt], StmtData::For { unroll: false, .. }) || top != k.body {
+        return Err("it is not in a loop of its own".to_owned());
+    }
+    let stmts = &k.blocks[body];
+    if stmts.last() != Some(&s) {
+        return Err("the loop does more than copy and multiply".to_owned());
+    }
+    let facts = Facts::new(k);
+    let mut filled: Vec<Value> = Vec::new();
+    for &fill in &stmts[..stmts.len() - 1] {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[fill] else {
+            return Err("the loop does more than copy and multiply".to_owned());
+        };
+        let ExprData::Ref(buffer) = k.exprs[*dst] else { return Err("it fills part of a buffer".to_owned()) };
+        let from = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some());
+        let Some(from) = from.filter(|_| matches!(k.values[buffer].def, ValueDef::Smem(_))) else {
+            return Err("the loop does not fill shared memory from tensors alone".to_owned());
+        };
+        tensor_copies::fits(k, &facts, target, &from, buffer, attrs)?;
+        let order = k.tile_ty(buffer).is_some_and(|t| t.smem_layout.is_some());
+        if order || filled.contains(&buffer) {
+            return Err(format!("`{}` has a layout, or is filled twice", k.values[buffer].name));
+        }
+        filled.push(buffer);
+    }
+    let whole = |e: Expr| match k.exprs[e] {
+        ExprData::Ref(v) => filled.contains(&v).then_some(v),
+        _ => None,
+    };
+    let (Some(_), Some(_)) = (whole(mma.a), whole(mma.b)) else {
+        return Err("an operand is no buffer that the loop fills".to_owned());
+    };
+    let inside = all_stmts(k, body);
+    for other in all_stmts(k, k.body).into_iter().filter(|o| !inside.contains(o) && *o != loop_stmt) {
+        let uses = |v: Value| crate::analysis::uses::stmt_exprs(k, other).iter().any(|&e| mentions(k, e, v));
+        if let Some(&v) = filled.iter().find(|&&v| uses(v)) {
+            return Err(format!("`{}` is also used outside the loop", k.values[v].name));
+        }
+        if let StmtData::Alloc { over, .. } = &k.stmts[other]
+            && over.iter().any(|v| filled.contains(v))
+        {
+            return Err("its buffers are taken over by others".to_owned());
+        }
+    }
+    Ok(atom)
+}
+
+/// Rows and columns of a warpgroup, of an accumulator of `bm x bn`: as scheduled, else halves of its rows, or all of it.
+/// `None`: the instruction does not compute such tiles.
+pub(crate) fn tile(
+    atom: Atom,
+    scheduled: Option<(u64, u64)>,
+    (bm, bn): (u64, u64),
+    swap: bool,
+    acc: Elem,
+) -> Option<(u64, u64)> {
+    let natural = || {
+        let halves = if swap { (bm, bn / 2) } else { (bm / 2, bn) };
+        [halves, (bm, bn)].into_iter().find(|&t| works(atom, t, swap, acc))
+    };
+    match scheduled {
+        Some(t) => works(atom, t, swap, acc).then_some(t),
+        None => natural(),
+    }
+}
+
+/// Columns of an instruction at most.
+const COLUMNS: u64 = 256;
+/// Registers of a thread that an accumulator may take, so that addresses find room beside it.
+const ACCUMULATORS: u64 = 192;
+
+fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, acc: Elem) -> bool {
+    let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
+    let lanes = 32u64 << atom.row().unit.warp_bits();
+    let registers = wm * wn / lanes * u64::from(acc.bytes()) / 4;
+    let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
+    whole && fits(atom, (rows, cols, u64::from(atom.row().k))) && cols <= COLUMNS && registers <= ACCUMULATORS
+}
+
+/// The element type of an accumulator.
+pub(super) fn acc_elem(k: &Kernel, acc: Value) -> Option<Elem> {
+    known(k.tile_ty(acc).map(|t| t.elem))
+}

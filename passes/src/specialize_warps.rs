@@ -1,0 +1,232 @@
+//! `specialize-warps`: give the copies and the products of a loop to warps of their own.
+//!
+//! A loop that fills buffers by tensor copies and multiplies them by warpgroups becomes two, in roles that run side by side:
+//!
+//! ```text
+//! role producer warps 4 registers 40 {
+//!     for k in 0..K step 64 { acquire a, b; copy A[..] -> a.put tma; copy B[..] -> b.put tma; publish a, b }
+//! }
+//! role consumer warps 8 registers 232 {
+//!     for k in 0..K step 64 { wait a, b; acc = mma<m64k16>(a.get, b.get, acc); await acc, 0; release a, b }
+//!     ..
+//! }
+//! ```
+//!
+//! The buffers become channels of `stages` slots. One thread of the producer asks for the copies; it runs ahead of the consumer by
+//! as many tiles as there are slots. While one warpgroup waits for its sums, another's products keep the tensor cores busy. What
+//! the roles have in common (names for indices and windows) stays in front of them; everything else is the consumer's.
+//!
+//! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
+//! of warpgroups.
+
+use crate::Cx;
+use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
+use crate::analysis::width::elem_of;
+use crate::rewrite::{Map, clone_stmt};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
+use tilec_ir::target::{REGISTERS_PER_SM, WARP};
+
+/// Warps of the producer: a warpgroup, the unit in which registers are given away.
+const PRODUCER_WARPS: i64 = 4;
+/// Slots that are tried when the schedule names none; fewer where they do not fit.
+const SLOTS: u64 = 8;
+/// Bytes that a block keeps for its barriers.
+const BARRIER_BYTES: u64 = 1024;
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let loops: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(|&s| multiplies(k, s)).collect();
+    match loops[..] {
+        [] => Ok(()),
+        [s] => split(k, cx, s),
+        [_, second, ..] => Err(cx.report(
+            Diagnostic::error(
+                codes::NOT_LOWERED,
+                k.stmt_spans[second],
+                "not compiled yet: two loops with products of warpgroups in a kernel",
+            )
+            .with_note("make two kernels of it, or write `--disable-pass specialize-warps` for products of warps"),
+        )),
+    }
+}
+
+/// Whether a loop ends with a product of warpgroups on buffers.
+fn multiplies(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
+    k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().all(|v| is_buffer(k, v))))
+}
+
+fn is_buffer(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Smem(_))
+}
+
+/// The places that a product of warpgroups reads.
+fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
+    let StmtData::Assign { src, .. } = k.stmts[s] else { return None };
+    let ExprData::Mma(mma) = k.exprs[src] else { return None };
+    let place = |e: Expr| match k.exprs[e] {
+        ExprData::Ref(v) => Some(v),
+        _ => None,
+    };
+    mma.atom.filter(|a| a.row().asynchronous())?;
+    place(mma.a).zip(place(mma.b))
+}
+
+fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
+    let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { return Ok(()) };
+    let span = k.stmt_spans[at];
+    let stmts = k.blocks[body].clone();
+    let (fills, products): (Vec<Stmt>, Vec<Stmt>) =
+        stmts.iter().partition(|&&s| matches!(k.stmts[s], StmtData::Copy { .. }));
+    let buffers: Vec<Value> = fills.iter().filter_map(|&s| filled(k, s)).collect();
+    let (slots, bytes) = slots(k, cx, &buffers, span)?;
+    for &v in &buffers {
+        let ValueDef::Smem(tile) = k.values[v].def.clone() else { continue };
+        let slots = k.int(slots as i64, span);
+        k.values[v].def = ValueDef::Channel { tile, slots };
+    }
+    let list = k.blocks[k.body].clone();
+    let index = path_to(k, at).and_then(|p| p.last().map(|&(_, i)| i)).unwrap_or(0);
+    // The producer's loop is a copy, with a variable of its own.
+    let mut map = Map::default();
+    let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
+    let mut produced = vec![channel_op(k, ChannelOp::Acquire, &buffers, span)];
+    produced.extend(copies);
+    produced.push(channel_op(k, ChannelOp::Publish, &buffers, span));
+    let produced = k.block(produced);
+    let original = k.stmt(StmtData::For { var, start, end, step, unroll: false, body: produced }, span);
+    let producer_loop = clone_stmt(k, original, &mut map);
+    let mut consumed = vec![channel_op(k, ChannelOp::Wait, &buffers, span)];
+    for &s in &products {
+        read_slots(k, s, &buffers);
+        consumed.push(s);
+    }
+    consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
+    k.blocks[body] = consumed;
+
+    let (shared, own): (Vec<Stmt>, Vec<Stmt>) = list[..index].iter().partition(|&&s| common(k, s, &buffers));
+    let rest: Vec<Stmt> = own.into_iter().chain(list[index..].iter().copied()).collect();
+    let warps = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128) / i64::from(WARP);
+    let (few, many) = registers(k, warps);
+    let producer = role(k, "producer", PRODUCER_WARPS, few, vec![producer_loop], span);
+    let consumer = role(k, "consumer", warps, many, rest, span);
+    let mut all = shared;
+    all.extend([producer, consumer]);
+    let body = k.body;
+    k.blocks[body] = all;
+    let names: Vec<String> = buffers.iter().map(|&v| format!("`{}`", k.values[v].name)).collect();
+    let budget = match few.zip(many) {
+        Some((few, many)) => format!("{few} and {many} registers a thread"),
+        None => "registers as they come".to_owned(),
+    };
+    cx.remark(
+        span,
+        format!(
+            "{} become channels of {slots} slots, {bytes} bytes of shared memory, that {PRODUCER_WARPS} warps fill by tensor copies for \
+             the {warps} that multiply; {budget}",
+            names.join(", ")
+        ),
+    );
+    Ok(())
+}
+
+/// The buffer that a copy fills.
+fn filled(k: &Kernel, s: Stmt) -> Option<Value> {
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
+    match k.exprs[dst] {
+        ExprData::Ref(v) => Some(v),
+        _ => None,
+    }
+}
+
+/// A tensor copy in place of a copy into a buffer.
+fn fill(k: &mut Kernel, s: Stmt) -> Stmt {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return s };
+    let span = k.stmt_spans[s];
+    let Some(v) = filled(k, s) else { return s };
+    let dst = k.expr(ExprData::View(View { base: v, slot: Some(Slot::Put), ranges: Vec::new() }), k.expr_spans[dst]);
+    let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
+    k.stmt(StmtData::Copy { src, dst, attrs }, span)
+}
+
+fn channel_op(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span) -> Stmt {
+    k.stmt(StmtData::Channel { op, channels: channels.to_vec(), pending: None }, span)
+}
+
+/// References to the buffers become references to the waited slots.
+fn read_slots(k: &mut Kernel, s: Stmt, buffers: &[Value]) {
+    let mut stack = stmt_exprs(k, s);
+    while let Some(e) = stack.pop() {
+        stack.extend(k.children(e));
+        if let ExprData::Ref(v) = k.exprs[e]
+            && buffers.contains(&v)
+        {
+            k.exprs[e] = ExprData::View(View { base: v, slot: Some(Slot::Get), ranges: Vec::new() });
+        }
+    }
+}
+
+/// Whether a statement in front of the loop stays in front of the roles: names for what no variable changes, and memory.
+fn common(k: &Kernel, s: Stmt, buffers: &[Value]) -> bool {
+    match k.stmts[s] {
+        StmtData::Alloc { value, .. } => buffers.contains(&value),
+        StmtData::Let { init, .. } => {
+            let mut pure = true;
+            for_each_ref(k, init, &mut |v| pure &= !matches!(k.values[v].def, ValueDef::Var(_)));
+            pure
+        }
+        _ => false,
+    }
+}
+
+fn role(k: &mut Kernel, name: &str, warps: i64, registers: Option<i64>, body: Vec<Stmt>, span: Span) -> Stmt {
+    let warps = k.int(warps, span);
+    let registers = registers.map(|r| k.int(r, span));
+    let body = k.block(body);
+    k.stmt(StmtData::Role { name: name.to_owned(), warps, registers, body }, span)
+}
+
+/// Registers of a thread of the producer and of the consumer; `None`: all have enough.
+///
+/// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
+/// there was: a warpgroup that asks for more waits for ever.
+fn registers(k: &Kernel, warps: i64) -> (Option<i64>, Option<i64>) {
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
+    let threads = (warps + PRODUCER_WARPS) * i64::from(WARP);
+    let share = i64::from(REGISTERS_PER_SM) / (threads * blocks) / 8 * 8;
+    if share >= 232 {
+        return (None, None);
+    }
+    let few = if warps >= 12 { 32 } else { 40 };
+    let producer = PRODUCER_WARPS * i64::from(WARP);
+    let many = (share * threads - few * producer) / (warps * i64::from(WARP)) / 8 * 8;
+    match many {
+        m if m <= share => (None, None),
+        m => (Some(few), Some(m.min(240))),
+    }
+}
+
+/// The slots of the channels, and the bytes they take.
+fn slots(k: &Kernel, cx: &mut Cx<'_>, buffers: &[Value], span: Span) -> Result<(u64, u64), Reported> {
+    let bytes = |v: Value| {
+        let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
+        elems * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
+    };
+    let slot: u64 = buffers.iter().map(|&v| bytes(v)).sum();
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
+    let target = cx.options.target;
+    let limit = target.smem_per_block().min(target.smem_per_sm() / blocks - 1024).saturating_sub(BARRIER_BYTES);
+    let asked = k.schedule.stages.and_then(|e| k.as_int(e));
+    let slots = match asked {
+        Some(n) => u64::try_from(n).unwrap_or(0).max(1),
+        None => (limit / slot.max(1)).min(SLOTS),
+    };
+    if slots == 0 || slots * slot > limit {
+        let message = format!("{} slots of {slot} bytes do not fit the {limit} bytes of shared memory", slots.max(1));
+        let d = Diagnostic::error(codes::SMEM_LIMIT, span, message);
+        return Err(cx.report(d.with_note("use smaller tiles or fewer stages")));
+    }
+    Ok((slots, slots * slot))
+}

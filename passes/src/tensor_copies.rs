@@ -1,0 +1,61 @@
+//! Which copies the tensor memory accelerator can do: boxes of a tensor, by a descriptor that the host makes at launch.
+//!
+//! A descriptor has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). What lies past an
+//! extent arrives as zero, which is what the language says of it.
+
+use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{CopyAttrs, Kernel};
+use tilec_ir::layout::hardware::panels;
+use tilec_ir::target::Target;
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// Dimensions of a descriptor (`cuTensorMapEncodeTiled`).
+const MAX_RANK: usize = 5;
+
+/// Why a copy of a window of a tensor into all of `buffer` is none for the accelerator; `Ok`: it is one.
+pub(crate) fn fits(
+    k: &Kernel,
+    facts: &Facts,
+    target: Target,
+    from: &ResolvedView,
+    buffer: Value,
+    attrs: &CopyAttrs,
+) -> Result<(), String> {
+    let name = &k.values[from.base].name;
+    let Some(tensor) = k.tensor_ty(from.base) else { return Err("it does not copy from a tensor".to_owned()) };
+    if !target.has_tensor_copies() {
+        return Err(format!("{} has no tensor copies", target.name()));
+    }
+    let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
+    let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else { return Err("its types are not known".into()) };
+    if elem_of(k, buffer) != Some(elem) {
+        return Err(format!("the copy of `{name}` converts"));
+    }
+    if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.prefetch || attrs.asynchronous {
+        return Err(format!("the copy of `{name}` has attributes"));
+    }
+    if attrs.vec.is_some() || attrs.unaligned.is_some() || attrs.threads.is_some() || attrs.matrix {
+        return Err(format!("how threads copy `{name}` is written"));
+    }
+    if tensor.pointers || tensor.shape.len() > MAX_RANK || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some()) {
+        return Err(format!("`{name}` has several addresses, more than {MAX_RANK} dimensions, or one of several modes"));
+    }
+    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        return Err(format!("the window of `{name}` has an end of its own"));
+    }
+    if from.transposed {
+        return Err(format!("`{name}` is transposed"));
+    }
+    let width = global_width(k, facts, from, &shape);
+    if width.elems * elem.bytes() < MAX_ACCESS_BYTES {
+        return Err(width.why);
+    }
+    let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
+    let bits = crate::assign_layouts::log2_shape(&shape);
+    match contiguous.and_then(|d| panels(&bits, d, elem.bytes())) {
+        Some(_) => Ok(()),
+        None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes")),
+    }
+}

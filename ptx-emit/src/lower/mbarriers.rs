@@ -1,0 +1,136 @@
+//! Channels that tensor copies fill: a pair of mbarriers for each slot.
+//!
+//! `full` completes a phase when the producer has arrived and the bytes that it expects are there; `empty` when every consuming
+//! warp has arrived. Whoever waits knows the parity of the phase to come: it changes each time the ring begins anew. A barrier
+//! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15).
+//!
+//! The barriers lie behind all buffers: for each ring its `full` ones, then its `empty` ones.
+
+use super::Lower;
+use super::roles::releasing_warps;
+use super::shared::Ring;
+use crate::inst::{Class, Guard, Operand, Reg};
+use crate::module::Item;
+use crate::ops::Op as P;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::ChannelOp;
+
+/// Bytes of an mbarrier.
+pub(super) const BARRIER_BYTES: u64 = 8;
+
+/// Where a ring's barriers are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Barriers {
+    /// The first `full` barrier; the `empty` ones follow.
+    pub(super) offset: u64,
+    /// Bytes that a slot receives.
+    pub(super) bytes: u64,
+}
+
+/// Where one side of a ring stands, beside its slot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Turn {
+    /// Address of the slot's `full` barrier.
+    pub(super) barrier: Reg,
+    /// Parity of the phase to wait for.
+    pub(super) parity: Reg,
+}
+
+impl Lower<'_> {
+    /// Readies the barriers of all rings, by one thread, and shows them to the others.
+    pub(super) fn ready_barriers(&mut self) {
+        let rings: Vec<Ring> = self.rings.iter().filter(|r| r.barriers.is_some()).cloned().collect();
+        if rings.is_empty() {
+            return;
+        }
+        self.emit.comment("barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it");
+        let tid = self.block_tid();
+        let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
+        let guard = Some(Guard { reg: first, negated: false });
+        for ring in &rings {
+            let Some(Barriers { offset, .. }) = ring.barriers else { continue };
+            let warps = ring.channels.first().map_or(1, |&c| releasing_warps(self.k, c)).max(1);
+            for i in 0..2 * ring.slots {
+                let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
+                let count = if i < ring.slots { 1 } else { i64::from(warps) };
+                self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(count)]);
+            }
+        }
+        self.emit.push_if(guard, P::FenceMbarrierInit, Vec::new());
+        self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
+        self.report.barriers += 1;
+    }
+
+    /// Registers for where a side of a ring stands. The producer begins a phase ahead.
+    pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<Turn> {
+        let Barriers { offset, .. } = ring.barriers?;
+        let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
+        let start = self.barrier_address(offset);
+        self.emit.push(P::MovB32, vec![barrier.into(), start.into()]);
+        let ahead = i64::from(op == ChannelOp::Publish);
+        self.emit.push(P::MovB32, vec![parity.into(), Operand::Imm(ahead)]);
+        Some(Turn { barrier, parity })
+    }
+
+    fn barrier_address(&mut self, offset: u64) -> Reg {
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
+        self.emit.pure(Class::B32, P::AddS32, vec![base.into(), Operand::Imm(offset as i64)])
+    }
+
+    /// To the next slot: the ring begins anew where `wrap` holds.
+    pub(super) fn next_turn(&mut self, ring: &Ring, turn: Turn, wrap: Option<Reg>) {
+        let Some(Barriers { offset, .. }) = ring.barriers else { return };
+        let flip = vec![turn.parity.into(), turn.parity.into(), Operand::Imm(1)];
+        let Some(wrap) = wrap else {
+            self.emit.push(P::XorB32, flip);
+            return;
+        };
+        let step = Operand::Imm(BARRIER_BYTES as i64);
+        self.emit.push(P::AddS32, vec![turn.barrier.into(), turn.barrier.into(), step]);
+        let start = self.barrier_address(offset);
+        let guard = Some(Guard { reg: wrap, negated: false });
+        self.emit.push_if(guard, P::MovB32, vec![turn.barrier.into(), start.into()]);
+        self.emit.push_if(guard, P::XorB32, flip);
+    }
+
+    /// The operation itself, in front of the step to the next slot.
+    pub(super) fn operate(&mut self, op: ChannelOp, ring: &Ring) {
+        let Some(Barriers { bytes, .. }) = ring.barriers else { return };
+        let empty = (ring.slots * BARRIER_BYTES) as i64;
+        match op {
+            ChannelOp::Acquire => {
+                let Some(turn) = ring.put_turn else { return };
+                self.wait_for(Operand::at(turn.barrier, empty), turn.parity, "empty");
+            }
+            ChannelOp::Wait => {
+                let Some(turn) = ring.get_turn else { return };
+                self.wait_for(Operand::at(turn.barrier, 0), turn.parity, "full");
+            }
+            ChannelOp::Publish => {
+                let Some(turn) = ring.put_turn else { return };
+                let bytes = Operand::Imm(bytes as i64);
+                self.emit.def(Class::B64, P::MbarrierArriveExpectTx, vec![Operand::at(turn.barrier, 0), bytes]);
+            }
+            ChannelOp::Release => {
+                let Some(turn) = ring.get_turn else { return };
+                let lane = self.first_lane();
+                let state = self.emit.reg(Class::B64);
+                let guard = Some(Guard { reg: lane, negated: false });
+                self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(turn.barrier, empty)]);
+            }
+        }
+    }
+
+    /// Waits for a phase; the hardware gives up after a while, so the question is asked again.
+    fn wait_for(&mut self, barrier: Operand, parity: Reg, what: &str) {
+        let again = self.emit.label(&format!("wait_{what}"));
+        self.emit.item(Item::Label(again));
+        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, vec![barrier, parity.into()]);
+        self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, vec![again.into()]);
+    }
+
+    /// Whether tensor copies fill a channel.
+    pub(super) fn filled_by_tensor_copies(&self, channel: Value) -> bool {
+        self.k.fills_by_tensor_copies(channel)
+    }
+}

@@ -1,0 +1,191 @@
+//! Roles: statements that run side by side, each on warps of its own.
+//!
+//! A block's warps are dealt out to the roles in their order; each role branches over the others' statements. Inside a role
+//! threads count from its first. The number of a thread's warp is made the same register in all lanes by a shuffle: the assembler
+//! then knows that the branches do not part the lanes of a warp, which products of warpgroups need.
+//!
+//! A role that only asks for tensor copies is run by one elected lane: each lane that executes such a copy makes one.
+
+use super::Lower;
+use crate::inst::{Class, Guard, Operand, Reg};
+use crate::module::Item;
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
+use tilec_ir::target::WARP;
+
+/// The role whose statements are being lowered.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Part {
+    /// Its first thread in the block.
+    first: u32,
+}
+
+impl Lower<'_> {
+    /// The first warp of the present role.
+    pub(super) fn role_first_warp(&self) -> u32 {
+        self.part.map_or(0, |p| p.first / WARP)
+    }
+}
+
+/// Threads of the block: those that the schedule names, or of all roles.
+pub(super) fn block_threads(k: &Kernel, scheduled: u32) -> u32 {
+    let warps: Vec<u32> = k.blocks[k.body].iter().filter_map(|&s| role_warps(k, s)).collect();
+    if warps.is_empty() { scheduled } else { warps.iter().sum::<u32>() * WARP }
+}
+
+fn role_warps(k: &Kernel, s: Stmt) -> Option<u32> {
+    match k.stmts[s] {
+        StmtData::Role { warps, .. } => k.as_int(warps).and_then(|n| u32::try_from(n).ok()),
+        _ => None,
+    }
+}
+
+/// Warps that release a channel.
+pub(super) fn releasing_warps(k: &Kernel, channel: Value) -> u32 {
+    let mut warps = 0;
+    for &s in &k.blocks[k.body] {
+        let StmtData::Role { body, .. } = k.stmts[s] else { continue };
+        let mut releases = false;
+        k.walk(body, &mut |k, _, s| {
+            releases |= matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Release, channels, .. } if channels.contains(&channel));
+        });
+        if releases {
+            warps += role_warps(k, s).unwrap_or(0);
+        }
+    }
+    warps
+}
+
+impl Lower<'_> {
+    /// The thread's index in the block, or in its role.
+    pub(crate) fn tid(&mut self) -> Reg {
+        let tid = self.block_tid();
+        match self.part {
+            Some(Part { first }) if first > 0 => {
+                self.emit.pure(Class::B32, P::SubS32, vec![tid.into(), Operand::Imm(i64::from(first))])
+            }
+            _ => tid,
+        }
+    }
+
+    /// The thread's index in the block.
+    pub(super) fn block_tid(&mut self) -> Reg {
+        self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(crate::inst::Special::TidX)])
+    }
+
+    /// The number of the thread's warp in the block, the same register for all lanes.
+    pub(super) fn warp_index(&mut self) -> Reg {
+        let tid = self.block_tid();
+        let warp = self.emit.pure(Class::B32, P::ShrU32, vec![tid.into(), Operand::Imm(5)]);
+        let all = [Operand::Imm(0), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
+        let mut from = vec![warp.into()];
+        from.extend(all);
+        self.emit.pure(Class::B32, P::ShflSyncIdxB32, from)
+    }
+
+    /// A predicate: whether the thread is the first lane of its warp.
+    pub(super) fn first_lane(&mut self) -> Reg {
+        let tid = self.block_tid();
+        let lane = self.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(31)]);
+        self.emit.pure(Class::Pred, P::SetpEqS32, vec![lane.into(), Operand::Imm(0)])
+    }
+
+    /// One role; those that stand before it in the block's body have the lower warps.
+    pub(super) fn role(
+        &mut self,
+        s: Stmt,
+        warps: Expr,
+        registers: Option<Expr>,
+        body: Block,
+    ) -> Result<(), Reported> {
+        let k = self.k;
+        let (StmtData::Role { name, .. }, Some(count)) = (&k.stmts[s], role_warps(k, s)) else {
+            return Err(self.unsupported(warps, "a role without a number of warps"));
+        };
+        let before: u32 = k.blocks[k.body].iter().take_while(|&&t| t != s).filter_map(|&t| role_warps(k, t)).sum();
+        if !count.is_power_of_two() {
+            return Err(self.unsupported(warps, "a role of other than a power of two of warps"));
+        }
+        let warp = self.warp_index();
+        let (first, end) = (i64::from(before), i64::from(before + count));
+        let below = (first > 0)
+            .then(|| self.emit.pure(Class::Pred, P::SetpLtS32, vec![warp.into(), Operand::Imm(first)]));
+        let above = (end < i64::from(self.block_threads / WARP))
+            .then(|| self.emit.pure(Class::Pred, P::SetpGeS32, vec![warp.into(), Operand::Imm(end)]));
+        let done = self.emit.label(&format!("after_{name}"));
+        let outer = (self.part, self.thread_bits);
+        self.part = Some(Part { first: before * WARP });
+        self.thread_bits = (count * WARP).ilog2();
+        // What the role's statements share with the others is computed in front of them.
+        self.emit.push_frame();
+        let result = self.role_body((warp, first), registers, body, done);
+        let items = self.emit.pop_frame();
+        (self.part, self.thread_bits) = outer;
+        result?;
+        for outside in [below, above].into_iter().flatten() {
+            self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::BraUni, vec![done.into()]);
+        }
+        self.emit.items(items);
+        self.emit.item(Item::Label(done));
+        Ok(())
+    }
+
+    fn role_body(
+        &mut self,
+        (warp, first): (Reg, i64),
+        registers: Option<Expr>,
+        body: Block,
+        done: crate::inst::Label,
+    ) -> Result<(), Reported> {
+        if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {
+            let share = i64::from(tilec_ir::target::REGISTERS_PER_SM)
+                / (i64::from(self.block_threads) * i64::from(self.emit.func.minnctapersm))
+                / 8
+                * 8;
+            let op = if count > share { P::SetmaxnregInc } else { P::SetmaxnregDec };
+            self.emit.push(op, vec![Operand::Imm(count)]);
+        }
+        if self.only_asks_for_copies(body) {
+            self.emit.comment("one lane asks for the copies");
+            let other = self.emit.def(Class::Pred, P::SetpNeS32, vec![warp.into(), Operand::Imm(first)]);
+            self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
+            let elected = self.emit.reg(Class::Pred);
+            self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
+            self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, vec![done.into()]);
+        }
+        let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
+        self.k.walk(body, &mut |k, _, s| {
+            if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
+                changes.extend(channels.iter().map(|&c| (*op, c)));
+            }
+        });
+        self.positions_into_registers(&|op, c| changes.contains(&(op, c)));
+        self.block(body)
+    }
+
+    /// Whether the statements of a role are loops, names, and what one lane does for all.
+    fn only_asks_for_copies(&self, body: Block) -> bool {
+        let mut only = true;
+        self.k.walk(body, &mut |k, _, s| {
+            only &= match &k.stmts[s] {
+                StmtData::For { .. } | StmtData::If { .. } => true,
+                StmtData::Let { init, .. } => !matches!(
+                    tilec_ir::typing::type_of(k, *init),
+                    Ok(tilec_ir::typing::Type::Tile(_)) | Err(_)
+                ),
+                StmtData::Copy { attrs, .. } => attrs.tensor,
+                StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
+                _ => false,
+            };
+        });
+        only
+    }
+
+    /// A predicate that always holds.
+    pub(super) fn always(&mut self) -> Reg {
+        let tid = self.block_tid();
+        self.emit.pure(Class::Pred, P::SetpGeS32, vec![tid.into(), Operand::Imm(0)])
+    }
+}

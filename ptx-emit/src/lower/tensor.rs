@@ -1,0 +1,182 @@
+//! Copies by the tensor memory accelerator (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27).
+//!
+//! What a copy moves is a box of the tensor that a *tensor map* describes: a kernel parameter of 128 bytes, which the host encodes
+//! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane asks for as many boxes as
+//! the tile has; their bytes count at the `full` barrier of the slot.
+
+use super::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::launch::TensorMap;
+use crate::module::ParamTy;
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::layout::hardware::{Boxes, boxes};
+use tilec_ir::typing::{ResolvedView, resolve_view};
+
+/// Bytes and alignment of a tensor map.
+const MAP_BYTES: u32 = 128;
+const MAP_ALIGN: u32 = 64;
+
+/// A tensor map of the kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    tensor: Value,
+    /// Extents of a box along the tensor's dimensions, the contiguous one first.
+    extents: Vec<u64>,
+    /// The tensor's dimensions in that order.
+    dims: Vec<usize>,
+    boxes: Boxes,
+    param: u32,
+}
+
+/// What is copied from where, for a tensor copy.
+fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
+    match &k.stmts[s] {
+        StmtData::Copy { src, dst, attrs } if attrs.tensor => resolve_view(k, *src).zip(resolve_view(k, *dst)),
+        _ => None,
+    }
+}
+
+impl Lower<'_> {
+    /// Parameters for the tensor maps, behind all others.
+    pub(super) fn tensor_maps(&mut self) -> Result<(), Reported> {
+        let k = self.k;
+        let mut copies = Vec::new();
+        k.walk(k.body, &mut |_, _, s| copies.push(s));
+        for s in copies {
+            let Some((from, to)) = sides(k, s) else { continue };
+            let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
+            let Some((dims, extents, boxes)) = self.box_of(&from, &to) else {
+                return Err(self.unsupported(src, "a tensor copy into this layout, which no box fills"));
+            };
+            if self.maps.iter().any(|m| m.is(from.base, &dims, &extents, &boxes)) {
+                continue;
+            }
+            let n = self.maps.iter().filter(|m| m.tensor == from.base).count();
+            let number = if n == 0 { String::new() } else { (n + 1).to_string() };
+            let name = format!("{}_{}_map{number}", k.name, k.values[from.base].name);
+            let param = self.param(name, ParamTy::Bytes(MAP_BYTES), Some(MAP_ALIGN));
+            self.maps.push(Map { tensor: from.base, extents, dims, boxes, param });
+        }
+        if !self.maps.is_empty() {
+            self.emit.comment("descriptors of the tensors, made by the host");
+        }
+        for i in 0..self.maps.len() {
+            let map = self.map_address(self.maps[i].param);
+            self.emit.push(P::PrefetchTensormap, vec![Operand::Tensor { map, at: Vec::new() }]);
+        }
+        Ok(())
+    }
+
+    /// The tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
+    fn box_of(&self, from: &ResolvedView, to: &ResolvedView) -> Option<(Vec<usize>, Vec<u64>, Boxes)> {
+        let elem = self.elem(to.base)?;
+        let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
+        let boxes = boxes(layout, elem.bytes())?;
+        let kept = from.kept();
+        if kept.len() != boxes.dims.len() || from.transposed {
+            return None;
+        }
+        let mut dims: Vec<usize> = boxes.dims.iter().map(|&d| kept[d]).collect();
+        let mut extents: Vec<u64> = boxes.bits.iter().map(|&b| 1 << b).collect();
+        for d in (0..from.dims.len()).rev().filter(|d| !kept.contains(d)) {
+            dims.push(d);
+            extents.push(1);
+        }
+        (tilec_ir::facts::contiguous_dim(self.k, from.base) == dims.first().copied()).then_some((dims, extents, boxes))
+    }
+
+    fn map_address(&mut self, param: u32) -> Reg {
+        let own = self.emit.pure(Class::B64, P::MovParamU64, vec![Operand::ParamSym(param)]);
+        self.emit.pure(Class::B64, P::CvtaParamU64, vec![own.into()])
+    }
+
+    /// Asks for the boxes of a tile.
+    pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
+        let found = sides(self.k, s).and_then(|(from, to)| {
+            let (dims, extents, boxes) = self.box_of(&from, &to)?;
+            let map = self.maps.iter().find(|m| m.is(from.base, &dims, &extents, &boxes))?.clone();
+            Some((from, to, map))
+        });
+        let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
+        let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[self.destination(s)]) else {
+            return Err(self.unsupported(src, "a tensor copy into other than a slot"));
+        };
+        let ring = placed.ring.map(|r| self.rings[r].clone());
+        let Some((ring, turn)) = ring.and_then(|r| r.put_turn.map(|t| (r, t))) else {
+            return Err(self.unsupported(src, "a tensor copy outside of a role"));
+        };
+        // First coordinates of the tile, in the order of the tensor's dimensions.
+        let mut starts = Vec::new();
+        for dim in &from.dims {
+            let mut sum = super::index::Int::constant(0);
+            for &e in super::global::starts(dim) {
+                let x = self.index(e)?;
+                let Some(more) = self.int_op(tilec_ir::ops::Op::Add, sum, x) else {
+                    return Err(self.unsupported(e, "a window that may begin beyond 63 bits"));
+                };
+                sum = more;
+            }
+            if !super::index::fits32(sum.lo, sum.hi) {
+                return Err(self.unsupported(src, "a tensor copy from coordinates beyond 31 bits"));
+            }
+            starts.push(sum);
+        }
+        let slot = match ring.put {
+            super::shared::Position::Reg(r) => r,
+            super::shared::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
+        };
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
+        let root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
+        let address = self.map_address(map.param);
+        let op = [P::TmaLoad1d, P::TmaLoad2d, P::TmaLoad3d, P::TmaLoad4d, P::TmaLoad5d][map.dims.len() - 1];
+        let kept = from.kept();
+        for (start, offset) in &map.boxes.places {
+            let mut at = Vec::new();
+            for &d in &map.dims {
+                let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
+                let more = super::index::Int::constant(more as i64);
+                let x = self.int_op(tilec_ir::ops::Op::Add, starts[d], more).unwrap_or(starts[d]);
+                at.push(self.in32(x));
+            }
+            let to = Operand::at(root, (placed.offset + offset) as i64);
+            let tensor = Operand::Tensor { map: address, at };
+            self.emit.push(op, vec![to, tensor, Operand::at(turn.barrier, 0)]);
+        }
+        Ok(())
+    }
+
+    fn destination(&self, s: Stmt) -> Expr {
+        match self.k.stmts[s] {
+            StmtData::Copy { dst, .. } => dst,
+            _ => unreachable!("a copy"),
+        }
+    }
+
+    /// The maps for the launch contract.
+    pub(super) fn map_params(&self) -> Vec<(String, TensorMap)> {
+        self.maps
+            .iter()
+            .map(|m| {
+                let prefix = format!("{}_", self.k.name);
+                let name = self.emit.func.params[m.param as usize].name.clone();
+                let name = name.strip_prefix(&prefix).unwrap_or(&name).to_owned();
+                let map = TensorMap {
+                    tensor: self.k.values[m.tensor].name.clone(),
+                    dims: m.dims.iter().map(|&d| d as u32).collect(),
+                    extents: m.extents.iter().map(|&x| x as u32).collect(),
+                    exchange: m.boxes.exchange,
+                };
+                (name, map)
+            })
+            .collect()
+    }
+}
+
+impl Map {
+    fn is(&self, tensor: Value, dims: &[usize], extents: &[u64], boxes: &Boxes) -> bool {
+        self.tensor == tensor && self.dims == dims && self.extents == extents && self.boxes.exchange == boxes.exchange
+    }
+}

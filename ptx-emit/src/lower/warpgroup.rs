@@ -1,0 +1,217 @@
+//! Products of warpgroups on shared memory (`wgmma`, PTX ISA 9.7.15).
+//!
+//! An operand is named by a descriptor: the address of its first element, and how rows and panels follow ([`descriptor`]). The
+//! descriptor of a slot is that of the first one plus the slot's offset; along the reduction a constant is added. The products of
+//! a statement are one group, which `await` waits for.
+
+use super::Lower;
+use super::shared::Position;
+use super::tiles::Tile;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::atoms::Atom;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::Mma;
+use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
+use tilec_ir::target::WARP;
+use tilec_ir::types::Elem;
+use tilec_ir::typing::resolve_view;
+
+/// Atom, inputs, sums; instructions of 8 to 256 columns.
+type Opcode = (&'static str, Elem, Elem, [P; 6]);
+
+#[rustfmt::skip]
+const OPCODES: &[Opcode] = &[
+    ("m64k16", Elem::F16, Elem::F32, [P::WgmmaM64n8k16F32F16, P::WgmmaM64n16k16F32F16, P::WgmmaM64n32k16F32F16, P::WgmmaM64n64k16F32F16, P::WgmmaM64n128k16F32F16, P::WgmmaM64n256k16F32F16]),
+    ("m64k16", Elem::BF16, Elem::F32, [P::WgmmaM64n8k16F32Bf16, P::WgmmaM64n16k16F32Bf16, P::WgmmaM64n32k16F32Bf16, P::WgmmaM64n64k16F32Bf16, P::WgmmaM64n128k16F32Bf16, P::WgmmaM64n256k16F32Bf16]),
+    ("m64k16", Elem::F16, Elem::F16, [P::WgmmaM64n8k16F16F16, P::WgmmaM64n16k16F16F16, P::WgmmaM64n32k16F16F16, P::WgmmaM64n64k16F16F16, P::WgmmaM64n128k16F16F16, P::WgmmaM64n256k16F16F16]),
+    ("m64k8_tf32", Elem::TF32, Elem::F32, [P::WgmmaM64n8k8F32Tf32, P::WgmmaM64n16k8F32Tf32, P::WgmmaM64n32k8F32Tf32, P::WgmmaM64n64k8F32Tf32, P::WgmmaM64n128k8F32Tf32, P::WgmmaM64n256k8F32Tf32]),
+    ("m64k32_i8", Elem::I8, Elem::I32, [P::WgmmaM64n8k32S32S8, P::WgmmaM64n16k32S32S8, P::WgmmaM64n32k32S32S8, P::WgmmaM64n64k32S32S8, P::WgmmaM64n128k32S32S8, P::WgmmaM64n256k32S32S8]),
+    ("m64k32_i8", Elem::U8, Elem::I32, [P::WgmmaM64n8k32S32U8, P::WgmmaM64n16k32S32U8, P::WgmmaM64n32k32S32U8, P::WgmmaM64n64k32S32U8, P::WgmmaM64n128k32S32U8, P::WgmmaM64n256k32S32U8]),
+];
+
+/// What follows the descriptors and the predicate in an instruction.
+fn tail(elem: Elem, a: &Descriptor, b: &Descriptor) -> Vec<Operand> {
+    let mut tail = Vec::new();
+    if elem.is_float() {
+        tail.extend([Operand::Imm(1), Operand::Imm(1)]);
+    }
+    if elem.bytes() == 2 {
+        tail.extend([a, b].map(|d| Operand::Imm(i64::from(d.transposed))));
+    }
+    tail
+}
+
+/// An operand in shared memory.
+struct Side {
+    descriptor: Descriptor,
+    /// The descriptor of its first element in the present slot and for the present warpgroup.
+    base: Reg,
+    /// Bytes of each step along the reduction, and of each repetition along the other dimension.
+    steps: Vec<u64>,
+    repeats: Vec<u64>,
+}
+
+impl Lower<'_> {
+    pub(super) fn warpgroup_product(
+        &mut self,
+        src: Expr,
+        atom: Atom,
+        mma: &Mma,
+        c: &Tile,
+    ) -> Result<u32, Reported> {
+        let row = atom.row();
+        let (rows, _, depth) = row.log2_shape;
+        // The instruction's A and B; the tile's dimension that is the reduction.
+        let ((ea, ka), (eb, kb)) = if mma.swap { ((mma.b, 0), (mma.a, 1)) } else { ((mma.a, 1), (mma.b, 0)) };
+        let (Some(va), Some(vb)) = (resolve_view(self.k, ea), resolve_view(self.k, eb)) else {
+            return Err(self.unsupported(src, "a product of warpgroups on other than shared memory"));
+        };
+        let Some(elem) = self.elem(va.base) else { return Err(self.unsupported(src, "these element types")) };
+        let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows) else {
+            return Err(self.unsupported(src, "an accumulator in this layout"));
+        };
+        let ops = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (row.name, elem, c.elem));
+        let Some(op) = ops.and_then(|o| o.3.get(cols.checked_sub(3)? as usize)) else {
+            return Err(self.unsupported(src, "products of warpgroups of these types and columns"));
+        };
+        // What a group of warps and a repetition add to the rows and columns.
+        let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
+        let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
+        let a = self.side(src, &va, ka, (rows, depth), &rows_of(&groups), &rows_of(&repeats), elem)?;
+        let b = self.side(src, &vb, kb, (cols, depth), &cols_of(&groups), &cols_of(&repeats), elem)?;
+        if a.steps.len() != b.steps.len() {
+            return Err(self.unsupported(src, "operands of different depth"));
+        }
+        self.emit.push(P::WgmmaFence, Vec::new());
+        let always = self.always();
+        let each = c.regs.len() / a.repeats.len();
+        let mut count = 0;
+        for step in 0..a.steps.len() {
+            for r in 0..a.repeats.len() {
+                let acc = Operand::Vec(c.regs[r * each..(r + 1) * each].to_vec());
+                let (da, db) = (self.stepped(&a, step, r), self.stepped(&b, step, r));
+                let mut operands = vec![acc, da.into(), db.into(), always.into()];
+                operands.extend(tail(elem, &a.descriptor, &b.descriptor));
+                self.emit.push(*op, operands);
+                count += 1;
+            }
+        }
+        self.emit.push(P::WgmmaCommitGroup, Vec::new());
+        Ok(count)
+    }
+
+    fn stepped(&mut self, side: &Side, step: usize, repeat: usize) -> Reg {
+        match side.steps[step] + side.repeats[repeat] {
+            0 => side.base,
+            // The address field counts units of 16 bytes.
+            bytes => self.emit.def(Class::B64, P::AddS64, vec![side.base.into(), Operand::Imm((bytes >> 4) as i64)]),
+        }
+    }
+
+    /// `along`: the tile's reduction dimension; `bits`: log2 of the instruction's extents along the other one and the reduction.
+    fn side(
+        &mut self,
+        src: Expr,
+        view: &tilec_ir::typing::ResolvedView,
+        along: usize,
+        bits: (u32, u32),
+        groups: &[u64],
+        repeats: &[u64],
+        elem: Elem,
+    ) -> Result<Side, Reported> {
+        let k = self.k;
+        let whole = view.dims.len() == 2 && view.slot == Some(tilec_ir::kernel::Slot::Get);
+        let along = if view.transposed { 1 - along } else { along };
+        let layout = k.tile_ty(view.base).and_then(|t| t.smem_layout.clone()).filter(|_| whole);
+        let found = layout.and_then(|l| Some((descriptor(&l, elem.bytes(), (1 - along, bits.0), (along, bits.1))?, l)));
+        let (Some((d, layout)), Some(placed)) = (found, self.placed[view.base]) else {
+            return Err(self.unsupported(src, "an operand of a warpgroup's product in this layout"));
+        };
+        let offset = |outer: u64, inner: u64| {
+            let coords = if along == 1 { [outer, inner] } else { [inner, outer] };
+            plain_offset(&layout, elem.bytes(), d.exchange, &coords)
+        };
+        let depth = 1u64 << layout.dim_bits()[along];
+        let steps = (0..depth).step_by(1 << bits.1).map(|at| offset(0, at)).collect();
+        let mut all = vec![0];
+        for &r in repeats {
+            let more: Vec<u64> = all.iter().map(|x| x + offset(r, 0)).collect();
+            all.extend(more);
+        }
+        let group_bytes: Vec<u64> = groups.iter().map(|&g| offset(g, 0)).collect();
+        let base = self.descriptor_base(&d, placed.offset, &group_bytes);
+        // The slot, in units of 16 bytes.
+        let base = match placed.ring.map(|r| (self.rings[r].get, self.rings[r].stride)) {
+            Some((Position::Reg(slot), _)) => {
+                let units = self.emit.def(Class::B32, P::ShrU32, vec![slot.into(), Operand::Imm(4)]);
+                let wide = self.emit.def(Class::B64, P::CvtU64U32, vec![units.into()]);
+                self.emit.def(Class::B64, P::AddS64, vec![base.into(), wide.into()])
+            }
+            Some((Position::Slot(i), stride)) => {
+                let units = Operand::Imm((i * stride >> 4) as i64);
+                self.emit.pure(Class::B64, P::AddS64, vec![base.into(), units])
+            }
+            None => base,
+        };
+        Ok(Side { descriptor: d, base, steps, repeats: all })
+    }
+
+    /// The descriptor of the first slot, for the thread's warpgroup.
+    fn descriptor_base(&mut self, d: &Descriptor, offset: u64, group_bytes: &[u64]) -> Reg {
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
+        let mut at = self.emit.pure(Class::B32, P::AddS32, vec![base.into(), Operand::Imm(offset as i64)]);
+        if group_bytes.iter().any(|&b| b != 0) {
+            let group = self.warpgroup_index();
+            let part = self.linear_map(group, group_bytes);
+            let part = self.in32(part);
+            at = self.emit.pure(Class::B32, P::AddS32, vec![at.into(), part.into()]);
+        }
+        let units = self.emit.pure(Class::B32, P::ShrU32, vec![at.into(), Operand::Imm(4)]);
+        let wide = self.emit.pure(Class::B64, P::CvtU64U32, vec![units.into()]);
+        let fields = Operand::Imm(d.bits() as i64);
+        self.emit.pure(Class::B64, P::OrB64, vec![wide.into(), fields])
+    }
+
+    /// The thread's warpgroup within its role.
+    fn warpgroup_index(&mut self) -> Reg {
+        let warp = self.warp_index();
+        let first = self.role_first_warp();
+        let own = match first {
+            0 => warp,
+            n => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
+        };
+        self.emit.pure(Class::B32, P::ShrU32, vec![own.into(), Operand::Imm(2)])
+    }
+
+    /// Waits until at most so many groups of products are pending.
+    pub(super) fn await_products(&mut self, pending: u32) {
+        self.emit.push(P::WgmmaWaitGroup, vec![Operand::Imm(i64::from(pending.min(7)))]);
+    }
+}
+
+/// Of an accumulator: log2 of the columns of an instruction; what each repetition, and each bit of the warpgroup's number, adds
+/// to the instruction's rows and columns. `rows`: log2 of the rows of the instruction.
+type Pattern = (u32, Vec<[u64; 2]>, Vec<[u64; 2]>);
+
+fn pattern(c: &Tile, swap: bool, rows: u32) -> Option<Pattern> {
+    let &[low, _] = c.dim_bits.as_slice() else { return None };
+    let split = |column: u64| {
+        let at = [column & ((1 << low) - 1), column >> low];
+        if swap { [at[1], at[0]] } else { at }
+    };
+    let value = |i: u32| split(c.layout.value_col(i));
+    let thread = |i: u32| split(c.layout.thread_col(i));
+    // Neighbouring columns, rows eight apart, then columns by eights.
+    let own = c.layout.value_bits() >= 2 && value(0) == [0, 1] && value(1) == [8, 0];
+    let lanes = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [16, 0], [32, 0]];
+    let spread = c.layout.thread_bits() >= 7 && (0..7).all(|i| thread(i) == lanes[i as usize]);
+    if !own || !spread || rows != 6 {
+        return None;
+    }
+    let more = (2..c.layout.value_bits()).take_while(|&i| value(i) == [0, 8 << (i - 2)]).count() as u32;
+    let repeats = (2 + more..c.layout.value_bits()).map(value).collect();
+    let groups = (WARP.ilog2() + 2..c.layout.thread_bits()).map(thread).collect();
+    Some((3 + more, repeats, groups))
+}

@@ -389,7 +389,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
 
 /// The value of every size, stride and scalar.
 fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args {
-    let takes_value = |kind: &ParamKind| kind.tensor().is_none();
+    let takes_value = ParamKind::is_value;
     for name in args.keys() {
         if !contract.param(name).is_some_and(|p| takes_value(&p.kind)) {
             let known = contract.params.iter().filter(|p| takes_value(&p.kind)).map(|p| p.name.clone()).collect();
@@ -404,7 +404,9 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
         let value = match &param.kind {
             ParamKind::Size { .. } => given,
             ParamKind::Scalar { default, .. } => given.or(default.map(Number::Float)),
-            ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::Stride { .. } => continue,
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) | ParamKind::Stride { .. } => {
+                continue;
+            }
         };
         match value {
             Some(value) => {
@@ -462,6 +464,7 @@ fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
         | ParamKind::Stride { .. }
         | ParamKind::Scalar { .. }
         | ParamKind::Tensor(_)
+        | ParamKind::TensorMap(_)
         | ParamKind::Pointers(_) => return None,
     };
     Some(BindError::Value { name: name.to_owned(), value, expected })

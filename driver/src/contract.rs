@@ -7,6 +7,7 @@ use crate::decimal_version;
 use crate::program::Program;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
 use tilec_ptx::launch::{self, Launch};
 
@@ -58,6 +59,9 @@ pub enum ParamKind {
     Tensor(TensorParam),
     /// The device address of an array of device addresses, 64 bits each: one for every index of the first dimension.
     Pointers(TensorParam),
+    /// A descriptor of a tensor, 128 bytes by value: what `cuTensorMapEncodeTiled` makes.
+    #[serde(rename = "tensor_map")]
+    TensorMap(TensorMapParam),
     /// An extent, at least 1 and less than 2^31.
     Size {
         /// How it is passed.
@@ -141,12 +145,54 @@ pub struct TensorParam {
     pub may_alias: Vec<String>,
 }
 
+/// How a tensor is described to the tensor memory accelerator. Its element type, address, extents and strides are those of the
+/// tensor; elements are not interleaved, each is taken, and what lies outside is zero.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TensorMapParam {
+    /// The tensor.
+    pub tensor: String,
+    /// Its dimensions in the order of the descriptor: that with stride 1 first.
+    pub dims: Vec<u32>,
+    /// Extents of a box along them.
+    #[serde(rename = "box")]
+    pub extents: Vec<u32>,
+    /// The swizzling mode.
+    #[serde(with = "exchange_name")]
+    pub swizzle: Exchange,
+}
+
+/// Swizzling modes are their row bytes: `128B`.
+mod exchange_name {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use tilec_ir::layout::hardware::Exchange;
+
+    pub(super) fn serialize<S: Serializer>(mode: &Exchange, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(mode.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Exchange, D::Error> {
+        let name = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        Exchange::from_name(&name).ok_or_else(|| D::Error::custom(format!("unknown swizzling mode `{name}`")))
+    }
+}
+
 impl ParamKind {
+    /// Whether whoever launches the kernel gives a number for it.
+    pub fn is_value(&self) -> bool {
+        match self {
+            ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => true,
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) => false,
+        }
+    }
+
     /// The tensor that is passed, by its address or by those of its parts.
     pub fn tensor(&self) -> Option<&TensorParam> {
         match self {
             ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) => Some(tensor),
-            ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => None,
+            ParamKind::Size { .. }
+            | ParamKind::Stride { .. }
+            | ParamKind::Scalar { .. }
+            | ParamKind::TensorMap(_) => None,
         }
     }
 }
@@ -334,8 +380,10 @@ impl LaunchFile {
                     return wrong(format!("`{entry}`, a variant of `{kernel}`, is no kernel of the file"));
                 };
                 let alike = |c: &Contract| {
+                    // Descriptors follow from tensors, and are those of the variant's own tiles.
+                    let given = |p: &&Param| !matches!(p.kind, ParamKind::TensorMap(_));
                     let plain = |p: &Param| (p.name.clone(), std::mem::discriminant(&p.kind));
-                    c.params.iter().map(plain).eq(contract.params.iter().map(plain))
+                    c.params.iter().filter(given).map(plain).eq(contract.params.iter().filter(given).map(plain))
                 };
                 if !first.is_none_or(alike) {
                     return wrong(format!("`{entry}` takes other parameters than the first variant of `{kernel}`"));
@@ -402,6 +450,12 @@ impl From<&launch::LaunchParam> for Param {
                 };
                 if *pointers { ParamKind::Pointers(tensor) } else { ParamKind::Tensor(tensor) }
             }
+            launch::ParamKind::TensorMap(map) => ParamKind::TensorMap(TensorMapParam {
+                tensor: map.tensor.clone(),
+                dims: map.dims.clone(),
+                extents: map.extents.clone(),
+                swizzle: map.exchange,
+            }),
             launch::ParamKind::Size => ParamKind::Size { ty: U32::U32 },
             launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },
             launch::ParamKind::Scalar { elem, default } => ParamKind::Scalar { elem: *elem, default: *default },

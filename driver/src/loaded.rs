@@ -1,8 +1,10 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
 use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
-use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
-use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Stream};
+use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, TensorMapParam};
+use crate::cuda::{
+    Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, MAX_TENSOR_RANK, Module, Stream, TensorMap,
+};
 use crate::data::encode;
 use crate::dispatch::pick;
 use crate::program::{BoundProgram, Program, bind_program, may_alias};
@@ -243,6 +245,7 @@ impl<'d> LoadedVariants<'d> {
                 }
                 // What the addresses of an array are, the device alone knows.
                 ParamKind::Pointers(_)
+                | ParamKind::TensorMap(_)
                 | ParamKind::Size { .. }
                 | ParamKind::Stride { .. }
                 | ParamKind::Scalar { .. } => true,
@@ -273,6 +276,11 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
         .iter()
         .map(|param| match &param.kind {
             ParamKind::Tensor(_) | ParamKind::Pointers(_) => LaunchArg::Ptr(address(&param.name)),
+            ParamKind::TensorMap(map) => {
+                let plan = bound.tensors.iter().find(|t| t.name == map.tensor);
+                let plan = plan.expect("a contract describes tensors that it has");
+                LaunchArg::TensorMap(tensor_map(map, plan, address(&map.tensor)))
+            }
             ParamKind::Size { .. } => {
                 let size = value(&param.name).to_i64().and_then(|i| u32::try_from(i).ok());
                 LaunchArg::U32(size.expect("binding checked the range"))
@@ -283,6 +291,33 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
             ParamKind::Scalar { elem, .. } => scalar(*elem, value(&param.name)),
         })
         .collect()
+}
+
+/// A descriptor as the contract says, of a tensor at an address.
+fn tensor_map(map: &TensorMapParam, plan: &TensorPlan, address: u64) -> TensorMap {
+    let bytes = u64::from(plan.elem.bytes());
+    let rank = map.dims.len().min(MAX_TENSOR_RANK);
+    let mut out = TensorMap {
+        elem: plan.elem,
+        address,
+        rank: rank as u32,
+        extents: [1; MAX_TENSOR_RANK],
+        strides: [0; MAX_TENSOR_RANK],
+        box_extents: [1; MAX_TENSOR_RANK],
+        swizzle: map.swizzle,
+    };
+    for (i, (&dim, &extent)) in map.dims.iter().zip(&map.extents).take(rank).enumerate() {
+        out.extents[i] = plan.extent(dim as usize);
+        out.strides[i] = plan.offset(dim as usize, 1) * bytes;
+        out.box_extents[i] = extent;
+    }
+    // A dimension of one element has no neighbours: any stride will do, but one there must be.
+    for i in 1..rank {
+        if out.extents[i] == 1 {
+            out.strides[i] = out.strides[i].max(16).next_multiple_of(16);
+        }
+    }
+    out
 }
 
 fn scalar(elem: Elem, value: Number) -> LaunchArg {

@@ -91,6 +91,8 @@ fn differs(a: &Param, b: &Param) -> Option<&'static str> {
     match (&a.kind, &b.kind) {
         (ParamKind::Tensor(x), ParamKind::Tensor(y)) | (ParamKind::Pointers(x), ParamKind::Pointers(y)) => same(x, y),
         // Strides of packed tensors differ if the tensors do.
+        // Each kernel has descriptors of its own.
+        (ParamKind::TensorMap(_), ParamKind::TensorMap(_)) => None,
         (ParamKind::Size { .. }, ParamKind::Size { .. }) | (ParamKind::Stride { .. }, ParamKind::Stride { .. }) => None,
         (ParamKind::Scalar { elem: x, default: d }, ParamKind::Scalar { elem: y, default: e }) => match () {
             () if x != y => Some("different types"),
@@ -151,7 +153,7 @@ impl BoundProgram {
 /// Everything that keeps a kernel from being launched with these arguments, each thing once.
 pub fn bind_program(launches: &[&Contract], args: &Args) -> Result<BoundProgram, Vec<BindError>> {
     let mut errors: Vec<BindError> = Vec::new();
-    let takes = |contract: &Contract, name: &str| contract.param(name).is_some_and(|p| p.kind.tensor().is_none());
+    let takes = |contract: &Contract, name: &str| contract.param(name).is_some_and(|p| p.kind.is_value());
     for name in args.keys().filter(|name| launches.iter().all(|c| !takes(c, name))) {
         let value = |name: &&str| launches.iter().any(|c| takes(c, name));
         let known = names(launches).filter(value).map(str::to_owned).collect();

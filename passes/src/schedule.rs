@@ -36,7 +36,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
-    occupancy::choose(k, cx);
+    // The registers of roles are dealt out already.
+    if !k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. })) {
+        occupancy::choose(k, cx);
+    }
     Ok(())
 }
 

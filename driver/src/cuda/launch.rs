@@ -2,6 +2,8 @@
 
 use super::{CudaError, Function, FunctionAttributes, Properties};
 use std::ffi::c_void;
+use tilec_ir::layout::hardware::Exchange;
+use tilec_ir::types::Elem;
 
 /// Bytes of parameters a kernel can have at most (PTX ISA 8.1, section 4.2.8 "Kernel function parameters", sm_70 on).
 const MAX_PARAM_BYTES: usize = 32_764;
@@ -33,6 +35,61 @@ pub enum LaunchArg {
     I64(i64),
     /// 8 bytes.
     F64(f64),
+    /// 128 bytes: what the driver makes of it.
+    TensorMap(TensorMap),
+}
+
+/// Dimensions of a tensor map at most.
+pub const MAX_TENSOR_RANK: usize = 5;
+
+/// What a tensor map describes; dimensions from the contiguous one on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TensorMap {
+    /// Element type.
+    pub elem: Elem,
+    /// Device address, a multiple of 16 bytes.
+    pub address: u64,
+    /// Dimensions that count.
+    pub rank: u32,
+    /// Extents in elements.
+    pub extents: [u64; MAX_TENSOR_RANK],
+    /// Strides in bytes, multiples of 16; that of the contiguous dimension is the size of an element.
+    pub strides: [u64; MAX_TENSOR_RANK],
+    /// Extents of a box in elements.
+    pub box_extents: [u32; MAX_TENSOR_RANK],
+    /// The swizzling mode.
+    pub swizzle: Exchange,
+}
+
+/// Bytes of an encoded tensor map, which the driver wants aligned to half of that.
+#[repr(C, align(64))]
+pub(super) struct Encoded(pub(super) [u64; 16]);
+
+impl TensorMap {
+    /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management".
+    pub(super) fn data_type(&self) -> Option<u32> {
+        Some(match self.elem {
+            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 => 0,
+            Elem::U32 => 2,
+            Elem::I32 => 3,
+            Elem::I64 => 5,
+            Elem::F16 => 6,
+            // As it is: the type TFLOAT32 would round, and a tf32 is truncated.
+            Elem::F32 | Elem::TF32 => 7,
+            Elem::F64 => 8,
+            Elem::BF16 => 9,
+            Elem::Bool => return None,
+        })
+    }
+
+    /// `CUtensorMapSwizzle`.
+    pub(super) fn swizzle_code(&self) -> u32 {
+        match self.swizzle {
+            Exchange::Bytes32 => 1,
+            Exchange::Bytes64 => 2,
+            Exchange::Bytes128 => 3,
+        }
+    }
 }
 
 impl LaunchArg {
@@ -43,6 +100,7 @@ impl LaunchArg {
             Self::U16(_) | Self::F16(_) | Self::Bf16(_) => 2,
             Self::U32(_) | Self::I32(_) | Self::F32(_) => 4,
             Self::Ptr(_) | Self::U64(_) | Self::I64(_) | Self::F64(_) => 8,
+            Self::TensorMap(_) => size_of::<Encoded>(),
         }
     }
 
@@ -63,6 +121,7 @@ impl LaunchArg {
             Self::U16(x) | Self::F16(x) | Self::Bf16(x) => first(x.to_ne_bytes()),
             Self::U8(x) => [x, 0, 0, 0, 0, 0, 0, 0],
             Self::I8(x) => first(x.to_ne_bytes()),
+            Self::TensorMap(_) => [0; 8],
         }
     }
 }
@@ -75,26 +134,37 @@ impl LaunchArg {
 /// read out of bounds.
 pub(super) struct Arguments {
     words: Vec<u64>,
+    /// Where each argument begins in them; one more for what lies behind.
+    starts: Vec<usize>,
     n_addresses: usize,
-    n_arguments: usize,
 }
 
 impl Arguments {
-    pub(super) fn new(arguments: &[LaunchArg], sizes_known: bool) -> Self {
-        let mut words: Vec<u64> = arguments.iter().map(|argument| u64::from_ne_bytes(argument.word())).collect();
-        let n_arguments = words.len();
-        if sizes_known {
-            return Self { words, n_addresses: n_arguments, n_arguments };
+    /// `maps`: the encoded tensor maps among the arguments, in their order.
+    pub(super) fn new(arguments: &[LaunchArg], maps: &[Encoded], sizes_known: bool) -> Self {
+        let (mut words, mut starts, mut maps) = (Vec::new(), Vec::new(), maps.iter());
+        for argument in arguments {
+            starts.push(words.len());
+            match argument {
+                LaunchArg::TensorMap(_) => words.extend(maps.next().map_or([0; 16], |m| m.0)),
+                _ => words.push(u64::from_ne_bytes(argument.word())),
+            }
         }
-        words.resize(n_arguments + MAX_PARAM_BYTES.div_ceil(8), 0);
-        Self { words, n_addresses: n_arguments.max(MAX_PARAM_BYTES), n_arguments }
+        starts.push(words.len());
+        let n_arguments = arguments.len();
+        if sizes_known {
+            return Self { words, starts, n_addresses: n_arguments };
+        }
+        words.resize(words.len() + MAX_PARAM_BYTES.div_ceil(8), 0);
+        Self { words, starts, n_addresses: n_arguments.max(MAX_PARAM_BYTES) }
     }
 
     /// The addresses, valid until the arguments are dropped or moved out of.
     pub(super) fn addresses(&mut self) -> Vec<*mut c_void> {
-        let words = &mut self.words;
+        let (words, starts) = (&mut self.words, &self.starts);
         // Arguments that are not there all lie at the first zero.
-        (0..self.n_addresses).map(|i| (&raw mut words[i.min(self.n_arguments)]).cast()).collect()
+        let last = starts.len() - 1;
+        (0..self.n_addresses).map(|i| (&raw mut words[starts[i.min(last)]]).cast()).collect()
     }
 }
 

@@ -1,9 +1,16 @@
 //! Streams, launches on them, and events.
 
-use super::launch::{self, Arguments};
+use super::launch::{self, Arguments, Encoded, MAX_TENSOR_RANK, TensorMap};
 use super::{Context, CudaError, Function, LaunchArg, Properties};
 use cudarc::driver::sys;
 use std::rc::Rc;
+
+/// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
+const NO_INTERLEAVE: u32 = 0;
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`.
+const PROMOTE_TO_256: u32 = 3;
+/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what lies outside is zero.
+const ZERO_FILL: u32 = 0;
 
 /// A queue of work on a device.
 pub struct Stream {
@@ -45,7 +52,12 @@ impl Stream {
     ) -> Result<(), CudaError> {
         self.same_context(function.context(), "function")?;
         launch::check(&self.properties, function, grid, block, dynamic_smem, params)?;
-        let mut arguments = Arguments::new(params, function.param_bytes().is_some());
+        let maps = params.iter().filter_map(|p| match p {
+            LaunchArg::TensorMap(map) => Some(self.encode(map)),
+            _ => None,
+        });
+        let maps: Vec<Encoded> = maps.collect::<Result<_, CudaError>>()?;
+        let mut arguments = Arguments::new(params, &maps, function.param_bytes().is_some());
         let mut addresses = arguments.addresses();
         self.context.with(|api| {
             // SAFETY: function and stream are alive and of the current context. There are as many addresses as the
@@ -68,6 +80,44 @@ impl Stream {
             };
             api.check("cuLaunchKernel", code)
         })
+    }
+
+    /// Has the driver encode a tensor map.
+    fn encode(&self, map: &TensorMap) -> Result<Encoded, CudaError> {
+        let Some(data_type) = map.data_type() else {
+            return Err(CudaError::refused("a tensor map of elements that no descriptor has".to_owned()));
+        };
+        let mut encoded = Encoded([0; 16]);
+        let steps = [1u32; MAX_TENSOR_RANK];
+        self.context.with(|api| {
+            let Some(encode) = api.cuTensorMapEncodeTiled else {
+                return Err(CudaError::refused("this driver knows no tensor maps: they came with CUDA 12.0".to_owned()));
+            };
+            // SAFETY: the descriptor is 128 bytes, aligned to 64; the arrays have as many elements as the rank, of strides one
+            // less, says, which is at most five.
+            let code = unsafe {
+                encode(
+                    (&raw mut encoded).cast(),
+                    data_type,
+                    map.rank.min(MAX_TENSOR_RANK as u32),
+                    map.address as *mut std::ffi::c_void,
+                    map.extents.as_ptr(),
+                    map.strides[1..].as_ptr(),
+                    map.box_extents.as_ptr(),
+                    steps.as_ptr(),
+                    NO_INTERLEAVE,
+                    map.swizzle_code(),
+                    PROMOTE_TO_256,
+                    ZERO_FILL,
+                )
+            };
+            if code != 0 {
+                let what = format!("the driver refuses this tensor map (error {code}): {map:?}");
+                return Err(CudaError::refused(what));
+            }
+            Ok(())
+        })?;
+        Ok(encoded)
     }
 
     /// Has `event` mark this point of the queue.

@@ -14,6 +14,7 @@ macro_rules! driver_api {
         required { $( $name:ident($($arg:ty),*); )* }
         optional { $( $opt:ident($($opt_arg:ty),*); )* }
         own_types { $( $own:ident($($own_arg:ty),*); )* }
+        optional_own_types { $( $late:ident($($late_arg:ty),*); )* }
     ) => {
         /// Addresses of the driver's functions, under the names of its symbols. Each returns a `CUresult`.
         #[expect(non_snake_case, reason = "the names of the driver's symbols")]
@@ -21,6 +22,7 @@ macro_rules! driver_api {
             $( pub(super) $name: unsafe extern "C" fn($($arg),*) -> u32, )*
             $( pub(super) $opt: Option<unsafe extern "C" fn($($opt_arg),*) -> u32>, )*
             $( $own: unsafe extern "C" fn($($own_arg),*) -> u32, )*
+            $( pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> u32>, )*
         }
 
         // The argument lists above are those of cudarc's bindings, or this does not compile.
@@ -61,6 +63,12 @@ macro_rules! driver_api {
                         // (error handling), with the enumeration passed as the integer it is in C.
                         *unsafe { library.get(symbol.as_bytes()) }
                             .map_err(|_| CudaError::MissingSymbol { symbol: stringify!($own) })?
+                    }, )*
+                    $( $late: {
+                        let symbol = concat!(stringify!($late), "\0");
+                        // SAFETY: the symbol has the signature of the field, by the driver API manual, with enumerations
+                        // passed as the integers they are in C.
+                        unsafe { library.get(symbol.as_bytes()) }.ok().map(|f| *f)
                     }, )*
                 })
             }
@@ -121,6 +129,13 @@ driver_api! {
     own_types {
         cuGetErrorName(u32, *mut *const c_char);
         cuGetErrorString(u32, *mut *const c_char);
+    }
+    // CUDA 12.0; its enumerations as integers.
+    optional_own_types {
+        cuTensorMapEncodeTiled(
+            *mut c_void, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_uint, c_uint,
+            c_uint, c_uint
+        );
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn interpret(
             ParamKind::Scalar { elem, .. } => {
                 inputs.scalars.insert(name, scalar(data::decode(*elem, data::encode(*elem, value.to_f64()))));
             }
-            ParamKind::Tensor(_) | ParamKind::Pointers(_) => {}
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) => {}
         }
     }
     for (plan, bytes) in bound.tensors.iter().zip(before) {

@@ -217,6 +217,7 @@ pub(super) fn parameters(contract: &Contract, bound: &BoundProgram, memory: &Mem
         .params
         .iter()
         .map(|p| match &p.kind {
+            ParamKind::TensorMap(_) => vec![0; 128],
             ParamKind::Tensor(_) | ParamKind::Pointers(_) => address(&p.name).to_le_bytes().to_vec(),
             ParamKind::Size { .. } => whole(&p.name).to_le_bytes()[..4].to_vec(),
             ParamKind::Stride { .. } => whole(&p.name).to_le_bytes().to_vec(),

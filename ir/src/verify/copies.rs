@@ -350,9 +350,10 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         || attrs.when.is_some()
         || attrs.vec.is_some()
         || attrs.threads.is_some()
+        || attrs.check.is_some()
     {
         bad(
-            "`tma` goes with no attribute but `check`",
+            "`tma` goes with no other attribute",
             "the hardware moves boxes of the tensor as they are, and no thread moves an element",
         );
     }

@@ -246,7 +246,7 @@ fn of_warpgroups(
     let swap = mma.swap || stored_column_major(k, acc);
     let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
     let scheduled = k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)));
-    let found = warpgroup::possible(k, cx, s, mma, operands, elem).and_then(|atom| match scheduled {
+    let found = warpgroup::possible(k, cx.options, s, mma, operands, elem).and_then(|atom| match scheduled {
         Some(None) => Err("the warp tile is not constant".to_owned()),
         scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, swap, elem) {
             Some(tile) => Ok((atom, tile)),

@@ -12,17 +12,24 @@
 //! }
 //! ```
 //!
+//! Both walk over the tiles of the output in the same order, as many blocks as there are multiprocessors sharing them out: the producer
+//! fills slots for the next tile while the consumer stores this one.
+//!
 //! The buffers become channels of `stages` slots. One thread of the producer asks for the copies; it runs ahead of the consumer by
-//! as many tiles as there are slots. While one warpgroup waits for its sums, another's products keep the tensor cores busy. What
-//! the roles have in common (names for indices and windows) stays in front of them; everything else is the consumer's.
+//! as many slices of the reduction as there are slots. While one warpgroup waits for its sums, another's products keep the tensor cores busy. Names
+//! for indices and windows are repeated in both; everything else is the consumer's.
 //!
 //! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
 //! of warpgroups.
+
+mod persistent;
 
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, clone_stmt};
+use persistent::Persistent;
+use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -106,16 +113,32 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
     k.blocks[body] = consumed;
 
-    let (shared, own): (Vec<Stmt>, Vec<Stmt>) = list[..index].iter().partition(|&&s| common(k, s, &buffers));
-    let rest: Vec<Stmt> = own.into_iter().chain(list[index..].iter().copied()).collect();
+    let (allocs, before): (Vec<Stmt>, Vec<Stmt>) =
+        list[..index].iter().partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if buffers.contains(&value)));
+    let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
+    let mut asks = names.clone();
+    asks.push(producer_loop);
+    let multiplies: Vec<Stmt> = [names, own, list[index..].to_vec()].concat();
+    let (asks, multiplies) = match Persistent::new(k, cx, span) {
+        Some(tiles) => {
+            let (asks, multiplies) = (tiles.walk(k, &asks), tiles.walk(k, &multiplies));
+            tiles.launch(k, cx);
+            (vec![asks], vec![multiplies])
+        }
+        None => {
+            let mut map = Map::default();
+            (asks.into_iter().map(|s| clone_stmt(k, s, &mut map)).collect(), multiplies)
+        }
+    };
     let warps = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128) / i64::from(WARP);
     let (few, many) = registers(k, warps);
-    let producer = role(k, "producer", PRODUCER_WARPS, few, vec![producer_loop], span);
-    let consumer = role(k, "consumer", warps, many, rest, span);
-    let mut all = shared;
+    let producer = role(k, "producer", PRODUCER_WARPS, few, asks, span);
+    let consumer = role(k, "consumer", warps, many, multiplies, span);
+    let mut all = allocs;
     all.extend([producer, consumer]);
     let body = k.body;
     k.blocks[body] = all;
+    plain_names(k);
     let names: Vec<String> = buffers.iter().map(|&v| format!("`{}`", k.values[v].name)).collect();
     let budget = match few.zip(many) {
         Some((few, many)) => format!("{few} and {many} registers a thread"),
@@ -130,6 +153,43 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         ),
     );
     Ok(())
+}
+
+/// What is declared in the roles was copied, and named anew; where the original is gone its name is free again.
+fn plain_names(k: &mut Kernel) {
+    let mut declared: Vec<Value> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| match k.stmts[s] {
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => declared.push(value),
+        StmtData::For { var, .. } => declared.push(var),
+        _ => {}
+    });
+    let header: Vec<Value> = [&k.params, &k.sizes, &k.strides].into_iter().flatten().copied().collect();
+    let header = header.into_iter().chain(k.grid.iter().map(|g| g.index));
+    let mut taken: BTreeSet<String> = header.map(|v| k.values[v].name.clone()).collect();
+    let gone: Vec<String> = k
+        .values
+        .iter()
+        .filter(|(v, data)| !declared.contains(v) && !taken.contains(&data.name))
+        .map(|(_, data)| data.name.clone())
+        .collect();
+    let live: BTreeSet<String> = declared.iter().map(|&v| k.values[v].name.clone()).collect();
+    for v in declared {
+        let name = k.values[v].name.clone();
+        let free = |stem: &str| gone.iter().any(|g| g == stem) && !live.contains(stem) && !taken.contains(stem);
+        let mut short = name.as_str();
+        while let Some((stem, digits)) = short.rsplit_once('_')
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && !digits.is_empty()
+        {
+            short = stem;
+            if free(short) {
+                break;
+            }
+        }
+        let new = if free(short) { short.to_owned() } else { name };
+        taken.insert(new.clone());
+        k.values[v].name = new;
+    }
 }
 
 /// The buffer that a copy fills.
@@ -168,10 +228,9 @@ fn read_slots(k: &mut Kernel, s: Stmt, buffers: &[Value]) {
     }
 }
 
-/// Whether a statement in front of the loop stays in front of the roles: names for what no variable changes, and memory.
-fn common(k: &Kernel, s: Stmt, buffers: &[Value]) -> bool {
+/// Whether a statement in front of the loop is for both roles: names for what no variable changes.
+fn common(k: &Kernel, s: Stmt) -> bool {
     match k.stmts[s] {
-        StmtData::Alloc { value, .. } => buffers.contains(&value),
         StmtData::Let { init, .. } => {
             let mut pure = true;
             for_each_ref(k, init, &mut |v| pure &= !matches!(k.values[v].def, ValueDef::Var(_)));

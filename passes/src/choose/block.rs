@@ -5,6 +5,7 @@ use super::work::{Env, Move, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
+use crate::select_mma::warpgroup;
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth};
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
@@ -130,6 +131,8 @@ pub(super) struct Setting<'a> {
     pub(super) card: &'a Card,
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
+    /// Whether products are of warpgroups, and then whether they are computed transposed.
+    pub(super) warpgroups: Option<bool>,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
@@ -150,7 +153,10 @@ impl Setting<'_> {
     /// Whether a product of sufficient extents is scalar, and its multiply-adds per clock and multiprocessor.
     pub(super) fn fastest(&self, product: &Product) -> (bool, f64) {
         let types = (product.input, product.acc);
-        let best = || best_atom(self.target, self.tensor_cores, types, (64, 64, 64));
+        let best = || match self.warpgroups {
+            Some(_) => warpgroup::atom(self.target, types),
+            None => best_atom(self.target, self.tensor_cores, types, (64, 64, 64)),
+        };
         match product.atom.or_else(best) {
             Some(atom) => (!atom.row().tensor_core, self.card.rate(atom, product.input, product.acc)),
             None => (true, f64::INFINITY),
@@ -268,10 +274,11 @@ impl Setting<'_> {
         let stages = self.stages(env)?;
         // The sums are exchanged where the tiles were.
         cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
-        if cost.block.shared > self.target.smem_per_block() {
+        let barriers = if self.warpgroups.is_some() { BARRIERS } else { 0 };
+        if cost.block.shared + barriers > self.target.smem_per_block() {
             return Err(Illegal::SharedMemory);
         }
-        cost.resident = self.resident(cost);
+        cost.resident = if self.warpgroups.is_some() { 1 } else { self.resident(cost) };
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {
                 1 => 0.0,
@@ -319,6 +326,22 @@ impl Setting<'_> {
         if !groups.is_power_of_two() || depth < groups {
             return Err(Illegal::Threads);
         }
+        let types = (product.input, product.acc);
+        if let Some(swap) = self.warpgroups {
+            let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
+            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), swap, product.acc);
+            let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP) * 4;
+            // The producer has a warpgroup of its own.
+            if groups > 1 || needed + 128 > u64::from(MAX_THREADS) || threads.is_some_and(|t| t != needed) {
+                return Err(Illegal::Threads);
+            }
+            *threads = Some(needed);
+            return match fits {
+                Some(_) if depth >= u64::from(atom.row().k) => Ok(Shape { rows, cols, depth, warp, groups, atom }),
+                Some(_) => Err(Illegal::Atom),
+                None => Err(Illegal::WarpTile),
+            };
+        }
         let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP) * groups;
         if needed > u64::from(MAX_THREADS) || threads.is_some_and(|t| t != needed) {
             return Err(Illegal::Threads);
@@ -327,7 +350,6 @@ impl Setting<'_> {
         if accumulator_registers(warp.0, warp.1, product.acc.bytes()) > u64::from(REGISTERS_PER_THREAD) {
             return Err(Illegal::Registers);
         }
-        let types = (product.input, product.acc);
         if groups > 1 && depth / groups < least_depth(self.target, self.tensor_cores, types, (warp.0, warp.1, depth)) {
             return Err(Illegal::Atom);
         }
@@ -348,7 +370,11 @@ impl Setting<'_> {
         let products = self.work.regions.iter().flat_map(|r| &r.products);
         for (product, shape) in products.zip(shapes) {
             let row = shape.atom.row();
-            sum += accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes());
+            sum += accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes()) >> row.unit.warp_bits();
+            // Operands stay in shared memory.
+            if row.asynchronous() {
+                continue;
+            }
             let bytes = u64::from(product.input.bytes());
             let depth = slice(product, shape);
             // Slices are loaded ahead, into registers of their own, if there is an even number of them.
@@ -468,6 +494,17 @@ impl Setting<'_> {
         let lanes = f64::from(WARP);
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
         part.product += macs / self.card.rate(shape.atom, product.input, product.acc);
+        if row.asynchronous() {
+            let swap = self.warpgroups == Some(true);
+            let n = if swap { wm } else { wn };
+            // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
+            part.product += macs / self.card.rate(shape.atom, product.input, product.acc) * (SHORTEST / (n / 2.0)).max(1.0);
+            // Each block of 64 rows reads its rows and all columns.
+            let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
+            part.shared += blocks * (64.0 + n) * depth * bytes;
+            part.issued += blocks * depth * 4.0;
+            return;
+        }
         part.scalar |= !row.tensor_core;
         part.single |= !(shape.depth / shape.groups / slice(product, shape)).is_multiple_of(2);
         if row.tensor_core {
@@ -498,6 +535,10 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     )
 }
 
+/// Bytes of shared memory that a block with roles keeps for its barriers.
+const BARRIERS: u64 = 1024;
+/// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
+const SHORTEST: f64 = 20.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.
 const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.

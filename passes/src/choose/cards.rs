@@ -30,6 +30,9 @@ pub struct Card {
     pub l2_size: f64,
     /// Clocks from the issue of a load to its landing while many are on their way.
     pub latency: f64,
+    /// Dense multiply-adds of 16-bit elements per clock and multiprocessor by `wgmma`: twice as many of bytes, half as many of tf32;
+    /// 0: there is none.
+    pub warpgroups: f64,
     /// Dense multiply-adds per clock and multiprocessor, by `mma.sync`.
     pub rates: Rates,
 }
@@ -68,6 +71,7 @@ pub static CARDS: &[Card] = &[
         l2: 1560.0,
         l2_size: 6.0,
         latency: 800.0,
+        warpgroups: 0.0,
         rates: Rates {
             half: 512.0,
             half_f32: 512.0,
@@ -90,6 +94,7 @@ pub static CARDS: &[Card] = &[
         l2: 800.0,
         l2_size: 4.0,
         latency: 800.0,
+        warpgroups: 0.0,
         rates: Rates { half: 512.0, half_f32: 512.0, int8: 1024.0, ..scalar(64.0, 2.0) },
     },
     Card {
@@ -102,6 +107,7 @@ pub static CARDS: &[Card] = &[
         l2: 5120.0,
         l2_size: 40.0,
         latency: 1000.0,
+        warpgroups: 0.0,
         rates: Rates { half: 1024.0, half_f32: 1024.0, tf32: 512.0, int8: 2048.0, f64: 64.0, ..scalar(64.0, 32.0) },
     },
     // L2: estimated.
@@ -115,6 +121,7 @@ pub static CARDS: &[Card] = &[
         l2: 1440.0,
         l2_size: 6.0,
         latency: 1000.0,
+        warpgroups: 0.0,
         rates: Rates { half: 512.0, half_f32: 512.0, tf32: 256.0, int8: 1024.0, f64: 2.0, ..scalar(128.0, 2.0) },
     },
     // L2: estimated.
@@ -128,6 +135,7 @@ pub static CARDS: &[Card] = &[
         l2: 1640.0,
         l2_size: 6.0,
         latency: 1000.0,
+        warpgroups: 0.0,
         rates: Rates { half: 512.0, half_f32: 256.0, tf32: 128.0, int8: 1024.0, f64: 2.0, ..scalar(128.0, 2.0) },
     },
     // L2: estimated.
@@ -141,6 +149,7 @@ pub static CARDS: &[Card] = &[
         l2: 2048.0,
         l2_size: 72.0,
         latency: 1000.0,
+        warpgroups: 0.0,
         rates: Rates {
             half: 512.0,
             half_f32: 256.0,
@@ -162,6 +171,7 @@ pub static CARDS: &[Card] = &[
         l2: 1160.0,
         l2_size: 48.0,
         latency: 1000.0,
+        warpgroups: 0.0,
         rates: Rates {
             half: 512.0,
             half_f32: 512.0,
@@ -185,6 +195,7 @@ pub static CARDS: &[Card] = &[
         l2: 7500.0,
         l2_size: 50.0,
         latency: 500.0,
+        warpgroups: 2048.0,
         rates: Rates {
             half: 1365.0,
             half_f32: 1365.0,
@@ -206,6 +217,7 @@ pub static CARDS: &[Card] = &[
         l2: 7500.0,
         l2_size: 50.0,
         latency: 500.0,
+        warpgroups: 2048.0,
         rates: Rates {
             half: 1365.0,
             half_f32: 1365.0,
@@ -244,6 +256,9 @@ impl Card {
                 Elem::F32 | Elem::TF32 => rates.fma,
                 _ => rates.fma / 2.0,
             };
+        }
+        if row.asynchronous() {
+            return self.warpgroups * 2.0 / f64::from(input.bytes());
         }
         let unit = match input {
             Elem::F16 if acc == Elem::F16 => rates.half,

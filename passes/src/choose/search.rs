@@ -6,7 +6,9 @@ use super::cards::Card;
 use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::work::{Env, Work};
-use crate::Options;
+use crate::select_mma::warpgroup::of_kernel;
+use crate::{Cx, Options};
+use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ConstValue, Kernel, ValueDef};
 
@@ -74,12 +76,32 @@ pub(super) struct Search<'a> {
     stages: Option<Value>,
     /// The values that it may have.
     depths: Vec<i64>,
+    /// Whether products are of warpgroups, and then whether they are computed transposed.
+    warpgroups: Option<bool>,
     /// Whether the first product is scalar.
     scalar: bool,
     /// Whether tiles may crowd the registers of a thread.
     crowded: bool,
     /// Multiply-adds of the fastest instruction for the first product, per clock and multiprocessor.
     fastest_rate: f64,
+}
+
+/// Whether the products of a kernel are of warpgroups once its parameters have values, and are computed transposed: which values
+/// does not matter, but for the types and orders.
+fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<bool> {
+    if !options.target.has_tensor_copies() || options.disabled.contains("select-mma") {
+        return None;
+    }
+    let mut k = k.clone();
+    for &(p, value) in values {
+        if let ValueDef::ConstParam(param) = &mut k.values[p].def {
+            param.default = Some(value);
+        }
+    }
+    let mut sink = Sink::new();
+    let mut cx = Cx { options, enabled: true, pass: "specialize", sink: &mut sink };
+    crate::specialize::run(&mut k, &mut cx).ok()?;
+    of_kernel(&k, options)
 }
 
 /// A combination of values.
@@ -132,6 +154,7 @@ impl<'a> Search<'a> {
             domains: Vec::new(),
             stages,
             depths,
+            warpgroups: of_warpgroups(k, &values, options),
             scalar: false,
             // Of a program that is given nothing is refused.
             crowded: autos.is_empty(),
@@ -173,6 +196,19 @@ impl<'a> Search<'a> {
         // Threads with more than 64 sums of scalar products are too few, and longer loop bodies than 64 bytes of the reduction do
         // not stay in the instruction cache: fitted as the constants of the model are.
         let scalar = self.scalar;
+        if self.warpgroups.is_some() {
+            match role {
+                Role::Rows | Role::Cols => return vec![128, 256, 64, 32, 16],
+                Role::WarpRows | Role::WarpCols => return vec![256, 128, 64, 32, 16, 8],
+                // Rows of 128 bytes are exchanged without conflicts.
+                Role::Depth => {
+                    let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
+                    return vec![128 / bytes, 64 / bytes];
+                }
+                Role::Groups => return vec![1],
+                Role::Stages | Role::Raster | Role::Threads | Role::Extent => {}
+            }
+        }
         match role {
             Role::Rows | Role::Cols => vec![256, 128, 64, 32, 16],
             Role::Depth => {
@@ -202,6 +238,7 @@ impl<'a> Search<'a> {
             target: self.options.target,
             card: self.card,
             tensor_cores: self.tensor_cores(),
+            warpgroups: self.warpgroups,
             crowded: self.crowded,
         }
     }

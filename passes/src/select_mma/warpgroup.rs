@@ -5,42 +5,44 @@
 //! between the two then but the barrier that the copies' bytes complete. The loop is given to warps of its own later
 //! (`specialize-warps`).
 
-use super::{Operand, fits, known};
-use crate::Cx;
+use super::{Operand, fits, known, operand};
+use crate::{Cx, Options};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::tensor_copies;
 use tilec_ir::atoms::{Atom, Unit};
+use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::resolve_view;
 
 /// The instruction for inputs and sums of these types, whatever the tile.
-pub(crate) fn atom(cx_target: tilec_ir::target::Target, (input, acc): (Elem, Elem)) -> Option<Atom> {
+pub(crate) fn atom(target: Target, (input, acc): (Elem, Elem)) -> Option<Atom> {
     Atom::all().find(|a| {
         let row = a.row();
-        row.asynchronous() && cx_target.at_least(row.first) && row.types_for(input, acc).is_some()
+        row.asynchronous() && target.at_least(row.first) && row.types_for(input, acc).is_some()
     })
 }
 
 /// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile.
 pub(super) fn possible(
     k: &Kernel,
-    cx: &Cx<'_>,
+    options: &Options,
     s: Stmt,
     mma: &Mma,
     (a, b): (&Operand, &Operand),
     acc: Elem,
 ) -> Result<Atom, String> {
-    let target = cx.options.target;
+    let target = options.target;
     let none = || format!("{} has none for these types", target.name());
     let atom = atom(target, (a.elem, acc)).ok_or_else(none)?;
     if mma.atom.is_some_and(|written| written != atom) {
         return Err("another instruction is written".to_owned());
     }
     for pass in ["assign-layouts", "vectorize", "swizzle", "specialize-warps"] {
-        if cx.options.disabled.contains(pass) {
+        if options.disabled.contains(pass) {
             return Err(format!("`{pass}` is switched off"));
         }
     }
@@ -101,6 +103,22 @@ pub(super) fn possible(
         }
     }
     Ok(atom)
+}
+
+/// Whether all products of a specialised kernel are of warpgroups, in whatever tile, and whether they are computed transposed.
+pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<bool> {
+    let mut sink = Sink::new();
+    let mut cx = Cx { options, enabled: true, pass: "select-mma", sink: &mut sink };
+    let mut swap = None;
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        let a = operand(k, &mut cx, mma.a, 1).ok()?;
+        let b = operand(k, &mut cx, mma.b, 0).ok()?;
+        possible(k, options, s, &mma, (&a, &b), acc_elem(k, dst)?).ok()?;
+        swap = Some(mma.swap || super::stored_column_major(k, dst));
+    }
+    swap
 }
 
 /// Rows and columns of a warpgroup, of an accumulator of `bm x bn`: as scheduled, else halves of its rows, or all of it.

@@ -1,0 +1,176 @@
+//! Blocks that stay: a few of them walk over all tiles of the output.
+//!
+//! ```text
+//! grid (cta: min(ceildiv(M, 128) * ceildiv(N, 256), 132))
+//! for tile in cta..ceildiv(M, 128) * ceildiv(N, 256) step 132 {
+//!     let strip = tile / (ceildiv(M, 128) * 8)                     // 8 neighbouring columns of tiles
+//!     let place = tile % (ceildiv(M, 128) * 8)
+//!     let columns = max(1, min(8, ceildiv(N, 256) - strip * 8))
+//!     let bm = min(place / columns, ceildiv(M, 128) - 1)
+//!     let bn = min(strip * 8 + place % columns, ceildiv(N, 256) - 1)
+//!     ..
+//! }
+//! ```
+//!
+//! Tiles that are worked on at once are neighbours, in strips of `raster` columns, so that they share operands in the second-level
+//! cache. What `min` says of the indices is always so; it is written for whoever reasons about their range.
+
+use crate::Cx;
+use crate::choose::Card;
+use crate::rewrite::{Map, Subst, clone_stmt};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{GridAxis, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+
+/// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
+const MOST: i64 = i32::MAX as i64;
+
+/// How tiles are dealt out.
+pub(super) struct Persistent {
+    axes: Vec<GridAxis>,
+    /// The index of a block.
+    block: Value,
+    /// Blocks of a launch at most.
+    blocks: i64,
+    /// Columns of a strip.
+    columns: i64,
+    span: Span,
+}
+
+impl Persistent {
+    /// `None`: the kernel has no grid to walk over.
+    pub(super) fn new(k: &mut Kernel, cx: &Cx<'_>, span: Span) -> Option<Persistent> {
+        if k.grid.is_empty() || !k.schedule.cluster.is_empty() {
+            return None;
+        }
+        let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
+        let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
+        let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
+        let block = k.value("cta", span, ValueDef::Grid);
+        Some(Persistent { axes: k.grid.clone(), block, blocks: i64::from(card.sms) * per_sm, columns, span })
+    }
+
+    fn copy(k: &mut Kernel, e: Expr) -> Expr {
+        k.clone_expr(e, &mut |_, _| None)
+    }
+
+    fn extent(&self, k: &mut Kernel, axis: usize) -> Expr {
+        match self.axes.get(axis) {
+            Some(axis) => Self::copy(k, axis.extent),
+            None => k.int(1, self.span),
+        }
+    }
+
+    /// Tiles of the output.
+    fn tiles(&self, k: &mut Kernel) -> Expr {
+        let mut all = self.extent(k, 0);
+        for axis in 1..self.axes.len() {
+            let more = self.extent(k, axis);
+            all = k.binary(Op::Mul, all, more, self.span);
+        }
+        all
+    }
+
+    /// The statements for every tile of a block, in a loop.
+    pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Stmt {
+        let span = self.span;
+        let tile = k.value("tile", span, ValueDef::Loop);
+        let mut map = Map::default();
+        let mut body = Vec::new();
+        let name = |k: &mut Kernel, body: &mut Vec<Stmt>, name: &str, init: Expr| {
+            let value = k.value(name, span, ValueDef::Let);
+            body.push(k.stmt(StmtData::Let { value, init }, span));
+            value
+        };
+        // The last axis but the first two is outermost.
+        let mut rest = tile;
+        let mut found: Vec<(usize, Value)> = Vec::new();
+        for axis in (2..self.axes.len()).rev() {
+            let mut inner = self.extent(k, 0);
+            for i in 1..axis {
+                let more = self.extent(k, i);
+                inner = k.binary(Op::Mul, inner, more, span);
+            }
+            let (at, by) = (k.value_ref(rest, span), Self::copy(k, inner));
+            let quotient = k.binary(Op::Div, at, by, span);
+            let index = self.bounded(k, quotient, axis);
+            let title = k.values[self.axes[axis].index].name.clone();
+            let index = name(k, &mut body, &title, index);
+            found.push((axis, index));
+            let at = k.value_ref(rest, span);
+            let left = k.binary(Op::Rem, at, inner, span);
+            rest = name(k, &mut body, "rest", left);
+        }
+        if self.axes.len() >= 2 {
+            let g = k.int(self.columns, span);
+            let rows = self.extent(k, 0);
+            let strip_tiles = k.binary(Op::Mul, rows, g, span);
+            let (at, by) = (k.value_ref(rest, span), Self::copy(k, strip_tiles));
+            let strip = k.binary(Op::Div, at, by, span);
+            let strip = name(k, &mut body, "strip", strip);
+            let at = k.value_ref(rest, span);
+            let place = k.binary(Op::Rem, at, strip_tiles, span);
+            let place = name(k, &mut body, "place", place);
+            let first = |k: &mut Kernel| {
+                let (s, g) = (k.value_ref(strip, span), k.int(self.columns, span));
+                k.binary(Op::Mul, s, g, span)
+            };
+            let (all, start) = (self.extent(k, 1), first(k));
+            let left = k.binary(Op::Sub, all, start, span);
+            let g = k.int(self.columns, span);
+            let fewer = k.binary(Op::Min, g, left, span);
+            let one = k.int(1, span);
+            let columns = k.binary(Op::Max, one, fewer, span);
+            let columns = name(k, &mut body, "columns", columns);
+            let (at, by) = (k.value_ref(place, span), k.value_ref(columns, span));
+            let row = k.binary(Op::Div, at, by, span);
+            let row = self.bounded(k, row, 0);
+            let title = k.values[self.axes[0].index].name.clone();
+            found.push((0, name(k, &mut body, &title, row)));
+            let (at, by) = (k.value_ref(place, span), k.value_ref(columns, span));
+            let within = k.binary(Op::Rem, at, by, span);
+            let start = first(k);
+            let col = k.binary(Op::Add, start, within, span);
+            let col = self.bounded(k, col, 1);
+            let title = k.values[self.axes[1].index].name.clone();
+            found.push((1, name(k, &mut body, &title, col)));
+        } else {
+            found.push((0, rest));
+        }
+        for (axis, value) in found {
+            map.0.push((self.axes[axis].index, Subst::Value(value)));
+        }
+        body.extend(stmts.iter().map(|&s| clone_stmt(k, s, &mut map)).collect::<Vec<_>>());
+        let body = k.block(body);
+        let start = k.value_ref(self.block, span);
+        let all = self.tiles(k);
+        let most = k.int(MOST - self.blocks, span);
+        let end = k.binary(Op::Min, all, most, span);
+        let step = k.int(self.blocks, span);
+        k.stmt(StmtData::For { var: tile, start, end, step, unroll: false, body }, span)
+    }
+
+    /// An index within its axis.
+    fn bounded(&self, k: &mut Kernel, index: Expr, axis: usize) -> Expr {
+        let (extent, one) = (self.extent(k, axis), k.int(1, self.span));
+        let last = k.binary(Op::Sub, extent, one, self.span);
+        k.binary(Op::Min, index, last, self.span)
+    }
+
+    /// The grid of such a kernel.
+    pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
+        let (all, blocks) = (self.tiles(k), k.int(self.blocks, self.span));
+        let extent = k.binary(Op::Min, all, blocks, self.span);
+        let (all, most) = (self.tiles(k), k.int(MOST - self.blocks, self.span));
+        let within = k.binary(Op::Le, all, most, self.span);
+        k.requires.push(within);
+        k.grid = vec![GridAxis { index: self.block, extent }];
+        k.schedule.raster = None;
+        let message = format!(
+            "{} blocks at most walk over the tiles of the output, in strips of {} column(s)",
+            self.blocks, self.columns
+        );
+        cx.remark(self.span, message);
+    }
+}

@@ -43,6 +43,9 @@ pub struct CompileOptions {
     pub card: Option<&'static Card>,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
+    /// Passes taken to be switched off where `auto` parameters are chosen; `None`: those that are. It keeps the tile of a
+    /// program whose passes are switched off one after the other.
+    pub disabled_in_choice: Option<BTreeSet<String>>,
     /// Remarks of these kinds are errors.
     pub deny: BTreeSet<String>,
     /// After which passes (or [`PARSED`]) the program is kept as text.
@@ -76,6 +79,7 @@ impl Default for CompileOptions {
             variants: Vec::new(),
             card: None,
             disabled: BTreeSet::new(),
+            disabled_in_choice: None,
             deny: BTreeSet::new(),
             keep: Keep::default(),
             verify_each: cfg!(debug_assertions),

@@ -111,7 +111,7 @@ fn variants(
         for sizes in if options.sizes.is_empty() { &no_sizes[..] } else { &options.sizes } {
             pass_options.sizes.clone_from(sizes);
             pass_options.sizes.retain(|(name, _)| has_size(kernel, name) || refused(has_size, name));
-            let one = choose_for(kernel, &pass_options, sink)?;
+            let one = choose_for(kernel, &pass_options, options.disabled_in_choice.as_ref(), sink)?;
             served.push(pass_options.sizes.clone());
             let known = |p: &Planned| p.parameters == one.parameters;
             if !own.iter().any(known) && !planned.iter().any(known) {
@@ -160,9 +160,21 @@ fn listed(parameters: &[(String, ConstValue)]) -> String {
 }
 
 /// Runs `choose` on a copy of the kernel.
-fn choose_for(kernel: &Kernel, options: &Options, sink: &mut Sink) -> Result<Planned, Reported> {
+fn choose_for(
+    kernel: &Kernel,
+    options: &Options,
+    disabled: Option<&BTreeSet<String>>,
+    sink: &mut Sink,
+) -> Result<Planned, Reported> {
     let mut kernel = kernel.clone();
-    let choice = choose::apply(&mut kernel, options, sink)?;
+    let choice = match disabled {
+        Some(disabled) => {
+            let mut as_if = options.clone();
+            as_if.disabled.clone_from(disabled);
+            choose::apply(&mut kernel, &as_if, sink)?
+        }
+        None => choose::apply(&mut kernel, options, sink)?,
+    };
     let prediction = match &choice {
         Some(choice) => Some(choice.prediction.clone()),
         None => Predictor::new(&kernel, options).and_then(|p| p.predict()),

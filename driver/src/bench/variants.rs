@@ -6,7 +6,7 @@
 use crate::compile::{CompileOptions, Sizes};
 use crate::explain;
 use tilec_ir::target::Target;
-use tilec_passes::PASSES;
+use tilec_passes::{PASSES, choose};
 
 /// How many variants one command may ask for.
 const MAX_VARIANTS: usize = 256;
@@ -111,17 +111,24 @@ fn set(options: &mut CompileOptions, name: &str, value: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// The ladder of passes: none of the optional ones, then one more at a time in the order of the pipeline.
+/// The ladder of passes: none of the optional ones, then one more at a time in the order of the pipeline. All rungs have the
+/// tile that is chosen for the whole pipeline, so that a gain is that of the pass; `choose` is no rung of its own.
 pub fn ladder(base: &CompileOptions) -> Vec<Variant> {
-    let optional: Vec<&str> = PASSES.iter().filter(|p| !p.required).map(|p| p.name).collect();
+    let optional: Vec<&str> = rungs().collect();
     (0..=optional.len())
         .map(|on| {
             let mut options = base.clone();
+            options.disabled_in_choice = Some(base.disabled.clone());
             options.disabled.extend(optional[on..].iter().map(|pass| (*pass).to_owned()));
             let label = if on == 0 { "no passes".to_owned() } else { format!("+ {}", optional[on - 1]) };
             Variant { label, options }
         })
         .collect()
+}
+
+/// The passes that the ladder switches on.
+fn rungs() -> impl Iterator<Item = &'static str> {
+    PASSES.iter().filter(|p| !p.required && p.name != choose::NAME).map(|p| p.name)
 }
 
 #[cfg(test)]
@@ -177,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_ladder_climbs_from_nothing_to_everything() {
+        let optional = super::rungs().count();
         let rungs = ladder(&CompileOptions::default());
-        let optional = PASSES.iter().filter(|p| !p.required).count();
         assert_eq!(rungs.len(), optional + 1);
         assert_eq!(rungs[0].options.disabled.len(), optional);
         assert!(rungs[optional].options.disabled.is_empty());

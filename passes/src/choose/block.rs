@@ -218,7 +218,11 @@ impl Setting<'_> {
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
         let staged = parts.iter().any(|p| p.staged);
         // Asynchronous copies beyond the usual four of a thread and tile have addresses of their own.
-        let copies = |m: &Move| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / 16 / threads;
+        let copies = |m: &Move| {
+            let elements = work.elements(env, &m.shape).unwrap_or(0) * m.bytes;
+            // A place that is found by digits is a pointer, two registers.
+            if m.modes { 2 * elements / self.access(env, m, &shapes) / threads } else { elements / 16 / threads }
+        };
         let more = moves().filter(|m| m.load && m.buffer.is_some()).map(|m| copies(m).saturating_sub(4)).sum::<u64>();
         let addresses = match parts.iter().any(|p| p.carried) && !block.wide {
             _ if pieces && staged => ADDRESSES_STAGED,

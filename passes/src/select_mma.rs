@@ -296,8 +296,7 @@ pub(crate) fn best_atom(
 ) -> Option<Atom> {
     Atom::all().find(|atom| {
         let row = atom.row();
-        let there =
-            target.at_least(row.first) && (!row.sums() || tensor_cores && target.cc() <= row.last_native_cc);
+        let there = target.at_least(row.first) && (!row.sums() || tensor_cores && target.cc() <= row.last_native_cc);
         there && row.types_for(input, acc).is_some() && fits(*atom, (wm, wn, k_extent))
     })
 }

@@ -164,9 +164,7 @@ impl State<'_> {
             args.push(match &param.kind {
                 ParamKind::Tensor(of) => LaunchArg::Ptr(self.place(name, of, &integer)?),
                 ParamKind::Pointers(_) => return Err(format!("`{name}` is an array of pointers")),
-                ParamKind::Size { .. } => {
-                    LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?)
-                }
+                ParamKind::Size { .. } => LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?),
                 ParamKind::Stride { .. } => LaunchArg::I64(integer(name)?),
                 ParamKind::Scalar { elem: Elem::F32, .. } => LaunchArg::F32(scalar(name)? as f32),
                 ParamKind::Scalar { elem: Elem::F64, .. } => LaunchArg::F64(scalar(name)?),

@@ -59,7 +59,7 @@ pub(super) fn simulate(
                 counts.products += counters.mma;
                 counts.barriers += counters.barriers;
                 counts.wavefronts += all.wavefronts;
-                counts.conflicts += all.wavefronts.saturating_sub(all.ideal_wavefronts);
+                counts.conflicts += all.conflicts();
                 counts.sectors += all.sectors;
             }
             Ok((counts, compared))

@@ -2,8 +2,8 @@
 
 use super::BenchOptions;
 use super::limits::{Bottleneck, Machine, Unit};
-use super::stats::{Summary, geometric_mean, ratios};
 use super::programs::{Programs, Use};
+use super::stats::{Summary, geometric_mean, ratios};
 use super::wire::{Check, Counts, Job, Loaded, Measured, Reference};
 use crate::bind::{Args, Number};
 use serde::Serialize;
@@ -257,11 +257,7 @@ impl BenchReport {
     }
 
     /// What the measuring process said when it was ready.
-    pub(super) fn ready(
-        &mut self,
-        machine: Machine,
-        cublas: Option<Result<(String, PathBuf), String>>,
-    ) {
+    pub(super) fn ready(&mut self, machine: Machine, cublas: Option<Result<(String, PathBuf), String>>) {
         self.machine = Some(machine);
         self.cublas = cublas.map(|library| match library {
             Ok((version, file)) => Library { version: Some(version), file: Some(file), absent: None },
@@ -416,7 +412,8 @@ impl BenchReport {
     /// The table of counts.
     fn counted(&self, f: &mut fmt::Formatter<'_>, why: &str) -> fmt::Result {
         writeln!(f, " on the simulator, counts by warp and no times: {why}")?;
-        let head = ["", "blocks", "instructions", "products", "barriers", "wavefronts", "conflicts", "sectors", "checked"];
+        let head =
+            ["", "blocks", "instructions", "products", "barriers", "wavefronts", "conflicts", "sectors", "checked"];
         for problem in &self.problems {
             writeln!(f, "\n{}", problem_name(&problem.args))?;
             let mut lines = vec![head.map(str::to_owned).to_vec()];

@@ -124,7 +124,20 @@ fn counts_stand_in_for_times() {
     let text = report.to_string();
     assert!(text.starts_with("gemm on the simulator, counts by warp and no times: no library\n\nM=64"), "{text}");
     assert!(
-        text.lines().any(|l| l.split_whitespace().eq(["BM=128", "4", "1000", "64", "8", "90", "2", "77", "4096", "by", "the", "interpreter"])),
+        text.lines().any(|l| l.split_whitespace().eq([
+            "BM=128",
+            "4",
+            "1000",
+            "64",
+            "8",
+            "90",
+            "2",
+            "77",
+            "4096",
+            "by",
+            "the",
+            "interpreter"
+        ])),
         "{text}"
     );
     assert!(text.contains("BM=256  too large"), "{text}");

@@ -367,9 +367,10 @@ impl Reader<'_> {
         }
         let contiguous = window_contiguous_dim(self.sketch, &view);
         let bytes = self.bytes(view.base);
-        let modes = self.sketch.tensor_ty(view.base).is_some_and(|t| {
-            (0..t.shape.len()).any(|d| t.modes(d).is_some_and(|modes| modes.len() > 1))
-        });
+        let modes = self
+            .sketch
+            .tensor_ty(view.base)
+            .is_some_and(|t| (0..t.shape.len()).any(|d| t.modes(d).is_some_and(|modes| modes.len() > 1)));
         Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false, modes })
     }
 }

@@ -11,8 +11,8 @@ mod table;
 use crate::number::Format;
 use crate::problem::{Random, Run};
 use crate::reference;
-use std::collections::{BTreeMap, BTreeSet};
 pub use check::tests;
+use std::collections::{BTreeMap, BTreeSet};
 pub use table::tables;
 use tilec::{CompileOptions, Target};
 

@@ -58,7 +58,12 @@ const ODD: &[&str] = &[
     "M=1..65/1 N=3 K=20 beta=2",
     "M=2 N=1..33/1 K=20 beta=2",
     "M=2 N=1..33/1 K=12 beta=2",
+    "M=2 N=1..17/1 K=5 beta=2",
     "M=3 N=2 K=1..34/1 beta=0",
+    // Words that end with the tensor, and tensors that are smaller than what covers one access.
+    "M=2..9/1 N=3 K=8 beta=0",
+    "M=37 N=3 K=1..17/1 beta=0",
+    "M=1 N=3 K=8..15/1 at=8 beta=0",
 ];
 /// Rows start at multiples of eight elements.
 const EVEN: &[&str] = &[
@@ -107,6 +112,11 @@ const MIXED: &[&str] = &[
     "M=1..33/1 N=3 K=24 beta=2",
     "M=2 N=1..33/1 K=24 beta=2",
     "M=2 N=1..33/1 K=56 beta=2",
+    // The last row of B in either access of each stage of the prologue, and rows that are all needed in each.
+    "M=2 N=1..33/1 K=8 beta=2",
+    "M=2 N=1..33/1 K=16 beta=2",
+    "M=2 N=1..33/1 K=40 beta=2",
+    "M=3 N=75 K=8..120/8 beta=0",
     "M=3 N=2 K=8..80/8 beta=0",
 ];
 const MATRIX: &[&str] =

@@ -11,6 +11,7 @@ mod guesses;
 mod module;
 mod names;
 mod operand;
+mod polls;
 mod shared;
 
 use shared::SharedLayout;

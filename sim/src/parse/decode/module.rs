@@ -261,5 +261,6 @@ fn decode_entry<'a>(
     }
     copies::mark_partial(&mut cx.entry);
     guesses::mark(&mut cx.entry);
+    polls::mark(&mut cx.entry);
     Ok(cx.entry)
 }

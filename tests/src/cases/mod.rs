@@ -257,7 +257,7 @@ impl Problem {
         }
         values.insert("alpha".to_owned(), self.alpha);
         values.insert("beta".to_owned(), self.beta);
-        Run { values, seed: self.seed, range: self.range, tolerance: 0.0 }
+        Run { values, seed: self.seed, range: self.range, tolerance: 0.0, at: None }
     }
 
     /// Extents of the contiguous dimensions of A, B and C.

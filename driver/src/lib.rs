@@ -50,6 +50,7 @@ pub mod contract;
 pub mod cuda;
 pub mod data;
 pub mod dispatch;
+pub mod distinct;
 pub mod explain;
 pub mod expr;
 mod json;
@@ -65,6 +66,7 @@ pub mod render;
 pub mod report_json;
 pub mod run;
 pub mod simulate;
+mod reach;
 mod stages;
 mod variants;
 

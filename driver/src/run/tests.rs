@@ -152,11 +152,11 @@ fn real_numbers_are_compared_within_the_bound() {
 }
 
 #[test]
-fn fractions_in_scalars_fall_back_to_the_bound() {
+fn a_fraction_times_an_exact_sum_is_exact() {
     let program = program();
     let args = [&SIZES[..], &[("alpha", 0.1)]].concat();
     let report = run_with(&program, &options(&args), device(&program, |_, _| ())).expect("runs");
-    assert!(report.ok() && report.to_string().contains("a scalar is not a whole number"), "{report}");
+    assert!(report.ok() && report.to_string().contains("all exact"), "{report}");
 }
 
 /// There is no device.

@@ -67,7 +67,8 @@ pub(crate) fn conditions(params: &[Param], tensor: &TensorParam, pointers: bool)
                 });
                 below.collect::<Vec<_>>().join(" + ")
             };
-            let one = |(at, (extent, stride)): (usize, &(&str, &str))| format!("{extent} == 1 || {stride} > {}", reach(at));
+            let one =
+                |(at, (extent, stride)): (usize, &(&str, &str))| format!("{extent} == 1 || {stride} > {}", reach(at));
             all.iter().enumerate().map(one).collect()
         }
     }
@@ -159,7 +160,8 @@ mod tests {
     }
 
     fn params() -> Vec<Param> {
-        let stride = |name: &str| Param { name: name.to_owned(), kind: ParamKind::Stride { ty: I64::I64, packed: None } };
+        let stride =
+            |name: &str| Param { name: name.to_owned(), kind: ParamKind::Stride { ty: I64::I64, packed: None } };
         let size = |name: &str| Param { name: name.to_owned(), kind: ParamKind::Size { ty: U32::U32 } };
         ["r", "s", "t", "u"].map(stride).into_iter().chain(["M", "N", "Z", "Y"].map(size)).collect()
     }

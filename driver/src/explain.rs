@@ -142,7 +142,9 @@ fn unknown(word: &str) -> String {
     let word: String = word.chars().take(64).collect();
     match nearest(&word, words) {
         Some(near) => format!("nothing is called `{word}`; did you mean `{near}`?\n"),
-        None => format!("nothing is called `{word}`; there are diagnostic codes, passes, remark kinds, operators and words of the language\n"),
+        None => format!(
+            "nothing is called `{word}`; there are diagnostic codes, passes, remark kinds, operators and words of the language\n"
+        ),
     }
 }
 

@@ -62,11 +62,11 @@ pub mod output;
 mod parallel;
 pub mod program;
 pub mod progress;
+mod reach;
 pub mod render;
 pub mod report_json;
 pub mod run;
 pub mod simulate;
-mod reach;
 mod stages;
 mod variants;
 

@@ -19,7 +19,8 @@ fn implies(given: &str, condition: &str) -> bool {
 
 /// Whether a condition only keeps sizes below what a launch can have, which depends on the tiles.
 fn is_limit(condition: &str) -> bool {
-    let last = |part: &str| part.rsplit_once(" <= ").and_then(|(_, n)| n.parse().ok()).is_some_and(|n: i64| n >= 65_535);
+    let last =
+        |part: &str| part.rsplit_once(" <= ").and_then(|(_, n)| n.parse().ok()).is_some_and(|n: i64| n >= 65_535);
     condition.split(" && ").all(|part| last(part) || part.ends_with(" >= 0") || part.ends_with(" >= 1"))
 }
 
@@ -33,7 +34,8 @@ pub(crate) fn never_launched(file: &LaunchFile, span: impl Fn(&str) -> Span) -> 
                 let Some(other) = file.contract(&before.entry) else { return false };
                 let known: Vec<&String> = case.when.iter().chain(&own.requires).collect();
                 let follows = |c: &String| known.iter().any(|given| implies(given, c));
-                before.when.iter().chain(&other.requires).filter(|c| !is_limit(c)).all(follows) && no_stricter(other, own)
+                before.when.iter().chain(&other.requires).filter(|c| !is_limit(c)).all(follows)
+                    && no_stricter(other, own)
             });
             // A case may stand there again for other sizes.
             let elsewhere = cases[..i].iter().any(|c| c.entry == case.entry);
@@ -71,7 +73,8 @@ pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], span: impl Fn(&str) 
             let (Some(condition), true) = (broken.last(), broken.len() == contracts.len()) else { continue };
             let list: Vec<String> = given.iter().map(|(name, x)| format!("{name}={x}")).collect();
             let list = list.join(",");
-            let message = format!("`--for {list}`: `{condition}` does not hold, so that nothing is launched for these sizes");
+            let message =
+                format!("`--for {list}`: `{condition}` does not hold, so that nothing is launched for these sizes");
             let d = Diagnostic::error(codes::FORBIDDEN_SIZE, span(entries[0]), message);
             said.push(d.with_note("give other sizes, or add a variant with weaker promises: `--variant ALIGN=8/1`"));
         }

@@ -377,7 +377,10 @@ pub(crate) fn diagnostic(error: &BindError) -> Diagnostic {
         ),
         BindError::Overlap(overlap) => (
             codes::BAD_ARGUMENT,
-            Some(format!("give `{}={}` or more, or leave it out for a tensor without gaps", overlap.stride, overlap.least)),
+            Some(format!(
+                "give `{}={}` or more, or leave it out for a tensor without gaps",
+                overlap.stride, overlap.least
+            )),
         ),
         BindError::Expression { .. } => (codes::BAD_ARGUMENT, None),
         BindError::Grid { .. } | BindError::Extent { .. } => (codes::TOO_BIG_TO_RUN, None),

@@ -103,6 +103,8 @@ codes! {
         "`--for` names sizes that a precondition of the kernel, or of every variant of it, excludes: what is chosen for them could never be launched. Give other sizes, or compile with weaker promises (`--variant ALIGN=8/1`).";
     OTHER_GENERATION "W0403" "a card of another generation than the target"
         "`--card` names a card that runs code for the target, and has faster instructions that only code for its own generation uses. The choice is made for that card with the target's instructions. Give `--target` of the card's generation, unless this is what you want to know.";
+    ONE_ELEMENT "W0404" "an operand that ends after one element"
+        "A window of a tensor whose dimension has one element is combined with a tile that has more. What lies outside the tensor reads as zero, so only the first row (or column) is what was meant. A tensor that repeats says so with stride 0: `bias: gmem f16[M, N] strides (0, 1)`.";
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"

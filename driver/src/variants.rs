@@ -126,7 +126,7 @@ fn variants(
                 planned.extend(own[variant].take());
                 planned.len() - 1
             });
-            cases.push((place, when.iter().map(condition).collect()));
+            cases.push((place, needed(&when).map(condition).collect()));
         }
         for left in own.into_iter().flatten() {
             let message = format!("no variant for {}: others are as fast at these sizes", listed(&left.parameters));
@@ -144,6 +144,20 @@ fn tell_apart(kernel: &Kernel, variants: &[Planned], sizes: &[Sizes]) -> Vec<Bra
         Some(predictors) if variants.len() > 1 => choose::rule(kernel, &predictors, sizes),
         _ => (0..variants.len().min(1)).map(|variant| Branch { when: Vec::new(), variant }).collect(),
     }
+}
+
+/// The conditions without those that others imply: a size is at least 1, so a product is at least what a part of it is.
+fn needed(when: &[AtLeast]) -> impl Iterator<Item = &AtLeast> {
+    let within = |a: &AtLeast, b: &AtLeast| a.sizes.iter().all(|s| b.sizes.contains(s));
+    let implied = move |i: usize, c: &AtLeast| {
+        let by = |(j, other): (usize, &AtLeast)| {
+            let stronger = within(other, c) && other.value >= c.value;
+            // Of two that imply each other the first stays.
+            j != i && stronger && (j < i || !(within(c, other) && c.value >= other.value))
+        };
+        when.iter().enumerate().any(by)
+    };
+    when.iter().enumerate().filter(move |&(i, c)| !implied(i, c)).map(|(_, c)| c)
 }
 
 /// The text of a condition.
@@ -198,4 +212,19 @@ fn values_of_parameters(kernel: &Kernel) -> Vec<(String, ConstValue)> {
         values.push((kernel.values[p].name.clone(), value));
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn implied_conditions_are_left_out() {
+        let least = |sizes: &[&str], value| AtLeast { sizes: sizes.iter().map(|s| (*s).to_owned()).collect(), value };
+        let text = |when: &[AtLeast]| needed(when).map(condition).collect::<Vec<_>>().join(", ");
+        assert_eq!(text(&[least(&["M"], 64), least(&["M"], 512), least(&["K"], 64)]), "M >= 512, K >= 64");
+        assert_eq!(text(&[least(&["M", "N"], 64), least(&["M"], 64)]), "M >= 64");
+        assert_eq!(text(&[least(&["M", "N"], 65), least(&["M"], 64)]), "M * N >= 65, M >= 64");
+        assert_eq!(text(&[least(&["M"], 64), least(&["M"], 64)]), "M >= 64");
+    }
 }

@@ -367,7 +367,7 @@ fn tensor_cores(target: Target, input: Elem, acc: Elem, (wm, wn): (u64, u64)) ->
 }
 
 /// The products of a target, from the atom table.
-fn available(target: Target) -> String {
+pub(crate) fn available(target: Target) -> String {
     let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
     let list: Vec<String> = rows
         .map(|r| {

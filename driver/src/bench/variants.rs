@@ -33,11 +33,16 @@ pub fn variants(base: &CompileOptions, texts: &[String]) -> Result<Vec<Variant>,
     let mut all: Vec<Variant> = Vec::new();
     for text in texts {
         let mut some = vec![Variant { label: String::new(), options: base.clone() }];
+        let mut named: Vec<&str> = Vec::new();
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let Some((name, values)) = item.split_once('=') else {
                 return Err(format!("variant `{text}`: expected NAME=VALUE, found `{item}`"));
             };
             let name = name.trim();
+            if named.contains(&name) {
+                return Err(format!("variant `{text}`: `{name}` is there twice; `{name}=A/B` is a variant for each"));
+            }
+            named.push(name);
             let mut more = Vec::new();
             for variant in &some {
                 for value in values.split('/').map(str::trim) {
@@ -175,6 +180,7 @@ mod tests {
             ("target=sm_71", "variant `target=sm_71`: no target `sm_71`; see `tilec targets`"),
             ("off=swizle", "variant `off=swizle`: no pass `swizle`"),
             ("off=barriers", "variant `off=barriers`: pass `barriers` cannot be switched off"),
+            ("BM=1,BM=2", "variant `BM=1,BM=2`: `BM` is there twice; `BM=A/B` is a variant for each"),
             ("BM=1/1", "the variant `BM=1` is there twice"),
             ("A=1/2/3/4/5/6/7,B=1/2/3/4/5/6/7,C=1/2/3/4/5/6/7", "more than 256 variants"),
         ] {

@@ -53,6 +53,7 @@ for more in "" "-D NCHW=1" "-D SH=2,DW=2" "-D T=f32,BK=16,ALIGN=4"; do
     check conv $more B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
     check conv $more -D CALIGN=32 B=3 P=8 Q=8 R=1 S=5 C=96 O=64 xb=131072 xh=4608 xw=96
     check conv $more -D ALIGN=1 B=3 P=5 Q=7 R=3 S=2 C=3 O=19 xb=1013 xh=71 xw=3
+    check conv $more -D ALIGN_Y=1 B=2 P=7 Q=7 R=3 S=3 C=16 O=40 xb=131072 xh=4096 xw=16
 done
 
 for LA in row col; do
@@ -84,6 +85,12 @@ for LA in row col; do
     done
 done
 check gemm_fused M=264 N=136 K=72 beta=2 --alias D=C
+
+for T in f16 bf16; do
+    check gemm_mixed -D T=$T M=264 N=136 K=72 beta=2
+    check gemm_mixed -D T=$T -D TA=u8 -D LB=col -D ALIGN=1 M=67 N=45 K=33 beta=1
+    check gemm_mixed -D T=$T -D TA=$T -D TB=i8 M=72 N=136 K=264
+done
 
 for S in 1 3 8 40; do
     check gemm_splitk S=$S M=264 N=136 K=1048 alpha=2 beta=-1

@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tilec::Target;
@@ -348,7 +348,19 @@ pub(crate) enum ErrorFormat {
 impl Cli {
     /// Parses the command line; ends the process with help or an error where clap does.
     pub(crate) fn from_command_line() -> Cli {
-        Cli::parse_from(joined(std::env::args_os()))
+        let args = joined(std::env::args_os());
+        Cli::try_parse_from(&args).unwrap_or_else(|error| {
+            // `tilec rnu f.tile` reads as a file with one argument too many.
+            let word = args.get(1).map(std::path::Path::new);
+            if error.use_stderr()
+                && let Some((word, meant)) = word.and_then(|w| Some((w, mistyped_command(w)?)))
+            {
+                let word = word.display();
+                let message = format!("there is no subcommand and no file `{word}`; did you mean `{meant}`?");
+                Cli::command().error(clap::error::ErrorKind::InvalidSubcommand, message).exit()
+            }
+            error.exit()
+        })
     }
 
     /// How this command shows diagnostics.
@@ -376,6 +388,12 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     out
+}
+
+/// The subcommand that is meant by a word that is no file and looks like none.
+pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<&'static str> {
+    let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
+    tilec::explain::nearest(word, ["run", "bench", "targets", "explain", "help"])
 }
 
 fn target_parser() -> impl TypedValueParser<Value = Target> {
@@ -429,7 +447,6 @@ pub(crate) fn binding(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -18,6 +18,9 @@ pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
         if !args.variant.is_empty() {
             return Err(Failure::Usage("--ablate makes variants of its own; leave out --variant".to_owned()));
         }
+        if base.sizes.len() > 1 {
+            return Err(Failure::Usage("--ablate climbs with one choice for all problems: give --for once".to_owned()));
+        }
         variants::ladder(&base)
     } else {
         let sizes = std::mem::take(&mut base.sizes);

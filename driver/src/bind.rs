@@ -4,6 +4,7 @@
 //! of the tensors. It reports all that is wrong, not just the first.
 
 use crate::contract::{Access, Contract, Dimension, ParamKind, TensorParam};
+use crate::distinct::{self, Overlap};
 use crate::expr::{self, ExprError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -155,6 +156,9 @@ pub enum BindError {
         /// The values of the names in it.
         values: String,
     },
+    /// A stride with which elements that are written share addresses.
+    #[error("`{}` = {}: elements of `{}` would share addresses; the least value is {}", .0.stride, .0.value, .0.tensor, .0.least)]
+    Overlap(Overlap),
     /// An expression of the contract without a value.
     #[error("`{text}` has no value: {error}")]
     Expression {
@@ -344,7 +348,8 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
         match expr::condition(condition, &lookup) {
             Ok(true) => {}
             Ok(false) => {
-                errors.push(BindError::Unmet { condition: condition.clone(), values: mentioned(condition, &values) });
+                let unmet = || BindError::Unmet { condition: condition.clone(), values: mentioned(condition, &values) };
+                errors.push(distinct::culprit(contract, condition, &values).map_or_else(unmet, BindError::Overlap));
             }
             Err(error) => errors.push(BindError::Expression { text: condition.clone(), error }),
         }

@@ -1,6 +1,6 @@
 //! `tilec IN.tile`: reads, compiles, writes.
 
-use crate::args::{Build, Emit, ErrorFormat, Program};
+use crate::args::{Build, Emit, ErrorFormat, Program, mistyped_command};
 use crate::failure::{Failure, show};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -20,7 +20,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     let input = args.input.as_deref().expect("clap requires it without a subcommand");
     let output = args.output.as_deref().filter(|o| *o != Path::new("-"));
     let dumps_only = args.output.is_none() && args.emit.is_none() && !args.print_after.is_empty();
-    let emit = args.emit.unwrap_or_else(|| emit_for(output));
+    let emit = args.emit.map_or_else(|| emit_for(output), Ok)?;
     if let Some(output) = output
         && emit != Emit::Tile
         && same_file(input, output)
@@ -101,6 +101,21 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
             None => return Err(unknown("pass", pass, explain::pass_names())),
         }
     }
+    for (i, (name, value)) in program.defines.iter().enumerate() {
+        if let Some((_, first)) = program.defines[..i].iter().find(|(other, _)| other == name) {
+            return Err(Failure::Usage(format!(
+                "`-D {name}={value}`: `{name}` is `{first}` already; `--variant {name}={first}/{value}` compiles both"
+            )));
+        }
+    }
+    if let Some(card) = program.card.filter(|card| card.cc < target.cc()) {
+        let newest = Target::ALL.iter().rev().find(|t| t.cc() <= card.cc).map_or("", |t| t.name());
+        return Err(Failure::Usage(format!(
+            "`--card {}` cannot run code for {}; it is `--target {newest}`",
+            card.name,
+            target.name()
+        )));
+    }
     let mut deny = BTreeSet::new();
     for kind in &program.deny {
         match kind.as_str() {
@@ -174,26 +189,32 @@ fn dumps(program: &Optimized, print_after: &[String]) -> String {
     out
 }
 
-/// The product that a file name asks for.
-fn emit_for(output: Option<&Path>) -> Emit {
-    match output.and_then(|o| o.extension()).and_then(|e| e.to_str()) {
+/// The product that a file name asks for; PTX without a suffix.
+fn emit_for(output: Option<&Path>) -> Result<Emit, Failure> {
+    const SUFFIXES: [&str; 5] = ["ptx", "tile", "json", "cubin", "sass"];
+    let Some(suffix) = output.and_then(|o| o.extension()) else { return Ok(Emit::Ptx) };
+    Ok(match suffix.to_str() {
+        Some("ptx") => Emit::Ptx,
         Some("tile") => Emit::Tile,
         Some("json") => Emit::Launch,
         Some("cubin") => Emit::Cubin,
         Some("sass") => Emit::Sass,
-        _ => Emit::Ptx,
-    }
+        _ => {
+            let suffix = suffix.to_string_lossy();
+            let hint = match explain::nearest(&suffix, SUFFIXES) {
+                Some(near) => format!("did you mean `.{near}`?"),
+                None => format!("it may be .{}", SUFFIXES.join(", .")),
+            };
+            return Err(Failure::Usage(format!(
+                "the suffix `.{suffix}` does not say what to write; {hint} `--emit WHAT` says it for any name"
+            )));
+        }
+    })
 }
 
 /// What a path is called in messages.
 pub(crate) fn display_name(input: &Path) -> String {
     if input == Path::new("-") { "<stdin>".to_owned() } else { input.display().to_string() }
-}
-
-/// The subcommand that is meant by a word that is no file and looks like none.
-fn mistyped_command(input: &Path) -> Option<&'static str> {
-    let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
-    explain::nearest(word, ["run", "bench", "targets", "explain", "help"])
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

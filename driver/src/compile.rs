@@ -3,8 +3,10 @@
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
 use crate::contract::{Contract, Dispatch, LaunchFile};
+use crate::distinct;
 use crate::parallel;
 use crate::program::Program;
+use crate::reach;
 use crate::render::{self, SourceFile};
 use crate::report_json::{KernelReport, ReportFile};
 use crate::stages;
@@ -13,9 +15,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Severity, Sink};
-use tilec_ir::kernel::{ConstValue, Kernel, Sequence};
+use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Card, Choice, Prediction};
+use tilec_ptx::launch::Launch;
 
 /// The name of the text before the first pass, beside those of the passes.
 pub const PARSED: &str = "parse";
@@ -43,6 +46,9 @@ pub struct CompileOptions {
     pub card: Option<&'static Card>,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
+    /// Passes taken to be switched off where `auto` parameters are chosen; `None`: those that are. It keeps the tile of a
+    /// program whose passes are switched off one after the other.
+    pub disabled_in_choice: Option<BTreeSet<String>>,
     /// Remarks of these kinds are errors.
     pub deny: BTreeSet<String>,
     /// After which passes (or [`PARSED`]) the program is kept as text.
@@ -76,6 +82,7 @@ impl Default for CompileOptions {
             variants: Vec::new(),
             card: None,
             disabled: BTreeSet::new(),
+            disabled_in_choice: None,
             deny: BTreeSet::new(),
             keep: Keep::default(),
             verify_each: cfg!(debug_assertions),
@@ -145,6 +152,8 @@ pub struct Optimized {
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     deny: BTreeSet<String>,
+    /// The sizes that were chosen for.
+    sizes: Vec<Sizes>,
 }
 
 /// A kernel after all passes.
@@ -262,7 +271,8 @@ pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Dia
     let (kernels, dispatch, sequences) = optimize_into(&source, options, &mut sink);
     let diagnostics = settle(&source, sink, &options.deny)?;
     let (target, deny) = (options.target, options.deny.clone());
-    Ok(Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny })
+    let sizes = options.sizes.clone();
+    Ok(Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny, sizes })
 }
 
 fn optimize_into(
@@ -278,6 +288,9 @@ fn optimize_into(
     if sink.check().is_err() {
         return (Vec::new(), Vec::new(), module.sequences);
     }
+    if let Some(d) = options.card.and_then(|card| other_generation(card, options.target, &module)) {
+        sink.push(d);
+    }
     let Ok((planned, dispatch)) = variants::plan(&module, options, sink) else {
         return (Vec::new(), Vec::new(), Vec::new());
     };
@@ -288,6 +301,19 @@ fn optimize_into(
         done.extend(optimized);
     }
     (done, dispatch, module.sequences)
+}
+
+/// The warning that a card has faster instructions than the target.
+fn other_generation(card: &Card, target: Target, module: &Module) -> Option<Diagnostic> {
+    let generation = |cc: u32| [75, 80, 89, 90].iter().filter(|&&first| first <= cc).count();
+    if generation(card.cc) == generation(target.cc()) {
+        return None;
+    }
+    let own = Target::ALL.iter().find(|t| t.cc() == card.cc).map_or("", |t| t.name());
+    let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);
+    let message = format!("chosen for {}, a card of another generation than {}", card.name, target.name());
+    let note = format!("code for {} runs on it as it is; `--target {own}` is the card's own generation", target.name());
+    Some(Diagnostic::warning(codes::OTHER_GENERATION, span, message).with_note(note))
 }
 
 /// Runs the passes. `written`: the text of a kernel of the file as it was written.
@@ -327,7 +353,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels: tiles, dispatch, sequences, diagnostics, deny } = program;
+    let Optimized { source, target, kernels: tiles, dispatch, sequences, diagnostics, deny, sizes } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
@@ -341,7 +367,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     }
     let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
     let programs = linked.as_ref().map_or_else(Vec::new, |linked| {
-        let kernels: Vec<Contract> = linked.launches.iter().map(|(l, _)| Contract::new(l, linked.version)).collect();
+        let contract = |((l, _), tile): (&(Launch, _), &OptimizedKernel)| contract_of(l, linked.version, tile);
+        let kernels: Vec<Contract> = linked.launches.iter().zip(&tiles).map(contract).collect();
         let span = |entry: &str| {
             tiles.iter().find(|k| k.kernel.name == entry).map_or_else(Default::default, |k| k.kernel.name_span)
         };
@@ -352,6 +379,9 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             );
         }
         let file = LaunchFile { kernels, dispatch: dispatch.clone(), programs: Vec::new() };
+        for d in reach::forbidden(&file, &sizes, span).into_iter().chain(reach::never_launched(&file, span)) {
+            sink.push(d);
+        }
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
     });
     let diagnostics = settle(&source, sink, &deny)?;
@@ -360,13 +390,18 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         .into_iter()
         .zip(tiles)
         .map(|((launch, report), tile)| CompiledKernel {
-            contract: Contract::new(&launch, version),
+            contract: contract_of(&launch, version, &tile),
             report: KernelReport::new(&launch.entry, &report, &source, &diagnostics)
                 .predicted(tile.prediction.as_ref(), tile.choice.as_ref()),
             tile,
         })
         .collect();
     Ok(Compiled { ptx, ptx_version: version, kernels, dispatch, programs, diagnostics, source, target })
+}
+
+/// The contract of a kernel that was lowered.
+fn contract_of(launch: &Launch, version: (u8, u8), tile: &OptimizedKernel) -> Contract {
+    Contract::new(launch, version).with_distinct(&distinct::stored(&tile.specialized))
 }
 
 /// What a sequence is once its kernels are compiled. What does not go together is reported.

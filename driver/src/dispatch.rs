@@ -9,7 +9,7 @@ impl BindError {
     /// Whether other sizes could be launched.
     pub fn depends_on_size(&self) -> bool {
         match self {
-            BindError::Unmet { .. } | BindError::Grid { .. } | BindError::Extent { .. } => true,
+            BindError::Unmet { .. } | BindError::Overlap(_) | BindError::Grid { .. } | BindError::Extent { .. } => true,
             BindError::Unknown { .. }
             | BindError::Missing { .. }
             | BindError::Value { .. }

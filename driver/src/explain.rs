@@ -1,10 +1,13 @@
 //! Texts for people: `tilec explain WORD` and `tilec targets`.
 
+mod words;
+
 use std::fmt::Write as _;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
+use tilec_ir::types::Elem;
 use tilec_passes::PASSES;
 
 /// Remark kinds that are not the name of a pass, with what they say.
@@ -30,7 +33,8 @@ pub fn can_disable(pass: &str) -> Option<bool> {
     PASSES.iter().find(|p| p.name == pass).map(|p| !p.required)
 }
 
-/// What a word means: a diagnostic code, a pass, a kind of remark, an operator, a reduction, an atom or a target.
+/// What a word means: a diagnostic code, a pass, a kind of remark, an operator, a reduction, a word of the language, an
+/// element type, an atom or a target.
 /// A word with several meanings (`schedule`, `-`) gets them all.
 ///
 /// # Errors
@@ -68,6 +72,12 @@ pub fn explain(word: &str) -> Result<String, String> {
             format!("{}(x, axis): a reduction", op.token()),
             "Combines the elements of a tile along an axis, which stays with extent 1.",
         );
+    }
+    for (_, form, text) in words::ALL.iter().filter(|(w, ..)| *w == word) {
+        say(format!("{word}: a word of the language"), &format!("{text}\n\n    {form}"));
+    }
+    if let Some(elem) = Elem::from_name(word) {
+        say(format!("{word}: an element type"), &words::element(elem));
     }
     for atom in Atom::all().filter(|a| a.row().name == word) {
         let row = atom.row();
@@ -107,6 +117,8 @@ pub fn index() -> String {
     list("other remarks", REMARK_KINDS.to_vec());
     list("operators", Op::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
     list("reductions", ReduceOp::ALL.iter().map(|op| (op.token(), "")).collect());
+    list("words of the language", words::ALL.iter().map(|(word, form, _)| (*word, *form)).collect());
+    list("element types", Elem::ALL.iter().map(|e| (e.name(), "")).collect());
     list("instructions for `mma`", Atom::all().map(|a| (a.row().name, a.row().first.name())).collect());
     list("targets", Target::ALL.iter().map(|t| (t.name(), t.doc().trim())).collect());
     out
@@ -123,12 +135,16 @@ fn unknown(word: &str) -> String {
         .chain(remark_kinds())
         .chain(Op::ALL.iter().map(|op| op.token()))
         .chain(ReduceOp::ALL.iter().map(|op| op.token()))
+        .chain(words::ALL.iter().map(|(word, ..)| *word))
+        .chain(Elem::ALL.iter().map(|e| e.name()))
         .chain(Atom::all().map(|a| a.row().name))
         .chain(Target::ALL.iter().map(|t| t.name()));
     let word: String = word.chars().take(64).collect();
     match nearest(&word, words) {
         Some(near) => format!("nothing is called `{word}`; did you mean `{near}`?\n"),
-        None => format!("nothing is called `{word}`; there are diagnostic codes, passes, remark kinds and operators\n"),
+        None => format!(
+            "nothing is called `{word}`; there are diagnostic codes, passes, remark kinds, operators and words of the language\n"
+        ),
     }
 }
 
@@ -143,18 +159,22 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
-/// Levenshtein distance.
+/// Levenshtein distance, where two neighbours that are exchanged count as one edit.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+    for i in 0..a.len() {
+        let mut next = vec![i + 1];
+        for j in 0..b.len() {
+            let substituted = row[j] + usize::from(a[i] != b[j]);
+            let mut least = substituted.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -200,6 +220,9 @@ mod tests {
         for word in remark_kinds().into_iter().chain(Op::ALL.iter().map(|op| op.token())) {
             assert!(explain(word).is_ok(), "{word}");
         }
+        for word in tilec_ir::parser::reserved_words() {
+            assert!(explain(word).is_ok(), "`{word}` is a word of the language");
+        }
         let minus = explain("-").expect("an operator");
         assert!(minus.contains("Difference") && minus.contains("Negation"), "{minus}");
     }
@@ -219,7 +242,7 @@ mod tests {
 
     #[test]
     fn distance_is_symmetric_and_counts_edits() {
-        for (a, b, d) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0)] {
+        for (a, b, d) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0), ("rnu", "run", 1)] {
             assert_eq!((distance(a, b), distance(b, a)), (d, d));
         }
     }

@@ -375,6 +375,13 @@ pub(crate) fn diagnostic(error: &BindError) -> Diagnostic {
             codes::UNMET_PRECONDITION,
             Some("the kernel was compiled on this promise and was not launched; see `tilec explain E0609`".to_owned()),
         ),
+        BindError::Overlap(overlap) => (
+            codes::BAD_ARGUMENT,
+            Some(format!(
+                "give `{}={}` or more, or leave it out for a tensor without gaps",
+                overlap.stride, overlap.least
+            )),
+        ),
         BindError::Expression { .. } => (codes::BAD_ARGUMENT, None),
         BindError::Grid { .. } | BindError::Extent { .. } => (codes::TOO_BIG_TO_RUN, None),
     };

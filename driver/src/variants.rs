@@ -111,7 +111,7 @@ fn variants(
         for sizes in if options.sizes.is_empty() { &no_sizes[..] } else { &options.sizes } {
             pass_options.sizes.clone_from(sizes);
             pass_options.sizes.retain(|(name, _)| has_size(kernel, name) || refused(has_size, name));
-            let one = choose_for(kernel, &pass_options, sink)?;
+            let one = choose_for(kernel, &pass_options, options.disabled_in_choice.as_ref(), sink)?;
             served.push(pass_options.sizes.clone());
             let known = |p: &Planned| p.parameters == one.parameters;
             if !own.iter().any(known) && !planned.iter().any(known) {
@@ -126,7 +126,7 @@ fn variants(
                 planned.extend(own[variant].take());
                 planned.len() - 1
             });
-            cases.push((place, when.iter().map(condition).collect()));
+            cases.push((place, needed(&when).map(condition).collect()));
         }
         for left in own.into_iter().flatten() {
             let message = format!("no variant for {}: others are as fast at these sizes", listed(&left.parameters));
@@ -146,6 +146,20 @@ fn tell_apart(kernel: &Kernel, variants: &[Planned], sizes: &[Sizes]) -> Vec<Bra
     }
 }
 
+/// The conditions without those that others imply: a size is at least 1, so a product is at least what a part of it is.
+fn needed(when: &[AtLeast]) -> impl Iterator<Item = &AtLeast> {
+    let within = |a: &AtLeast, b: &AtLeast| a.sizes.iter().all(|s| b.sizes.contains(s));
+    let implied = move |i: usize, c: &AtLeast| {
+        let by = |(j, other): (usize, &AtLeast)| {
+            let stronger = within(other, c) && other.value >= c.value;
+            // Of two that imply each other the first stays.
+            j != i && stronger && (j < i || !(within(c, other) && c.value >= other.value))
+        };
+        when.iter().enumerate().any(by)
+    };
+    when.iter().enumerate().filter(move |&(i, c)| !implied(i, c)).map(|(_, c)| c)
+}
+
 /// The text of a condition.
 fn condition(least: &AtLeast) -> String {
     format!("{} >= {}", least.sizes.join(" * "), least.value)
@@ -160,9 +174,21 @@ fn listed(parameters: &[(String, ConstValue)]) -> String {
 }
 
 /// Runs `choose` on a copy of the kernel.
-fn choose_for(kernel: &Kernel, options: &Options, sink: &mut Sink) -> Result<Planned, Reported> {
+fn choose_for(
+    kernel: &Kernel,
+    options: &Options,
+    disabled: Option<&BTreeSet<String>>,
+    sink: &mut Sink,
+) -> Result<Planned, Reported> {
     let mut kernel = kernel.clone();
-    let choice = choose::apply(&mut kernel, options, sink)?;
+    let choice = match disabled {
+        Some(disabled) => {
+            let mut as_if = options.clone();
+            as_if.disabled.clone_from(disabled);
+            choose::apply(&mut kernel, &as_if, sink)?
+        }
+        None => choose::apply(&mut kernel, options, sink)?,
+    };
     let prediction = match &choice {
         Some(choice) => Some(choice.prediction.clone()),
         None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
@@ -186,4 +212,19 @@ fn values_of_parameters(kernel: &Kernel) -> Vec<(String, ConstValue)> {
         values.push((kernel.values[p].name.clone(), value));
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn implied_conditions_are_left_out() {
+        let least = |sizes: &[&str], value| AtLeast { sizes: sizes.iter().map(|s| (*s).to_owned()).collect(), value };
+        let text = |when: &[AtLeast]| needed(when).map(condition).collect::<Vec<_>>().join(", ");
+        assert_eq!(text(&[least(&["M"], 64), least(&["M"], 512), least(&["K"], 64)]), "M >= 512, K >= 64");
+        assert_eq!(text(&[least(&["M", "N"], 64), least(&["M"], 64)]), "M >= 64");
+        assert_eq!(text(&[least(&["M", "N"], 65), least(&["M"], 64)]), "M * N >= 65, M >= 64");
+        assert_eq!(text(&[least(&["M"], 64), least(&["M"], 64)]), "M >= 64");
+    }
 }

@@ -252,6 +252,7 @@ fn a_measurement_that_cannot_be_made_is_refused_before_it_begins() {
         (&["M=N=K=8", "M=8"], 2, "`M` has two values"),
         (&["M=N=K=8", "--variant", "target=sm_71"], 2, "no target `sm_71`"),
         (&["M=N=K=8", "--variant", "BM=64", "--ablate"], 2, "--ablate"),
+        (&["M=N=K=8", "--for", "M=8", "--for", "M=9", "--ablate"], 2, "give --for once"),
         (&["M=N=K=8", "--rounds", "0"], 2, "--rounds"),
         (&["M=N=K=8", "--seconds", "0"], 2, "expected seconds"),
         (&["M=N=8"], 1, "E0608"),
@@ -279,4 +280,14 @@ fn a_measurement_is_a_table_or_counts() {
     let json = dir.tilec(&[&args[..], &["--format", "json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!((&json["schema"], json["problems"].as_array().map(Vec::len)), (&"tilec.bench/1".into(), Some(2)));
+    for problem in json["problems"].as_array().expect("a list") {
+        for row in problem["rows"].as_array().expect("a list") {
+            assert_eq!(row["chosen"][0]["sizes"]["M"], problem["args"]["M"], "chosen for the problem");
+            let compared = ["interpreted", "exact"].map(|how| row["check"][how].as_u64().unwrap_or(0));
+            assert!(compared.iter().sum::<u64>() >= 64 * 64 && row["check"]["wrong"] == 0, "{row}");
+        }
+    }
+    let ladder = dir.tilec(&["bench", "x.tile", "M=N=K=64", "--ablate", "--against", "none", "--seconds", "0.01"]);
+    assert_eq!(ladder.status, 0, "{}{}", ladder.stdout, ladder.stderr);
+    assert_eq!(ladder.stdout.matches("  chosen: BM=").count(), 1, "one tile for all rungs: {}", ladder.stdout);
 }

@@ -403,6 +403,21 @@ static FMA_F8: AtomRow = AtomRow {
     ..FMA
 };
 
+/// Scalar sums of four products of bytes: lanes and runs of the scalar multiply-add, four neighbours along the reduction to a
+/// register.
+static DP4A: AtomRow = AtomRow {
+    name: "dp4a",
+    log2_shape: (2, 3, 2),
+    k: 4,
+    types: &[
+        AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
+    ],
+    a: &[Fragment { name: "", value: &[K(0), K(1)], lane: [M(0), Same, Same, Same, M(1)] }],
+    b: &[Fragment { name: "", value: &[K(0), K(1)], lane: [Same, N(0), N(1), N(2), Same] }],
+    ..FMA
+};
+
 const FMA_C: Fragment = Fragment { name: "", value: &[], lane: [M(0), N(0), N(1), N(2), M(1)] };
 
 /// Best first; the scalar rows last.
@@ -421,6 +436,7 @@ static TABLE: &[&AtomRow] = &[
     &M16N8K16,
     &M16N8K8,
     &M8N8K4,
+    &DP4A,
     &FMA,
     &FMA_F8,
 ];
@@ -450,6 +466,11 @@ impl AtomRow {
     /// Whether its operands are in shared memory, and its sums awaited.
     pub fn asynchronous(&self) -> bool {
         self.unit != Unit::Warp
+    }
+
+    /// Whether an instruction sums several products, so that fragments hold neighbours along the reduction.
+    pub fn sums(&self) -> bool {
+        self.k > 1
     }
 
     /// The row of the type table for these element types.

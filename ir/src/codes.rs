@@ -97,6 +97,14 @@ codes! {
         "`--for NAME=VALUE` names run-time sizes of the kernel: the names that the shapes of its tensors declare.";
     VARIANTS_DIFFER "E0433" "variants that take different things"
         "Variants of a kernel are launched by one call, and which of them runs follows from the sizes. So all of them take the same parameters: element types, orders of storage and types of scalars are the same; what is promised of them (`ALIGN`), tiles and stages may differ. Compile programs that take different things into files of their own.";
+    NEVER_LAUNCHED "W0402" "a variant that is never launched"
+        "Variants are tried in the order in which they are given, and the first whose preconditions hold is launched. One that comes after a variant with no stronger preconditions is never reached: give the one with the strongest preconditions first, such as `--variant ALIGN=8/1`.";
+    FORBIDDEN_SIZE "E0434" "sizes that the kernel does not take"
+        "`--for` names sizes that a precondition of the kernel, or of every variant of it, excludes: what is chosen for them could never be launched. Give other sizes, or compile with weaker promises (`--variant ALIGN=8/1`).";
+    OTHER_GENERATION "W0403" "a card of another generation than the target"
+        "`--card` names a card that runs code for the target, and has faster instructions that only code for its own generation uses. The choice is made for that card with the target's instructions. Give `--target` of the card's generation, unless this is what you want to know.";
+    ONE_ELEMENT "W0404" "an operand that ends after one element"
+        "A window of a tensor whose dimension has one element is combined with a tile that has more. What lies outside the tensor reads as zero, so only the first row (or column) is what was meant. A tensor that repeats says so with stride 0: `bias: gmem f16[M, N] strides (0, 1)`.";
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"
@@ -157,6 +165,8 @@ codes! {
         "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers; `add`, `min` and `max` are for copies into global memory; `threads` is for copies between two memories, since register tiles have layouts of their own. `async` is for copies of a window of global memory into a channel's slot, 4, 8 or 16 bytes at a time and without conversion, from sm_80. `unaligned n` is for loads of a window of global memory, 16 bytes at a time, of which n elements, fewer than are loaded, are known to be aligned. `prefetch` is for windows of global memory and names a register tile of their extents. `when c` goes with an access to global memory.";
     BAD_SEQUENCE "E0245" "kernels of a sequence do not go together"
         "The kernels of a `sequence` are launched one after the other, and parameters of one name are one: tensors of one name have the same element type, shape and strides, scalars the same type and, where both have one, the same default. Rename a parameter that is to be another thing.";
+    READ_UNWRITTEN "E0246" "a register variable is read that nothing wrote"
+        "A register variable declared without a first value holds nothing in particular until something is assigned or copied to it. An accumulator begins with what the sum begins with: `var acc = reg f32[BM, BN] = 0.0`.";
     LAYOUT_EXTENT "E0301" "a layout needs powers of two"
         "Layouts inside a tile are linear over address bits, so tiles that have one have power-of-two extents.";
     LAYOUT_SIZE "E0302" "a layout is for a tile of another size"

@@ -93,8 +93,8 @@ fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// The order in which the elements of a word of a fragment are neighbours, for a buffer of 8-bit elements that a tensor-core
-/// product reads: instructions that transpose on loading (`ldmatrix.trans`) move 16-bit units.
+/// The order in which the elements of a word of a fragment are neighbours, for a buffer of 8-bit elements that a product
+/// reads whose instruction sums several: instructions that transpose on loading (`ldmatrix.trans`) move 16-bit units.
 fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
     if elem_of(k, buffer)?.bits() != 8 {
         return None;
@@ -103,7 +103,7 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
     for &s in &stmts {
         let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
-        if !mma.atom.is_some_and(|a| a.row().tensor_core) {
+        if !mma.atom.is_some_and(|a| a.row().sums()) {
             continue;
         }
         for (operand, k_dim) in [(mma.a, 1), (mma.b, 0)] {

@@ -14,6 +14,7 @@ mod block;
 mod cards;
 #[cfg(test)]
 mod fit;
+mod independent;
 mod model;
 mod predict;
 mod rule;
@@ -99,6 +100,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
         // What has no value is for `specialize` to say.
         return Ok(None);
     }
+    independent::check(k, cx, &autos)?;
     let mut reason = None;
     let found = Search::new(k, cx.options, &autos).and_then(|s| if cx.enabled { s.best() } else { s.plain() });
     let values: Vec<(Value, i64)> = match found {
@@ -131,6 +133,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
     for (p, value) in values {
         set(k, p, ConstValue::Int(value));
     }
+    independent::name_chosen(k, cx, &autos)?;
     Ok(reason)
 }
 

@@ -169,7 +169,7 @@ fn select(
         }
     };
     let row = atom.row();
-    if cx.enabled && !row.tensor_core {
+    if cx.enabled && !row.sums() {
         for (e, operand, k_dim) in [(mma.a, &mut a, 1), (mma.b, &mut b, 0)] {
             scalar::order_operand(k, cx, e, k_dim);
             *operand = self::operand(k, cx, e, k_dim)?;
@@ -205,7 +205,8 @@ fn select(
         ));
     }
     // Every group of warps its own part of the slice.
-    let depth = slice_depth(row, [&a, &b].map(|o| o.k_contiguous.then(|| o.elem.bytes())), tile.2) * groups;
+    let along = [&a, &b].map(|o| (o.k_contiguous || transposes(row, o.elem)).then(|| o.elem.bytes()));
+    let depth = slice_depth(row, along, tile.2) * groups;
     let a_name = format!("{}_frag", operand_name(k, mma.a));
     let b_name = format!("{}_frag", operand_name(k, mma.b));
     let fa = declare(k, s, &a_name, a.elem, &[shape.0, depth], span);
@@ -339,20 +340,26 @@ fn operand_name(k: &Kernel, e: Expr) -> String {
     resolve_view(k, e).map_or_else(|| "operand".into(), |v| k.values[v.base].name.to_lowercase())
 }
 
+/// Whether tiles of an operand that are not contiguous along the reduction are made so on their way into shared memory.
+pub(crate) fn transposes(row: &AtomRow, elem: Elem) -> bool {
+    row.sums() && elem.bits() == 8
+}
+
 /// Elements of the reduction that one fragment holds. `along`: bytes of an element of each operand that is contiguous along
 /// the reduction.
 pub(crate) fn slice_depth(row: &AtomRow, along: [Option<u32>; 2], k_extent: u64) -> u64 {
     let natural = u64::from(row.k);
     let wide = |bytes: Option<u32>| match bytes {
         None => natural,
-        Some(bytes) if row.tensor_core => u64::from(16 / bytes.max(1)).max(natural),
+        Some(bytes) if row.sums() => u64::from(16 / bytes.max(1)).max(natural),
         // Scalar products hold k-slices in registers of their own: two at a time keep them few.
         Some(_) => 2,
     };
     along.map(wide).into_iter().max().unwrap_or(natural).min(k_extent)
 }
 
-/// The best instruction for a product in a warp tile of `wm x wn` and a reduction of `k_extent`, on tensor cores if wanted.
+/// The best instruction for a product in a warp tile of `wm x wn` and a reduction of `k_extent`; without `tensor_cores` plain
+/// multiply-add.
 pub(crate) fn best_atom(
     target: Target,
     tensor_cores: bool,
@@ -363,7 +370,7 @@ pub(crate) fn best_atom(
         let row = atom.row();
         let there = !row.asynchronous()
             && target.at_least(row.first)
-            && (!row.tensor_core || tensor_cores && target.cc() <= row.last_native_cc);
+            && (!row.sums() || tensor_cores && target.cc() <= row.last_native_cc);
         there && row.types_for(input, acc).is_some() && fits(*atom, (wm, wn, k_extent))
     })
 }
@@ -394,10 +401,11 @@ fn choose_atom(
     if let Some(atom) = best {
         if cx.enabled {
             let message = format!(
-                "no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: scalar multiply-add",
+                "no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: {}",
                 target.name(),
                 input.name(),
-                acc.name()
+                acc.name(),
+                if atom.row().sums() { "scalar sums of four products" } else { "scalar multiply-add" }
             );
             if !matches!(input, Elem::F32 | Elem::F64) {
                 cx.warn(Diagnostic::warning(codes::SCALAR_PRODUCT, span, message).with_note(available(target)));
@@ -433,7 +441,7 @@ fn tensor_cores(target: Target, input: Elem, acc: Elem, (wm, wn): (u64, u64)) ->
 }
 
 /// The products of a target, from the atom table.
-fn available(target: Target) -> String {
+pub(crate) fn available(target: Target) -> String {
     let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
     let list: Vec<String> = rows
         .map(|r| {

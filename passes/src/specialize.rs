@@ -8,6 +8,7 @@
 mod bind;
 mod coalesce;
 mod promises;
+mod repeats;
 
 pub(crate) use bind::{given, substitute};
 pub(crate) use promises::assume;
@@ -39,6 +40,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_limits(k, cx)?;
     check_extents(k, cx)?;
     check_written(k, cx)?;
+    repeats::check(k, cx);
     // Rules over extents and layouts hold or not only now that the parameters have values.
     cx.verify(k)
 }
@@ -324,21 +326,34 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits.
 fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
+    for d in bad_extents(k) {
+        result = Err(cx.report(d));
+    }
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
-        for &e in &t.shape {
-            let bad = match k.as_int(e) {
-                Some(x) if x > 0 && x.count_ones() == 1 => continue,
-                Some(x) => format!("tile extent {x} is not a power of two"),
-                None => format!("tile extent `{}` is not known at compile time", tilec_ir::print::print_expr(k, e)),
-            };
-            result = Err(cx.report(
-                Diagnostic::error(codes::TILE_EXTENT, data.span, format!("`{}`: {bad}", data.name)).with_note(
-                    "register and shared-memory tiles have power-of-two extents; use the next larger one: what lies \
-                     outside the tensor reads as zero and is not written",
-                ),
-            ));
+        for &e in t.shape.iter().filter(|&&e| k.as_int(e).is_none()) {
+            let bad = format!("tile extent `{}` is not known at compile time", tilec_ir::print::print_expr(k, e));
+            result = Err(cx.report(extent_error(data.span, &data.name, &bad)));
         }
     }
     result
+}
+
+/// Extents of tiles that are known and no powers of two.
+pub(crate) fn bad_extents(k: &Kernel) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
+    for data in k.values.values() {
+        let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
+        for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|x| *x <= 0 || x.count_ones() != 1) {
+            wrong.push(extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two")));
+        }
+    }
+    wrong
+}
+
+fn extent_error(span: tilec_ir::diag::Span, name: &str, bad: &str) -> Diagnostic {
+    Diagnostic::error(codes::TILE_EXTENT, span, format!("`{name}`: {bad}")).with_note(
+        "register and shared-memory tiles have power-of-two extents; use the next larger one: what lies \
+         outside the tensor reads as zero and is not written",
+    )
 }

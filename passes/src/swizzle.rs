@@ -21,9 +21,10 @@ use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
 use tilec_ir::types::Order;
 use tilec_ir::typing::resolve_view;
 
-/// Terms the search may use. Products need at most three; a transposition by single words needs one for each of the five
-/// lane bits.
-const MAX_TERMS: usize = 5;
+/// Terms the search may use. Products need at most three, to spread pieces of 16 bytes over the eight units of a row of banks. A
+/// copy that transposes needs as many for the rows that its lanes write, which are others than those that lanes read; one by
+/// single words one for each of the five lane bits.
+const MAX_TERMS: usize = 6;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let buffers: Vec<Value> = k

@@ -18,8 +18,12 @@ pub struct Counts {
     pub lanes: u64,
     /// Shared memory: wavefronts.
     pub wavefronts: u64,
-    /// Shared memory: wavefronts without any bank conflict, that is phases with an active lane.
+    /// Shared memory: wavefronts without any bank conflict, that is phases with an active lane; of asynchronous copies, one for each
+    /// line of the source.
     pub ideal_wavefronts: u64,
+    /// Shared memory: wavefronts of asynchronous copies beyond the ideal because the bytes of a line of the source part, to several
+    /// lines of shared memory. No bank has a part in them.
+    pub parted: u64,
     /// Global memory: requests.
     pub requests: u64,
     /// Global memory: sectors.
@@ -40,6 +44,7 @@ impl Counts {
         self.lanes += other.lanes;
         self.wavefronts += other.wavefronts;
         self.ideal_wavefronts += other.ideal_wavefronts;
+        self.parted += other.parted;
         self.requests += other.requests;
         self.sectors += other.sectors;
         self.ideal_sectors += other.ideal_sectors;
@@ -47,9 +52,9 @@ impl Counts {
         self.bytes += other.bytes;
     }
 
-    /// Wavefronts beyond the ideal.
+    /// Wavefronts beyond the ideal for bank conflicts.
     pub fn conflicts(&self) -> u64 {
-        self.wavefronts - self.ideal_wavefronts
+        self.wavefronts - self.ideal_wavefronts - self.parted
     }
 }
 

@@ -214,7 +214,9 @@ impl Device {
                 let alloc = Alloc::new(v.address, v.bytes, v.constant);
                 // Variables without initial value are zero (PTX 5.4.4).
                 alloc.fill(0, &vec![0; v.bytes as usize]);
-                alloc.fill(0, &v.init);
+                for (at, bytes) in &v.init {
+                    alloc.fill(*at as usize, bytes);
+                }
                 alloc
             })
             .collect();

@@ -19,7 +19,7 @@ const TYPES: &[(&str, Target)] = &[
     ("T=f16,Acc=f16", Target::Sm70),
     ("T=f32,ALIGN=4", Target::Sm70),
     ("T=f64,Acc=f64,ALIGN=2", Target::Sm70),
-    ("T=i8,Acc=i32,ALIGN=16", Target::Sm75),
+    ("T=i8,Acc=i32,ALIGN=16", Target::Sm70),
     ("T=bf16", Target::Sm80),
     ("T=tf32,ALIGN=4", Target::Sm80),
     ("T=e4m3,ALIGN=16", Target::Sm89),

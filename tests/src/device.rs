@@ -1,4 +1,4 @@
-//! A GEMM problem on a GPU, launched from the launch contract and nothing else.
+//! A GEMM problem on a GPU, launched from the launch contracts and nothing else.
 //!
 //! Every tensor lies in an allocation of its own, at an address that is a multiple of what the contract asks for and of
 //! no more, between guard bytes. Gaps between rows, guards, and C where it is only written start as 0xFF bytes, which is a
@@ -6,12 +6,11 @@
 
 use crate::cases::Problem;
 use crate::number::Format;
-use crate::problem::Random;
+use crate::problem::{Random, Run};
 use std::collections::BTreeMap;
-use tilec::Contract;
-use tilec::contract::{Dimension, ParamKind, TensorParam};
+use tilec::contract::{Dimension, LaunchFile, ParamKind, TensorParam};
 use tilec::cuda::{Buffer, Device, Function, LaunchArg};
-use tilec::expr;
+use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 
 /// Bytes on either side of a tensor.
@@ -22,9 +21,12 @@ const POISON: u8 = 0xff;
 /// A tensor on the host.
 struct Matrix {
     format: Format,
+    /// One, but of a batch.
+    count: i64,
     rows: i64,
     cols: i64,
-    strides: [i64; 2],
+    /// From matrix to matrix, row to row, column to column.
+    strides: [i64; 3],
     /// The whole allocation.
     bytes: Vec<u8>,
     /// Where element (0, 0) is.
@@ -32,30 +34,72 @@ struct Matrix {
 }
 
 impl Matrix {
-    fn at(&self, i: i64, j: i64) -> usize {
-        self.base + (i * self.strides[0] + j * self.strides[1]) as usize * self.format.bytes()
+    fn at(&self, [z, i, j]: [i64; 3]) -> usize {
+        let [matrix, row, col] = self.strides;
+        self.base + (z * matrix + i * row + j * col) as usize * self.format.bytes()
     }
 
-    fn get(&self, i: i64, j: i64) -> f64 {
-        self.format.decode(&self.bytes[self.at(i, j)..])
+    /// Indices of all elements, matrix by matrix and row by row.
+    fn indices(&self) -> impl Iterator<Item = [i64; 3]> + use<> {
+        let (count, rows, cols) = (self.count, self.rows, self.cols);
+        (0..count).flat_map(move |z| (0..rows).flat_map(move |i| (0..cols).map(move |j| [z, i, j])))
     }
 
-    fn set(&mut self, i: i64, j: i64, x: f64) {
-        let at = self.at(i, j);
+    fn get(&self, at: [i64; 3]) -> f64 {
+        self.format.decode(&self.bytes[self.at(at)..])
+    }
+
+    fn set(&mut self, at: [i64; 3], x: f64) {
+        let at = self.at(at);
         self.bytes[at..at + self.format.bytes()].copy_from_slice(&self.format.encode(x));
     }
 
-    /// Integers in every element; returned row by row.
+    /// Integers in every element, which the format holds; returned in order.
     fn fill(&mut self, random: &mut Random, range: i64) -> Vec<i32> {
-        let mut values = Vec::with_capacity((self.rows * self.cols) as usize);
-        for i in 0..self.rows {
-            for j in 0..self.cols {
-                let x = random.between(-range, range);
-                self.set(i, j, x as f64);
-                values.push(x as i32);
-            }
+        let mut values = Vec::with_capacity((self.count * self.rows * self.cols) as usize);
+        for at in self.indices() {
+            let x = random.between(-range, range);
+            let x = if self.format.holds(x as f64) { x } else { x.abs() };
+            self.set(at, x as f64);
+            values.push(x as i32);
         }
         values
+    }
+}
+
+/// A program on the device: what is launched, in order, and the tensors that it hands from one kernel to the next.
+pub struct Loaded {
+    launches: Vec<(Contract, Function)>,
+    temporaries: Vec<String>,
+}
+
+impl Loaded {
+    /// Loads a compiled file. The contracts go through JSON: what is not in it cannot be used.
+    ///
+    /// # Errors
+    /// The driver refuses it, or it has not one kernel or sequence.
+    pub fn new(device: &Device, compiled: &Compiled) -> Result<Loaded, String> {
+        let file = LaunchFile::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
+        let (contracts, temporaries) = match (file.programs.as_slice(), file.kernels.as_slice()) {
+            ([], [one]) => (vec![one.clone()], Vec::new()),
+            ([program], _) => {
+                let launches = file.launches(&program.name, &Args::new());
+                let launches = launches.ok().flatten().ok_or("a kernel is missing")?;
+                let temporaries = program.temporaries.iter().map(|t| t.name.clone()).collect();
+                (launches.into_iter().cloned().collect(), temporaries)
+            }
+            _ => return Err("not one kernel or sequence".to_owned()),
+        };
+        let module = device.load_ptx(&compiled.ptx).map_err(|e| e.to_string())?;
+        let mut launches = Vec::new();
+        for contract in contracts {
+            let function = module.function(&contract.entry).map_err(|e| e.to_string())?;
+            if contract.dynamic_smem_bytes > 48 * 1024 {
+                function.set_max_dynamic_smem(contract.dynamic_smem_bytes).map_err(|e| e.to_string())?;
+            }
+            launches.push((contract, function));
+        }
+        Ok(Loaded { launches, temporaries })
     }
 }
 
@@ -63,81 +107,128 @@ impl Matrix {
 ///
 /// # Errors
 /// A precondition does not hold, the driver refuses something, or the result is not exact.
-pub fn run(device: &Device, function: &Function, contract: &Contract, problem: &Problem) -> Result<(), String> {
-    (0..problem.batch).try_for_each(|i| once(device, function, contract, problem, problem.seed ^ i))
+pub fn run(device: &Device, program: &Loaded, problem: &Problem) -> Result<(), String> {
+    let run = problem.run();
+    let mut state = State {
+        device,
+        problem,
+        random: Random(problem.seed),
+        program,
+        matrices: BTreeMap::new(),
+        buffers: BTreeMap::new(),
+        values: BTreeMap::new(),
+    };
+    for (contract, function) in &program.launches {
+        state.launch(contract, function, &run)?;
+    }
+    device.synchronize().map_err(|e| e.to_string())?;
+    expect(&mut state.matrices, &state.values, problem)?;
+    let kept = state.buffers.iter().filter(|(name, _)| !program.temporaries.contains(name));
+    kept.into_iter().try_for_each(|(name, buffer)| compare(name, &state.matrices[name], buffer))
 }
 
-fn once(device: &Device, function: &Function, contract: &Contract, problem: &Problem, seed: u64) -> Result<(), String> {
-    let run = problem.run();
-    let lookup = |name: &str| run.integer(name).ok().map(i128::from);
-    for text in &contract.requires {
-        if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
-            return Err(format!("the precondition `{text}` does not hold"));
+/// A run in progress.
+struct State<'a> {
+    device: &'a Device,
+    problem: &'a Problem,
+    random: Random,
+    program: &'a Loaded,
+    matrices: BTreeMap<String, Matrix>,
+    buffers: BTreeMap<String, Buffer>,
+    /// The elements of what is read.
+    values: BTreeMap<String, Vec<i32>>,
+}
+
+impl State<'_> {
+    fn launch(&mut self, contract: &Contract, function: &Function, run: &Run) -> Result<(), String> {
+        let packed = |name: &str| match &contract.param(name)?.kind {
+            ParamKind::Stride { packed: Some(text), .. } => {
+                expr::integer(text, &|n| run.integer(n).ok().map(i128::from)).ok()
+            }
+            _ => None,
+        };
+        let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
+        for text in &contract.requires {
+            if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
+                return Err(format!("the precondition `{text}` does not hold"));
+            }
+        }
+        let integer = |text: &str| -> Result<i64, String> {
+            let value = expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}"))?;
+            i64::try_from(value).map_err(|e| format!("`{text}`: {e}"))
+        };
+        let scalar = |name: &str| run.value(name).ok_or_else(|| format!("no value for `{name}`"));
+        let mut args = Vec::new();
+        for param in &contract.params {
+            let name = param.name.as_str();
+            args.push(match &param.kind {
+                ParamKind::Tensor(of) => LaunchArg::Ptr(self.place(name, of, &integer)?),
+                ParamKind::Pointers(_) => return Err(format!("`{name}` is an array of pointers")),
+                ParamKind::Size { .. } => LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?),
+                ParamKind::Stride { .. } => LaunchArg::I64(integer(name)?),
+                ParamKind::Scalar { elem: Elem::F32, .. } => LaunchArg::F32(scalar(name)? as f32),
+                ParamKind::Scalar { elem: Elem::F64, .. } => LaunchArg::F64(scalar(name)?),
+                ParamKind::Scalar { elem: Elem::I32, .. } => LaunchArg::I32(scalar(name)? as i32),
+                ParamKind::Scalar { elem, .. } => {
+                    return Err(format!("`{name}` is a scalar of type {}", elem.name()));
+                }
+            });
+        }
+        let mut grid = [0; 3];
+        for (extent, text) in grid.iter_mut().zip(&contract.grid) {
+            *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
+        }
+        let launched = self.device.launch(function, grid, contract.block, contract.dynamic_smem_bytes, &args);
+        launched.map_err(|e| e.to_string())
+    }
+
+    /// The address of a tensor, which is made where no kernel before had it.
+    fn place(
+        &mut self,
+        name: &str,
+        of: &TensorParam,
+        integer: &dyn Fn(&str) -> Result<i64, String>,
+    ) -> Result<u64, String> {
+        let TensorParam { elem, access, shape, strides, .. } = of;
+        let launches = self.program.launches.iter();
+        let align = launches.filter_map(|(c, _)| c.param(name)?.kind.tensor()).map(|t| t.align).max().unwrap_or(1);
+        if !self.buffers.contains_key(name) {
+            let list = |l: &[Dimension]| {
+                l.iter().flat_map(Dimension::parts).map(|text| integer(text)).collect::<Result<Vec<_>, _>>()
+            };
+            let (count, rows, cols, strides) = match (&list(shape)?[..], &list(strides)?[..]) {
+                (&[rows, cols], &[s0, s1]) => (1, rows, cols, [0, s0, s1]),
+                (&[count, rows, cols], &[s0, s1, s2]) => (count, rows, cols, [s0, s1, s2]),
+                _ => return Err(format!("`{name}` is neither a matrix nor a batch of them")),
+            };
+            let format = Format::from_name(elem.name()).ok_or_else(|| format!("`{name}` is {}", elem.name()))?;
+            // An odd multiple of the alignment that some kernel asks for, so that no larger one holds by chance.
+            let base = GUARD + if align < 256 { align as usize } else { 0 };
+            let last = [count, rows, cols].iter().zip(strides).map(|(n, stride)| (n - 1) * stride).sum::<i64>() + 1;
+            let bytes = vec![POISON; base + last as usize * format.bytes() + GUARD];
+            let mut matrix = Matrix { format, count, rows, cols, strides, bytes, base };
+            let handed_on = self.program.temporaries.iter().any(|t| t == name);
+            if access.reads() && !handed_on && (name != "C" || self.problem.beta != 0.0) {
+                self.values.insert(name.to_owned(), matrix.fill(&mut self.random, self.problem.range));
+            }
+            let buffer = self.device.alloc(matrix.bytes.len()).map_err(|e| e.to_string())?;
+            buffer.upload(0, &matrix.bytes).map_err(|e| e.to_string())?;
+            self.buffers.insert(name.to_owned(), buffer);
+            self.matrices.insert(name.to_owned(), matrix);
+        }
+        let address = self.buffers[name].address() + self.matrices[name].base as u64;
+        if address.is_multiple_of(u64::from(align)) {
+            Ok(address)
+        } else {
+            Err(format!("`{name}` is not at a multiple of {align} bytes"))
         }
     }
-    let integer = |text: &String| -> Result<i64, String> {
-        let value = expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}"))?;
-        i64::try_from(value).map_err(|e| format!("`{text}`: {e}"))
-    };
-    let scalar = |name: &str| run.value(name).ok_or_else(|| format!("no value for `{name}`"));
-    let mut random = Random(seed);
-    let (mut matrices, mut buffers, mut args) = (BTreeMap::new(), Vec::new(), Vec::new());
-    let mut values = BTreeMap::new();
-    for param in &contract.params {
-        let name = param.name.as_str();
-        match &param.kind {
-            ParamKind::Tensor(TensorParam { elem, align, access, shape, strides, .. }) => {
-                let shape = shape.iter().flat_map(Dimension::parts).map(integer).collect::<Result<Vec<_>, _>>()?;
-                let strides = strides.iter().flat_map(Dimension::parts).map(integer).collect::<Result<Vec<_>, _>>()?;
-                let (&[rows, cols], &[s0, s1]) = (&shape[..], &strides[..]) else {
-                    return Err(format!("`{name}` is not a matrix"));
-                };
-                let format = Format::from_name(elem.name()).ok_or_else(|| format!("`{name}` is {}", elem.name()))?;
-                // An odd multiple of the alignment, so that no larger one holds by chance.
-                let base = GUARD + if *align < 256 { *align as usize } else { 0 };
-                let last = ((rows - 1) * s0 + (cols - 1) * s1 + 1) as usize * format.bytes();
-                let bytes = vec![POISON; base + last + GUARD];
-                let mut matrix = Matrix { format, rows, cols, strides: [s0, s1], bytes, base };
-                if access.reads() && (name != "C" || problem.beta != 0.0) {
-                    values.insert(name, matrix.fill(&mut random, problem.range));
-                }
-                let buffer = device.alloc(matrix.bytes.len()).map_err(|e| e.to_string())?;
-                buffer.upload(0, &matrix.bytes).map_err(|e| e.to_string())?;
-                let address = buffer.address() + base as u64;
-                if !address.is_multiple_of(u64::from(*align)) {
-                    return Err(format!("`{name}` is not at a multiple of {align} bytes"));
-                }
-                args.push(LaunchArg::Ptr(address));
-                buffers.push((name, buffer));
-                matrices.insert(name, matrix);
-            }
-            ParamKind::Pointers(_) => return Err(format!("`{name}` is an array of pointers")),
-            ParamKind::Size { .. } => {
-                args.push(LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?));
-            }
-            ParamKind::Stride { .. } => args.push(LaunchArg::I64(run.integer(name)?)),
-            ParamKind::Scalar { elem: Elem::F32, .. } => {
-                args.push(LaunchArg::F32(scalar(name)? as f32));
-            }
-            ParamKind::Scalar { elem: Elem::F64, .. } => args.push(LaunchArg::F64(scalar(name)?)),
-            ParamKind::Scalar { elem: Elem::I32, .. } => args.push(LaunchArg::I32(scalar(name)? as i32)),
-            ParamKind::Scalar { elem, .. } => return Err(format!("`{name}` is a scalar of type {}", elem.name())),
-        }
-    }
-    let mut grid = [0; 3];
-    for (extent, text) in grid.iter_mut().zip(&contract.grid) {
-        *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
-    }
-    device.launch(function, grid, contract.block, contract.dynamic_smem_bytes, &args).map_err(|e| e.to_string())?;
-    device.synchronize().map_err(|e| e.to_string())?;
-    expect(&mut matrices, &values, problem)?;
-    buffers.iter().try_for_each(|(name, buffer)| compare(name, &matrices[name], buffer))
 }
 
 /// Puts into C what it must become.
 fn expect(
-    matrices: &mut BTreeMap<&str, Matrix>,
-    values: &BTreeMap<&str, Vec<i32>>,
+    matrices: &mut BTreeMap<String, Matrix>,
+    values: &BTreeMap<String, Vec<i32>>,
     problem: &Problem,
 ) -> Result<(), String> {
     let (Some(a), Some(b)) = (values.get("A"), values.get("B")) else {
@@ -146,21 +237,24 @@ fn expect(
     let old = values.get("C");
     let c = matrices.get_mut("C").ok_or("the contract has no output C")?;
     let [m, n, k] = problem.size.map(|x| x as usize);
-    for i in 0..m {
+    // Rows of all matrices of a batch.
+    for row in 0..c.count as usize * m {
+        let (z, i) = (row / m, row % m);
+        let (a, b) = (&a[row * k..], &b[z * k * n..]);
         let mut sums = vec![0i32; n];
         for l in 0..k {
-            let x = a[i * k + l];
+            let x = a[l];
             sums.iter_mut().zip(&b[l * n..]).for_each(|(sum, y)| *sum += x * y);
         }
         for (j, sum) in sums.into_iter().enumerate() {
-            let before = old.map_or(0.0, |old| f64::from(old[i * n + j]));
+            let before = old.map_or(0.0, |old| f64::from(old[row * n + j]));
             let x = problem.alpha * f64::from(sum) + problem.beta * before;
             // What integers cannot hold is clamped.
             let x = if matches!(c.format, Format::Int { .. }) { c.format.stored(x) } else { x };
             if !c.format.holds(x) || !problem.program.acc.holds(f64::from(sum)) {
                 return Err(format!("the case is not exact: C({i}, {j}) = {x}"));
             }
-            c.set(i as i64, j as i64, x);
+            c.set([z as i64, i as i64, j as i64], x);
         }
     }
     Ok(())
@@ -175,33 +269,30 @@ fn compare(name: &str, expected: &Matrix, buffer: &Buffer) -> Result<(), String>
     let actual = Matrix { bytes, ..*expected };
     let mut bad = 0;
     let mut first = None;
-    for i in 0..expected.rows {
-        for j in 0..expected.cols {
-            let (want, got) = (expected.get(i, j), actual.get(i, j));
-            // A zero may have either sign.
-            if want != got && !(want.is_nan() && got.is_nan()) {
-                bad += 1;
-                first = first.or(Some((i, j, want, got)));
-            }
+    for at in expected.indices() {
+        let (want, got) = (expected.get(at), actual.get(at));
+        // A zero may have either sign.
+        if want != got && !(want.is_nan() && got.is_nan()) {
+            bad += 1;
+            first = first.or(Some((at, want, got)));
         }
     }
-    if let Some((i, j, want, got)) = first {
-        let count = expected.rows * expected.cols;
-        return Err(format!("{name}({i}, {j}) is {got}, expected {want}; {bad} of {count} elements differ"));
+    if let Some(([z, i, j], want, got)) = first {
+        let total = expected.count * expected.rows * expected.cols;
+        let matrix = if expected.count > 1 { format!("{z}, ") } else { String::new() };
+        return Err(format!("{name}({matrix}{i}, {j}) is {got}, expected {want}; {bad} of {total} elements differ"));
     }
     // Not an element: a gap or a guard, unless all that differs is the sign of zeros.
     let mut inside = vec![false; expected.bytes.len()];
-    for i in 0..expected.rows {
-        for j in 0..expected.cols {
-            let at = expected.at(i, j);
-            inside[at..at + expected.format.bytes()].fill(true);
-        }
+    for at in expected.indices() {
+        let at = expected.at(at);
+        inside[at..at + expected.format.bytes()].fill(true);
     }
     match (0..inside.len()).find(|&b| !inside[b] && actual.bytes[b] != expected.bytes[b]) {
         None => Ok(()),
         Some(byte) => {
             let offset = byte as i64 - expected.base as i64;
-            Err(format!("{name}: memory that is no element was written, {offset} bytes after element (0, 0)"))
+            Err(format!("{name}: memory that is no element was written, {offset} bytes after the first"))
         }
     }
 }

@@ -50,6 +50,8 @@ pub struct Run {
     pub range: i64,
     /// How far results may differ, relative to themselves and to 1: 0 unless the program computes exponentials and the like.
     pub tolerance: f64,
+    /// Which multiple of their alignment tensors lie at in memory; one that follows from the seed if absent.
+    pub at: Option<usize>,
 }
 
 impl Run {
@@ -58,13 +60,14 @@ impl Run {
     /// # Errors
     /// A word is not a name and a number.
     pub fn parse(line: &str) -> Result<Run, String> {
-        let mut run = Run { values: BTreeMap::new(), seed: 1, range: 4, tolerance: 0.0 };
+        let mut run = Run { values: BTreeMap::new(), seed: 1, range: 4, tolerance: 0.0, at: None };
         for word in line.split_whitespace() {
             let number = word.split_once('=').and_then(|(name, v)| Some((name, v.parse::<f64>().ok()?)));
             match number {
                 Some(("seed", v)) => run.seed = v as u64,
                 Some(("range", v)) => run.range = v as i64,
                 Some(("tolerance", v)) => run.tolerance = v,
+                Some(("at", v)) => run.at = Some(v as usize),
                 Some((name, v)) => {
                     run.values.insert(name.to_owned(), v);
                 }

@@ -1,6 +1,8 @@
 //! A compiled program on the simulator: the PTX text and the launch contract, and nothing else of the compiler.
 //!
-//! Every tensor lies in an allocation of its own, at an odd multiple of the alignment that the contract asks for. What a kernel
+//! Every tensor lies in an allocation of its own, at an odd multiple of the alignment that the contract asks for: which one
+//! depends on the seed and the tensor, so that each may be off by something else. A run that says `at=8` wants all of them at the
+//! eighth multiple. What a kernel
 //! must not read has never been written, which the simulator reports: the guards around every tensor, and the gaps between the
 //! rows of a tensor that is only read. Guards and gaps of a tensor that is written hold a pattern and are compared afterwards
 //! byte by byte; its elements start as the problem has them (NaN where they are not read).
@@ -79,6 +81,8 @@ struct Place {
     empty: bool,
     /// What is between its elements is read, and must not matter.
     reads_gaps: bool,
+    /// Which multiple of the alignment it lies at.
+    multiple: usize,
 }
 
 /// A tensor, or what one of an array of pointers points to.
@@ -227,7 +231,9 @@ impl Executable {
                         let mut uses = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
                         let reads_gaps = uses.any(|t| t.reads_gaps);
                         let align = align.max().unwrap_or(1);
-                        let of = Place { elem: of.elem, align, written, empty, reads_gaps };
+                        let odd = (run.seed as usize).wrapping_add(placed.len()) % 4 * 2 + 1;
+                        let multiple = run.at.unwrap_or(odd);
+                        let of = Place { elem: of.elem, align, written, empty, reads_gaps, multiple };
                         placed.push(Placed::new(device, tensor, &of, parts)?);
                     }
                     let at = placed.iter().find(|p| p.meant.name == name).ok_or("a tensor went missing".to_owned())?;
@@ -301,7 +307,7 @@ impl<'a> Placed<'a> {
         let size = self.format.bytes();
         let (align, written) = (of.align as usize, of.written);
         // An odd multiple of the alignment, so that no larger one holds by chance.
-        let base = GUARD + if align < 256 { align } else { 0 };
+        let base = GUARD + if align < 256 { align * of.multiple } else { 0 };
         let fill = if written { PATTERN } else { 0 };
         let mut before = vec![fill; base + self.span * size + GUARD];
         let gaps = of.reads_gaps && !written;

@@ -6,43 +6,49 @@ use super::wire::{Check, Counts};
 use crate::bind::Args;
 use crate::compile::Compiled;
 use crate::program::bind_program;
-use crate::run::{On, Ran, RunOptions, run};
+use crate::run::{On, Ran, RunOptions, RunReport, run};
 use std::process::Command;
 
 /// The subcommand that launches once.
 pub(super) const CHILD: &str = crate::run::child::SUBCOMMAND;
 /// Elements of all tensors that the interpreter is given at most.
 const MAX_INTERPRETED: u64 = 1 << 24;
+/// Why it was not asked.
+const TOO_LARGE: &str = "too large for the interpreter, `tilec run --check` smaller";
 /// Multiply-adds that it is given at most.
 const MAX_PRODUCTS: f64 = 4e9;
 /// Multiply-adds, or elements, that the simulator is given at most: some minutes.
 const MAX_SIMULATED: f64 = 2e9;
 
-/// Executes the program on the simulator and counts.
+/// Executes the program on the simulator, counts, and compares the whole result with the interpreter's.
 pub(super) fn simulate(
     program: &Compiled,
     options: &BenchOptions,
     args: &Args,
     launcher: &mut Command,
-) -> Result<Counts, String> {
+) -> Result<(Counts, Check), String> {
     let selected = crate::run::select(program, options.kernel.as_deref(), args).map_err(|d| said(&d))?;
     let bound = bind_program(&selected.contracts(), args)
         .map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    let product = super::product_of(&selected).and_then(|p| p.extents(&bound.tensors));
+    let product = super::programs::product_of(&selected).and_then(|p| p.extents(&bound.tensors));
     let elements: u64 = bound.tensors.iter().map(|t| t.count()).sum();
     if product.map_or(0.0, |e| e.products()) + elements as f64 > MAX_SIMULATED {
         return Err("too large to simulate here: `M=N=K=1024` is about the limit".to_owned());
     }
+    let check = elements <= MAX_INTERPRETED;
     let run_options = RunOptions {
         kernel: options.kernel.clone(),
         args: args.clone(),
+        check,
         seed: options.seed,
         repeat: 0,
         timeout: options.timeout,
         on: On::Simulator,
         ..RunOptions::default()
     };
-    match run(program, &run_options, launcher).map_err(|d| first_error(&d))?.ran {
+    let report = run(program, &run_options, launcher).map_err(|d| first_error(&d))?;
+    let compared = if check { compared(&report) } else { skipped(TOO_LARGE.to_owned()) };
+    match report.ran {
         Ran::Simulator(simulated) => {
             let mut counts = Counts::default();
             for launch in &simulated.launches {
@@ -53,10 +59,10 @@ pub(super) fn simulate(
                 counts.products += counters.mma;
                 counts.barriers += counters.barriers;
                 counts.wavefronts += all.wavefronts;
-                counts.conflicts += all.wavefronts.saturating_sub(all.ideal_wavefronts);
+                counts.conflicts += all.conflicts();
                 counts.sectors += all.sectors;
             }
-            Ok(counts)
+            Ok((counts, compared))
         }
         Ran::Cuda(_) => Err("the simulator was asked for and a GPU answered".to_owned()),
     }
@@ -70,7 +76,6 @@ pub(super) fn interpret(
     launcher: &mut Command,
     work: f64,
 ) -> Check {
-    let skipped = |why: String| Check { skipped: Some(why), ..Check::default() };
     let selected = match crate::run::select(program, options.kernel.as_deref(), args) {
         Ok(selected) => selected,
         Err(d) => return skipped(said(&d)),
@@ -78,7 +83,7 @@ pub(super) fn interpret(
     let bound = bind_program(&selected.contracts(), args);
     let elements = bound.map_or(u64::MAX, |b| b.tensors.iter().map(|t| t.count()).sum());
     if elements > MAX_INTERPRETED || work > MAX_PRODUCTS {
-        return skipped("too large for the interpreter, `tilec run --check` smaller".to_owned());
+        return skipped(TOO_LARGE.to_owned());
     }
     let run_options = RunOptions {
         kernel: options.kernel.clone(),
@@ -91,17 +96,24 @@ pub(super) fn interpret(
         ..RunOptions::default()
     };
     match run(program, &run_options, launcher) {
-        Ok(report) => {
-            let mut check = Check::default();
-            for (_, verdict) in &report.verdicts {
-                check.interpreted += verdict.elements;
-                check.wrong += verdict.wrong + verdict.stray_bytes;
-                check.shown.extend(verdict.shown.iter().take(5).cloned());
-            }
-            check
-        }
+        Ok(report) => compared(&report),
         Err(d) => skipped(first_error(&d)),
     }
+}
+
+fn skipped(why: String) -> Check {
+    Check { skipped: Some(why), ..Check::default() }
+}
+
+/// The interpreter's verdicts.
+fn compared(report: &RunReport) -> Check {
+    let mut check = Check::default();
+    for (_, verdict) in &report.verdicts {
+        check.interpreted += verdict.elements;
+        check.wrong += verdict.wrong + verdict.stray_bytes;
+        check.shown.extend(verdict.shown.iter().take(5).cloned());
+    }
+    check
 }
 
 fn said(list: &[tilec_ir::diag::Diagnostic]) -> String {

@@ -1,6 +1,6 @@
 //! Measuring kernels: variants of one program against each other and against cuBLAS, in one process, taking turns.
 //!
-//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`]) and works out the problems
+//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`], [`programs`]) and works out the problems
 //! ([`sizes`]); a process of its own ([`session`]) makes data, checks results and measures; [`report`] and `--format json` say
 //! what came out.
 
@@ -16,6 +16,7 @@ mod measure;
 #[cfg(feature = "cuda")]
 mod place;
 pub mod product;
+mod programs;
 #[cfg(feature = "cuda")]
 mod reference;
 pub mod report;
@@ -28,27 +29,27 @@ pub mod wire;
 mod work;
 
 use crate::bind::{Args, MAX_TENSOR_BYTES};
-use crate::compile::{Compiled, Diagnostics, compile};
-use crate::program::{self, bind_program};
+use crate::compile::Diagnostics;
+use crate::program::bind_program;
 use crate::render::SourceFile;
 use crate::run::child::ChildError;
-use crate::run::{Selected, select};
-use product::Product;
+use programs::{Programs, Use};
 use report::{BenchReport, Problem, Row};
 use session::Session;
 use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
-use tilec_ir::kernel::Kernel;
 use variants::Variant;
-use wire::{Answer, Job, Program, Request};
+use wire::{Answer, Job, Loaded, Request};
 
 /// The word that makes this program the child: `tilec __bench`.
 pub const SUBCOMMAND: &str = "__bench";
 
 /// Opening a device, loading programs and cuBLAS.
 const SETUP_LIMIT: Duration = Duration::from_secs(120);
+/// And for each program.
+const SETUP_LIMIT_EACH: Duration = Duration::from_secs(10);
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -85,67 +86,41 @@ pub fn bench(
     launcher: &mut dyn FnMut(&str) -> Command,
     progress: &mut dyn FnMut(&str, f64),
 ) -> Result<BenchReport, Diagnostics> {
-    let mut labels = Vec::new();
-    let mut programs = Vec::new();
-    let mut compiled = Vec::new();
-    for variant in &options.variants {
-        let program = compile(source, &variant.options).map_err(|mut d| {
-            for diagnostic in &mut d.list {
-                diagnostic.notes.push(format!("in the variant `{}`", variant.label));
-            }
-            d
-        })?;
-        let selected = select(&program, options.kernel.as_deref(), &Args::new()).map_err(|list| Diagnostics {
-            source: program.source.clone(),
-            errors: list.len(),
-            list,
-        })?;
-        labels.push(variant.label.clone());
-        let contracts = selected.contracts();
-        let together = program::Program::new(&selected.name, &contracts);
-        programs.push(Program {
-            name: selected.name.clone(),
-            temporaries: together.map_or_else(|_| Vec::new(), |p| p.temporaries.into_iter().map(|t| t.name).collect()),
-            launches: contracts.into_iter().cloned().collect(),
-            ptx: program.ptx.clone(),
-            product: product_of(&selected),
-            atom: selected
-                .kernels
-                .iter()
-                .find_map(|k| k.report.mma.first())
-                .map_or_else(String::new, |m| m.atom.clone()),
-        });
-        compiled.push(program);
-    }
-    let file = compiled.first().map_or_else(|| SourceFile::new("", ""), |p| p.source.clone());
+    let programs = Programs::new(source, options)?;
+    let file = programs.built.first().map_or_else(|| SourceFile::new("", ""), |p| p.compiled.source.clone());
     let fail =
         |code: Code, message: String| Diagnostics::one(file.clone(), Diagnostic::error(code, Span::default(), message));
     let jobs = jobs(&programs, options).map_err(|d| Diagnostics { source: file.clone(), errors: d.len(), list: d })?;
-    let cublas = if options.cublas && programs.iter().any(|p| p.product.is_some()) {
+    let cublas = if options.cublas && programs.built.iter().any(|p| p.program.product.is_some()) {
         libraries::candidates()
     } else {
         Vec::new()
     };
-    let setup = Request::Setup { programs: programs.clone(), cublas };
-    let mut report = BenchReport::new(labels, &programs, options);
+    // The driver assembles each of them.
+    let setup_limit = SETUP_LIMIT + SETUP_LIMIT_EACH * u32::try_from(programs.built.len()).unwrap_or(u32::MAX);
+    let setup = Request::Setup { programs: programs.wire(), cublas };
+    let mut report = BenchReport::new(&programs, options);
+    let mut loaded: Vec<Option<Loaded>> = Vec::new();
     let mut session: Option<Session> = None;
     let count = jobs.len().max(1) as f64;
     for (i, (job, unfit)) in jobs.into_iter().enumerate() {
+        let uses = &programs.uses[i];
         let name = report::problem_name(&job.args);
         let mut said = |what: &str, done: f64| progress(&format!("{name}: {what}"), (i as f64 + done) / count);
         if session.is_none() {
             said("starting", 0.0);
             let started = Session::start(&mut launcher(SUBCOMMAND)).and_then(|mut new| {
-                let answer = new.ask(&setup, SETUP_LIMIT, &mut |_, _| ())?;
+                let answer = new.ask(&setup, setup_limit, &mut |_, _| ())?;
                 Ok((new, answer))
             });
             match started {
                 Ok((new, Answer::Ready { machine, cublas, programs })) => {
-                    report.ready(machine, cublas, programs);
+                    report.ready(machine, cublas);
+                    loaded = programs.into_iter().map(Result::ok).collect();
                     session = Some(new);
                 }
                 Ok((_, Answer::Refused(refused))) if refused.no_device => {
-                    count_instead(&mut report, &compiled, options, launcher, progress, refused.reason);
+                    count_instead(&mut report, &programs, options, launcher, progress, refused.reason);
                     return Ok(report);
                 }
                 Ok((_, Answer::Refused(refused))) => return Err(fail(codes::LAUNCH_FAILED, refused.reason)),
@@ -165,11 +140,15 @@ pub fn bench(
                 Err(e.to_string())
             }
         };
-        let mut problem = Problem::new(&job, unfit, outcome);
-        for row in problem.rows.iter_mut().filter(|row| row.check.skipped.is_some()) {
-            let program = &compiled[row.variant];
-            row.check =
-                elsewhere::interpret(program, options, &job.args, &mut launcher(elsewhere::CHILD), row.flops / 2.0);
+        let mut problem = Problem::new(&job, uses, unfit, outcome);
+        for row in &mut problem.rows {
+            let used = &uses[row.variant];
+            row.chosen.clone_from(&used.chosen);
+            row.loaded = loaded.get(used.program).copied().flatten();
+            if row.check.skipped.is_some() {
+                let (program, work) = (&programs.built[used.program].compiled, row.flops / 2.0);
+                row.check = elsewhere::interpret(program, options, &job.args, &mut launcher(elsewhere::CHILD), work);
+            }
         }
         report.problems.push(problem);
     }
@@ -186,21 +165,23 @@ fn code_of(e: &ChildError) -> Code {
 /// Fills the report with what the simulator counts.
 fn count_instead(
     report: &mut BenchReport,
-    compiled: &[Compiled],
+    programs: &Programs,
     options: &BenchOptions,
     launcher: &mut dyn FnMut(&str) -> Command,
     progress: &mut dyn FnMut(&str, f64),
     why: String,
 ) {
     report.simulated = Some(why);
-    let count = (options.problems.len() * compiled.len()).max(1) as f64;
-    for (i, args) in options.problems.iter().enumerate() {
-        let row = |(variant, program): (usize, &Compiled)| {
+    let count = (options.problems.len() * options.variants.len()).max(1) as f64;
+    for (i, (args, uses)) in options.problems.iter().zip(&programs.uses).enumerate() {
+        let row = |(variant, used): (usize, &Use)| {
             let name = format!("{}: {}", report::problem_name(args), options.variants[variant].label);
-            progress(&name, (i * compiled.len() + variant) as f64 / count);
-            Row::counted(variant, elsewhere::simulate(program, options, args, &mut launcher(elsewhere::CHILD)))
+            progress(&name, (i * uses.len() + variant) as f64 / count);
+            let program = &programs.built[used.program].compiled;
+            let counts = elsewhere::simulate(program, options, args, &mut launcher(elsewhere::CHILD));
+            Row { chosen: used.chosen.clone(), ..Row::counted(variant, counts) }
         };
-        let rows = compiled.iter().enumerate().map(row).collect();
+        let rows = uses.iter().enumerate().map(row).collect();
         report.problems.push(Problem {
             args: args.clone(),
             rows,
@@ -211,28 +192,28 @@ fn count_instead(
     }
 }
 
-/// The jobs, each with the programs that cannot do it and why.
+/// The jobs, each with the variants that cannot do it and why.
 #[expect(clippy::type_complexity, reason = "a job and the rest")]
-fn jobs(programs: &[Program], options: &BenchOptions) -> Result<Vec<(Job, Vec<(usize, String)>)>, Vec<Diagnostic>> {
+fn jobs(programs: &Programs, options: &BenchOptions) -> Result<Vec<(Job, Vec<(usize, String)>)>, Vec<Diagnostic>> {
     let mut jobs = Vec::new();
-    for args in &options.problems {
+    for (args, uses) in options.problems.iter().zip(&programs.uses) {
         let mut fit = Vec::new();
         let mut unfit = Vec::new();
-        for (i, program) in programs.iter().enumerate() {
-            match bind_program(&program.contracts(), args) {
+        for (i, used) in uses.iter().enumerate() {
+            match bind_program(&programs.built[used.program].program.contracts(), args) {
                 Ok(bound) => {
                     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
                     if bytes > MAX_TENSOR_BYTES {
                         unfit.push((i, format!("its tensors have {bytes} bytes, the limit is {MAX_TENSOR_BYTES}")));
                     } else {
-                        fit.push(i);
+                        fit.push(used.program);
                     }
                 }
                 // A name that is wrong or missing is so for every problem.
                 Err(errors) if errors.iter().any(|e| !e.depends_on_size()) => {
                     return Err(errors.iter().map(crate::run::diagnostic).collect());
                 }
-                Err(errors) if programs.len() == 1 && options.problems.len() == 1 => {
+                Err(errors) if uses.len() == 1 && options.problems.len() == 1 => {
                     return Err(errors.iter().map(crate::run::diagnostic).collect());
                 }
                 Err(errors) => {
@@ -250,10 +231,4 @@ fn jobs(programs: &[Program], options: &BenchOptions) -> Result<Vec<(Job, Vec<(u
         jobs.push((job, unfit));
     }
     Ok(jobs)
-}
-
-/// The matrix product that a program computes.
-fn product_of(selected: &Selected<'_>) -> Option<Product> {
-    let kernels: Vec<&Kernel> = selected.kernels.iter().map(|k| &k.tile.specialized).collect();
-    Product::of_program(&kernels)
 }

@@ -2,12 +2,15 @@
 
 use super::BenchOptions;
 use super::limits::{Bottleneck, Machine, Unit};
+use super::programs::{Programs, Use};
 use super::stats::{Summary, geometric_mean, ratios};
-use super::wire::{Check, Counts, Job, Loaded, Measured, Program, Reference};
-use crate::bind::Args;
+use super::wire::{Check, Counts, Job, Loaded, Measured, Reference};
+use crate::bind::{Args, Number};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use tilec_passes::choose::Choice;
 
 /// The value of `schema` in the JSON.
 pub const SCHEMA: &str = "tilec.bench/1";
@@ -62,9 +65,33 @@ pub struct VariantReport {
     /// What its products run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<Unit>,
-    /// What the driver's assembler made of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loaded: Option<Loaded>,
+}
+
+/// What the `auto` parameters of a kernel were chosen to be.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Chosen {
+    /// The kernel.
+    pub kernel: String,
+    /// The parameters, in the order in which they are tried.
+    pub values: Vec<(String, i64)>,
+    /// The card it was chosen for.
+    pub card: &'static str,
+    /// The sizes it was chosen for.
+    pub sizes: BTreeMap<String, i64>,
+    /// Microseconds that the model predicts with them.
+    pub predicted_us: f64,
+}
+
+impl Chosen {
+    pub(super) fn new(kernel: &str, choice: &Choice) -> Chosen {
+        Chosen {
+            kernel: kernel.to_owned(),
+            values: choice.values.clone(),
+            card: choice.prediction.card,
+            sizes: choice.prediction.sizes.iter().cloned().collect(),
+            predicted_us: choice.prediction.seconds * 1e6,
+        }
+    }
 }
 
 /// A problem.
@@ -109,6 +136,12 @@ pub struct Row {
     pub bytes: f64,
     /// What was compared.
     pub check: Check,
+    /// What `auto` parameters were chosen to be here, kernel by kernel; empty where there was nothing to choose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<Chosen>,
+    /// What the driver's assembler made of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<Loaded>,
     /// What the simulator counted, where there was no GPU to measure on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -119,9 +152,11 @@ pub struct Row {
 
 impl Row {
     /// A row of counts in place of times.
-    pub(super) fn counted(variant: usize, counts: Result<Counts, String>) -> Row {
+    pub(super) fn counted(variant: usize, counts: Result<(Counts, Check), String>) -> Row {
         match counts {
-            Ok(counts) => Row { counts: Some(counts), failed: None, ..Row::failed(variant, String::new()) },
+            Ok((counts, check)) => {
+                Row { counts: Some(counts), check, failed: None, ..Row::failed(variant, String::new()) }
+            }
             Err(why) => Row::failed(variant, why),
         }
     }
@@ -138,6 +173,8 @@ impl Row {
             flops: 0.0,
             bytes: 0.0,
             check: Check::default(),
+            chosen: Vec::new(),
+            loaded: None,
             counts: None,
             failed: Some(why),
         }
@@ -145,15 +182,22 @@ impl Row {
 }
 
 impl Problem {
-    /// From what the measuring process said; `unfit`: programs that cannot do the job.
-    pub(super) fn new(job: &Job, unfit: Vec<(usize, String)>, outcome: Result<Measured, String>) -> Problem {
+    /// From what the measuring process said; `uses`: the programs of the variants, `unfit`: variants that cannot do the job.
+    pub(super) fn new(
+        job: &Job,
+        uses: &[Use],
+        unfit: Vec<(usize, String)>,
+        outcome: Result<Measured, String>,
+    ) -> Problem {
         let mut rows: Vec<Row> = unfit.into_iter().map(|(variant, why)| Row::failed(variant, why)).collect();
+        // A job names its programs in the order of the variants that can do it.
+        let fit: Vec<usize> = (0..uses.len()).filter(|&v| rows.iter().all(|r| r.variant != v)).collect();
         let (mut references, mut notes, mut failed) = (Vec::new(), Vec::new(), None);
         match outcome {
             Ok(measured) => {
                 references = measured.references;
                 notes = measured.notes;
-                for (&variant, result) in job.programs.iter().zip(measured.programs) {
+                for (&variant, result) in fit.iter().zip(measured.programs) {
                     rows.push(match result {
                         Err(why) => Row::failed(variant, why),
                         Ok(series) => {
@@ -169,6 +213,8 @@ impl Problem {
                                 flops: series.flops,
                                 bytes: series.bytes,
                                 check: series.check,
+                                chosen: Vec::new(),
+                                loaded: None,
                                 counts: None,
                                 failed: None,
                             }
@@ -184,24 +230,25 @@ impl Problem {
 }
 
 impl BenchReport {
-    pub(super) fn new(labels: Vec<String>, programs: &[Program], options: &BenchOptions) -> BenchReport {
-        let variant = |(label, program): (String, &Program)| {
+    pub(super) fn new(programs: &Programs, options: &BenchOptions) -> BenchReport {
+        let first = programs.uses.first().map_or(&[][..], Vec::as_slice);
+        let used = || first.iter().map(|used| &programs.built[used.program].program);
+        let variants = options.variants.iter().zip(used()).map(|(variant, program)| {
             let input = program.product.as_ref().and_then(|p| program.launches.first()?.param(&p.a.tensor));
             let unit = input.and_then(|p| p.kind.tensor()).map(|t| Unit::of(t.elem));
             VariantReport {
-                label,
+                label: variant.label.clone(),
                 target: program.launches.first().map_or_else(String::new, |c| c.target.clone()),
                 atom: program.atom.clone(),
                 unit,
-                loaded: None,
             }
-        };
+        });
         BenchReport {
             schema: SCHEMA,
-            entry: programs.first().map_or_else(String::new, |p| p.name.clone()),
+            entry: used().next().map_or_else(String::new, |p| p.name.clone()),
             machine: None,
             cublas: None,
-            variants: labels.into_iter().zip(programs).map(variant).collect(),
+            variants: variants.collect(),
             ladder: options.ladder,
             rounds: options.rounds,
             simulated: None,
@@ -210,20 +257,12 @@ impl BenchReport {
     }
 
     /// What the measuring process said when it was ready.
-    pub(super) fn ready(
-        &mut self,
-        machine: Machine,
-        cublas: Option<Result<(String, PathBuf), String>>,
-        programs: Vec<Result<Loaded, String>>,
-    ) {
+    pub(super) fn ready(&mut self, machine: Machine, cublas: Option<Result<(String, PathBuf), String>>) {
         self.machine = Some(machine);
         self.cublas = cublas.map(|library| match library {
             Ok((version, file)) => Library { version: Some(version), file: Some(file), absent: None },
             Err(absent) => Library { version: None, file: None, absent: Some(absent) },
         });
-        for (variant, loaded) in self.variants.iter_mut().zip(programs) {
-            variant.loaded = loaded.ok();
-        }
     }
 
     /// Whether everything was measured and right.
@@ -295,11 +334,7 @@ impl fmt::Display for BenchReport {
             for line in &lines {
                 write_line(f, line, &widths)?;
             }
-            for row in &problem.rows {
-                for line in &row.check.shown {
-                    writeln!(f, "    {}: {line}", self.variants[row.variant].label)?;
-                }
-            }
+            self.asides(f, problem)?;
             for reference in &problem.references {
                 if let (Some(why), Some(Library { version: Some(_), .. })) = (&reference.refused, &self.cublas) {
                     writeln!(f, "  note: no cuBLAS: {why}")?;
@@ -307,7 +342,8 @@ impl fmt::Display for BenchReport {
             }
             problem.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
         }
-        self.means(f)
+        self.means(f)?;
+        self.unchecked(f)
     }
 }
 
@@ -376,7 +412,8 @@ impl BenchReport {
     /// The table of counts.
     fn counted(&self, f: &mut fmt::Formatter<'_>, why: &str) -> fmt::Result {
         writeln!(f, " on the simulator, counts by warp and no times: {why}")?;
-        let head = ["", "blocks", "instructions", "products", "barriers", "wavefronts", "conflicts", "sectors"];
+        let head =
+            ["", "blocks", "instructions", "products", "barriers", "wavefronts", "conflicts", "sectors", "checked"];
         for problem in &self.problems {
             writeln!(f, "\n{}", problem_name(&problem.args))?;
             let mut lines = vec![head.map(str::to_owned).to_vec()];
@@ -386,7 +423,10 @@ impl BenchReport {
                     (Some(c), _) => {
                         let numbers =
                             [c.blocks, c.instructions, c.products, c.barriers, c.wavefronts, c.conflicts, c.sectors];
-                        std::iter::once(label).chain(numbers.iter().map(u64::to_string)).collect()
+                        std::iter::once(label)
+                            .chain(numbers.iter().map(u64::to_string))
+                            .chain([checked(&row.check)])
+                            .collect()
                     }
                     (None, why) => vec![label, why.clone().unwrap_or_default()],
                 });
@@ -398,8 +438,48 @@ impl BenchReport {
                 }
             }
             lines.iter().try_for_each(|line| write_line(f, line, &widths))?;
+            self.asides(f, problem)?;
+        }
+        self.unchecked(f)
+    }
+
+    /// What is said of the rows of a problem below its table: mismatches, and what was chosen.
+    fn asides(&self, f: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
+        for row in &problem.rows {
+            for line in &row.check.shown {
+                writeln!(f, "    {}: {line}", self.variants[row.variant].label)?;
+            }
+        }
+        // What rows have in common is said once.
+        let mut said: Vec<(&[Chosen], Vec<&str>)> = Vec::new();
+        for row in problem.rows.iter().filter(|row| !row.chosen.is_empty()) {
+            let label = self.variants[row.variant].label.as_str();
+            match said.iter_mut().find(|(chosen, _)| *chosen == row.chosen) {
+                Some((_, labels)) => labels.push(label),
+                None => said.push((&row.chosen, vec![label])),
+            }
+        }
+        for (chosen, labels) in &said {
+            let all = labels.len() == problem.rows.len();
+            let who = if all { String::new() } else { format!(" for {}", labels.join(", ")) };
+            chosen.iter().try_for_each(|one| {
+                let kernel = if chosen.len() > 1 { format!(" in {}", one.kernel) } else { String::new() };
+                writeln!(f, "  chosen{who}{kernel}: {one}")
+            })?;
         }
         Ok(())
+    }
+
+    /// Which rows nobody compared, over all problems: a table is long, and a time without a comparison is no result.
+    fn unchecked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |p: &Problem| {
+            let skipped = p.rows.iter().filter(|r| r.failed.is_none() && r.check.skipped.is_some());
+            let labels: Vec<&str> = skipped.map(|r| self.variants[r.variant].label.as_str()).collect();
+            let which = if labels.len() == p.rows.len() { String::new() } else { format!(" ({})", labels.join(", ")) };
+            (!labels.is_empty()).then(|| problem_name(&p.args) + &which)
+        };
+        let all: Vec<String> = self.problems.iter().filter_map(of).collect();
+        if all.is_empty() { Ok(()) } else { writeln!(f, "\nnot compared with a reference: {}", all.join("; ")) }
     }
 
     /// Geometric means of the ratios over the problems.
@@ -421,6 +501,15 @@ impl BenchReport {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.values.iter().map(|(name, x)| format!("{name}={x}")).collect();
+        let args = self.sizes.iter().map(|(name, x)| (name.clone(), Number::Int(*x))).collect();
+        let (card, us) = (self.card, self.predicted_us);
+        write!(f, "{} (for {} on {card}: {us:.1} us predicted)", values.join(" "), problem_name(&args))
     }
 }
 

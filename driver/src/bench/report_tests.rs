@@ -28,7 +28,6 @@ fn report(ladder: bool) -> BenchReport {
         target: "sm_80".to_owned(),
         atom: "m16n8k16".to_owned(),
         unit: Some(Unit::Half),
-        loaded: Some(Loaded { registers: 200, local_bytes: 0 }),
     };
     let job = Job { args: args(4096), programs: vec![0, 2], rounds: 3, seconds: 1.0, seed: 0 };
     let wrong = Check { wrong: 3, shown: vec!["C[0, 0] = 1, expected 2".to_owned()], ..Check::default() };
@@ -45,6 +44,7 @@ fn report(ladder: bool) -> BenchReport {
         }],
         notes: vec!["a note".to_owned()],
     };
+    let uses: Vec<Use> = (0..3).map(|program| Use { program, chosen: Vec::new() }).collect();
     let other = Job { args: args(8192), ..job.clone() };
     BenchReport {
         schema: SCHEMA,
@@ -56,8 +56,8 @@ fn report(ladder: bool) -> BenchReport {
         rounds: 3,
         simulated: None,
         problems: vec![
-            Problem::new(&job, vec![(1, "`M % 96 == 0` does not hold".to_owned())], Ok(measured)),
-            Problem::new(&other, Vec::new(), Err("the kernel did not finish within 120 s".to_owned())),
+            Problem::new(&job, &uses, vec![(1, "`M % 96 == 0` does not hold".to_owned())], Ok(measured)),
+            Problem::new(&other, &uses, Vec::new(), Err("the kernel did not finish within 120 s".to_owned())),
         ],
     }
 }
@@ -115,7 +115,8 @@ fn json_has_every_round() {
 fn counts_stand_in_for_times() {
     let counts =
         Counts { blocks: 4, instructions: 1000, products: 64, barriers: 8, wavefronts: 90, conflicts: 2, sectors: 77 };
-    let rows = vec![Row::counted(0, Ok(counts)), Row::counted(2, Err("too large".to_owned()))];
+    let check = Check { interpreted: 4096, ..Check::default() };
+    let rows = vec![Row::counted(0, Ok((counts, check))), Row::counted(2, Err("too large".to_owned()))];
     let mut report = report(false);
     report.machine = None;
     report.simulated = Some("no library".to_owned());
@@ -123,10 +124,53 @@ fn counts_stand_in_for_times() {
     let text = report.to_string();
     assert!(text.starts_with("gemm on the simulator, counts by warp and no times: no library\n\nM=64"), "{text}");
     assert!(
-        text.lines().any(|l| l.split_whitespace().eq(["BM=128", "4", "1000", "64", "8", "90", "2", "77"])),
+        text.lines().any(|l| l.split_whitespace().eq([
+            "BM=128",
+            "4",
+            "1000",
+            "64",
+            "8",
+            "90",
+            "2",
+            "77",
+            "4096",
+            "by",
+            "the",
+            "interpreter"
+        ])),
         "{text}"
     );
     assert!(text.contains("BM=256  too large"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).expect("JSON");
     assert_eq!(json["problems"][0]["rows"][0]["counts"]["conflicts"], 2);
+}
+
+#[test]
+fn what_was_chosen_and_what_nobody_compared_is_said() {
+    let chosen = |bm: i64| Chosen {
+        kernel: "gemm".to_owned(),
+        values: vec![("BM".to_owned(), bm), ("BN".to_owned(), 64)],
+        card: "H200",
+        sizes: [("M".to_owned(), 4096)].into(),
+        predicted_us: 205.04,
+    };
+    let mut some = report(false);
+    let skipped = || Check { skipped: Some("too large".to_owned()), ..Check::default() };
+    for (row, bm) in some.problems[0].rows.iter_mut().zip([64, 128, 128]) {
+        row.chosen = vec![chosen(bm)];
+    }
+    some.problems[0].rows[2].check = skipped();
+    let text = some.to_string();
+    assert!(text.contains("  chosen for BM=128: BM=64 BN=64 (for M=4096 on H200: 205.0 us predicted)\n"), "{text}");
+    assert!(text.contains("  chosen for BM=96, BM=256: BM=128 BN=64 ("), "{text}");
+    assert!(text.ends_with("\nnot compared with a reference: M=4096 N=4096 K=4096 (BM=256)\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&some.to_json()).expect("JSON");
+    assert_eq!(json["problems"][0]["rows"][1]["chosen"][0]["values"][0], serde_json::json!(["BM", 128]));
+    for row in &mut some.problems[0].rows {
+        row.chosen = vec![chosen(64)];
+        (row.failed, row.check) = (None, skipped());
+    }
+    let text = some.to_string();
+    assert!(text.contains("  chosen: BM=64 BN=64 ("), "{text}");
+    assert!(text.ends_with("\nnot compared with a reference: M=4096 N=4096 K=4096\n"), "{text}");
 }

@@ -6,7 +6,7 @@
 use crate::compile::{CompileOptions, Sizes};
 use crate::explain;
 use tilec_ir::target::Target;
-use tilec_passes::PASSES;
+use tilec_passes::{PASSES, choose};
 
 /// How many variants one command may ask for.
 const MAX_VARIANTS: usize = 256;
@@ -33,11 +33,16 @@ pub fn variants(base: &CompileOptions, texts: &[String]) -> Result<Vec<Variant>,
     let mut all: Vec<Variant> = Vec::new();
     for text in texts {
         let mut some = vec![Variant { label: String::new(), options: base.clone() }];
+        let mut named: Vec<&str> = Vec::new();
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let Some((name, values)) = item.split_once('=') else {
                 return Err(format!("variant `{text}`: expected NAME=VALUE, found `{item}`"));
             };
             let name = name.trim();
+            if named.contains(&name) {
+                return Err(format!("variant `{text}`: `{name}` is there twice; `{name}=A/B` is a variant for each"));
+            }
+            named.push(name);
             let mut more = Vec::new();
             for variant in &some {
                 for value in values.split('/').map(str::trim) {
@@ -111,17 +116,24 @@ fn set(options: &mut CompileOptions, name: &str, value: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// The ladder of passes: none of the optional ones, then one more at a time in the order of the pipeline.
+/// The ladder of passes: none of the optional ones, then one more at a time in the order of the pipeline. All rungs have the
+/// tile that is chosen for the whole pipeline, so that a gain is that of the pass; `choose` is no rung of its own.
 pub fn ladder(base: &CompileOptions) -> Vec<Variant> {
-    let optional: Vec<&str> = PASSES.iter().filter(|p| !p.required).map(|p| p.name).collect();
+    let optional: Vec<&str> = rungs().collect();
     (0..=optional.len())
         .map(|on| {
             let mut options = base.clone();
+            options.disabled_in_choice = Some(base.disabled.clone());
             options.disabled.extend(optional[on..].iter().map(|pass| (*pass).to_owned()));
             let label = if on == 0 { "no passes".to_owned() } else { format!("+ {}", optional[on - 1]) };
             Variant { label, options }
         })
         .collect()
+}
+
+/// The passes that the ladder switches on.
+fn rungs() -> impl Iterator<Item = &'static str> {
+    PASSES.iter().filter(|p| !p.required && p.name != choose::NAME).map(|p| p.name)
 }
 
 #[cfg(test)]
@@ -168,6 +180,7 @@ mod tests {
             ("target=sm_71", "variant `target=sm_71`: no target `sm_71`; see `tilec targets`"),
             ("off=swizle", "variant `off=swizle`: no pass `swizle`"),
             ("off=barriers", "variant `off=barriers`: pass `barriers` cannot be switched off"),
+            ("BM=1,BM=2", "variant `BM=1,BM=2`: `BM` is there twice; `BM=A/B` is a variant for each"),
             ("BM=1/1", "the variant `BM=1` is there twice"),
             ("A=1/2/3/4/5/6/7,B=1/2/3/4/5/6/7,C=1/2/3/4/5/6/7", "more than 256 variants"),
         ] {
@@ -177,8 +190,8 @@ mod tests {
 
     #[test]
     fn the_ladder_climbs_from_nothing_to_everything() {
+        let optional = super::rungs().count();
         let rungs = ladder(&CompileOptions::default());
-        let optional = PASSES.iter().filter(|p| !p.required).count();
         assert_eq!(rungs.len(), optional + 1);
         assert_eq!(rungs[0].options.disabled.len(), optional);
         assert!(rungs[optional].options.disabled.is_empty());

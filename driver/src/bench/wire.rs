@@ -151,7 +151,7 @@ pub struct Counts {
     pub barriers: u64,
     /// Cycles of shared memory.
     pub wavefronts: u64,
-    /// Those beyond the fewest possible: bank conflicts.
+    /// Those of them for bank conflicts.
     pub conflicts: u64,
     /// Sectors of 32 bytes of global memory.
     pub sectors: u64,

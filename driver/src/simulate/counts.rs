@@ -109,6 +109,7 @@ const COLUMNS: &[Column] = &[
             n => format!("{} ({:.1}x)", grouped(n), ratio(l.counts.wavefronts, l.counts.ideal_wavefronts)),
         },
     },
+    Column { group: "shared memory", title: "parted", cell: |l| count(l.counts.parted) },
     Column { group: "global memory", title: "requests", cell: |l| count(l.counts.requests) },
     Column { group: "global memory", title: "sectors", cell: |l| count(l.counts.sectors) },
     Column {
@@ -201,15 +202,22 @@ fn conflicts(lines: &[Line], total: &Line, name: &dyn Fn(&Line) -> String) -> St
         return String::new();
     }
     let extra = total.counts.conflicts();
+    let beyond = |what: &str, more: u64| {
+        format!(
+            "{what}: {} wavefronts more than the ideal {}, {:.2} times as many\n",
+            grouped(more),
+            grouped(ideal_wavefronts),
+            ratio(ideal_wavefronts + more, ideal_wavefronts)
+        )
+    };
+    let parted = match total.counts.parted {
+        0 => String::new(),
+        n => beyond("lines of asynchronous copies that part on their way (no bank conflicts)", n),
+    };
     if extra == 0 {
-        return "no bank conflicts\n".to_owned();
+        return "no bank conflicts\n".to_owned() + &parted;
     }
-    let mut out = format!(
-        "bank conflicts: {} wavefronts more than the ideal {}, {:.2} times as many\n",
-        grouped(extra),
-        grouped(ideal_wavefronts),
-        ratio(wavefronts, ideal_wavefronts)
-    );
+    let mut out = beyond("bank conflicts", extra);
     let mut worst: Vec<&Line> = lines.iter().filter(|l| l.counts.conflicts() > 0).collect();
     worst.sort_by_key(|l| std::cmp::Reverse(l.counts.conflicts()));
     for line in worst {
@@ -222,5 +230,5 @@ fn conflicts(lines: &[Line], total: &Line, name: &dyn Fn(&Line) -> String) -> St
             shortened(&line.text)
         );
     }
-    out
+    out + &parted
 }

@@ -1,11 +1,11 @@
 //! Operators on tiles, element by element.
 //!
-//! Floating-point elements are computed in `f64`. Integers are exact modulo the width of their registers: 64 bits, or 32 for
-//! all narrower types.
-//! The term sums that bound rounding errors follow the operators: they add under sums and differences, multiply under
-//! products, and never fall below the size of the value.
+//! Floating-point operators round each result: to binary64 for f64, to binary32 for all other types, as the device computes
+//! them. (Of the operands of + - * / and the square root, rounding the result in `f64` once more rounds it as if it were done
+//! at once.) Integers are exact modulo the width of their registers: 64 bits, or 32 for all narrower types.
 
-use super::tile::{Tile, wrap};
+use super::bounds;
+use super::tile::{Tile, computed, wrap};
 use crate::numerics::erf;
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
@@ -45,21 +45,30 @@ pub(super) fn common_elem(operands: &[Rc<Tile>]) -> Elem {
 }
 
 /// Applies `op` to operands of the shape of the result. An integer divisor is not zero.
-pub(super) fn elementwise(op: Op, elem: Elem, shape: Vec<usize>, args: &[&Tile], abs_sums: bool) -> Tile {
+pub(super) fn elementwise(op: Op, elem: Elem, shape: Vec<usize>, args: &[&Tile], bounded: bool) -> Tile {
     let truth = matches!(op, Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not);
-    let data = match args {
+    let exact = match args {
         [a] => unary(op, elem, &a.data),
         [a, b] if elem.class() == ElemClass::Int => int_binary(op, elem, &a.data, &b.data),
         [a, b] => binary(op, &a.data, &b.data),
         [c, a, b] => select(&c.data, &a.data, &b.data),
         _ => Vec::new(),
     };
+    let weak = args.iter().all(|t| t.weak);
+    let data: Vec<f64> = match weak || truth {
+        true => exact.clone(),
+        false => exact.iter().map(|&x| computed(elem, x)).collect(),
+    };
+    let bound = if bounded && !weak {
+        let at = |x: &[f64]| unary(op, elem, x).first().copied().unwrap_or(f64::NAN);
+        bounds::elementwise(op, elem, args, (&exact, &data), at)
+    } else {
+        None
+    };
     let mut out = Tile::new(if truth { Elem::Bool } else { elem }, shape, data);
     out.exact = truth;
     out.poison = poison(op, args);
-    if abs_sums && !truth {
-        out.magnitude = Some(magnitude(op, args, &out.data));
-    }
+    out.bound = bound;
     out
 }
 
@@ -150,21 +159,4 @@ fn poison(op: Op, args: &[&Tile]) -> Option<Vec<bool>> {
         (Op::Select, [c, a, b]) => (0..n).map(|i| bad(c, i) || bad(if c.data[i] != 0.0 { a } else { b }, i)).collect(),
         _ => (0..n).map(|i| args.iter().any(|t| bad(t, i))).collect(),
     })
-}
-
-fn magnitude(op: Op, args: &[&Tile], out: &[f64]) -> Vec<f64> {
-    let m = |i: usize| args[i].magnitudes();
-    match op {
-        Op::Add | Op::Sub => zip(&m(0), &m(1), |x, y| x + y),
-        Op::Mul => zip(&m(0), &m(1), |x, y| x * y),
-        Op::Div => zip(&m(0), &args[1].data, |x, y| x / y.abs()),
-        // The smaller of two sums errs by at most the larger of their errors.
-        Op::Min | Op::Max => zip(&m(0), &m(1), f64::max),
-        Op::Neg | Op::Abs => m(0).into_owned(),
-        Op::Select => select(&args[0].data, &m(1), &m(2)),
-        Op::Rem | Op::CeilDiv | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf => {
-            out.iter().map(|x| x.abs()).collect()
-        }
-        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not => Vec::new(),
-    }
 }

@@ -3,8 +3,9 @@
 //! A view has no extents of its own: it takes those of what it is combined with. So the extents that are known
 //! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
 
+use super::bounds::{self, Bound};
 use super::memory::{Root, Window};
-use super::tile::{Tile, convert, join_shapes};
+use super::tile::{Tile, join_shapes};
 use super::{Binding, Fail, Machine, arith, fail};
 use crate::codes;
 use crate::diag::Span;
@@ -278,7 +279,7 @@ impl Machine<'_> {
         for t in &mut tiles {
             if t.weak && t.elem != Elem::Bool {
                 let t = Rc::make_mut(t);
-                t.data.iter_mut().for_each(|x| *x = if weak { *x } else { convert(elem, *x) });
+                t.data.iter_mut().for_each(|x| *x = if weak { *x } else { bounds::literal(elem, *x) });
                 t.elem = elem;
             }
             if t.shape != shape {
@@ -290,7 +291,7 @@ impl Machine<'_> {
         if divides && tiles[1].data.contains(&0.0) {
             return Err(fail(codes::INDEX_ARITHMETIC, span, "division by zero"));
         }
-        let mut out = arith::elementwise(op, elem, shape, &tiles, self.opts.abs_sums);
+        let mut out = arith::elementwise(op, elem, shape, &tiles, self.opts.accuracy.is_some());
         out.weak = weak && op != Op::Select && out.elem != Elem::Bool;
         Ok(Val::tile(out))
     }
@@ -320,7 +321,7 @@ impl Machine<'_> {
             Op::Ge => return truth(a >= b),
             Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf => {
                 let x = Tile::weak(Elem::F32, a as f64);
-                let mut out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.abs_sums);
+                let mut out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.accuracy.is_some());
                 out.weak = true;
                 return Ok(Val::tile(out));
             }
@@ -354,9 +355,23 @@ impl Machine<'_> {
         }
         out.exact = t.exact && op != ReduceOp::Sum;
         out.poison = t.poison.as_ref().map(|p| fold_axis(p, n, inner, false, |x, y| x || y));
-        if self.opts.abs_sums {
-            let combine = |x: f64, y: f64| if op == ReduceOp::Sum { x + y } else { x.max(y) };
-            out.magnitude = Some(fold_axis(&t.magnitudes(), n, inner, 0.0, combine));
+        if self.opts.accuracy.is_some() && t.elem.is_float() {
+            let given = t.errors();
+            let drowned = given.as_ref().is_some_and(|b| b.drowned);
+            let mut error = vec![0.0; out.data.len()];
+            let unit = if t.elem == Elem::F64 { 2f64.powi(-53) } else { 2f64.powi(-24) };
+            let exact = op != ReduceOp::Sum || (given.is_none() && t.data.iter().all(|x| x.fract() == 0.0));
+            if let Some(given) = given {
+                let combine = |x: f64, y: f64| if op == ReduceOp::Sum { x + y } else { x.max(y) };
+                error = fold_axis(&given.error, n, inner, 0.0, combine);
+            }
+            if !exact {
+                // In whatever order the terms are added.
+                let sizes: Vec<f64> = t.data.iter().map(|x| x.abs()).collect();
+                let sizes = fold_axis(&sizes, n, inner, 0.0, |x, y| x + y);
+                error.iter_mut().zip(sizes).for_each(|(e, s)| *e += 2.0 * n as f64 * unit * s);
+            }
+            out.bound = Bound::of(error, drowned);
         }
         Ok(out)
     }
@@ -367,7 +382,7 @@ impl Machine<'_> {
         };
         Ok(Tile {
             poison: t.poison.as_ref().map(|p| flip(p, m, n)),
-            magnitude: t.magnitude.as_ref().map(|x| flip(x, m, n)),
+            bound: t.moved_bound(|e| flip(e, m, n)),
             exact: t.exact,
             ..Tile::new(t.elem, vec![n, m], flip(&t.data, m, n))
         })

@@ -4,6 +4,7 @@
 //! shape of the tile on the other side it becomes a [`Plan`]: the part of the tile that exists is again a box with a
 //! corner at the origin, so loads and stores walk rows of it, and one comparison of the last address proves all others.
 
+use super::bounds::Bound;
 use super::steps::DimSteps;
 use super::{Fail, Machine, fail};
 use crate::codes;
@@ -22,8 +23,8 @@ pub(super) struct Global {
     pub(super) shape: Vec<i64>,
     pub(super) strides: Vec<DimSteps>,
     pub(super) data: Vec<f64>,
-    /// Term sums of the elements stored so far.
-    pub(super) magnitude: Option<Vec<f64>>,
+    /// How far the device may be from the elements; `None`: nothing.
+    pub(super) bound: Option<Bound>,
 }
 
 /// What a window looks at.
@@ -337,24 +338,21 @@ impl Machine<'_> {
     pub(super) fn load_over(&mut self, w: &Window, check: Option<&[u32]>, out: &mut Tile) -> Result<(), Fail> {
         self.work(out.data.len(), w.span)?;
         let plan = self.plan(w, &out.shape, check)?;
-        let (elem, data, poison, magnitude, exact) = match w.root {
+        let (elem, data, poison, bound, exact) = match w.root {
             Root::Global(g) => {
                 let g = &self.globals[g];
-                (g.elem, &g.data, None, g.magnitude.as_ref(), true)
+                (g.elem, &g.data, None, g.bound.clone(), true)
             }
             root => {
                 let t = self.place(root, w.span)?;
-                (t.elem, &t.data, t.poison.as_ref(), t.magnitude.as_ref(), t.exact)
+                (t.elem, &t.data, t.poison.as_ref(), t.errors(), t.exact)
             }
         };
-        if out.magnitude.is_some() || magnitude.is_some() {
-            let mut over = out.magnitudes().into_owned();
-            match magnitude {
-                // Of elements that nobody stored there is none.
-                Some(m) => plan.scatter(|address, i| over[i] = m[address].max(data[address].abs())),
-                None => plan.scatter(|address, i| over[i] = data[address].abs()),
-            }
-            out.magnitude = Some(over);
+        if out.bound.is_some() || bound.is_some() {
+            let mut over = out.errors().unwrap_or_else(|| Bound::none(out.data.len()));
+            over.drowned |= bound.as_ref().is_some_and(|b| b.drowned);
+            plan.scatter(|address, i| over.error[i] = bound.as_ref().map_or(0.0, |b| b.error[address]));
+            out.bound = over.kept();
         }
         plan.gather(data, &mut out.data);
         match (poison, &mut out.poison) {
@@ -371,7 +369,6 @@ impl Machine<'_> {
     pub(super) fn store_place(&mut self, w: &Window, tile: Rc<Tile>) -> Result<(), Fail> {
         self.work(tile.data.len(), w.span)?;
         let plan = self.plan(w, &tile.shape, None)?;
-        let abs_sums = self.opts.abs_sums;
         let place = self.place_mut(w.root, w.span)?;
         if plan.is_whole(place.data.len()) && tile.shape == place.shape {
             *place = tile;
@@ -379,10 +376,11 @@ impl Machine<'_> {
         }
         let place = Rc::make_mut(place);
         let len = place.data.len();
-        if abs_sums {
-            let (mut to, from) = (place.magnitudes().into_owned(), tile.magnitudes());
-            plan.scatter(|address, i| to[address] = from[i]);
-            place.magnitude = Some(to);
+        if place.bound.is_some() || tile.bound.is_some() {
+            let (mut to, from) = (place.errors().unwrap_or_else(|| Bound::none(len)), tile.errors());
+            to.drowned |= from.as_ref().is_some_and(|b| b.drowned);
+            plan.scatter(|address, i| to.error[address] = from.as_ref().map_or(0.0, |b| b.error[i]));
+            place.bound = to.kept();
         }
         plan.scatter(|address, i| place.data[address] = tile.data[i]);
         match (&tile.poison, &mut place.poison) {
@@ -427,13 +425,14 @@ impl Machine<'_> {
                     .into());
             }
         }
-        let abs_sums = self.opts.abs_sums;
         let global = &mut self.globals[g];
         plan.scatter(|address, i| global.data[address] = tile.data[i]);
-        if abs_sums {
-            let to = global.magnitude.get_or_insert_with(|| vec![0.0; global.data.len()]);
-            let from = tile.magnitudes();
-            plan.scatter(|address, i| to[address] = from[i]);
+        let from = tile.errors();
+        if global.bound.is_some() || from.is_some() {
+            let none = || Bound::none(global.data.len());
+            let to = global.bound.get_or_insert_with(none);
+            to.drowned |= from.as_ref().is_some_and(|b| b.drowned);
+            plan.scatter(|address, i| to.error[address] = from.as_ref().map_or(0.0, |b| b.error[i]));
         }
         Ok(())
     }

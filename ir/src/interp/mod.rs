@@ -3,8 +3,9 @@
 //! Statements run one after the other, tiles are whole values, layouts and thread counts mean nothing here. So a program
 //! before and after a pass can be compared, and the result compared with the device's.
 //!
-//! * Registers hold `f64`; a store to global or shared memory, a `cast`, and a `copy` into registers of a type narrower
-//!   than binary32 round once, to nearest even. Products are summed in `f64`. Index arithmetic is exact and checked.
+//! * Elementwise operators round as the device does: to binary64 for f64, to binary32 for other floats. Narrower types are
+//!   rounded to where they are kept: in a register tile, in memory, by a `cast`. Products are summed in `f64`; how far a
+//!   device may be from that, [`Options::accuracy`] has carried along. Index arithmetic is exact and checked.
 //! * What the device leaves undefined is an error here: an access outside the bounds in a dimension that the copy does
 //!   not test, a never-written element that reaches global memory, a wait for something that nobody published.
 //! * Blocks of the grid run one after the other and see each other's stores; roles run one after the other, in order.
@@ -12,6 +13,7 @@
 //! No input makes it panic, run for ever ([`Options::fuel`]) or take all memory ([`Options::memory`]).
 
 mod arith;
+mod bounds;
 mod eval;
 mod memory;
 mod product;
@@ -27,6 +29,8 @@ use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
 use crate::ops::Op;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TensorTy};
+use bounds::Bound;
+pub use bounds::SumAccuracy;
 use cranelift_entity::SecondaryMap;
 use memory::{Global, Root, Window};
 use std::collections::{BTreeMap, VecDeque};
@@ -57,9 +61,18 @@ pub struct Inputs {
     pub scalars: BTreeMap<String, f64>,
     /// Tensors, changed in place.
     pub tensors: BTreeMap<String, Tensor>,
-    /// A result, filled if [`Options::abs_sums`] is set, and taken up by a later kernel that reads the tensor: for each tensor that was stored to, at the addresses that were,
-    /// the sum of the absolute values of the terms that the element was summed from (`sum |a||b|` for a product).
-    pub magnitudes: BTreeMap<String, Vec<f64>>,
+    /// A result, filled if [`Options::accuracy`] is set, and taken up by a later kernel that reads the tensor: how far a device
+    /// may be from the elements of each tensor; a tensor that is not there has no difference.
+    pub errors: BTreeMap<String, Errors>,
+}
+
+/// How far a device may be from what the interpreter stored in a tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Errors {
+    /// The largest difference at each address.
+    pub largest: Vec<f64>,
+    /// Somewhere on the way a bound was wider than one missing product: a mistake may go unseen.
+    pub drowned: bool,
 }
 
 /// Limits of a run, and what else to compute.
@@ -69,13 +82,13 @@ pub struct Options {
     pub fuel: u64,
     /// How many tile elements may be live at once.
     pub memory: usize,
-    /// Fill [`Inputs::magnitudes`]; about twice the time.
-    pub abs_sums: bool,
+    /// Fill [`Inputs::errors`], for a device that sums so; about twice the time.
+    pub accuracy: Option<SumAccuracy>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuel: 1 << 38, memory: 1 << 27, abs_sums: false }
+        Options { fuel: 1 << 38, memory: 1 << 27, accuracy: None }
     }
 }
 
@@ -427,10 +440,11 @@ impl Machine<'_> {
             }
             let data = std::mem::take(&mut tensor.data);
             // What an earlier kernel knew of what it stored here.
-            let known = inputs.magnitudes.remove(&k.values[v].name);
-            let magnitude = known.filter(|m| self.opts.abs_sums && m.len() == data.len());
+            let known = inputs.errors.remove(&k.values[v].name);
+            let known = known.filter(|e| self.opts.accuracy.is_some() && e.largest.len() == data.len());
+            let bound = known.and_then(|e| Bound::of(e.largest, e.drowned)).map(|b| *b);
             self.set(v, Binding::Global(self.globals.len()));
-            self.globals.push(Global { value: v, elem, shape, strides, data, magnitude });
+            self.globals.push(Global { value: v, elem, shape, strides, data, bound });
         }
         Ok(())
     }
@@ -533,8 +547,8 @@ impl Machine<'_> {
             if let Some(tensor) = inputs.tensors.get_mut(name) {
                 tensor.data = global.data;
             }
-            if let Some(magnitude) = global.magnitude {
-                inputs.magnitudes.insert(name.clone(), magnitude);
+            if let Some(bound) = global.bound {
+                inputs.errors.insert(name.clone(), Errors { largest: bound.error, drowned: bound.drowned });
             }
         }
     }

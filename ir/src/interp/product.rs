@@ -4,6 +4,7 @@
 //! vectorises. Trailing columns of `a` that meet zero rows of `b` and are zero themselves (the padding of a ragged K) are
 //! left out; a zero that meets something else is not, since it may meet an infinity.
 
+use super::bounds::{self, Bound};
 use super::tile::{Tile, wrap};
 use super::{Fail, Machine, fail};
 use crate::codes;
@@ -60,17 +61,16 @@ impl Machine<'_> {
             ));
         }
         let work = m.checked_mul(n).and_then(|x| x.checked_mul(depth)).unwrap_or(usize::MAX / 2);
-        self.work(if self.opts.abs_sums { work.saturating_mul(2) } else { work }, span)?;
+        self.work(if self.opts.accuracy.is_some() { work.saturating_mul(2) } else { work }, span)?;
         if c.shape != shape {
             self.count(&shape, span)?;
             c = Rc::new(c.broadcast(&shape));
         }
         let out = Rc::make_mut(&mut c);
         let elem = out.elem;
-        if self.opts.abs_sums {
-            let mut sums = out.magnitudes().into_owned();
-            accumulate(&a.magnitudes(), &b.magnitudes(), &mut sums, depth, n);
-            out.magnitude = Some(sums);
+        if let Some(accuracy) = self.opts.accuracy {
+            let used = used_depth(&a.data, &b.data, depth, n);
+            bounds::product(accuracy, (a, b), out, used, |a, b, into| accumulate(a, b, into, depth, n));
         }
         // The sums of more than 2^22 products of 16-bit numbers are exact in f64; wider integers are not.
         if elem.class() == ElemClass::Int && a.elem.bits().max(b.elem.bits()) > 8 {
@@ -124,7 +124,12 @@ impl Machine<'_> {
                 let plane = |t: &Rc<Tile>| t.poison.clone().unwrap_or_else(|| vec![false; m * n]);
                 sums.iter().flat_map(plane).collect()
             }),
-            magnitude: self.opts.abs_sums.then(|| sums.iter().flat_map(|t| t.magnitudes().into_owned()).collect()),
+            bound: self.opts.accuracy.and_then(|_| {
+                let bounds: Vec<Option<Bound>> = sums.iter().map(|t| t.errors()).collect();
+                let drowned = bounds.iter().flatten().any(|b| b.drowned);
+                let error = |b: &Option<Bound>| b.as_ref().map_or_else(|| vec![0.0; m * n], |b| b.error.clone());
+                Bound::of(bounds.iter().flat_map(error).collect(), drowned)
+            }),
             ..Tile::new(c.elem, c.shape.clone(), Vec::new())
         }))
     }
@@ -145,17 +150,22 @@ fn part(t: &Tile, dim: usize, from: usize, len: usize) -> Tile {
         shape,
         data: cut(&t.data, width, dim, from, len),
         poison: t.poison.as_ref().map(|p| cut(p, width, dim, from, len)),
-        magnitude: t.magnitude.as_ref().map(|m| cut(m, width, dim, from, len)),
+        bound: t.moved_bound(|e| cut(e, width, dim, from, len)),
         ..Tile::new(t.elem, Vec::new(), Vec::new())
     }
 }
 
-/// `c += a · b` for row-major `m x depth` and `depth x n`.
-fn accumulate(a: &[f64], b: &[f64], c: &mut [f64], depth: usize, n: usize) {
+/// The depth without the padding at its end.
+fn used_depth(a: &[f64], b: &[f64], depth: usize, n: usize) -> usize {
     let padded = |k: usize| {
         b[k * n..(k + 1) * n].iter().all(|&x| x == 0.0) && a.iter().skip(k).step_by(depth).all(|&x| x == 0.0)
     };
-    let used = (0..depth).rev().find(|&k| !padded(k)).map_or(0, |k| k + 1);
+    (0..depth).rev().find(|&k| !padded(k)).map_or(0, |k| k + 1)
+}
+
+/// `c += a · b` for row-major `m x depth` and `depth x n`.
+fn accumulate(a: &[f64], b: &[f64], c: &mut [f64], depth: usize, n: usize) {
+    let used = used_depth(a, b, depth, n);
     let b = &b[..used * n];
     for (c, a) in c.chunks_exact_mut(n).zip(a.chunks_exact(depth)) {
         let a = &a[..used];

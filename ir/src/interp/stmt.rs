@@ -142,7 +142,11 @@ impl Machine<'_> {
             }
             value = Rc::new(value.broadcast(&shape));
         }
-        if value.elem != elem || value.weak {
+        let sum = matches!(k.exprs[src], ExprData::Mma(_));
+        if elem.is_float() && !sum && (value.elem != elem || value.weak || elem.bits() < 32) {
+            // Only sums of products stay as they are.
+            Rc::make_mut(&mut value).convert(elem);
+        } else if value.elem != elem || value.weak {
             let t = Rc::make_mut(&mut value);
             let round = elem.class() == ElemClass::Int;
             match (t.elem.class(), round) {
@@ -202,7 +206,7 @@ impl Machine<'_> {
         }
         if !(value.exact && value.elem == elem) {
             let t = Rc::make_mut(&mut value);
-            if register && !rounds_in_registers(elem) {
+            if register && !rounds_in_registers(elem) && t.elem == elem && !t.weak {
                 (t.elem, t.exact, t.weak) = (elem, false, false);
             } else {
                 t.convert(elem);
@@ -238,7 +242,7 @@ impl Machine<'_> {
         if matches!(op, Op::Div | Op::Rem | Op::CeilDiv) {
             return Err(fail(codes::ILL_FORMED, self.at, "a division cannot be done in memory"));
         }
-        Ok(super::arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.abs_sums))
+        Ok(super::arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.accuracy.is_some()))
     }
 
     fn repeat(&mut self, var: Value, [start, end, step]: [Expr; 3], body: Block) -> Result<(), Fail> {

@@ -1,9 +1,10 @@
 //! Tile values: what a register tile, a shared-memory buffer or an intermediate result holds.
 //!
 //! Elements are `f64` in row-major order, whatever layout the tile has on the device. Beside the values a tile may carry
-//! two planes: which elements were never written (`poison`), and for error bounds the sum of the absolute values of the
-//! terms an element was summed from (`magnitude`). Both are absent in the common case, so that they cost nothing.
+//! which elements were never written (`poison`), and how far the device may be from them ([`Bound`]). Both are absent in the
+//! common case, so that they cost nothing.
 
+use super::bounds::{Bound, spread_of};
 use crate::numerics::{FloatFormat, IntFormat, Overflow};
 use crate::types::{Elem, ElemClass};
 use std::borrow::Cow;
@@ -19,8 +20,8 @@ pub(super) struct Tile {
     pub(super) data: Vec<f64>,
     /// Elements that were never written; `None`: all were.
     pub(super) poison: Option<Vec<bool>>,
-    /// Sum of the absolute values of the terms; `None`: the absolute value of the element.
-    pub(super) magnitude: Option<Vec<f64>>,
+    /// How far the device may be from the elements; `None`: nothing.
+    pub(super) bound: Option<Box<Bound>>,
     /// Every element is a value of `elem`. Registers may hold more precise ones.
     pub(super) exact: bool,
     /// Made of literals and indices only: takes the element type of what it meets.
@@ -30,7 +31,7 @@ pub(super) struct Tile {
 impl Tile {
     /// A tile of computed elements.
     pub(super) fn new(elem: Elem, shape: Vec<usize>, data: Vec<f64>) -> Tile {
-        Tile { elem, shape, data, poison: None, magnitude: None, exact: false, weak: false }
+        Tile { elem, shape, data, poison: None, bound: None, exact: false, weak: false }
     }
 
     /// A scalar that was written as a literal or comes from index arithmetic.
@@ -55,7 +56,7 @@ impl Tile {
             shape: shape.to_vec(),
             data: spread(&self.data, &self.shape, shape).into_owned(),
             poison: self.poison.as_ref().map(|p| spread(p, &self.shape, shape).into_owned()),
-            magnitude: self.magnitude.as_ref().map(|m| spread(m, &self.shape, shape).into_owned()),
+            bound: self.moved_bound(|e| spread(e, &self.shape, shape).into_owned()),
             exact: self.exact,
             weak: self.weak,
         }
@@ -64,17 +65,33 @@ impl Tile {
     /// Converts the elements to `elem` as a store or a `cast` does.
     pub(super) fn convert(&mut self, elem: Elem) {
         if !(self.exact && self.elem == elem) {
-            convert_all(elem, &mut self.data);
+            let from = self.elem;
+            match self.bound.take().map(|b| b.settled()) {
+                // Whatever the device has lies between the ends, and conversions keep the order.
+                Some(mut bound) if !reinterprets(from, elem) => {
+                    for (x, e) in self.data.iter_mut().zip(&mut bound.error) {
+                        (*x, *e) = spread_of(*x, *e, |x| convert_from(from, elem, x));
+                    }
+                    self.bound = bound.kept();
+                }
+                bound => {
+                    convert_all(from, elem, &mut self.data);
+                    self.bound = bound.and_then(Bound::kept);
+                }
+            }
         }
         (self.elem, self.exact, self.weak) = (elem, true, false);
     }
 
-    /// The term sums, by their definition where none are carried.
-    pub(super) fn magnitudes(&self) -> Cow<'_, [f64]> {
-        match &self.magnitude {
-            Some(m) => Cow::Borrowed(m),
-            None => Cow::Owned(self.data.iter().map(|x| x.abs()).collect()),
-        }
+    /// The bound of elements in another order, or repeated.
+    pub(super) fn moved_bound(&self, to: impl Fn(&[f64]) -> Vec<f64>) -> Option<Box<Bound>> {
+        let bound = self.bound.as_ref()?.as_ref().clone().settled();
+        Bound::of(to(&bound.error), bound.drowned)
+    }
+
+    /// How far the device may be from each element; `None`: from none.
+    pub(super) fn errors(&self) -> Option<Bound> {
+        self.bound.as_ref().map(|b| b.as_ref().clone().settled())
     }
 
     /// Drops the poison plane if nothing in it is set.
@@ -142,12 +159,35 @@ pub(super) fn convert(elem: Elem, x: f64) -> f64 {
     }
 }
 
-fn convert_all(elem: Elem, data: &mut [f64]) {
+/// Whether a conversion keeps the bits of a 32-bit integer and not its value.
+fn reinterprets(from: Elem, to: Elem) -> bool {
+    matches!((from, to), (Elem::I32, Elem::U32) | (Elem::U32, Elem::I32))
+}
+
+/// `x`, of type `from`, as a value of `elem`.
+fn convert_from(from: Elem, elem: Elem, x: f64) -> f64 {
+    // Where either type has 64 bits, `cvt` gives the sign bit alone; 8 bits come by way of 32.
+    if x.is_nan() && (from == Elem::F64 || elem == Elem::I64) && elem.class() == ElemClass::Int {
+        return match elem {
+            Elem::U32 => 2f64.powi(31),
+            Elem::I64 => -2f64.powi(63),
+            _ => convert(elem, -2f64.powi(31)),
+        };
+    }
+    if reinterprets(from, elem) { wrap(elem, x as i128) } else { convert(elem, x) }
+}
+
+fn convert_all(from: Elem, elem: Elem, data: &mut [f64]) {
     match elem {
         Elem::F32 => data.iter_mut().for_each(|x| *x = f64::from(*x as f32)),
         Elem::F64 => {}
-        _ => data.iter_mut().for_each(|x| *x = convert(elem, *x)),
+        _ => data.iter_mut().for_each(|x| *x = convert_from(from, elem, *x)),
     }
+}
+
+/// `x` as the result of an operation on elements of type `elem`: floats of up to 32 bits are computed in binary32.
+pub(super) fn computed(elem: Elem, x: f64) -> f64 {
+    if elem.is_float() && elem != Elem::F64 { f64::from(x as f32) } else { x }
 }
 
 /// An integer result in a register of type `elem`, which has 64 bits or, for all others, 32.

@@ -43,6 +43,9 @@
 //!
 //! Windows (`pointers.rs`)
 //! 23. A window of an array of pointers names one of them, by a single index.
+//!
+//! Contents (`written.rs`)
+//! 24. No register variable is read that nothing can have written before.
 
 mod copies;
 mod fragments;
@@ -53,6 +56,7 @@ mod statements;
 pub(crate) mod structure;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::{Expr, Value};
@@ -72,6 +76,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     layouts::check(&mut cx);
     fragments::check(&mut cx);
     pointers::check(&mut cx);
+    written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)
 }
 

@@ -6,7 +6,7 @@ use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup;
-use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth};
+use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
@@ -224,7 +224,11 @@ impl Setting<'_> {
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
         let staged = parts.iter().any(|p| p.staged);
         // Asynchronous copies beyond the usual four of a thread and tile have addresses of their own.
-        let copies = |m: &Move| work.elements(env, &m.shape).unwrap_or(0) * m.bytes / 16 / threads;
+        let copies = |m: &Move| {
+            let elements = work.elements(env, &m.shape).unwrap_or(0) * m.bytes;
+            // A place that is found by digits is a pointer, two registers.
+            if m.modes { 2 * elements / self.access(env, m, &shapes) / threads } else { elements / 16 / threads }
+        };
         let more = moves().filter(|m| m.load && m.buffer.is_some()).map(|m| copies(m).saturating_sub(4)).sum::<u64>();
         let addresses = match parts.iter().any(|p| p.carried) && !block.wide {
             _ if pieces && staged => ADDRESSES_STAGED,
@@ -432,9 +436,9 @@ impl Setting<'_> {
         products.zip(shapes).any(|(product, shape)| {
             let mine = |o: &super::work::Operand| o.buffer == Some(buffer);
             let Some(operand) = product.operands.iter().find(|o| mine(o)) else { return false };
-            match shape.atom.row().tensor_core {
+            match shape.atom.row().sums() {
                 false => operand.along,
-                true => !operand.along && product.input.bytes() == 1,
+                true => !operand.along && transposes(shape.atom.row(), product.input),
             }
         })
     }
@@ -518,19 +522,22 @@ impl Setting<'_> {
             // Four rows by eight columns of lanes: a thread reads runs of 16 bytes, and a warp's load takes two units of
             // 128 bytes, for lanes share what they read.
             let runs = (wm / 4.0 * bytes / 16.0).ceil() + (wn / 8.0 * bytes / 16.0).ceil();
-            part.issued += macs / lanes + warps * depth * runs;
+            part.issued += macs / lanes / f64::from(row.k) + warps * depth * runs;
             part.shared += warps * depth * runs * 2.0 * 128.0;
-            part.chain += depth * CHAIN_SCALAR;
+            part.chain += depth / f64::from(row.k) * CHAIN_SCALAR;
         }
     }
 }
 
-/// How deep the fragments of a product are. Operands of scalar products are never contiguous along the reduction.
+/// How deep the fragments of a product are. Operands of scalar multiply-adds are never contiguous along the reduction.
 fn slice(product: &Product, shape: &Shape) -> u64 {
     let row = shape.atom.row();
     slice_depth(
         row,
-        product.operands.map(|o| (o.along && row.tensor_core).then(|| product.input.bytes())),
+        product.operands.map(|o| {
+            let along = if row.sums() { o.along || transposes(row, product.input) } else { false };
+            along.then(|| product.input.bytes())
+        }),
         shape.depth / shape.groups,
     )
 }

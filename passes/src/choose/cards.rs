@@ -230,6 +230,9 @@ pub static CARDS: &[Card] = &[
     },
 ];
 
+/// Scalar sums of products of bytes per clock and multiprocessor, on every chip since Volta (estimated: half of the integer lanes' width).
+const DOTS: f64 = 64.0;
+
 /// A chip without tensor cores.
 const fn scalar(fma: f64, fma_f64: f64) -> Rates {
     Rates { half: 0.0, half_f32: 0.0, tf32: 0.0, fp8: 0.0, int8: 0.0, f64: 0.0, fma, fma_f64 }
@@ -250,6 +253,9 @@ impl Card {
     pub fn rate(&self, atom: Atom, input: Elem, acc: Elem) -> f64 {
         let (row, rates) = (atom.row(), &self.rates);
         if !row.tensor_core {
+            if row.sums() {
+                return DOTS * f64::from(row.k);
+            }
             return match input {
                 Elem::F64 => rates.fma_f64,
                 // Integers multiply at half the rate of f32; narrow floats are converted first.

@@ -59,6 +59,8 @@ pub(super) struct Move {
     pub(super) buffer: Option<Value>,
     /// It fills one as it is, so that it need not pass through registers.
     pub(super) plain: bool,
+    /// Of a tensor with a dimension of several modes: where an element is follows from the digits of its index.
+    pub(super) modes: bool,
 }
 
 /// Statements that run equally often.
@@ -365,6 +367,10 @@ impl Reader<'_> {
         }
         let contiguous = window_contiguous_dim(self.sketch, &view);
         let bytes = self.bytes(view.base);
-        Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false })
+        let modes = self
+            .sketch
+            .tensor_ty(view.base)
+            .is_some_and(|t| (0..t.shape.len()).any(|d| t.modes(d).is_some_and(|modes| modes.len() > 1)));
+        Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false, modes })
     }
 }

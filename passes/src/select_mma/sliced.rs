@@ -101,7 +101,10 @@ pub(crate) fn least_depth(
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> u64 {
     let depths = super::tensor_cores(target, input, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
-    depths.filter(|&d| tensor_cores && d <= k_extent).min().unwrap_or(1)
+    let least = depths.filter(|&d| tensor_cores && d <= k_extent).min();
+    // Nor the scalar sums, where there are none.
+    let best = || super::best_atom(target, tensor_cores, (input, acc), (wm, wn, k_extent));
+    least.or_else(|| best().map(|a| 1 << a.row().log2_shape.2)).unwrap_or(1)
 }
 
 /// How deep a slice of a reduction of `k_extent` is that `groups` share: at least as deep as an instruction.

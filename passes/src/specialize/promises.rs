@@ -39,8 +39,15 @@ pub(crate) fn assume(k: &mut Kernel) -> Vec<Diagnostic> {
 fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagnostic>> {
     let span = k.expr_spans[promise];
     let name = k.values[tensor].name.clone();
-    // What else it may be, the verifier refuses.
-    let Some(n) = k.as_int(promise).filter(|&n| n > 1) else { return Ok(()) };
+    let n = match k.as_int(promise) {
+        Some(n) if n < 1 => {
+            let message = format!("`multiple` of `{name}` is {n}, not at least 1");
+            let d = Diagnostic::error(codes::BAD_DEFINE, span, message);
+            return Err(Box::new(d.with_note("`multiple 1` promises nothing: any row may begin at any element")));
+        }
+        Some(n) if n > 1 => n,
+        _ => return Ok(()),
+    };
     let Some(contiguous) = contiguous_dim(k, tensor) else {
         let message = format!("`{name}` has no contiguous dimension, whose elements could come in groups of {n}");
         let note = "give a dimension stride 1, or promise what is true of the strides in `where`";

@@ -277,19 +277,29 @@ impl Lower<'_> {
             return Ok(());
         }
         // Load as stored, then convert.
-        if attrs.keep {
-            return Err(self.unsupported(src, "a converting load that keeps masked elements"));
-        }
         let raw = self.new_tile(elem, tile.layout.clone(), tile.dim_bits.clone(), true);
         let Some(raw) = raw else { return Err(self.unsupported(src, "elements of this type in registers")) };
-        self.load(s, src, from, &raw, attrs, only)?;
+        // What is masked is chosen away below.
+        self.load(s, src, from, &raw, &CopyAttrs { keep: false, ..attrs.clone() }, only)?;
         let mut values = Vec::new();
         for v in 0..tile.len() {
             let x = self.get(&raw, v);
-            match self.narrow(x, tile.elem) {
-                Some(r) => values.push((v, r)),
-                None => return Err(self.unsupported(src, "this conversion")),
-            }
+            let Some(r) = self.narrow(x, tile.elem) else { return Err(self.unsupported(src, "this conversion")) };
+            let masked = access.groups.iter().zip(&access.preds).find(|(group, _)| group.contains(&v));
+            let r = match masked.and_then(|(_, pred)| *pred).filter(|_| attrs.keep) {
+                None => r,
+                Some(inside) => {
+                    let new = self.widen(r, tile.elem);
+                    let old = self.get(tile, v);
+                    let kept = self.choose(inside, new, old);
+                    // It is a number of the type, which this does not round again.
+                    let Some(r) = self.narrow(kept, tile.elem) else {
+                        return Err(self.unsupported(src, "this conversion"));
+                    };
+                    r
+                }
+            };
+            values.push((v, r));
         }
         self.set_raw(tile, &values);
         Ok(())

@@ -239,15 +239,7 @@ impl Lower<'_> {
                     let conds = self.eval_bool(args[0], operands, group)?;
                     let (a, b) =
                         (self.eval(args[1], operands, group, class)?, self.eval(args[2], operands, group, class)?);
-                    let select = match class {
-                        Class::F32 => P::SelpF32,
-                        Class::F64 => P::SelpF64,
-                        Class::B64 => P::SelpB64,
-                        _ => P::SelpB32,
-                    };
-                    Ok((0..group.len())
-                        .map(|i| self.emit.pure(class, select, vec![a[i].into(), b[i].into(), conds[i].into()]))
-                        .collect())
+                    Ok((0..group.len()).map(|i| self.choose(conds[i], a[i], b[i])).collect())
                 }
                 Domain::Integer => self.eval_index(e, group, class),
                 Domain::Numeric | Domain::Float => {
@@ -263,6 +255,11 @@ impl Lower<'_> {
                         let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
                         match self.arithmetic(op, class, &xs) {
                             Some(r) => out.push(r),
+                            None if class == Class::F64 => {
+                                let f = op.token();
+                                let way = format!("`{f}` of f64: f32 has it, `cast<f64>({f}(cast<f32>(x)))`");
+                                return Err(self.unsupported(e, &way));
+                            }
                             None => return Err(self.unsupported(e, "this operator on elements of this type")),
                         }
                     }
@@ -340,6 +337,18 @@ impl Lower<'_> {
         let r = if narrow { self.in32(x) } else { self.in64(x) };
         let r = self.convert(r, class);
         Ok(vec![r; group.len()])
+    }
+
+    /// `a` where `cond` holds, else `b`, both of one class.
+    pub(super) fn choose(&mut self, cond: Reg, a: Reg, b: Reg) -> Reg {
+        let class = self.emit.func.regs[a];
+        let select = match class {
+            Class::F32 => P::SelpF32,
+            Class::F64 => P::SelpF64,
+            Class::B64 => P::SelpB64,
+            _ => P::SelpB32,
+        };
+        self.emit.pure(class, select, vec![a.into(), b.into(), cond.into()])
     }
 
     /// The coordinate along `axis` of the element with register index `v`.

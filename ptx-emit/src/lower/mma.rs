@@ -7,7 +7,7 @@
 use super::Lower;
 use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
-use crate::ops::Op as P;
+use crate::ops::{Kind, Op as P};
 use crate::report::MmaReport;
 use std::collections::BTreeMap;
 use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Stays};
@@ -79,7 +79,7 @@ type Opcode = (&'static str, Elem, Elem, &'static str, &'static str, P);
 
 use Elem::{BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8};
 
-/// The instruction of every tensor-core row of the atom table.
+/// The instruction of every row of the atom table whose instruction sums several products.
 const OPCODES: &[Opcode] = &[
     ("m8n8k4", F16, F32, "row", "row", P::MmaM8n8k4RowRowF32),
     ("m8n8k4", F16, F32, "row", "col", P::MmaM8n8k4RowColF32),
@@ -101,6 +101,8 @@ const OPCODES: &[Opcode] = &[
     ("m16n8k32_i8", U8, I32, "row", "col", P::MmaM16n8k32U8S32),
     ("m16n8k32_f8", E4M3, F32, "row", "col", P::MmaM16n8k32E4m3F32),
     ("m16n8k32_f8", E5M2, F32, "row", "col", P::MmaM16n8k32E5m2F32),
+    ("dp4a", I8, I32, "", "", P::Dp4aS32S32),
+    ("dp4a", U8, I32, "", "", P::Dp4aU32U32),
     ("m8n8k4_f64", F64, F64, "row", "col", P::MmaM8n8k4F64),
     ("m16n8k4_f64", F64, F64, "row", "col", P::MmaM16n8k4F64),
     ("m16n8k8_f64", F64, F64, "row", "col", P::MmaM16n8k8F64),
@@ -134,8 +136,8 @@ impl Lower<'_> {
             return Err(self.unsupported(src, "a product whose operands are not register fragments"));
         };
         let Some(atom) = mma.atom else { return Err(self.unsupported(src, "a product without an instruction")) };
-        let count = if atom.row().tensor_core {
-            self.warp_product(src, atom, &a, &b, &c, mma.swap)?
+        let count = if atom.row().sums() {
+            self.summed_product(src, atom, &a, &b, &c, mma.swap)?
         } else {
             self.scalar_product(src, &a, &b, &c)?
         };
@@ -149,8 +151,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A tensor-core instruction (PTX ISA 9.7.14.5). Its rows are the tile's, or its columns if swapped.
-    fn warp_product(
+    /// An instruction that sums several products: of tensor cores (PTX ISA 9.7.14.5), or `dp4a` of a thread. Its rows are the tile's, or its columns if swapped.
+    fn summed_product(
         &mut self,
         src: Expr,
         atom: Atom,
@@ -168,7 +170,8 @@ impl Lower<'_> {
             return Err(self.unsupported(src, "these element types"));
         };
         let bits = |f: &Fragment| f.value.len() as u32;
-        self.issue(src, op, (a, b, c), swap, (bits(fa), bits(fb), bits(&types.c)), types.stays)
+        let bits = (bits(fa), bits(fb), bits(&types.c));
+        self.issue(src, op, (a, b, c), swap, bits, types.stays)
     }
 
     /// Issues an instruction for every repetition, slices of the reduction outermost. Within a slice each fragment of A stays
@@ -209,7 +212,12 @@ impl Lower<'_> {
                     };
                     let operand = |t: &Tile, v: usize, bits: u32| {
                         let first = v / t.per_register;
-                        Operand::Vec(t.regs[first..first + (1usize << bits).div_ceil(t.per_register)].to_vec())
+                        match op.signature().kinds().next() {
+                            Some(Kind::Vec(..)) => {
+                                Operand::Vec(t.regs[first..first + (1usize << bits).div_ceil(t.per_register)].to_vec())
+                            }
+                            _ => t.regs[first].into(),
+                        }
                     };
                     let d = operand(c, vc, bits.2);
                     self.emit.push(op, vec![d.clone(), operand(ia.0, va, bits.0), operand(ib.0, vb, bits.1), d]);
@@ -277,12 +285,12 @@ impl Lower<'_> {
 mod tests {
     use super::*;
 
-    /// Every type and variant of every tensor-core row has an instruction, of the registers that the row says, and no
+    /// Every type and variant of every row that sums has an instruction, of the registers that the row says, and no
     /// instruction is without a row.
     #[test]
     fn atoms_and_opcodes_agree() {
         let mut met = 0;
-        for row in Atom::all().map(Atom::row).filter(|r| r.tensor_core && !r.asynchronous()) {
+        for row in Atom::all().map(Atom::row).filter(|r| r.sums() && !r.asynchronous()) {
             for types in row.types {
                 for (a, b) in row.a.iter().flat_map(|a| row.b.iter().map(move |b| (a, b))) {
                     let op = opcode(row, types.input, types.acc, a.name, b.name);
@@ -294,7 +302,7 @@ mod tests {
                     let counts: Vec<usize> = op
                         .signature()
                         .kinds()
-                        .map(|k| if let crate::ops::Kind::Vec(n, _) = k { usize::from(n) } else { 0 })
+                        .map(|k| if let Kind::Vec(n, _) = k { usize::from(n) } else { 1 })
                         .collect();
                     let (input, acc) = (types.input, types.acc);
                     let c = registers(&types.c, acc);

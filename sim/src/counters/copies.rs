@@ -39,6 +39,8 @@ pub(crate) struct CopyCost {
     pub(crate) wavefronts: u64,
     /// Wavefronts if the bytes of each line of the source went to one line.
     pub(crate) ideal: u64,
+    /// Wavefronts beyond the ideal because the bytes of a line part, which is no bank conflict.
+    pub(crate) parted: u64,
     /// Sectors of global memory asked for.
     pub(crate) sectors: u64,
 }
@@ -49,7 +51,7 @@ pub(crate) fn cost(src: &[u64; 32], dst: &[u64; 32], mask: u32, reads: u32, form
     let (stored, phases) = shared_wavefronts(dst, mask, form.bytes, Kind::Other);
     if form.cached {
         let sectors = if reads == 0 { 0 } else { sectors(src, reads) };
-        return CopyCost { wavefronts: stored, ideal: phases, sectors };
+        return CopyCost { wavefronts: stored, ideal: phases, parted: 0, sectors };
     }
     let together: [u64; 32] = std::array::from_fn(|lane| lane as u64 * form.bytes);
     let from = if reads == 0 { &together } else { src };
@@ -60,6 +62,7 @@ pub(crate) fn cost(src: &[u64; 32], dst: &[u64; 32], mask: u32, reads: u32, form
     CopyCost {
         wavefronts: moved + zeroed,
         ideal: moved.min(least) + zero_phases,
+        parted: moved.saturating_sub(least),
         sectors: Moves::new(src, dst, reads).len as u64,
     }
 }

@@ -87,6 +87,7 @@ impl Cta<'_> {
         let named = form.bytes * u64::from(reads.count_ones());
         counts.wavefronts += cost.wavefronts;
         counts.ideal_wavefronts += cost.ideal;
+        counts.parted += cost.parted;
         counts.requests += u64::from(reads != 0);
         counts.sectors += cost.sectors;
         counts.ideal_sectors += cost.sectors.min(named.div_ceil(32));

@@ -16,6 +16,7 @@ mod copy;
 mod global;
 pub(crate) mod lanewise;
 mod launch;
+mod lockstep;
 pub(crate) mod mbarrier;
 pub(crate) mod mma;
 mod schedule;

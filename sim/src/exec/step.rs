@@ -227,6 +227,12 @@ impl Cta<'_> {
                 let v = std::array::from_fn(|i| map.apply(x[i], y[i]));
                 w.put_any(d, wide, m, &v, x_ok & y_ok);
             }
+            Op::MovVector { ref pairs, wide } => {
+                let values: Vec<_> = pairs.iter().map(|&(_, s)| w.any(s, wide)).collect();
+                for (&(d, _), (v, ok)) in pairs.iter().zip(&values) {
+                    w.put_any(d, wide, m, v, *ok);
+                }
+            }
             Op::Carry(ref carry) => extended(w, carry, m),
             Op::Lanewise(ref op) => {
                 let [(x, x_ok), (y, y_ok), (z, z_ok)] = op.s.map(|(r, wide)| w.any(r, wide));

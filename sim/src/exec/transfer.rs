@@ -6,7 +6,7 @@ use super::{Cta, Fail, Step};
 use crate::counters::Kind;
 use crate::parse::raw::Space;
 use crate::program::{Access, Area, L64};
-use crate::race::{Strength, Touch, Who};
+use crate::race::{LockStep, Strength, Touch, Who};
 use crate::report::ReportKind;
 
 /// Whether all lanes access neighbouring places of `bytes` bytes, which exist as addresses of a block's memory.
@@ -139,6 +139,8 @@ impl Cta<'_> {
             match space {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Load);
+                    let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: false };
+                    cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         data[lane] = cta.read_shared(who, at[lane], bytes)?;
@@ -285,6 +287,8 @@ impl Cta<'_> {
             match space {
                 Space::Shared => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
+                    let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: true };
+                    cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.write_shared(who, at[lane], bytes, data[lane])?;

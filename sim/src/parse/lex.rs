@@ -28,16 +28,20 @@ pub(crate) enum Tok<'a> {
     Name(&'a str),
     /// `.global`, `.L2::128B`: without the dot.
     Dot(&'a str),
-    /// An integer as its bits.
+    /// An integer that a signed number of 64 bits holds.
     Int(u64),
+    /// One that is unsigned, for its `U` or its size.
+    Uint(u64),
     /// `0f3F800000`.
     F32(u32),
     /// `0d...` and decimal literals, which PTX reads as 64-bit floats.
     F64(u64),
     /// A quoted string, without quotes.
     Str(&'a str),
-    /// One of `, ; : { } ( ) [ ] < > + - ! ~ @ | =`.
+    /// One of `, ; : { } ( ) [ ] < > + - * / % & ^ | ! ~ ? @ =`.
     Punct(u8),
+    /// An operator of two characters, such as `<<`.
+    Op(&'static str),
     /// End of text.
     End,
 }
@@ -48,15 +52,19 @@ impl Tok<'_> {
         match self {
             Tok::Name(s) => format!("`{s}`"),
             Tok::Dot(s) => format!("`.{s}`"),
-            Tok::Int(v) => format!("`{v}`"),
+            Tok::Int(v) | Tok::Uint(v) => format!("`{v}`"),
             Tok::F32(v) => format!("`0f{v:08X}`"),
             Tok::F64(v) => format!("`0d{v:016X}`"),
             Tok::Str(s) => format!("\"{s}\""),
             Tok::Punct(c) => format!("`{}`", char::from(*c)),
+            Tok::Op(op) => format!("`{op}`"),
             Tok::End => "the end of the text".to_owned(),
         }
     }
 }
+
+/// Operators of two characters.
+const OPERATORS: [&str; 8] = ["<<", ">>", "<=", ">=", "==", "!=", "&&", "||"];
 
 fn is_start(c: u8) -> bool {
     c.is_ascii_alphabetic() || matches!(c, b'_' | b'$' | b'%')
@@ -155,6 +163,11 @@ impl<'a> Lexer<'a> {
         let pos = self.pos();
         let c = self.peek(0);
         match c {
+            b'.' if self.at_fraction() => {
+                let start = self.at;
+                self.fraction();
+                self.decimal(start, pos)
+            }
             b'.' if is_part(self.peek(1)) => {
                 self.at += 1;
                 let start = self.at;
@@ -178,14 +191,19 @@ impl<'a> Lexer<'a> {
                 Ok(Tok::Str(text))
             }
             b'0'..=b'9' => self.number(pos),
-            _ if is_start(c) => {
+            _ if is_start(c) && (c != b'%' || is_part(self.peek(1))) => {
                 let start = self.at;
                 self.at += 1;
                 self.take_while(is_part);
                 Ok(Tok::Name(self.text.get(start..self.at).unwrap_or("")))
             }
-            b',' | b';' | b':' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'<' | b'>' | b'+' | b'-' | b'!' | b'~'
-            | b'@' | b'|' | b'=' => {
+            _ if OPERATORS.iter().any(|op| op.as_bytes() == [c, self.peek(1)]) => {
+                self.at += 2;
+                let found = OPERATORS.into_iter().find(|op| op.as_bytes() == &self.bytes[self.at - 2..self.at]);
+                Ok(Tok::Op(found.unwrap_or_default()))
+            }
+            b',' | b';' | b':' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/'
+            | b'%' | b'&' | b'^' | b'|' | b'!' | b'~' | b'?' | b'@' | b'=' => {
                 self.at += 1;
                 Ok(Tok::Punct(c))
             }
@@ -216,22 +234,11 @@ impl<'a> Lexer<'a> {
             || (exponent && matches!(self.peek(0), b'+' | b'-'))
         {
             let start = self.at - word.len();
-            if self.peek(0) == b'.' {
-                self.at += 1;
-                self.take_while(|b| b.is_ascii_digit());
-                if matches!(self.peek(0), b'e' | b'E') {
-                    self.at += 1;
-                }
-            }
-            if matches!(self.bytes[self.at - 1], b'e' | b'E') {
-                if matches!(self.peek(0), b'+' | b'-') {
-                    self.at += 1;
-                }
-                self.take_while(|b| b.is_ascii_digit());
-            }
-            let text = self.text.get(start..self.at).unwrap_or("");
-            let v: f64 = text.parse().map_err(|_| pos.error(format!("`{text}` is no number")))?;
-            return Ok(Tok::F64(v.to_bits()));
+            self.fraction();
+            return self.decimal(start, pos);
+        }
+        if decimal_exponent(word) {
+            return self.decimal(self.at - word.len(), pos);
         }
         let body = word.strip_suffix('U').unwrap_or(word);
         let parsed = if let Some(hex) = body.strip_prefix("0x").or_else(|| body.strip_prefix("0X")) {
@@ -243,6 +250,46 @@ impl<'a> Lexer<'a> {
         } else {
             body.parse()
         };
-        parsed.map(Tok::Int).map_err(|_| pos.error(format!("`{word}` is no integer of 64 bits")))
+        let of = |v| if body.len() < word.len() || v > i64::MAX as u64 { Tok::Uint(v) } else { Tok::Int(v) };
+        parsed.map(of).map_err(|_| pos.error(format!("`{word}` is no integer of 64 bits")))
     }
+
+    /// Whether a decimal float without digits in front of its point is here: not a dotted word that begins with a digit (`.2d`).
+    fn at_fraction(&self) -> bool {
+        let rest = &self.bytes[self.at + 1..];
+        let word = &rest[..rest.iter().take_while(|&&b| is_part(b)).count()];
+        let behind_word = self.at > 0 && is_part(self.bytes[self.at - 1]);
+        let digits = word.iter().take_while(|b| b.is_ascii_digit()).count();
+        !behind_word && digits > 0 && (digits == word.len() || matches!(word[digits], b'e' | b'E'))
+    }
+
+    /// The point of a decimal float, if it is here, the digits behind it and the exponent.
+    fn fraction(&mut self) {
+        if self.peek(0) == b'.' {
+            self.at += 1;
+            self.take_while(|b| b.is_ascii_digit());
+            if matches!(self.peek(0), b'e' | b'E') {
+                self.at += 1;
+            }
+        }
+        if self.at > 0 && matches!(self.bytes[self.at - 1], b'e' | b'E') {
+            if matches!(self.peek(0), b'+' | b'-') {
+                self.at += 1;
+            }
+            self.take_while(|b| b.is_ascii_digit());
+        }
+    }
+
+    /// The decimal float from `start` to here.
+    fn decimal(&self, start: usize, pos: Pos) -> Result<Tok<'a>, ParseError> {
+        let text = self.text.get(start..self.at).unwrap_or("");
+        let v: f64 = text.parse().map_err(|_| pos.error(format!("`{text}` is no number")))?;
+        Ok(Tok::F64(v.to_bits()))
+    }
+}
+
+/// `1e3`: digits, an `e`, digits.
+fn decimal_exponent(word: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    word.split_once(['e', 'E']).is_some_and(|(whole, exponent)| digits(whole) && digits(exponent))
 }

@@ -2,6 +2,7 @@
 //!
 //! Strict: what the table does not hold is an error with line and column, never skipped.
 
+mod constant;
 pub(crate) mod decode;
 pub(crate) mod forms;
 pub(crate) mod lex;

@@ -1,6 +1,6 @@
 //! Modules and their directives (PTX 4.3, 5, 11): tokens to a [`RawModule`]. Bodies are in [`super::statement`].
 //!
-//! One token of lookahead, no recursion. What carries no meaning for execution
+//! Two tokens of lookahead, no recursion but in constant expressions, whose depth is bounded. What carries no meaning for execution
 //! (`.loc`, `.pragma`, debug sections) is read and dropped by name; any other directive is an error.
 
 use super::ParseError;
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn int(&mut self) -> Result<u64> {
         match self.peek() {
-            Tok::Int(v) => {
+            Tok::Int(v) | Tok::Uint(v) => {
                 self.bump();
                 Ok(v)
             }
@@ -93,8 +93,21 @@ impl<'a> Parser<'a> {
         u32::try_from(v).map_err(|_| pos.error(format!("{v} does not fit 32 bits")))
     }
 
-    pub(super) fn signed(&mut self) -> Result<u64> {
-        if self.eat(b'-') { Ok(self.int()?.wrapping_neg()) } else { self.int() }
+    /// A constant expression that is an integer, as its bits.
+    pub(super) fn integer(&mut self) -> Result<u64> {
+        let pos = self.pos();
+        self.constant()?.integer(pos)
+    }
+
+    /// `.v2`, `.v4`: the elements of each variable or register of a declaration.
+    pub(super) fn elements(&mut self) -> u32 {
+        if self.eat_dot("v2") {
+            2
+        } else if self.eat_dot("v4") {
+            4
+        } else {
+            1
+        }
     }
 
     pub(super) fn ty(&mut self) -> Result<Ty> {
@@ -327,7 +340,7 @@ impl<'a> Parser<'a> {
                 let ty = self.ty()?;
                 let pos = self.pos();
                 let name = self.name("a register name")?;
-                out.push(RawFormal::Reg(RawReg { ty, name, count: None, pos }));
+                out.push(RawFormal::Reg(RawReg { ty, elements: 1, name, count: None, pos }));
             } else {
                 return Err(self.expected("`.param` or `.reg`"));
             }

@@ -201,6 +201,8 @@ impl RawInst<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct RawReg<'a> {
     pub(crate) ty: Ty,
+    /// 2 or 4 of `.v2` and `.v4`: `name.x` to `name.w`.
+    pub(crate) elements: u32,
     pub(crate) name: &'a str,
     pub(crate) count: Option<u32>,
     pub(crate) pos: Pos,
@@ -214,9 +216,47 @@ pub(crate) struct RawVar<'a> {
     pub(crate) align: u64,
     /// `None`: an unsized `.extern .shared` array.
     pub(crate) bytes: Option<u64>,
-    /// Initial bytes, at most `bytes` of them.
-    pub(crate) init: Vec<u8>,
+    /// Initial values, in order and inside; everything else is zero.
+    pub(crate) init: Vec<RawInit<'a>>,
     pub(crate) pos: Pos,
+}
+
+/// An initial value of a part of a variable.
+#[derive(Clone, Debug)]
+pub(crate) struct RawInit<'a> {
+    /// Bytes from the start of the variable.
+    pub(crate) at: u64,
+    pub(crate) value: RawValue<'a>,
+}
+
+/// What an initial value is.
+#[derive(Clone, Debug)]
+pub(crate) enum RawValue<'a> {
+    /// Values next to each other.
+    Bytes(Vec<u8>),
+    /// The address of a variable, or one of its bytes.
+    Address(RawAddress<'a>),
+}
+
+/// `name + 4`, `generic(name)`, `0xFF00(name)`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawAddress<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) offset: i64,
+    /// The byte of the address that a mask picks.
+    pub(crate) byte: Option<u32>,
+    /// Size of what holds it.
+    pub(crate) bytes: u32,
+    pub(crate) pos: Pos,
+}
+
+impl RawAddress<'_> {
+    /// The initial bytes, once it is known where the variable is.
+    pub(crate) fn encode(&self, variable: u64) -> Vec<u8> {
+        let address = variable.wrapping_add_signed(self.offset);
+        let value = self.byte.map_or(address, |byte| address >> (8 * byte) & 0xFF);
+        value.to_le_bytes()[..self.bytes as usize].to_vec()
+    }
 }
 
 /// A statement of a body.

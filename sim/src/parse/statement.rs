@@ -1,7 +1,8 @@
 //! The statements of a body (PTX 4.3, 9.1): declarations, labels, instructions and their operands as written.
 //!
-//! No recursion but for vectors and lists of operands, whose depth is one.
+//! No recursion but for vectors and lists of operands, whose depth is one, and constant expressions ([`super::constant`]).
 
+use super::constant::Value;
 use super::lex::Pos;
 use super::lex::Tok;
 use super::module::{Parser, Result};
@@ -69,7 +70,13 @@ impl<'a> Parser<'a> {
 
     fn registers(&mut self, out: &mut Vec<RawStmt<'a>>) -> Result<()> {
         self.bump();
+        let pos = self.pos();
+        let elements = self.elements();
         let ty = self.ty()?;
+        if elements > 1 && !(1..=16).contains(&(elements * ty.bytes())) {
+            let what = if ty.bytes() == 0 { "predicates make no vector" } else { "a vector has at most 16 bytes" };
+            return Err(pos.error(what));
+        }
         loop {
             let pos = self.pos();
             let name = self.name("a register name")?;
@@ -78,7 +85,7 @@ impl<'a> Parser<'a> {
                 count = Some(self.int32()?);
                 self.expect(b'>')?;
             }
-            out.push(RawStmt::Reg(RawReg { ty, name, count, pos }));
+            out.push(RawStmt::Reg(RawReg { ty, elements, name, count, pos }));
             if !self.eat(b',') {
                 return self.expect(b';');
             }
@@ -102,7 +109,7 @@ impl<'a> Parser<'a> {
         let mut args = Vec::new();
         if !self.eat(b';') {
             loop {
-                args.push(self.operand()?);
+                args.push(self.operand(op == "call")?);
                 if !self.eat(b',') {
                     self.expect(b';')?;
                     break;
@@ -112,7 +119,8 @@ impl<'a> Parser<'a> {
         Ok(RawInst { guard, op, words, args, pos, loc: self.loc })
     }
 
-    fn operand(&mut self) -> Result<RawArg<'a>> {
+    /// `lists`: whether parentheses hold operands, as those of a call do, and not a constant expression.
+    fn operand(&mut self, lists: bool) -> Result<RawArg<'a>> {
         let pos = self.pos();
         if self.eat(b'{') {
             let mut items = Vec::new();
@@ -124,7 +132,7 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        if self.eat(b'(') {
+        if lists && self.eat(b'(') {
             let mut items = Vec::new();
             while !self.eat(b')') {
                 if !items.is_empty() {
@@ -136,19 +144,19 @@ impl<'a> Parser<'a> {
         }
         if self.eat(b'[') {
             let base = match self.peek() {
-                Tok::Name(name) => {
+                Tok::Name(name) if !self.at_constant() => {
                     self.bump();
                     Some(name)
                 }
                 _ => None,
             };
             // A negative offset is written `+-4`; the assembler takes no `-4` behind a name.
-            let offset = if base.is_some() && !self.eat(b'+') { 0 } else { self.signed()? as i64 };
+            let offset = if base.is_some() && !self.eat(b'+') { 0 } else { self.integer()? as i64 };
             self.expect(b']')?;
             return Ok(RawArg::Memory(base, offset, pos));
         }
         let first = self.simple()?;
-        if self.eat(b'|') {
+        if !matches!(first, RawArg::Dotted(..)) && self.eat(b'|') {
             let second = self.simple()?;
             return Ok(RawArg::Pair(Box::new(first), Box::new(second), pos));
         }
@@ -157,11 +165,16 @@ impl<'a> Parser<'a> {
 
     fn simple(&mut self) -> Result<RawArg<'a>> {
         let pos = self.pos();
+        if self.at_constant() {
+            return Ok(match self.constant()? {
+                Value::Signed(v) => RawArg::Int(v as u64, pos),
+                Value::Unsigned(v) => RawArg::Int(v, pos),
+                Value::Float(v) => RawArg::F64(v.to_bits(), pos),
+            });
+        }
         match self.bump() {
             Tok::Punct(b'!') => Ok(RawArg::Not(self.name("a predicate")?, pos)),
             Tok::Punct(b'-') => match self.bump() {
-                Tok::Int(v) => Ok(RawArg::Int(v.wrapping_neg(), pos)),
-                Tok::F64(v) => Ok(RawArg::F64(v ^ (1 << 63), pos)),
                 Tok::Name(name) => {
                     let field = if let Tok::Dot(field) = self.peek() { field } else { "" };
                     if !field.is_empty() {
@@ -171,9 +184,7 @@ impl<'a> Parser<'a> {
                 }
                 other => Err(pos.error(format!("expected a number, found {}", other.show()))),
             },
-            Tok::Int(v) => Ok(RawArg::Int(v, pos)),
             Tok::F32(v) => Ok(RawArg::F32(v, pos)),
-            Tok::F64(v) => Ok(RawArg::F64(v, pos)),
             Tok::Name("_") => Ok(RawArg::Sink(pos)),
             Tok::Name(name) => match self.peek() {
                 Tok::Dot(field) => {
@@ -182,7 +193,7 @@ impl<'a> Parser<'a> {
                 }
                 Tok::Punct(b'+') => {
                     self.bump();
-                    Ok(RawArg::Sum(name, self.signed()? as i64, pos))
+                    Ok(RawArg::Sum(name, self.integer()? as i64, pos))
                 }
                 _ => Ok(RawArg::Name(name, pos)),
             },

@@ -1,11 +1,22 @@
 //! Declarations of variables and parameters, with their initial values (PTX 5.4).
 
-use super::lex::Tok;
+use super::constant::Value;
+use super::lex::{Pos, Tok};
 use super::module::{Parser, Result};
-use super::raw::{RawVar, Space, Ty};
+use super::raw::{RawAddress, RawInit, RawValue, RawVar, Space, Ty};
 
 /// No array is larger: the text of a module is hostile until proven otherwise.
 const MAX_ARRAY: u64 = 1 << 28;
+const MAX_DIMENSIONS: usize = 16;
+
+/// What initial values are for.
+struct Shape<'n> {
+    name: &'n str,
+    ty: Ty,
+    /// The last dimension is a vector, which is given whole.
+    whole: bool,
+    pos: Pos,
+}
 
 impl<'a> Parser<'a> {
     /// `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[16]`.
@@ -25,29 +36,38 @@ impl<'a> Parser<'a> {
                 self.int()?;
             }
         }
-        self.declarator(Space::Param, ty, align, false)
+        self.declarator(Space::Param, (ty, 1), align, false)
     }
 
-    fn declarator(&mut self, space: Space, ty: Ty, align: Option<u64>, external: bool) -> Result<RawVar<'a>> {
+    fn declarator(
+        &mut self,
+        space: Space,
+        (ty, elements): (Ty, u32),
+        align: Option<u64>,
+        external: bool,
+    ) -> Result<RawVar<'a>> {
         let pos = self.pos();
         let name = self.name("a variable name")?;
-        let elem = u64::from(ty.bytes());
+        let elem = u64::from(ty.bytes() * elements);
         if elem == 0 {
             return Err(pos.error("a predicate cannot be in memory"));
         }
-        let mut bytes = Some(elem);
+        // Extents of an array; only the first may be left to the initial values.
+        let mut extents = Vec::new();
         while self.eat(b'[') {
-            if self.eat(b']') {
-                bytes = None;
+            if extents.is_empty() && self.eat(b']') {
+                extents.push(None);
                 continue;
             }
-            let n = self.int()?;
-            self.expect(b']')?;
-            bytes = bytes.and_then(|b| b.checked_mul(n)).filter(|b| *b <= MAX_ARRAY);
-            if bytes.is_none() {
-                return Err(pos.error(format!("`{name}` is too large")));
+            if extents.len() == MAX_DIMENSIONS {
+                return Err(pos.error(format!("`{name}` has more than {MAX_DIMENSIONS} dimensions")));
             }
+            extents.push(Some(self.int()?));
+            self.expect(b']')?;
         }
+        let known = extents.iter().flatten().try_fold(elem, |b, n| b.checked_mul(*n)).filter(|b| *b <= MAX_ARRAY);
+        let Some(known) = known else { return Err(pos.error(format!("`{name}` is too large"))) };
+        let mut bytes = if extents.first() == Some(&None) { None } else { Some(known) };
         let align = align.unwrap_or(elem);
         if !align.is_power_of_two() || align > 1 << 16 {
             return Err(pos.error(format!("alignment {align} is not a power of two up to 65536")));
@@ -57,15 +77,23 @@ impl<'a> Parser<'a> {
             if external || !matches!(space, Space::Global | Space::Const) {
                 return Err(pos.error(format!("`{name}` cannot have an initial value")));
             }
-            self.initialiser(ty, &mut init)?;
-            match bytes {
-                None => bytes = Some(init.len() as u64),
-                Some(b) if (init.len() as u64) > b => return Err(pos.error(format!("too many values for `{name}`"))),
-                Some(_) => {}
+            if elements > 1 {
+                extents.push(Some(u64::from(elements)));
+            }
+            let shape = Shape { name, ty, whole: elements > 1, pos };
+            let outer = self.initialiser(&shape, &extents, 0, &mut init)?;
+            if bytes.is_none() {
+                bytes = known.checked_mul(outer).filter(|b| *b <= MAX_ARRAY);
+                if bytes.is_none() {
+                    return Err(pos.error(format!("`{name}` is too large")));
+                }
             }
         }
         if bytes.is_none() && !(external && space == Space::Shared) {
             return Err(pos.error(format!("the size of `{name}` is missing")));
+        }
+        if bytes == Some(0) && space != Space::Param {
+            return Err(pos.error(format!("`{name}` has no bytes")));
         }
         if external && bytes.is_some() {
             return Err(pos.error(format!("`{name}` is defined in another module: linking is not supported")));
@@ -73,37 +101,113 @@ impl<'a> Parser<'a> {
         Ok(RawVar { space, name, align, bytes, init, pos })
     }
 
-    /// Values with any number of braces around them, in order.
-    fn initialiser(&mut self, ty: Ty, out: &mut Vec<u8>) -> Result<()> {
-        let mut depth = 0u32;
-        loop {
-            let pos = self.pos();
-            if self.eat(b'{') {
-                depth += 1;
-                continue;
+    /// Initial values of an array of these extents that begins at byte `at`, braces around each dimension; what is left out is
+    /// zero. How many elements of the first dimension there are.
+    fn initialiser(
+        &mut self,
+        of: &Shape<'_>,
+        extents: &[Option<u64>],
+        at: u64,
+        out: &mut Vec<RawInit<'a>>,
+    ) -> Result<u64> {
+        let Some((&extent, inner)) = extents.split_first() else {
+            let value = self.initial_value(of)?;
+            match (value, out.last_mut()) {
+                (RawValue::Bytes(new), Some(RawInit { at: start, value: RawValue::Bytes(bytes) }))
+                    if *start + bytes.len() as u64 == at =>
+                {
+                    bytes.extend(new);
+                }
+                (value, _) => out.push(RawInit { at, value }),
             }
-            if !self.eat(b'}') {
-                let negative = self.eat(b'-');
-                let bits = match self.bump() {
-                    Tok::Int(v) if negative => v.wrapping_neg(),
-                    Tok::Int(v) => v,
-                    Tok::F32(v) if ty.bytes() == 4 => u64::from(v),
-                    Tok::F64(v) if ty.bytes() == 8 => v,
-                    Tok::F64(v) if ty == Ty::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
-                    other => return Err(pos.error(format!("expected a constant, found {}", other.show()))),
-                };
-                out.extend_from_slice(&bits.to_le_bytes()[..(ty.bytes() as usize).min(8)]);
-            } else {
-                depth = depth.checked_sub(1).ok_or_else(|| pos.error("unmatched `}`"))?;
+            return Ok(1);
+        };
+        let step = inner.iter().flatten().product::<u64>() * u64::from(of.ty.bytes());
+        self.expect(b'{')?;
+        let mut n = 0;
+        if !self.eat(b'}') {
+            loop {
+                if extent.is_some_and(|most| n >= most) || step.saturating_mul(n) > MAX_ARRAY {
+                    return Err(self.pos().error(format!("too many values for `{}`", of.name)));
+                }
+                self.initialiser(of, inner, at + n * step, out)?;
+                n += 1;
+                if !self.eat(b',') {
+                    self.expect(b'}')?;
+                    break;
+                }
             }
-            while depth > 0 && self.eat(b'}') {
-                depth -= 1;
-            }
-            if depth == 0 {
-                return Ok(());
-            }
-            self.expect(b',')?;
         }
+        if of.whole && inner.is_empty() && extent.is_some_and(|all| n != all) {
+            return Err(of.pos.error(format!("a vector of `{}` has fewer values than elements", of.name)));
+        }
+        Ok(n)
+    }
+
+    /// A number, or the address of a variable that stands further up.
+    fn initial_value(&mut self, of: &Shape<'_>) -> Result<RawValue<'a>> {
+        let (ty, pos) = (of.ty, self.pos());
+        let bytes = ty.bytes().min(8) as usize;
+        let mask = match (self.peek(), self.toks.get(self.at + 1)) {
+            (Tok::Int(v) | Tok::Uint(v), Some((Tok::Punct(b'('), _))) => {
+                self.bump();
+                Some(v)
+            }
+            _ => None,
+        };
+        if mask.is_some() || matches!(self.peek(), Tok::Name(name) if name != "WARP_SZ") {
+            return self.initial_address(ty, mask, pos).map(RawValue::Address);
+        }
+        let mismatch = |what: &str| pos.error(format!("{what} is no initial value of a {ty:?}"));
+        let float = matches!(ty, Ty::F32 | Ty::F64);
+        let bits = match self.peek() {
+            Tok::F32(v) if matches!(ty, Ty::F32 | Ty::B32) => {
+                self.bump();
+                u64::from(v)
+            }
+            Tok::F32(_) => return Err(mismatch("a float of 32 bits")),
+            _ => match self.constant()? {
+                Value::Float(v) if matches!(ty, Ty::F32 | Ty::B32) => u64::from((v as f32).to_bits()),
+                Value::Float(v) if matches!(ty, Ty::F64 | Ty::B64) => v.to_bits(),
+                Value::Float(_) => return Err(mismatch("a float")),
+                _ if float => return Err(mismatch("an integer")),
+                value => value.integer(pos)?,
+            },
+        };
+        if matches!(ty, Ty::F16 | Ty::F16x2) {
+            return Err(pos.error(format!("a {ty:?} takes no initial value: declare it as bits")));
+        }
+        // The assembler cuts what does not fit.
+        Ok(RawValue::Bytes(bits.to_le_bytes()[..bytes].to_vec()))
+    }
+
+    fn initial_address(&mut self, ty: Ty, mask: Option<u64>, pos: Pos) -> Result<RawAddress<'a>> {
+        let byte = match mask {
+            None => None,
+            Some(mask) => {
+                let byte = mask.trailing_zeros() / 8;
+                if mask.checked_shr(8 * byte) != Some(0xFF) {
+                    return Err(pos.error(format!("{mask:#x} is no mask of one byte of an address")));
+                }
+                self.expect(b'(')?;
+                Some(byte)
+            }
+        };
+        let fits = matches!(ty, Ty::U32 | Ty::U64) || byte.is_some() && matches!(ty, Ty::U8 | Ty::U16);
+        if !fits {
+            return Err(pos.error(format!("an address is no initial value of a {ty:?}")));
+        }
+        let mut name = self.name("a variable")?;
+        // Global and constant addresses are generic ones here.
+        if name == "generic" && self.eat(b'(') {
+            name = self.name("a variable")?;
+            self.expect(b')')?;
+        }
+        let offset = if self.eat(b'+') { self.integer()? as i64 } else { 0 };
+        if byte.is_some() {
+            self.expect(b')')?;
+        }
+        Ok(RawAddress { name, offset, byte, bytes: ty.bytes(), pos })
     }
 
     /// `.shared .align 16 .b8 a[64], b[32];`.
@@ -118,10 +222,15 @@ impl<'a> Parser<'a> {
             other => return Err(pos.error(format!("expected a state space, found {}", other.show()))),
         };
         let align = if self.eat_dot("align") { Some(self.int()?) } else { None };
+        let elements = self.elements();
         let ty = self.ty()?;
+        if elements > 1 && (elements * ty.bytes() > 16 || space == Space::Param) {
+            let what = if space == Space::Param { "a parameter is no vector" } else { "a vector has at most 16 bytes" };
+            return Err(pos.error(what));
+        }
         let mut out = Vec::new();
         loop {
-            out.push(self.declarator(space, ty, align, external)?);
+            out.push(self.declarator(space, (ty, elements), align, external)?);
             if !self.eat(b',') {
                 break;
             }

@@ -103,7 +103,8 @@ pub(crate) struct Entry {
 pub(crate) struct ModuleVar {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
-    pub(crate) init: Vec<u8>,
+    /// Where bytes go that are not zero, and which.
+    pub(crate) init: Vec<(u64, Vec<u8>)>,
     pub(crate) constant: bool,
 }
 

@@ -99,6 +99,11 @@ pub(crate) enum Op {
         d: R,
         a: R,
     },
+    /// Moves at the same time: destinations and sources.
+    MovVector {
+        pairs: Box<[(R, R)]>,
+        wide: bool,
+    },
     Lop3 {
         d: R,
         a: R,

@@ -61,6 +61,8 @@ pub(crate) struct Semantics {
     pub(crate) uncached: bool,
     /// The plain load of what a loop then compares and swaps: it stands as a relaxed load that learns nothing.
     pub(crate) guess: bool,
+    /// A load in a loop that waits for others.
+    pub(crate) polls: bool,
     /// A load of data that nobody writes while the kernel runs (`.nc`).
     pub(crate) constant: bool,
 }

@@ -11,6 +11,8 @@
 //!
 //! What a strong write pushes out of a word is kept beside it ([`hidden`]).
 //!
+//! Strong accesses that count on lanes in step are told from those that do not ([`lockstep`]).
+//!
 //! Strong accesses to words that stand as flags publish and learn ([`flags`] within the block, [`meet`] between blocks).
 //!
 //! Global memory is treated alike within a block ([`global`]), whose clocks say nothing about other blocks; what these do is
@@ -26,6 +28,7 @@ mod front;
 mod global;
 mod grid;
 mod hidden;
+mod lockstep;
 mod meet;
 mod shared;
 mod summary;
@@ -39,6 +42,8 @@ pub(crate) use flags::Touch;
 pub(crate) use front::Known;
 use global::Global;
 pub(crate) use grid::{Grid, Side};
+pub(crate) use lockstep::Step as LockStep;
+use lockstep::Steps;
 use meet::Contacts;
 pub(crate) use meet::Logs;
 use shared::Shared;
@@ -103,6 +108,7 @@ pub(crate) struct Races {
     pub(crate) uncached: Vec<u32>,
     /// What this block tells others and hears of them.
     contacts: Contacts,
+    steps: Steps,
 }
 
 impl Races {
@@ -115,6 +121,7 @@ impl Races {
             global: Global::default(),
             uncached: vec![0; warps],
             contacts: Contacts::default(),
+            steps: Steps::new(warps),
         }
     }
 

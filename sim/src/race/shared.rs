@@ -18,6 +18,12 @@ impl Shared {
         Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new(), hidden: Hidden::default() }
     }
 
+    /// What is remembered of the byte at `at`.
+    pub(super) fn cell(&self, at: usize) -> Option<&Cell> {
+        let word = self.words.get(at / 4)?;
+        if word.split { self.bytes.get(at) } else { Some(word) }
+    }
+
     /// The common case of a read of whole words, one lane: whether it was that and is done.
     #[inline(always)]
     pub(super) fn read_words(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> bool {

@@ -12,7 +12,6 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tilec::Contract;
 use tilec::cuda::Device;
 use tilec_tests::cases::{self, Problem, Program};
 use tilec_tests::device;
@@ -154,17 +153,9 @@ fn work(state: &State, deadline: &Deadline, launch_seconds: u64) -> Result<(), S
         let begin = Instant::now();
         let load = || -> Result<_, String> {
             let done = tilec::compile(&program.source(), &program.options()).map_err(|e| e.to_string())?;
-            // Through JSON: what is not in it cannot be used.
-            let contracts = Contract::from_json(&done.launch_json()).map_err(|e| e.to_string())?;
-            let contract = contracts.into_iter().next().ok_or("no kernel")?;
-            let module = device.load_ptx(&done.ptx).map_err(|e| e.to_string())?;
-            let function = module.function(&contract.entry).map_err(|e| e.to_string())?;
-            if contract.dynamic_smem_bytes > 48 * 1024 {
-                function.set_max_dynamic_smem(contract.dynamic_smem_bytes).map_err(|e| e.to_string())?;
-            }
-            Ok((contract, function))
+            device::Loaded::new(&device, &done)
         };
-        let (contract, function) = match load() {
+        let on_device = match load() {
             Ok(loaded) => loaded,
             Err(error) => {
                 // Once in full; the others must not vanish from the count.
@@ -183,9 +174,9 @@ fn work(state: &State, deadline: &Deadline, launch_seconds: u64) -> Result<(), S
             }
             let alone = lock(&state.device);
             *lock(&deadline.1) = problem.name.clone();
-            let limit = state.start.elapsed() + Duration::from_secs(launch_seconds.saturating_mul(problem.batch));
+            let limit = state.start.elapsed() + Duration::from_secs(launch_seconds);
             deadline.0.store(limit.as_millis() as u64, Ordering::Release);
-            let result = device::run(&device, &function, &contract, &problem);
+            let result = device::run(&device, &on_device, &problem);
             deadline.0.store(0, Ordering::Release);
             if let Err(error) = device.synchronize() {
                 let passed = state.passed.load(Ordering::Relaxed);

@@ -1,17 +1,17 @@
 //! GEMM problems: those of a peer's test suite (`tests/cases`), one in every order, and random ones.
 //!
-//! A problem is a program (`gemm.tile` with definitions) and numbers. The programs here and the data are ours; the
-//! problems are the peer's. Without a GPU every program is compiled, its last tile form interpreted on the smallest of its
-//! problems, and its PTX executed on the simulator on one of them, cut down; with one, `gpu_check` runs them all.
+//! A problem is a program (`gemm.tile`, or the relative that it needs, with definitions) and numbers. The programs here and the data
+//! are ours; the problems are the peer's. Without a GPU every program is compiled, its last tile form interpreted on the smallest
+//! of its problems, and its PTX executed on the simulator on one of them, cut down, on full tiles and on ragged ones; with a GPU,
+//! `gpu_check` runs them all.
 
+mod check;
 mod table;
 
 use crate::number::Format;
-use crate::oracle::Problem as Memory;
-use crate::problem::{self, Random, Run};
-use crate::programs::Test;
-use crate::reference::{self, Reference};
-use crate::simulated::Executable;
+use crate::problem::{Random, Run};
+use crate::reference;
+pub use check::tests;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::tables;
 use tilec::{CompileOptions, Target};
@@ -20,6 +20,41 @@ use tilec::{CompileOptions, Target};
 pub const GEMM: &str = include_str!("../../../examples/gemm.tile");
 /// Name of the program in messages.
 pub(crate) const NAME: &str = "examples/gemm.tile";
+
+/// Which example solves a problem.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Form {
+    /// `gemm.tile`.
+    Plain,
+    /// `gemm_splitk.tile`: sums over slices of the reduction, and a kernel that adds them up.
+    Split,
+    /// `gemm_batched.tile`.
+    Batched,
+    /// `gemm_mixed.tile`: A and B have different types.
+    Mixed,
+}
+
+impl Form {
+    /// The file, and its text.
+    fn example(self) -> (&'static str, &'static str) {
+        match self {
+            Form::Plain => (NAME, GEMM),
+            Form::Split => ("examples/gemm_splitk.tile", include_str!("../../../examples/gemm_splitk.tile")),
+            Form::Batched => ("examples/gemm_batched.tile", include_str!("../../../examples/gemm_batched.tile")),
+            Form::Mixed => ("examples/gemm_mixed.tile", include_str!("../../../examples/gemm_mixed.tile")),
+        }
+    }
+
+    /// As part of a name.
+    fn word(self) -> &'static str {
+        match self {
+            Form::Plain => "",
+            Form::Split => "splitk_",
+            Form::Batched => "batched_",
+            Form::Mixed => "mixed_",
+        }
+    }
+}
 
 /// Block and warp tiles that the programs use, a large and a small one: BM, BN, BK, WM, WN.
 type Tiles = [[u32; 5]; 2];
@@ -53,8 +88,10 @@ pub struct Program {
     pub target: Target,
     /// Whether products are scalar, whatever the target has.
     pub fma: bool,
-    /// Element type of A and B.
-    pub input: Format,
+    /// Which example it is.
+    pub form: Form,
+    /// Element types of A and B.
+    pub inputs: [Format; 2],
     /// Orders of A, B and C.
     pub orders: [Order; 3],
     /// Accumulator.
@@ -69,13 +106,26 @@ pub struct Program {
 
 impl Program {
     fn tiles(&self) -> Tiles {
-        match (self.fma, self.input.bytes()) {
+        match (self.fma, self.multiplied().bytes()) {
+            (true, 1) => [[128, 128, 32, 32, 64], [64, 64, 32, 32, 32]],
             (true, 8) => [[64, 64, 16, 32, 32], [32, 64, 16, 32, 32]],
             (true, 4) => [[128, 128, 16, 32, 64], [64, 64, 16, 32, 32]],
             (false, 1) => [[128, 128, 64, 64, 64], [64, 64, 64, 32, 32]],
             (false, 8) => [[64, 64, 16, 32, 32], [32, 64, 16, 32, 32]],
             _ => [[128, 128, 32, 64, 64], [64, 64, 32, 32, 32]],
         }
+    }
+
+    /// The type in which elements are multiplied: bytes are converted to the float that they meet.
+    fn multiplied(&self) -> Format {
+        let [a, b] = self.inputs;
+        if matches!(a, Format::Int { .. }) { b } else { a }
+    }
+
+    /// Extents of a block's tile.
+    fn block(&self) -> [i64; 3] {
+        let [bm, bn, bk, _, _] = self.tiles()[self.tile];
+        [bm, bn, bk].map(i64::from)
     }
 
     /// The type that alpha and beta have, and in which they are applied.
@@ -89,20 +139,29 @@ impl Program {
 
     /// Its text.
     pub fn source(&self) -> String {
-        if self.fma { GEMM.replace("= mma(", "= mma<fma>(") } else { GEMM.to_owned() }
+        let (_, text) = self.form.example();
+        // Sums of four bytes are the scalar products of a target without tensor cores for them.
+        let named = self.fma && self.multiplied().bytes() > 1;
+        if named { text.replace("= mma(", "= mma<fma>(") } else { text.to_owned() }
     }
 
     /// How to compile it.
     pub fn options(&self) -> CompileOptions {
-        let mut defines = vec![("T", self.input.name().to_owned()), ("Acc", self.acc.name().to_owned())];
+        let mut defines = vec![("T", self.multiplied().name().to_owned()), ("Acc", self.acc.name().to_owned())];
         defines.extend([("Out", self.out.name().to_owned()), ("Scale", self.scale().name().to_owned())]);
+        match self.form {
+            Form::Plain | Form::Batched => {}
+            Form::Mixed => defines.extend(["TA", "TB"].into_iter().zip(self.inputs.map(|t| t.name().to_owned()))),
+            // As many slices as possible have something to do.
+            Form::Split => defines.push(("UNIT", self.block()[2].to_string())),
+        }
         defines.extend(["LA", "LB", "LC"].into_iter().zip(self.orders.map(|o| o.name().to_owned())));
         let tile = self.tiles()[self.tile].map(|n| n.to_string());
         defines.extend(["BM", "BN", "BK", "WM", "WN"].into_iter().zip(tile));
         defines.extend(["ALIGN_A", "ALIGN_B", "ALIGN_C"].into_iter().zip(self.align.map(|n| n.to_string())));
         defines.extend([("KW", "1".to_owned()), ("STAGES", "2".to_owned()), ("RASTER", "8".to_owned())]);
         CompileOptions {
-            source_name: NAME.to_owned(),
+            source_name: self.form.example().0.to_owned(),
             target: self.target,
             defines: defines.into_iter().map(|(n, v)| (n.to_owned(), v)).collect(),
             ..CompileOptions::default()
@@ -112,11 +171,15 @@ impl Program {
     /// Its name.
     pub fn name(&self) -> String {
         let [a, b, c] = self.orders.map(Order::name);
-        let (input, acc, out) = (self.input.name(), self.acc.name(), self.out.name());
+        let input = match self.inputs {
+            [a, b] if a == b => a.name().to_owned(),
+            [a, b] => format!("{}x{}", a.name(), b.name()),
+        };
+        let (acc, out, form) = (self.acc.name(), self.out.name(), self.form.word());
         let [bm, bn, bk, wm, wn] = self.tiles()[self.tile];
         let [x, y, z] = self.align;
         let kind = if self.fma { "fma" } else { self.target.name() };
-        format!("{kind}_{a}-{b}-{c}_{input}-{acc}-{out}_align{x}-{y}-{z}_{bm}x{bn}x{bk}_{wm}x{wn}")
+        format!("{kind}_{form}{a}-{b}-{c}_{input}-{acc}-{out}_align{x}-{y}-{z}_{bm}x{bn}x{bk}_{wm}x{wn}")
     }
 }
 
@@ -135,8 +198,10 @@ pub struct Problem {
     pub alpha: f64,
     /// Scale of the old C.
     pub beta: f64,
-    /// How often, with other data: a batch is as many launches.
-    pub batch: u64,
+    /// Matrices of a batch.
+    pub batch: i64,
+    /// Slices of a split reduction.
+    pub slices: i64,
     /// Data are integers of at most this magnitude.
     pub range: i64,
     /// Seed of the data.
@@ -159,19 +224,40 @@ impl Problem {
         // Past that, small data: their random sums stay far below the bound (and the reference checks that they do).
         let range = (1..=4).rev().find(|&r| fits(r)).unwrap_or(1);
         let seed = size.into_iter().chain(ld).fold(1, |s, x| Random(s ^ x.unsigned_abs()).bits());
-        Problem { name, program, size, ld, alpha, beta, batch: 1, range, seed }
+        Problem { name, program, size, ld, alpha, beta, batch: 1, slices: 1, range, seed }
     }
 
     /// As a run line.
     pub fn run(&self) -> Run {
         let [m, n, k] = self.size;
         let [a, b, c] = self.ld;
-        let names = ["M", "N", "K", "A_ld", "B_ld", "C_ld"];
-        let mut values: BTreeMap<String, f64> =
-            names.into_iter().zip([m, n, k, a, b, c]).map(|(n, v)| (n.to_owned(), v as f64)).collect();
+        let mut values = BTreeMap::new();
+        let mut set = |name: &str, x: i64| {
+            values.insert(name.to_owned(), x as f64);
+        };
+        ["M", "N", "K"].into_iter().zip([m, n, k]).for_each(|(name, x)| set(name, x));
+        match self.program.form {
+            Form::Batched => {
+                set("Z", self.batch);
+                // One matrix follows the other, with the padding of its last row.
+                let extents = [(m, k), (k, n), (m, n)];
+                for (i, name) in ["A", "B", "C"].into_iter().enumerate() {
+                    let (rows, cols) = extents[i];
+                    let count = if self.program.orders[i] == Order::Row { rows } else { cols };
+                    set(&format!("{name}_ld0"), count * self.ld[i]);
+                    set(&format!("{name}_ld1"), self.ld[i]);
+                }
+            }
+            form => {
+                ["A_ld", "B_ld", "C_ld"].into_iter().zip([a, b, c]).for_each(|(name, x)| set(name, x));
+                if form == Form::Split {
+                    set("S", self.slices);
+                }
+            }
+        }
         values.insert("alpha".to_owned(), self.alpha);
         values.insert("beta".to_owned(), self.beta);
-        Run { values, seed: self.seed, range: self.range, tolerance: 0.0 }
+        Run { values, seed: self.seed, range: self.range, tolerance: 0.0, at: None }
     }
 
     /// Extents of the contiguous dimensions of A, B and C.
@@ -184,11 +270,36 @@ impl Problem {
     /// The same in small, for the simulator: large extents become one tile and what they have beyond whole tiles. Padding
     /// stays.
     fn reduced(&self) -> Problem {
-        let size = self.size.map(|n| if n > 96 { 64 + n % 64 } else { n });
-        let mut small = Problem::new(self.name.clone(), self.program, size, [None; 3], [self.alpha, self.beta]);
+        self.resized(self.size.map(|n| if n > 96 { 64 + n % 64 } else { n }))
+    }
+
+    /// The same with other extents; padding stays.
+    fn resized(&self, size: [i64; 3]) -> Problem {
+        let mut other = Problem::new(self.name.clone(), self.program, size, [None; 3], [self.alpha, self.beta]);
         let padding = self.ld.iter().zip(self.runs()).map(|(ld, run)| ld - run);
-        small.ld.iter_mut().zip(padding).for_each(|(ld, padding)| *ld += padding);
-        small
+        other.ld.iter_mut().zip(padding).for_each(|(ld, padding)| *ld += padding);
+        Problem { batch: self.batch, slices: self.slices, ..other }
+    }
+
+    /// What the simulator is given of the problems of a program: full tiles, tiles ragged along every dimension, and the problem that
+    /// has most to it when cut down.
+    fn simulated(problems: &[Problem]) -> Vec<Problem> {
+        let Some(reduced) = problems.iter().map(Problem::reduced).max_by_key(|p| (p.beta != 0.0, p.work())) else {
+            return Vec::new();
+        };
+        let tile = reduced.program.block();
+        let [bm, bn, bk] = tile;
+        // Two tiles of the reduction; in slices, one for each of some.
+        let full = [bm, bn, bk * if reduced.slices > 1 { 3 } else { 2 }];
+        let least = reduced.program.align.into_iter().max().unwrap_or(1);
+        let ragged = [bm + least, least, bk + least];
+        let is_ragged = |p: &Problem| p.size.iter().zip(tile).all(|(n, tile)| n % tile != 0);
+        let mut all = vec![reduced.resized(full)];
+        if !is_ragged(&reduced) {
+            all.push(reduced.resized(ragged));
+        }
+        all.push(reduced);
+        all
     }
 
     /// Multiply-adds.
@@ -219,8 +330,8 @@ pub fn orders() -> Vec<Problem> {
 
 /// A program for Volta's tensor cores.
 fn volta(orders: [Order; 3]) -> Program {
-    let (target, input, acc) = (Target::Sm70, Format::F16, Format::F32);
-    Program { target, fma: false, input, orders, acc, out: acc, align: [1; 3], tile: 0 }
+    let (target, inputs, acc) = (Target::Sm70, [Format::F16; 2], Format::F32);
+    Program { target, fma: false, form: Form::Plain, inputs, orders, acc, out: acc, align: [1; 3], tile: 0 }
 }
 
 fn all_orders() -> impl Iterator<Item = [Order; 3]> {
@@ -261,62 +372,6 @@ pub fn random(count: usize, seed: u64) -> Vec<Problem> {
     (0..count).map(problem).collect()
 }
 
-/// Multiply-adds that a program of a table is interpreted for in `cargo test`: the smallest of its problems first.
-const INTERPRETED: i64 = 8_000_000;
-
-/// The programs of the tables and of random problems, each compiled, interpreted on the smallest of its problems, and simulated.
-///
-/// # Errors
-/// A table cannot be read.
-pub fn tests() -> Result<Vec<Test>, String> {
-    let mut tests = Vec::new();
-    for (folder, problems) in tables()?.into_iter().chain([("random", random(320, 11))]) {
-        for (program, problems) in by_program(problems) {
-            let test: Test =
-                (format!("cases/{folder}/{}", program.name()), Box::new(move || check(&program, &problems)));
-            tests.push(test);
-        }
-    }
-    Ok(tests)
-}
-
-/// Compiles `program`, compares its last tile form with the triple loop on the smallest of `problems`, and its PTX on the one
-/// of them that has most to it when cut down.
-fn check(program: &Program, problems: &[Problem]) -> Result<(), String> {
-    let options = CompileOptions { verify_each: true, ..program.options() };
-    let done = tilec::optimize(&program.source(), &options).map_err(|e| e.to_string())?;
-    let [kernel] = &done.kernels[..] else { return Err("not one kernel".to_owned()) };
-    let on = |problem: &Problem| -> Result<(Run, Memory, Vec<problem::Tensor>), String> {
-        let run = problem.run();
-        let memory = Memory::new(&kernel.specialized, &run, Reference::Gemm.overwrites(&run))?;
-        let expected = memory.stored(Reference::Gemm.apply(&memory.tensors, &run, &BTreeMap::new())?);
-        Ok((run, memory, expected))
-    };
-    let mut smallest: Vec<&Problem> = problems.iter().collect();
-    smallest.sort_by_key(|p| p.work());
-    let mut left = INTERPRETED;
-    for problem in smallest {
-        left -= problem.work();
-        if left < 0 {
-            break;
-        }
-        let exact = || -> Result<(), String> {
-            let (_, memory, expected) = on(problem)?;
-            problem::same(&expected, &memory.interpret(&kernel.kernel, &BTreeMap::new())?)
-        };
-        exact().map_err(|e| format!("{}: {e}", problem.name))?;
-    }
-    let reduced = problems.iter().map(Problem::reduced).max_by_key(|p| (p.beta != 0.0, p.work()));
-    let simulated = reduced.ok_or("no problem")?;
-    let (run, memory, expected) = on(&simulated)?;
-    let compiled = tilec::lower(done).map_err(|e| e.to_string())?;
-    match Executable::new(&program.name(), &compiled)? {
-        Some(executable) => executable.check(&run, &memory.tensors, &expected),
-        None => Ok(()),
-    }
-    .map_err(|e| format!("{}, cut down, on the simulator: {e}", simulated.name))
-}
-
 /// The programs of some problems, each with its problems, in a fixed order.
 pub fn by_program(problems: Vec<Problem>) -> Vec<(Program, Vec<Problem>)> {
     let programs: BTreeSet<Program> = problems.iter().map(|p| p.program).collect();
@@ -334,11 +389,23 @@ mod tests {
     #[test]
     fn problems_meet_the_preconditions_of_their_programs() {
         let tables: Vec<Problem> = tables().unwrap().into_iter().flat_map(|(_, problems)| problems).collect();
-        let reduced = tables.iter().map(Problem::reduced).collect();
+        let programs = by_program(tables.clone());
+        let reduced = programs.iter().flat_map(|(_, problems)| Problem::simulated(problems)).collect();
         for p in [tables, reduced, orders(), random(600, 7)].iter().flatten() {
             for ((run, ld), align) in p.runs().into_iter().zip(p.ld).zip(p.program.align) {
                 assert!(run % align == 0 && ld % align == 0 && ld >= run && run >= 1, "{p:?}");
             }
+        }
+    }
+
+    #[test]
+    fn every_program_is_simulated_on_full_tiles_and_on_ragged_ones() {
+        let tables = tables().unwrap().into_iter().flat_map(|(_, problems)| problems).collect();
+        for (program, problems) in by_program(tables) {
+            let simulated = Problem::simulated(&problems);
+            let rest = |p: &Problem| -> Vec<i64> { p.size.iter().zip(program.block()).map(|(n, b)| n % b).collect() };
+            assert!(simulated.iter().any(|p| rest(p).iter().all(|&r| r == 0)), "{}", program.name());
+            assert!(simulated.iter().any(|p| rest(p).iter().all(|&r| r != 0)), "{}", program.name());
         }
     }
 

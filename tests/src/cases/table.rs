@@ -1,6 +1,6 @@
 //! The tables of `tests/cases`: a row is a test of the peer, a problem for each combination of its sizes and scalars.
 
-use super::{Order, Problem, Program, conforming};
+use super::{Form, Order, Problem, Program, conforming};
 use crate::number::Format;
 use std::collections::BTreeMap;
 use tilec::Target;
@@ -78,7 +78,15 @@ impl Row<'_> {
     fn problems(&self, table: &Table) -> Result<Vec<Problem>, String> {
         let orders = [self.order("layout_A")?, self.order("layout_B")?, self.order("layout_C")?];
         let (acc, out) = (self.format("acc")?, self.format("type_C")?);
-        let input = self.optional("type_A", Format::F16, Self::format)?;
+        let first = self.optional("type_A", Format::F16, Self::format)?;
+        let inputs = [first, self.optional("type_B", first, Self::format)?];
+        let batch = self.first("batch")?.unwrap_or(1);
+        let slices = self.list::<i64>("split_k")?;
+        let form = match () {
+            () if inputs[0] != inputs[1] => Form::Mixed,
+            () if batch > 1 => Form::Batched,
+            () => Form::Plain,
+        };
         let promised = self.first("align_A")?.unwrap_or(1);
         let other = |name: &str| self.optional(name, Some(promised), Self::first).map(|n| n.unwrap_or(1));
         let promised = [promised, other("align_B")?, other("align_C")?];
@@ -86,19 +94,29 @@ impl Row<'_> {
         let tile = usize::from(tb.iter().take(2).product::<i64>() < 128 * 128);
         let ld = [self.first("lda")?, self.first("ldb")?, self.first("ldc")?];
         let name = format!("{} {}", self.cell("source")?, self.cell("test")?);
-        let mut all = Vec::new();
+        let (mut all, mut turn) = (Vec::new(), 0);
         for size in combinations([self.list("M")?, self.list("N")?, self.list("K")?]) {
             for [alpha, beta, _] in combinations([self.list("alpha")?, self.list("beta")?, vec![0.0]]) {
                 let [m, n, k] = size;
-                let mut program =
-                    Program { target: table.target, fma: table.fma, input, orders, acc, out, align: [1; 3], tile };
+                let (target, fma, align) = (table.target, table.fma, [1; 3]);
+                let mut program = Program { target, fma, form, inputs, orders, acc, out, align, tile };
                 let mut problem = Problem::new(format!("{name} {m}x{n}x{k}"), program, size, ld, [alpha, beta]);
                 for (i, promised) in promised.into_iter().enumerate() {
                     program.align[i] = conforming(promised, [problem.runs()[i], problem.ld[i]].into_iter());
                 }
                 problem.program = program;
-                problem.batch = self.first("batch")?.unwrap_or(1).unsigned_abs();
-                all.push(problem);
+                problem.batch = batch;
+                turn += 1;
+                // Of several numbers of slices (one means none) each problem gets one in turn, beside the product in one piece.
+                let cut: Vec<i64> = slices.iter().copied().filter(|&s| s > 1 && form == Form::Plain).collect();
+                if let Some(&slices) = cut.get(turn % cut.len().max(1)) {
+                    let program = Program { form: Form::Split, ..program };
+                    let name = format!("{} in {slices} slices", problem.name);
+                    all.push(Problem { name, program, slices, ..problem.clone() });
+                }
+                if cut.is_empty() || slices.contains(&1) {
+                    all.push(problem);
+                }
             }
         }
         Ok(all)
@@ -123,16 +141,21 @@ mod tests {
     fn the_tables_are_read_completely() {
         for (table, (_, problems)) in TABLES.iter().zip(tables().unwrap()) {
             let rows = table.text.lines().filter(|l| l.starts_with("cutlass")).count();
-            let expected = [("volta", 100), ("fma", 198), ("turing", 38), ("ampere", 80)];
+            let expected = [("volta", 100), ("fma", 245), ("turing", 44), ("ampere", 86)];
             assert!(expected.contains(&(table.name, rows)), "{}: {rows} rows", table.name);
             assert!(problems.len() > 2 * rows || table.name == "fma", "{}: {}", table.name, problems.len());
             assert!(problems.iter().any(|p| p.beta == 2.0), "{}", table.name);
         }
         let all: Vec<Problem> = tables().unwrap().into_iter().flat_map(|(_, problems)| problems).collect();
         assert!(all.iter().any(|p| p.batch == 3) && all.iter().any(|p| p.alpha == 1.25));
-        for input in ["f16", "bf16", "tf32", "f32", "f64", "i8"] {
-            assert!(all.iter().any(|p| p.program.input.name() == input), "{input}");
+        for input in ["f16", "bf16", "tf32", "f32", "f64", "i8", "u8"] {
+            assert!(all.iter().any(|p| p.program.inputs[0].name() == input), "{input}");
         }
+        for form in [Form::Plain, Form::Split, Form::Batched, Form::Mixed] {
+            assert!(all.iter().any(|p| p.program.form == form), "{form:?}");
+        }
+        let bytes = |p: &&Problem| p.program.fma && p.program.inputs[0].name() == "i8";
+        assert!(all.iter().filter(bytes).count() == 47 && all.iter().any(|p| p.slices == 16));
         // One operand may promise less than another.
         assert!(all.iter().any(|p| p.program.align[0] != p.program.align[1]));
     }

@@ -56,6 +56,7 @@ impl Group {
                 };
                 sum.wavefronts += row.counts.wavefronts;
                 sum.ideal_wavefronts += row.counts.ideal_wavefronts;
+                sum.parted += row.counts.parted;
                 sum.requests += row.counts.requests;
                 sum.sectors += row.counts.sectors;
             }

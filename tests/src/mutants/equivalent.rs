@@ -6,7 +6,9 @@
 //! KERNEL | OPERATOR/VARIANT | INDEX | STATEMENT
 //! ```
 //!
-//! The index may be a list, `0,3-5`, and `*` for all of them; the kernel may end in `*`. Every mutant that fits must survive.
+//! The index may be a list, `0,3-5`, and `*` for all of them. Kernel and statement may end in `*`, and then fit whatever begins so: a rule
+//! about what the compiler makes in many kernels is one line. Every mutant that fits must survive, so that a rule that takes in too
+//! much is found out.
 
 use super::run::Name;
 
@@ -27,14 +29,18 @@ pub struct Entry {
 impl Entry {
     /// Whether the entry is about this mutant.
     pub fn fits(&self, name: &Name) -> bool {
-        let kernel = match self.kernel.strip_suffix('*') {
-            Some(start) => name.kernel.starts_with(start),
-            None => name.kernel == self.kernel,
-        };
-        kernel
+        matches(&self.kernel, &name.kernel)
             && self.change == name.change
             && (self.indices.is_empty() || self.indices.iter().any(|&(a, b)| (a..=b).contains(&name.index)))
-            && self.statement == name.statement
+            && matches(&self.statement, &name.statement)
+    }
+}
+
+/// Whether `text` is `pattern`, or begins with what stands before the `*` at its end.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => text.starts_with(start),
+        None => text == pattern,
     }
 }
 
@@ -108,6 +114,8 @@ mod tests {
             all[0].fits(&name("a", 2, "add.s32 %r, %r, 1 | 2")) && !all[0].fits(&name("a", 1, "add.s32 %r, %r, 1 | 2"))
         );
         assert!(all[1].fits(&name("xyz", 7, "ret")) && !all[1].fits(&name("y", 7, "ret")));
+        let rule = &parse("because: a long enough reason\n* | b/c | * | @%p bra $L_masked*\n").unwrap()[0];
+        assert!(rule.fits(&name("any", 3, "@%p bra $L_masked_2")) && !rule.fits(&name("any", 3, "@%p bra $L_mask")));
         assert!(parse("because: short\na | b | 0 | c\n").is_err() && parse("a | b | 0 | c\n").is_err());
         assert!(parse("because: a long enough reason\na | b | c\n").is_err());
     }

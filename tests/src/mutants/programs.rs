@@ -58,7 +58,12 @@ const ODD: &[&str] = &[
     "M=1..65/1 N=3 K=20 beta=2",
     "M=2 N=1..33/1 K=20 beta=2",
     "M=2 N=1..33/1 K=12 beta=2",
+    "M=2 N=1..17/1 K=5 beta=2",
     "M=3 N=2 K=1..34/1 beta=0",
+    // Words that end with the tensor, and tensors that are smaller than what covers one access.
+    "M=2..9/1 N=3 K=8 beta=0",
+    "M=37 N=3 K=1..17/1 beta=0",
+    "M=1 N=3 K=8..15/1 at=8 beta=0",
 ];
 /// Rows start at multiples of eight elements.
 const EVEN: &[&str] = &[
@@ -98,16 +103,23 @@ const DEEP: &[&str] = &[
     "M=8 N=8..40/8 K=72 beta=2",
     "M=8 N=8 K=8..200/8 beta=0",
 ];
-/// Rows of A start at multiples of eight elements, those of B and C anywhere.
+/// Rows of A start at multiples of eight elements, those of B and C anywhere. This program adds `beta * C` whatever `beta` is: a zero
+/// would make NaN of all results, since C starts as NaN then.
 const MIXED: &[&str] = &[
-    "M=70 N=41 K=56 alpha=2 beta=0 seed=3 A_ld=64 B_ld=47 C_ld=91",
+    "M=70 N=41 K=56 alpha=2 beta=1 seed=3 A_ld=64 B_ld=47 C_ld=91",
     "M=35 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=79 C_ld=81",
     "M=32 N=32 K=64 alpha=1 beta=2 seed=5",
-    "M=3 N=197 K=24 beta=0 seed=6",
+    "M=3 N=197 K=24 beta=1 seed=6",
     "M=1..33/1 N=3 K=24 beta=2",
     "M=2 N=1..33/1 K=24 beta=2",
     "M=2 N=1..33/1 K=56 beta=2",
-    "M=3 N=2 K=8..80/8 beta=0",
+    // The last row of B in either access of each stage of the prologue, and rows that are all needed in each.
+    "M=2 N=1..33/1 K=8 beta=2",
+    "M=2 N=1..33/1 K=16 beta=2",
+    "M=2 N=1..33/1 K=40 beta=2",
+    "M=3 N=75 K=8..120/8 beta=1",
+    "M=3 N=1..3/1 K=8 at=8 beta=1",
+    "M=3 N=2 K=8..80/8 beta=1",
 ];
 const MATRIX: &[&str] =
     &["M=131 N=75 A_ld=83 B_ld=139 seed=2", "M=67 N=259 A_ld=263 B_ld=269 seed=3", "M=1..65/1 N=5", "M=5 N=1..129/1"];
@@ -264,6 +276,12 @@ const ROWS: &[Row] = &[
             "Z=1 M=2 N=1..33/1 K=20",
             "Z=1 M=2 N=1..33/1 K=12",
             "Z=1 M=2 N=1..9/1 K=36",
+            "Z=1 M=2 N=1..9/1 K=3",
+            "Z=1 M=2 N=1..9/1 K=7",
+            "Z=1 M=2 N=1..9/1 K=15",
+            "Z=1 M=5 N=37 K=1..35/1",
+            "Z=1 M=9 N=37 K=18 seed=7",
+            "Z=1 M=1 N=1 K=1..20/1 at=4",
             "Z=1 M=37 N=2 K=1..34/1",
         ],
     },
@@ -304,6 +322,9 @@ const ROWS: &[Row] = &[
             "S=2 M=3 N=1..33/1 K=40",
             "S=2 M=3 N=2 K=1..67/1",
             "S=1..6/1 M=2 N=3 K=55",
+            "S=1 M=3 N=1..17/1 K=16",
+            "S=1 M=3 N=37 K=20..51/1",
+            "S=1 M=1 N=3 K=8..15/1 at=8",
         ],
     },
     Row {
@@ -426,6 +447,9 @@ fn compiled(row: &Row) -> Result<Subject, String> {
             let mut problem = Problem::new(&specialized, &run, false)?;
             problem.tensors = before;
             let after = problem.interpret(source, &consts).map_err(|e| format!("{line}: {e}"))?;
+            if problem.tensors.iter().zip(&after).all(|(a, b)| a == b || b.addresses().all(|at| b.data[at].is_nan())) {
+                return Err(format!("{line}{label}: all results are NaN, which shows nothing"));
+            }
             cases.push(Case {
                 label: format!("{line}{label}"),
                 run: run.clone(),

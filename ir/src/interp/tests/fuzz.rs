@@ -2,7 +2,7 @@
 
 use super::tensor;
 use crate::diag::Sink;
-use crate::interp::{Inputs, Options, run};
+use crate::interp::{Inputs, Options, SumAccuracy, run};
 use crate::parser::parse;
 use crate::random_tests::repeat;
 use crate::types::Elem;
@@ -88,8 +88,9 @@ fn mutated_programs_end() {
     repeat(200, 1 << 12, |u| {
         let source = mutated(u)?;
         if let Ok(module) = parse(&source, &mut Sink::new()) {
-            for abs_sums in [false, true] {
-                let opts = Options { fuel: 20_000, memory: 4096, abs_sums };
+            let accuracy = SumAccuracy { exact_below: 64.0, per_term: 2f64.powi(-11) };
+            for accuracy in [None, Some(accuracy)] {
+                let opts = Options { fuel: 20_000, memory: 4096, accuracy };
                 // A verdict is not wanted: only that there is one.
                 let _ = run(&module.kernels[0], &mut inputs_for(&source), &opts);
             }

@@ -1,7 +1,7 @@
 //! `examples/gemm.tile` against three loops.
 
 use super::{int, kernel, number, result, tensor};
-use crate::interp::{Inputs, Options, Tensor, run};
+use crate::interp::{Inputs, Options, SumAccuracy, Tensor, run};
 use crate::kernel::{ConstValue, Kernel};
 use crate::types::{Elem, Order};
 
@@ -135,27 +135,36 @@ fn results_round_once_to_the_output_type() {
 }
 
 #[test]
-fn magnitudes_sum_absolute_products() {
+fn errors_follow_the_absolute_products() {
     let (m, n, k) = (5, 6, 9);
-    let mut inputs = Inputs::default()
-        .given("ALIGN", int(1))
-        .size("M", m)
-        .size("N", n)
-        .size("K", k)
-        .scalar("alpha", -2.0)
-        .scalar("beta", 3.0)
-        .tensor("A", tensor(Elem::F16, m * k))
-        .tensor("B", tensor(Elem::F16, k * n))
-        .tensor("C", tensor(Elem::F32, m * n));
-    let opts = Options { abs_sums: true, ..Options::default() };
-    run(&gemm(), &mut inputs, &opts).unwrap();
-    let mut expected = Vec::new();
+    let inputs = |scale: f64| {
+        let scaled = |elem, n| Tensor { data: tensor(elem, n).data.iter().map(|x| x * scale).collect(), elem };
+        Inputs::default()
+            .given("ALIGN", int(1))
+            .size("M", m)
+            .size("N", n)
+            .size("K", k)
+            .scalar("alpha", -2.0)
+            .scalar("beta", 0.0)
+            .tensor("A", scaled(Elem::F16, m * k))
+            .tensor("B", scaled(Elem::F16, k * n))
+            .tensor("C", tensor(Elem::F32, m * n))
+    };
+    let accuracy = SumAccuracy { exact_below: 2f64.powi(24), per_term: 2f64.powi(-23) };
+    let opts = Options { accuracy: Some(accuracy), ..Options::default() };
+    let mut whole = inputs(1.0);
+    run(&gemm(), &mut whole, &opts).unwrap();
+    assert!(whole.errors.is_empty(), "whole numbers are summed exactly");
+    let mut parts = inputs(0.5);
+    run(&gemm(), &mut parts, &opts).unwrap();
+    assert!(!parts.errors["C"].drowned && !parts.errors.contains_key("A"));
     for i in 0..m {
         for j in 0..n {
-            let s: f64 = (0..k).map(|l| (number(i * k + l) * number(l * n + j)).abs()).sum();
-            expected.push(2.0 * s + 3.0 * number(i * n + j).abs());
+            let s: f64 = (0..k).map(|l| (number(i * k + l) * number(l * n + j)).abs() / 4.0).sum();
+            let bound = parts.errors["C"].largest[i * n + j];
+            // The accumulator's zero is a term; the padding of the tile is none.
+            let own = 2.0 * s * accuracy.per_term * (k + 1) as f64;
+            assert!((0.9 * own..=3.0 * own + 1e-30).contains(&bound), "{i}, {j}: {bound} {own}");
         }
     }
-    assert_eq!(inputs.magnitudes["C"], expected);
-    assert!(!inputs.magnitudes.contains_key("A"));
 }

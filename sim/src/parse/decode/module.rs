@@ -30,6 +30,58 @@ pub(super) fn variables<'b, 'a>(body: &'b [RawStmt<'a>]) -> impl Iterator<Item =
     })
 }
 
+/// The variables of a module in global and constant memory, with their initial values.
+struct Globals<'m, 'a> {
+    raw: &'m RawModule<'a>,
+    vars: Vec<ModuleVar>,
+    total: u64,
+    constants: u64,
+}
+
+impl Globals<'_, '_> {
+    /// Gives a variable its address; `find`: the variables that its initial values may name.
+    fn place(&mut self, var: &RawVar<'_>, find: impl Fn(&str) -> Option<Var>) -> Result<u64> {
+        let (bytes, constant) = (var.bytes.unwrap_or(0), var.space == Space::Const);
+        self.total = self.total.saturating_add(bytes);
+        self.constants = self.constants.saturating_add(if constant { bytes } else { 0 });
+        if self.total > MAX_GLOBAL {
+            return Err(var.pos.error("the variables of the module are too large"));
+        }
+        if self.constants > MAX_CONST {
+            return Err(var.pos.error(format!("the constants of the module have more than {MAX_CONST} bytes")));
+        }
+        let address = crate::memory::module_address(self.vars.len());
+        let mut init = Vec::with_capacity(var.init.len());
+        for part in &var.init {
+            let value = match &part.value {
+                RawValue::Bytes(bytes) => bytes.clone(),
+                RawValue::Address(of) => of.encode(self.address(of, find(of.name))?),
+            };
+            init.push((part.at, value));
+        }
+        self.vars.push(ModuleVar { address, bytes, init, constant });
+        Ok(address)
+    }
+
+    /// The address of the variable that an initial value names.
+    fn address(&self, of: &RawAddress<'_>, found: Option<Var>) -> Result<u64> {
+        let name = of.name;
+        match found {
+            Some(Var { at, space: Space::Global | Space::Const, .. }) => Ok(at),
+            Some(Var { space, .. }) => {
+                let message = format!("`{name}` is in {space:?} memory, where it has no address before the launch");
+                Err(of.pos.error(message))
+            }
+            None if self.raw.funcs.iter().any(|f| f.name == name)
+                || self.raw.entries.iter().any(|e| e.name == name) =>
+            {
+                Err(of.pos.error(format!("`{name}` is code: calls through a pointer are not supported")))
+            }
+            None => Err(of.pos.error(format!("`{name}` is no variable that is declared further up"))),
+        }
+    }
+}
+
 /// Decodes a module.
 pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
     let mut program = Program {
@@ -39,28 +91,14 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
         vars: Vec::new(),
         entries: Vec::new(),
     };
-    let mut symbols = HashMap::new();
+    let mut symbols: HashMap<&str, Var> = HashMap::new();
     let mut shared = SharedLayout::new(raw);
-    let (mut total, mut constants) = (0u64, 0u64);
-    let mut global = |var: &RawVar<'_>| {
-        let (bytes, constant) = (var.bytes.unwrap_or(0), var.space == Space::Const);
-        total = total.saturating_add(bytes);
-        constants = constants.saturating_add(if constant { bytes } else { 0 });
-        if total > MAX_GLOBAL {
-            return Err(var.pos.error("the variables of the module are too large"));
-        }
-        if constants > MAX_CONST {
-            return Err(var.pos.error(format!("the constants of the module have more than {MAX_CONST} bytes")));
-        }
-        let address = crate::memory::module_address(program.vars.len());
-        program.vars.push(ModuleVar { address, bytes, init: var.init.clone(), constant });
-        Ok(address)
-    };
+    let mut globals = Globals { raw, vars: Vec::new(), total: 0, constants: 0 };
     for var in &raw.vars {
         let at = match var.space {
             Space::Shared if var.bytes.is_none() => continue,
             Space::Shared => shared.place(var)?,
-            _ => global(var)?,
+            _ => globals.place(var, |name| symbols.get(name).copied())?,
         };
         if symbols.insert(var.name, Var { at, space: var.space, stack: None }).is_some() {
             return Err(var.pos.error(format!("`{}` is defined twice", var.name)));
@@ -68,9 +106,33 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
     }
     let mut statics = HashMap::new();
     let bodies = raw.entries.iter().map(|e| &e.body).chain(raw.funcs.iter().filter_map(|f| f.body.as_ref()));
-    for var in bodies.flat_map(|b| variables(b)).filter(|v| matches!(v.space, Space::Global | Space::Const)) {
-        statics.insert(var.pos, global(var)?);
+    for body in bodies {
+        let mut scopes: Vec<HashMap<&str, Var>> = vec![HashMap::new()];
+        for stmt in body {
+            let var = match stmt {
+                RawStmt::Open => {
+                    scopes.push(HashMap::new());
+                    continue;
+                }
+                RawStmt::Close => {
+                    scopes.pop();
+                    continue;
+                }
+                RawStmt::Var(var) => var,
+                _ => continue,
+            };
+            let mut at = 0;
+            if matches!(var.space, Space::Global | Space::Const) {
+                let find = |name: &str| scopes.iter().rev().find_map(|s| s.get(name)).or_else(|| symbols.get(name));
+                at = globals.place(var, |name| find(name).copied())?;
+                statics.insert(var.pos, at);
+            }
+            if let Some(scope) = scopes.last_mut() {
+                scope.insert(var.name, Var { at, space: var.space, stack: None });
+            }
+        }
     }
+    program.vars = globals.vars;
     let mut funcs: HashMap<&str, &RawFunc<'_>> = HashMap::new();
     for func in &raw.funcs {
         match funcs.get(func.name) {
@@ -199,5 +261,6 @@ fn decode_entry<'a>(
     }
     copies::mark_partial(&mut cx.entry);
     guesses::mark(&mut cx.entry);
+    polls::mark(&mut cx.entry);
     Ok(cx.entry)
 }

@@ -10,10 +10,15 @@ use crate::program::{R, Special};
 /// Registers of the two files and predicates that one kernel may use.
 const MAX_SLOTS: usize = 1 << 16;
 
+/// The names of the elements of a vector.
+pub(super) const FIELDS: [[&str; 2]; 4] = [["x", "r"], ["y", "g"], ["z", "b"], ["w", "a"]];
+
 /// A declaration of registers.
 #[derive(Clone, Copy)]
 pub(super) struct Reg {
     pub(super) ty: Ty,
+    /// More than one of a vector.
+    pub(super) elements: u32,
     pub(super) count: Option<u32>,
     pub(super) id: u32,
 }
@@ -88,6 +93,28 @@ impl<'a> Cx<'a, '_> {
         None
     }
 
+    /// The register that a name stands for, which is no vector.
+    pub(super) fn scalar(&self, name: &str, pos: Pos) -> Result<Option<(Reg, u32)>> {
+        match self.find(name) {
+            Some((reg, _)) if reg.elements > 1 => {
+                let n = reg.elements;
+                Err(pos
+                    .error(format!("`{name}` is a vector of {n} registers: here goes one of them, such as `{name}.x`")))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The register that `name.field` stands for, if `name` is a vector.
+    pub(super) fn element(&self, name: &str, field: &str, pos: Pos) -> Result<Option<(Reg, u32)>> {
+        let Some((reg, index)) = self.find(name).filter(|(reg, _)| reg.elements > 1) else { return Ok(None) };
+        let at = FIELDS.iter().position(|names| names.contains(&field)).map(|at| at as u32);
+        match at.filter(|at| *at < reg.elements) {
+            Some(at) => Ok(Some((Reg { elements: 1, ..reg }, index * reg.elements + at))),
+            None => Err(pos.error(format!("`{name}` has {} elements, `{field}` is none of them", reg.elements))),
+        }
+    }
+
     pub(super) fn slot(&mut self, reg: Reg, index: u32, pos: Pos) -> Result<R> {
         if let Some(&slot) = self.slots.get(&(reg.id, index)) {
             return Ok(slot);
@@ -112,11 +139,16 @@ impl<'a> Cx<'a, '_> {
     }
 
     pub(super) fn register(&mut self, ty: Ty, name: &str, pos: Pos) -> Result<Option<R>> {
-        let Some((reg, index)) = self.find(name) else { return Ok(None) };
+        let Some(found) = self.scalar(name, pos)? else { return Ok(None) };
+        self.typed(ty, found, name, pos).map(Some)
+    }
+
+    /// The slot of a register that an instruction on values of a type may name.
+    pub(super) fn typed(&mut self, ty: Ty, (reg, index): (Reg, u32), name: &str, pos: Pos) -> Result<R> {
         if reg.ty.bytes() != ty.bytes() && !(ty.bytes() == 1 && reg.ty.bytes() <= 4) || !ty.agrees(reg.ty) {
             return Err(pos.error(format!("`{name}` is {:?}, the instruction works on {ty:?}", reg.ty)));
         }
-        self.slot(reg, index, pos).map(Some)
+        self.slot(reg, index, pos)
     }
 
     pub(super) fn special(&mut self, special: Special, wide: bool, pos: Pos) -> Result<R> {

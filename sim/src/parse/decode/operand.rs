@@ -1,6 +1,6 @@
 //! Operands: names, literals and brackets as written to slots, addresses and labels.
 
-use super::names::{Var, special};
+use super::names::{FIELDS, Var, special};
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
 use crate::parse::raw::{RawArg, RawInst, Space, Ty};
@@ -83,6 +83,11 @@ impl<'a> Cx<'a, '_> {
         };
         let sink = kind.ends_with('_');
         let kind = kind.trim_end_matches('_');
+        let takes_vectors =
+            matches!(kind, "dv" | "sv" | "x" | "xd") || kind.starts_with("d*") || kind.starts_with("s*");
+        if takes_vectors && let Some(elements) = self.elements(arg) {
+            return self.arg(want, mods, &elements);
+        }
         let typed = || ty.ok_or_else(|| arg.pos().error("this instruction lacks a type"));
         match (kind, arg) {
             ("", RawArg::Sink(_)) => Ok(Arg::Absent),
@@ -91,7 +96,9 @@ impl<'a> Cx<'a, '_> {
                 Err(first.pos().error("this result cannot be thrown away"))
             }
             ("d", _) => self.dest(typed()?, arg).map(Arg::Slot),
-            ("dm", RawArg::Dotted(name, ..)) if self.find(name).is_some() => self.part(true, arg),
+            ("dm", RawArg::Dotted(name, ..)) if self.find(name).is_some_and(|(r, _)| r.elements == 1) => {
+                self.part(true, arg)
+            }
             ("ds" | "ss", _) => self.part(kind == "ds", arg),
             ("s", _) => self.source(typed()?, arg).map(Arg::Slot),
             ("p", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
@@ -120,7 +127,9 @@ impl<'a> Cx<'a, '_> {
                 }
             }
             ("i", RawArg::Int(v, _)) => Ok(Arg::Int(*v)),
-            ("xd", RawArg::Name(..)) if typed()? != Ty::Pred => self.dest(typed()?, arg).map(Arg::Slot),
+            ("xd", RawArg::Name(..) | RawArg::Dotted(..)) if typed()? != Ty::Pred => {
+                self.dest(typed()?, arg).map(Arg::Slot)
+            }
             ("xd", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
             ("x", _) | ("xd", RawArg::Vector(..)) => self.mov_arg(typed()?, arg),
             _ => {
@@ -131,6 +140,14 @@ impl<'a> Cx<'a, '_> {
                 Err(arg.pos().error(format!("this operand must be {}", table::describe(kind))))
             }
         }
+    }
+
+    /// A vector register as a list of its elements.
+    fn elements(&self, arg: &RawArg<'a>) -> Option<RawArg<'a>> {
+        let RawArg::Name(name, pos) = arg else { return None };
+        let (reg, _) = self.find(name).filter(|(reg, _)| reg.elements > 1)?;
+        let fields = FIELDS.iter().take(reg.elements as usize);
+        Some(RawArg::Vector(fields.map(|field| RawArg::Dotted(name, field[0], *pos)).collect(), *pos))
     }
 
     fn fixed(&mut self, ty: Ty, n: usize, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
@@ -159,7 +176,8 @@ impl<'a> Cx<'a, '_> {
         let mut first: Option<Ty> = None;
         for item in items {
             let (reg, pos) = match item {
-                RawArg::Name(name, pos) => (self.find(name), *pos),
+                RawArg::Name(name, pos) => (self.scalar(name, *pos)?, *pos),
+                RawArg::Dotted(name, field, pos) => (self.element(name, field, *pos)?, *pos),
                 other => (None, other.pos()),
             };
             let is_wide = match reg {
@@ -208,6 +226,10 @@ impl<'a> Cx<'a, '_> {
             RawArg::Name(name, pos) => {
                 self.register(ty, name, *pos)?.ok_or_else(|| pos.error(format!("unknown register `{name}`")))
             }
+            RawArg::Dotted(name, field, pos) => match self.element(name, field, *pos)? {
+                Some(found) => self.typed(ty, found, name, *pos),
+                None => Err(pos.error(format!("`{name}` is no vector of registers"))),
+            },
             other => Err(other.pos().error("the destination must be a register")),
         }
     }
@@ -236,7 +258,6 @@ impl<'a> Cx<'a, '_> {
                         check_address(ty, var, *pos)?;
                         self.constant(wide, var.at, *pos)
                     }
-                    None if *name == "WARP_SZ" => self.constant(wide, 32, *pos),
                     None => Err(pos.error(match limits::of_register(name) {
                         Some(why) => format!("`{name}` cannot be read here: {why}"),
                         None => format!("unknown name `{name}`"),
@@ -251,6 +272,9 @@ impl<'a> Cx<'a, '_> {
                 None => Err(pos.error(format!("`{name}` is no variable"))),
             },
             RawArg::Dotted(name, field, pos) => {
+                if let Some(found) = self.element(name, field, *pos)? {
+                    return self.typed(ty, found, name, *pos);
+                }
                 let axis = match *field {
                     "x" => 0,
                     "y" => 1,
@@ -294,7 +318,9 @@ impl<'a> Cx<'a, '_> {
     /// An operand of a video instruction: a word, perhaps negated, perhaps with a selector of a part.
     fn part(&mut self, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
         let (name, selector, negate, pos) = match arg {
-            RawArg::Dotted(name, field, pos) if self.find(name).is_some() => (*name, *field, false, *pos),
+            RawArg::Dotted(name, field, pos) if self.find(name).is_some_and(|(r, _)| r.elements == 1) => {
+                (*name, *field, false, *pos)
+            }
             RawArg::Negated(name, field, pos) if !dest => (*name, *field, true, *pos),
             _ => {
                 let slot = if dest { self.dest(Ty::U32, arg)? } else { self.source(Ty::U32, arg)? };
@@ -314,7 +340,7 @@ impl<'a> Cx<'a, '_> {
             }
             return Ok(Addr { base: Base::None, offset });
         };
-        if let Some((reg, index)) = self.find(name) {
+        if let Some((reg, index)) = self.scalar(name, pos)? {
             let slot = self.slot(reg, index, pos)?;
             let base = match reg.ty {
                 Ty::B32 | Ty::U32 | Ty::S32 => Base::R32(slot),

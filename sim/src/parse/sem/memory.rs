@@ -31,6 +31,13 @@ pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     })
 }
 
+/// `mov.v2`, `mov.v4`.
+pub(crate) fn mov_vector(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let ((d, wide), (s, _)) = (many(args, 0), many(args, 1));
+    let pairs = d.iter().copied().zip(s.iter().copied()).collect();
+    Ok(Op::MovVector { pairs, wide })
+}
+
 pub(crate) fn area(m: &Mods<'_>) -> Area {
     let space = m.words.iter().find_map(|w| match *w {
         "global" => Some(Space::Global),
@@ -116,7 +123,7 @@ pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
         true if m.has("cta") || m.has("cluster") => Strength::Block,
         true => Strength::Wide,
     };
-    Semantics { strength, acquire, release, uncached, guess: false, constant: m.has("nc") }
+    Semantics { strength, acquire, release, uncached, guess: false, polls: false, constant: m.has("nc") }
 }
 
 /// `atom`.

@@ -5,6 +5,8 @@ use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {
     "mov" "b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64|pred", "xd x" => sem::mov;
+    "mov" "v2 b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64", "d*2 s*2" => sem::mov_vector;
+    "mov" "v4 b16|b32|u16|u32|s16|s32|f32", "d*4 s*4" => sem::mov_vector;
     "ld" "weak? global? ca|cg|cs|lu|cv L2::64B|L2::128B|L2::256B? v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
         "dv m" => sem::load;
     "ld" "weak? global? \

@@ -1,0 +1,157 @@
+//! What the words of the language mean, for `tilec explain`.
+
+use tilec_ir::types::{Elem, ElemClass};
+
+/// A word, how it is written, and what it means.
+pub(super) const ALL: &[(&str, &str, &str)] = &[
+    (
+        "kernel",
+        "kernel NAME<PARAMETERS>(TENSORS, SCALARS) where .. grid .. schedule { .. } { .. }",
+        "A program for the blocks of a grid, compiled to one PTX entry.",
+    ),
+    (
+        "gmem",
+        "A: gmem f16[M, K]",
+        "A tensor in global memory, a parameter of the kernel. Names in its shape that are no compile-time parameters are sizes.",
+    ),
+    ("smem", "let a = smem f16[64, 32]", "A buffer in shared memory, one for the block."),
+    (
+        "reg",
+        "var acc = reg f32[64, 64] = 0.0",
+        "A tile in registers, spread over the threads of the block. Without a first value it holds nothing yet.",
+    ),
+    (
+        "channel",
+        "let ring = channel f16[64, 32] slots 3",
+        "A ring of buffers in shared memory between a producer and a consumer.",
+    ),
+    (
+        "let",
+        "let x = e",
+        "Names a value that does not change, or a window of memory, which is read where the name is used.",
+    ),
+    ("var", "var x = reg f32[64] = 0.0", "Declares a register tile that assignments and copies change."),
+    (
+        "copy",
+        "copy SOURCE -> WINDOW",
+        "Moves elements between memories, converting them. The source is a window, a tile or an expression.",
+    ),
+    (
+        "for",
+        "for k in 0..K step 32 { .. }",
+        "Runs its body for k = 0, 32, .. below K; `unroll` lays the bodies out one after the other.",
+    ),
+    ("in", "for k in 0..K { .. }", "Stands between a loop's variable and its bounds."),
+    (
+        "if",
+        "if beta == 0.0 { .. } else { .. }",
+        "Takes one of two branches. The condition is the same in all threads; element by element, use `select`.",
+    ),
+    ("else", "if c { .. } else { .. }", "The branch that is taken where the condition of `if` does not hold."),
+    (
+        "role",
+        "role producer warps 4 registers 40 { .. }",
+        "Statements for warps of their own, beside those of the adjacent roles.",
+    ),
+    (
+        "barrier",
+        "barrier",
+        "The threads of the block, or of the role, wait for each other. The compiler places those that are missing.",
+    ),
+    ("await", "await acc, 0", "Waits until at most so many asynchronous products into a register tile are running."),
+    ("acquire", "acquire ring", "The producer takes the next slot of a channel, `ring.put`, to fill it."),
+    ("publish", "publish ring", "The producer hands the slot that it filled to the consumer."),
+    (
+        "wait",
+        "wait ring pending 1",
+        "The consumer waits for the next slot, `ring.get`; of asynchronous copies the last groups may still be on their way.",
+    ),
+    ("release", "release ring", "The consumer gives the slot that it read back to the producer."),
+    (
+        "vec",
+        "copy A[i.., k..] -> a vec 8",
+        "Elements for each access to memory; refused, with the reason, where it cannot be.",
+    ),
+    (
+        "unaligned",
+        "copy A[i.., k..] -> a vec 8 unaligned 1",
+        "Of an access of 16 bytes only so many elements are aligned: two aligned words are loaded and shifted.",
+    ),
+    ("prefetch", "copy A[i.., k + 64..] -> r prefetch", "Asks the second-level cache for a window; nothing is copied."),
+    (
+        "threads",
+        "copy A[..] -> a threads LAYOUT;  schedule { threads 128 }",
+        "Which thread moves which element of a copy; in a schedule, the threads of a block.",
+    ),
+    (
+        "check",
+        "copy A[i.., k..] -> a check (0)",
+        "The dimensions whose bounds are tested; `check ()` promises that all of the window is inside.",
+    ),
+    (
+        "keep",
+        "copy A[i.., k..] -> r check (0) keep",
+        "Elements outside the bounds keep what the registers held instead of becoming zero.",
+    ),
+    (
+        "matrix",
+        "copy a -> fragment matrix",
+        "Reads 8 x 8 matrices of 16-bit elements from shared memory (`ldmatrix`, from sm_75).",
+    ),
+    (
+        "async",
+        "copy A[i.., k..] -> ring.put async",
+        "A copy into a channel's slot that does not pass through registers (`cp.async`, from sm_80).",
+    ),
+    (
+        "when",
+        "copy A[i.., k..] -> a when i < n",
+        "Where the condition does not hold, the whole window counts as outside the bounds.",
+    ),
+    ("add", "copy x -> C[i..] add", "Adds to what is in global memory, atomically; so do `min` and `max`."),
+    ("auto", "kernel f<BM = auto>(..)", "The compiler chooses the value of the parameter by predicting times."),
+    (
+        "layout",
+        "var x = reg f16[32, 64] layout (32,64):(1,32);  LA: layout = row",
+        "Which thread holds which element, or where it lies in shared memory; as a kind of parameter, `row` or `col`.",
+    ),
+    ("slots", "let ring = channel f16[64, 32] slots 3", "The number of buffers of a channel."),
+    ("over", "let x = smem f32[64, 64] over a, b", "Puts a buffer into the memory of others, whose contents end."),
+    ("row", "A: gmem f16[M, K] row", "The last dimension is contiguous: matrices by rows. This is the default."),
+    ("col", "B: gmem f16[K, N] col", "The last but one dimension is contiguous: matrices by columns."),
+    (
+        "cast",
+        "cast<f16>(x)",
+        "Converts elements, rounded to nearest even; 8-bit types saturate, i32 and u32 keep the bits of each other.",
+    ),
+    (
+        "mma",
+        "acc = mma(a, b, acc)",
+        "The product of two tiles added to a register tile; `mma<m8n8k4>` names the instruction, `mma<fma>` scalar code.",
+    ),
+    ("transpose", "transpose(x)", "A tile or window of two dimensions, its rows as columns."),
+    ("iota", "iota(x, 1)", "The index along a dimension, in the shape of the tile."),
+    ("inf", "-inf", "The infinity of floating-point types."),
+    ("nan", "nan", "A value that is no number."),
+    ("true", "true", "The truth value that holds."),
+    ("false", "false", "The truth value that does not hold."),
+];
+
+/// What an element type is.
+pub(super) fn element(elem: Elem) -> String {
+    let bits = elem.bits();
+    match (elem, elem.class()) {
+        (Elem::F16, _) => "IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Computed in f32.".to_owned(),
+        (Elem::BF16, _) => "The upper half of an f32: 8 bits of exponent, 7 of fraction. Computed in f32.".to_owned(),
+        (Elem::TF32, _) => "An f32 of which products read the upper 19 bits. Computed in f32.".to_owned(),
+        (Elem::E4M3, _) => {
+            "8 bits: 4 of exponent, 3 of fraction; conversions saturate. Computed in f32, from sm_89.".to_owned()
+        }
+        (Elem::E5M2, _) => {
+            "8 bits: 5 of exponent, 2 of fraction; conversions saturate. Computed in f32, from sm_89.".to_owned()
+        }
+        (Elem::Bool, _) => "A truth value. Tiles of them are in no memory.".to_owned(),
+        (_, ElemClass::Float) => format!("IEEE 754 binary{bits}."),
+        _ => format!("An integer of {bits} bits. Arithmetic is done in at least 32, and wraps around."),
+    }
+}

@@ -1,0 +1,109 @@
+//! Where results are rounded, and how far a device may be from them.
+
+use super::{kernel, tensor};
+use crate::interp::{Errors, Inputs, Options, SumAccuracy, Tensor, run};
+use crate::types::Elem;
+
+/// `y = e` for eight elements `x`, and what a device may differ by.
+fn of(from: &str, to: &str, e: &str, x: [f64; 8]) -> (Vec<f64>, Option<Errors>) {
+    let source = format!(
+        "kernel f(X: gmem {from}[8], Y: gmem {to}[8]) {{
+            var x = reg {from}[8]
+            copy X[0..] -> x
+            copy {e} -> Y[0..]
+        }}"
+    );
+    let elem = |name| Elem::ALL.iter().copied().find(|e| e.name() == name).unwrap();
+    let mut inputs =
+        Inputs::default().tensor("X", Tensor { elem: elem(from), data: x.to_vec() }).tensor("Y", tensor(elem(to), 8));
+    let accuracy = SumAccuracy { exact_below: 2f64.powi(24), per_term: 2f64.powi(-23) };
+    run(&kernel(&source), &mut inputs, &Options { accuracy: Some(accuracy), ..Options::default() }).unwrap();
+    let data = inputs.tensors.remove("Y").unwrap().data;
+    (data, inputs.errors.remove("Y"))
+}
+
+#[test]
+fn operations_round_in_the_type_they_are_computed_in() {
+    let x = [50.0, 150.0, 250.0, 350.0, -50.0, 3.0, 1e9, -1e9];
+    let (y, errors) = of("i32", "i8", "cast<i8>(0.01 * cast<f32>(x))", x);
+    let scaled = |x: f64| (0.01f32 * x as f32).round_ties_even().clamp(-128.0, 127.0);
+    assert_eq!(y, x.map(|x| f64::from(scaled(x))));
+    assert_eq!(errors, None, "there is one result");
+
+    let thirds = [1.0, 2.0, 5.0, 7.0, 10.0, 11.0, 13.0, 14.0];
+    let (y, errors) = of("f32", "f32", "x / 3.0 - 0.1", thirds);
+    assert_eq!(y, thirds.map(|x| f64::from(x as f32 / 3.0 - 0.1)));
+    assert_eq!(errors, None);
+
+    // Narrow floats are computed in f32: 2.1 is no f16, and the square of 255 none either.
+    let (y, _) = of("f16", "f32", "x * x * 2.1", [255.0; 8]);
+    assert_eq!(y[0], f64::from(255f32 * 255.0 * 2.1));
+    let (y, _) = of("f64", "f64", "x / 3.0", thirds);
+    assert_eq!(y, thirds.map(|x| x / 3.0));
+}
+
+#[test]
+fn a_register_tile_of_16_bits_rounds() {
+    let source = "kernel f(X: gmem f16[8], Y: gmem f32[8]) {
+        var x = reg f16[8]
+        copy X[0..] -> x
+        var y = reg f16[8]
+        y = x * 1.001
+        copy cast<f32>(y) -> Y[0..]
+    }";
+    let mut inputs =
+        Inputs::default().tensor("X", Tensor { elem: Elem::F16, data: vec![3.0; 8] }).tensor("Y", tensor(Elem::F32, 8));
+    run(&kernel(source), &mut inputs, &Options::default()).unwrap();
+    assert_eq!(inputs.tensors["Y"].data[0], 3.0 + 2f64.powi(-9) * 2.0);
+}
+
+#[test]
+fn only_a_number_next_to_a_tie_may_be_another_integer() {
+    // exp(x) is near, not exact: 3.5 / e times e is next to a tie, 3 is not.
+    let one = std::f64::consts::E;
+    let x = [3.5, 3.0, -0.5, 127.5, 1000.0, 0.25, -2.5, 4.4];
+    let (y, errors) = of("f64", "i8", "cast<i8>(cast<f32>(x) / 2.7182817 * exp(cast<f32>(x * 0.0 + 1.0)))", x);
+    let errors = errors.unwrap().largest;
+    assert_eq!(errors, [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0], "{one} {y:?}");
+}
+
+#[test]
+fn approximate_functions_have_the_documented_bound() {
+    let x = [-20.0, -1.0, -0.1, 0.0, 0.1, 1.0, 5.0, 40.0];
+    let (y, errors) = of("f32", "f32", "x / (1.0 + exp(-x))", x);
+    let errors = errors.unwrap().largest;
+    for ((x, y), e) in x.iter().zip(y).zip(errors) {
+        let exact = x / (1.0 + (-x).exp());
+        assert!((y - exact).abs() <= e + exact.abs() * 2f64.powi(-22), "{x}: {y} {exact} {e}");
+        assert!(e <= 1e-5 * exact.abs(), "{x}: {e}");
+    }
+}
+
+#[test]
+fn a_fused_multiply_and_add_is_within_the_bound() {
+    let (y, errors) = of("f32", "f32", "0.1 * x + 3.0", [0.7; 8].map(|x: f64| f64::from(x as f32)));
+    let fused = 0.1f32.mul_add(0.7, 3.0);
+    let error = errors.map_or(0.0, |e| e.largest[0]);
+    assert!((f64::from(fused) - y[0]).abs() <= error && error < 1e-6);
+    // Whole numbers are multiplied exactly: there is nothing to fuse.
+    assert_eq!(of("f32", "f32", "3.0 * x + 3.0", [5.0; 8]).1, None);
+}
+
+#[test]
+fn a_choice_between_near_numbers_is_open() {
+    let (_, errors) =
+        of("f32", "f32", "select(exp(x) < 2.7182817, 1.0 + x, x)", [1.0, 2.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0]);
+    let errors = errors.unwrap().largest;
+    assert!(errors[0] >= 1.0 && errors[1] == 0.0 && errors[2] == 0.0, "{errors:?}");
+}
+
+#[test]
+fn integers_of_one_width_keep_their_bits_and_others_saturate() {
+    let x = [-1.0, 5.0, 300.0, -300.0, 0.0, 1.0, 2.0, 3.0];
+    assert_eq!(of("i32", "u32", "cast<u32>(x)", x).0[..4], [4294967295.0, 5.0, 300.0, 4294966996.0]);
+    assert_eq!(of("i32", "i8", "cast<i8>(x)", x).0[..4], [-1.0, 5.0, 127.0, -128.0]);
+    let nan = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.5, -2.5, 0.0, 0.0, 0.0];
+    assert_eq!(of("f32", "i8", "cast<i8>(x)", nan).0[..5], [0.0, 127.0, -128.0, 2.0, -2.0]);
+    assert_eq!(of("f32", "u8", "cast<u8>(x)", nan).0[..5], [0.0, 255.0, 0.0, 2.0, 0.0]);
+    assert_eq!(of("f64", "i8", "cast<i8>(x)", nan).0[..5], [-128.0, 127.0, -128.0, 2.0, -2.0]);
+}

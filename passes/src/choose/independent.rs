@@ -1,0 +1,103 @@
+//! What is wrong whatever is chosen: types, extents that are given, products that the target lacks. Said before the search, in
+//! terms of the names; the search knows rules of the machine only.
+
+use super::search::Auto;
+use crate::Cx;
+use crate::select_mma::{available, best_atom};
+use crate::specialize::{bad_extents, fold, substitute};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Sink};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, ValueDef};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::type_of;
+
+/// A product is looked for in warp tiles of this size, which every instruction fits.
+const ANY_TILE: (u64, u64, u64) = (64, 64, 64);
+
+/// The values of parameters, as far as they have some.
+fn values(k: &Kernel) -> Vec<(Value, ConstValue)> {
+    let mut known: Vec<(Value, ConstValue)> = Vec::new();
+    for &p in &k.const_params {
+        let ValueDef::ConstParam(ConstParam { default: Some(value), .. }) = k.values[p].def else { continue };
+        match value {
+            ConstValue::Auto => {}
+            ConstValue::Same(earlier) => {
+                let of = known.iter().find(|(q, _)| *q == earlier).map(|(_, value)| *value);
+                known.extend(of.map(|value| (p, value)));
+            }
+            value => known.push((p, value)),
+        }
+    }
+    known
+}
+
+/// The kernel with what is known put in.
+fn bound(k: &Kernel) -> Kernel {
+    let mut k = k.clone();
+    let values = values(&k);
+    substitute(&mut k, &values);
+    fold(&mut k);
+    k
+}
+
+/// Reports what is wrong whatever values are chosen.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
+    let k = bound(k);
+    debug_assert!(!autos.is_empty(), "there is something to choose");
+    cx.verify(&k)?;
+    let mut result = Ok(());
+    for d in bad_extents(&k).into_iter().chain(no_product(&k, cx)) {
+        result = Err(cx.report(d));
+    }
+    result
+}
+
+/// Products that no instruction of the target computes.
+fn no_product(k: &Kernel, cx: &Cx<'_>) -> Vec<Diagnostic> {
+    let target = cx.options.target;
+    let known = |e| match type_of(k, e).ok().and_then(|t| t.elem()) {
+        Some(ElemRef::Known(elem)) => Some(elem),
+        _ => None,
+    };
+    let mut wrong = Vec::new();
+    for e in
+        crate::analysis::uses::all_stmts(k, k.body).into_iter().flat_map(|s| crate::analysis::uses::stmt_exprs(k, s))
+    {
+        let ExprData::Mma(m) = &k.exprs[e] else { continue };
+        let types: Option<(Elem, Elem)> = known(m.a).zip(known(m.c));
+        let Some((input, acc)) = types.filter(|_| m.atom.is_none()) else { continue };
+        if best_atom(target, cx.enabled, (input, acc), ANY_TILE).is_none() {
+            let message =
+                format!("no product of {} inputs with {} accumulation on {}", input.name(), acc.name(), target.name());
+            wrong.push(Diagnostic::error(codes::NO_ATOM, k.expr_spans[e], message).with_note(available(target)));
+        }
+    }
+    wrong
+}
+
+/// What is wrong only with the values that were chosen: the numbers in it with the names that they are the values of.
+pub(super) fn name_chosen(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
+    let mut sink = Sink::new();
+    let Err(reported) = tilec_ir::verify::verify(&bound(k), &mut sink) else { return Ok(()) };
+    let values = values(k);
+    for mut d in sink.into_diagnostics() {
+        let mentioned = |x: i64| d.message.split(|c: char| !c.is_ascii_digit()).any(|word| word == x.to_string());
+        let chosen: Vec<String> = autos
+            .iter()
+            .filter_map(|auto| match values.iter().find(|(p, _)| *p == auto.value) {
+                Some((p, ConstValue::Int(x))) if mentioned(*x) => Some(format!("`{}` = {x}", k.values[*p].name)),
+                _ => None,
+            })
+            .collect();
+        if !chosen.is_empty() {
+            let note = format!(
+                "chosen: {}; extents that must be equal are one parameter, or one is the other's default",
+                chosen.join(", ")
+            );
+            d = d.with_note(note);
+        }
+        cx.sink.push(d);
+    }
+    Err(reported)
+}

@@ -1,0 +1,66 @@
+//! Operands of one row: `bias: gmem f16[1, N]` beside a tile of 64 rows is row 0 and then, past the end, zeros.
+
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, stmt_exprs};
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::typing::{Extent, Type, elem_name, resolve_view, type_of};
+
+/// Warns of windows that are combined with tiles larger than a dimension of extent 1.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
+    let mut said = Vec::new();
+    for e in all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)) {
+        visit(k, e, None, &mut said);
+    }
+    said.into_iter().for_each(|d| cx.warn(d));
+}
+
+fn visit(k: &Kernel, e: Expr, shape: Option<&[Extent]>, said: &mut Vec<Diagnostic>) {
+    match &k.exprs[e] {
+        ExprData::Op { args, .. } => {
+            let own = match type_of(k, e) {
+                Ok(Type::Tile(t)) => Some(t.shape),
+                _ => None,
+            };
+            let shape = own.as_deref().or(shape);
+            args.iter().for_each(|&arg| visit(k, arg, shape, said));
+        }
+        ExprData::Cast { arg, .. } => visit(k, *arg, shape, said),
+        ExprData::Ref(_) | ExprData::View(_) => {
+            if let Some(shape) = shape {
+                said.extend(cut_short(k, e, shape));
+            }
+        }
+        _ => k.children(e).into_iter().for_each(|child| visit(k, child, None, said)),
+    }
+}
+
+fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
+    let view = resolve_view(k, e)?;
+    let tensor = k.tensor_ty(view.base)?;
+    let kept = view.kept();
+    let (wide, dim) = shape.iter().zip(&kept).find_map(|(extent, &d)| {
+        let many = extent.known().is_some_and(|n| n > 1);
+        (kept.len() == shape.len() && many && k.as_int(tensor.shape[d]) == Some(1)).then_some((extent.known()?, d))
+    })?;
+    let name = &k.values[view.base].name;
+    let message =
+        format!("dimension {dim} of `{name}` has one element, and {wide} are combined: the others read as zero");
+    let extents = (0..tensor.shape.len()).map(|d| match (d == dim, ["M", "N"].get(d)) {
+        (true, Some(name)) => (*name).to_owned(),
+        (true, None) => "n".to_owned(),
+        (false, _) => tilec_ir::print::print_expr(k, tensor.shape[d]),
+    });
+    let extents = extents.collect::<Vec<_>>().join(", ");
+    let strides = (0..tensor.shape.len()).map(|d| if d == dim { "0" } else { "1" }).collect::<Vec<_>>().join(", ");
+    let note = match tensor.shape.len() {
+        2 => format!(
+            "a tensor that repeats has stride 0: `{name}: gmem {}[{extents}] strides ({strides})`",
+            elem_name(k, tensor.elem)
+        ),
+        _ => "a tensor that repeats has stride 0 there, and the extent of what it is combined with".to_owned(),
+    };
+    Some(Diagnostic::warning(codes::ONE_ELEMENT, k.expr_spans[e], message).with_note(note))
+}

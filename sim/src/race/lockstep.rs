@@ -1,0 +1,80 @@
+//! Lanes of a warp that count on running in step.
+//!
+//! `volatile` (and other strong) accesses are never in a race with each other, and the simulator runs lanes that have not parted in
+//! step. So the sum over a warp from before Volta, `v[t] += v[t + 16]; v[t] += v[t + 8]; ...` on volatile shared memory,
+//! would come out right here, and nothing says that it does on a device: since sm_70 a lane may read before its neighbour has
+//! written, or after it has written again. What gives such code away is that both lanes took part in both instructions, and that
+//! nothing between the two made lanes wait for each other. A lane that waits for another's flag is not in the
+//! instruction that sets it.
+
+use std::collections::VecDeque;
+
+use super::{Conflict, Races};
+
+/// Instructions of each warp that are remembered.
+const KEPT: usize = 8;
+
+/// A strong access to shared memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// Number of the dynamic instruction.
+    pub(crate) seq: u32,
+    pub(crate) pc: u32,
+    pub(crate) lanes: u32,
+    pub(crate) writes: bool,
+}
+
+/// The latest of each warp.
+#[derive(Debug)]
+pub(super) struct Steps {
+    of: Vec<VecDeque<Step>>,
+}
+
+impl Steps {
+    pub(super) fn new(warps: usize) -> Steps {
+        Steps { of: vec![VecDeque::new(); warps] }
+    }
+}
+
+impl Races {
+    /// Remembers a strong access, before it is checked against others.
+    pub(crate) fn took_step(&mut self, warp: usize, step: Step) {
+        if let Some(steps) = self.steps.of.get_mut(warp) {
+            steps.truncate(KEPT - 1);
+            steps.push_front(step);
+        }
+    }
+
+    /// What a strong access of a lane to the byte at `at` is in step with: a write of another lane of the warp, or before a
+    /// write a read, that both took part in and nothing has ordered since.
+    pub(crate) fn in_step_with(&self, (warp, lane): (usize, usize), at: usize, writes: bool) -> Option<Conflict> {
+        let both = |other: usize| 1u32 << lane | 1 << other;
+        let steps = self.steps.of.get(warp)?;
+        let cell = self.shared.cell(at)?;
+        let writer = usize::from(cell.write_lane);
+        let wrote = |s: &&Step| s.writes && s.seq == cell.write_seq && s.lanes & both(writer) == both(writer);
+        if usize::from(cell.write_agent) == warp
+            && writer != lane
+            && cell.write_strength.is_strong()
+            && !self.clocks.ordered((warp, lane), (warp, writer), cell.write_clock)
+            && let Some(step) = steps.iter().find(wrote)
+            && !writes
+        {
+            return Some(Conflict { warp, lane: writer, pc: step.pc, wrote: true, copy: false, constant: false });
+        }
+        if !writes {
+            return None;
+        }
+        self.sets.reads(cell).filter(|(agent, read)| *agent == warp && read.strength.is_strong()).find_map(
+            |(_, read)| {
+                let reader = (0..32).find(|&other| {
+                    let unordered = || !self.clocks.ordered((warp, lane), (warp, other), read.clock);
+                    other != lane && read.lanes >> other & 1 != 0 && unordered()
+                })?;
+                let read_by = |s: &&Step| !s.writes && s.pc == read.pc && s.lanes & both(reader) == both(reader);
+                let step = steps.iter().find(read_by)?;
+                Some(Conflict { warp, lane: reader, pc: step.pc, wrote: false, copy: false, constant: false })
+            },
+        )
+    }
+}

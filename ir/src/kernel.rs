@@ -194,7 +194,7 @@ pub struct Schedule {
 }
 
 /// Which slot of a channel a view means.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Slot {
     /// The acquired, not yet published slot: `a.put`.
     Put,

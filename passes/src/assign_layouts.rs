@@ -309,7 +309,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
     let unaligned = unaligned_copies(k, cx, &facts, threads);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        if attrs.threads.is_some() || has_registers(k, src) || has_registers(k, dst) {
+        if attrs.threads.is_some() || attrs.tensor || has_registers(k, src) || has_registers(k, dst) {
             continue;
         }
         let Some(shape) = fixed_shape(k, dst).or_else(|| fixed_shape(k, src)) else { continue };

@@ -7,12 +7,14 @@
 //! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
 //! order, or a race. The pass is the last one, so what it saw is what is lowered.
 //!
-//! Keeps barriers that are written. Kernels with roles are left alone: their channels synchronise by themselves.
+//! Keeps barriers that are written. Roles synchronise through channels alone, so there is nothing to place; that they use them in order
+//! is proved ([`roles`]).
 //!
 //! Needs: bound compile-time parameters. Cannot be switched off.
 
 mod place;
 mod prove;
+mod roles;
 #[cfg(test)]
 mod tests;
 
@@ -34,12 +36,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
         _ => {}
     });
-    if let Some(s) = role {
-        cx.remark(
-            k.stmt_spans[s],
-            "no barriers placed and none proved: the kernel has roles, which are not lowered yet",
-        );
-        return Ok(());
+    if role.is_some() {
+        return proved(k, cx);
     }
     let placement = place::place(k);
     for placed in &placement.barriers {
@@ -55,6 +53,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let inner = innermost(k, k.body);
     let inner = inner.map_or(String::new(), |n| format!(", {n} per iteration of the innermost loop"));
     cx.remark(k.name_span, format!("{} barrier(s) placed{inner}", placement.barriers.len()));
+    proved(k, cx)
+}
+
+/// Reports what the proof finds.
+fn proved(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut failed = Ok(());
     for diagnostic in prove(k) {
         match diagnostic.severity {

@@ -32,6 +32,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
+        // No thread accesses what the hardware moves.
+        if attrs.tensor {
+            continue;
+        }
         // Written: the width is that of a matrix row.
         if attrs.matrix || attrs.prefetch {
             continue;

@@ -60,11 +60,16 @@ fn rows_agree_with_their_mnemonics() {
                 | Kind::OneOf(_)
                 | Kind::Special(_)
                 | Kind::SharedSym
+                | Kind::ParamSym
+                | Kind::Elected
+                | Kind::TensorMap
+                | Kind::Tensor(_)
                 | Kind::Label => {}
             }
         }
         if matches!(op.effect(), Effect::Read | Effect::Write | Effect::ReadWrite) {
-            assert!(n_addrs > 0 || mnemonic.starts_with("wgmma"), "`{op:?}` has an effect on no address");
+            let elsewhere = mnemonic.starts_with("wgmma") || signature.kinds().any(|k| k == Kind::TensorMap);
+            assert!(n_addrs > 0 || elsewhere, "`{op:?}` has an effect on no address");
         }
         if matches!(opcode, "ld" | "st") {
             assert_eq!(n_vecs == 1, mnemonic.contains(".v2.") || mnemonic.contains(".v4."), "`{op:?}`");
@@ -148,12 +153,12 @@ impl Sample {
     fn new() -> Sample {
         let mut b = FunctionBuilder::new("every_row");
         b.maxntid([128, 1, 1]);
-        let shared = b.shared(SharedDecl { name: "tile".to_string(), align: 16, bytes: 64, dynamic: false });
+        let shared = b.shared(SharedDecl { name: "tile".to_string(), align: 128, bytes: 256, dynamic: false });
         let param = b.param(Param { name: "blob".to_string(), ty: ParamTy::Bytes(64), align: Some(16) });
         let label = b.label("end");
         let mut pools = vec![];
         for class in Class::ALL {
-            let regs = b.new_regs(class, 8);
+            let regs = b.new_regs(class, if matches!(class, Class::F32 | Class::B32) { 128 } else { 8 });
             for &reg in &regs {
                 let reg = Operand::Reg(reg);
                 match class {
@@ -217,13 +222,19 @@ impl Sample {
                 Operand::Imm(*if literals { values.last() } else { values.first() }.expect("values"))
             }
             Kind::Addr(Space::Param, bytes) => Operand::param(self.param, i64::from(bytes)),
-            Kind::Addr(Space::Shared, _) if literals => Operand::shared(self.shared, 16),
+            Kind::Addr(Space::Shared, bytes) if literals => Operand::shared(self.shared, i64::from(bytes.max(16))),
             Kind::Addr(Space::Shared, _) => Operand::at(self.regs(Class::B32, 1)[0], -16),
             Kind::Addr(Space::Global, _) => Operand::at(self.regs(Class::B64, 1)[0], 32),
             Kind::Special(class) => {
                 Operand::Special(*Special::ALL.iter().find(|s| s.class() == class).expect("a special register"))
             }
             Kind::SharedSym => Operand::SharedSym(self.shared),
+            Kind::ParamSym => Operand::ParamSym(self.param),
+            Kind::Elected => Operand::Elected(self.regs(Class::Pred, 1)[0]),
+            Kind::TensorMap => Operand::Tensor { map: self.regs(Class::B64, 1)[0], at: Vec::new() },
+            Kind::Tensor(rank) => {
+                Operand::Tensor { map: self.regs(Class::B64, 1)[0], at: self.regs(Class::B32, usize::from(rank)) }
+            }
             Kind::Label => Operand::Label(self.label),
         }
     }

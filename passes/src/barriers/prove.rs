@@ -44,7 +44,7 @@ const WORK: u32 = 60_000;
 /// Checks that shared memory is free of races and that channels are used in order, for every trip count.
 ///
 /// Errors are [`codes::HAZARD`], with both statements and the trip counts that lead there. A warning with that code says
-/// that the check was given up. A kernel with roles is not looked at. Compile-time parameters must be bound.
+/// that the check was given up. Of a kernel with roles the order of channel operations is proved ([`super::roles`]). Compile-time parameters must be bound.
 pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     let mut roles = false;
     let mut unbound = None;
@@ -59,13 +59,13 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
         }
         _ => {}
     });
-    if roles {
-        return Vec::new();
-    }
     if let Some((v, s)) = unbound {
         let message =
             format!("the number of slots of `{}` is not a positive number: its use is not checked", k.values[v].name);
         return vec![Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)];
+    }
+    if roles {
+        return super::roles::check(k);
     }
     let mut run = Run {
         k,
@@ -92,6 +92,11 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
         }
     }
     run.faults.iter().map(|((s, _, _), (fault, trace))| report(k, *s, fault, trace)).collect()
+}
+
+/// The slots of channels that a statement itself touches.
+pub(super) fn slot_uses(k: &Kernel, s: Stmt) -> Vec<(Value, Slot)> {
+    uses(k, s).into_iter().filter_map(|u| Some((u.value, u.slot?))).collect()
 }
 
 /// What the future depends on.

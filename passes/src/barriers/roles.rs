@@ -1,0 +1,502 @@
+//! That roles use their channels in order, for every trip count.
+//!
+//! Roles synchronise through channels alone, so the proof is about the order of channel operations in each of them:
+//!
+//! 1. A channel is filled by one role and emptied by another, and by nobody else.
+//! 2. Each role takes a slot (`acquire`, `wait`), uses it, and gives it back (`publish`, `release`), in turns: it holds none at the
+//!    start of an iteration that it does not hold at its end, and none at its own end. `.put` is touched between `acquire` and
+//!    `publish` alone, `.get` between `wait` and `release`.
+//! 3. Both roles walk through the same loops, with the same bounds, past the same operations in the same order: every slot
+//!    that is published is waited for, and no role waits for a slot of one channel while the other waits to fill one of
+//!    another.
+//! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
+//! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot is released, and no
+//!    accumulator read or written by something else, before. At the end of a role none is pending.
+//!
+//! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Buffers that
+//! roles share otherwise are not looked at: lowering refuses them.
+
+use super::prove::slot_uses;
+use crate::analysis::uses::stmt_exprs;
+use crate::rewrite::same_expr;
+use std::collections::{BTreeMap, VecDeque};
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
+use tilec_ir::typing::{let_init, resolve_view};
+
+/// What is wrong with the channels of a kernel with roles.
+pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
+    let roles: Vec<(Stmt, Block)> = k.blocks[k.body]
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Role { body, .. } => Some((s, body)),
+            _ => None,
+        })
+        .collect();
+    let mut found = Vec::new();
+    let mut walks = Vec::new();
+    for &(_, body) in &roles {
+        let mut walk = Walk { k, state: State::default(), found: &mut found };
+        walk.block(body);
+        let left = walk.state;
+        for (&(value, slot), &s) in &left.held {
+            found.push(fault(k, s, format!("a slot of `{}` is {} and never given back", k.values[value].name, took(slot))));
+        }
+        if let Some(product) = left.pending.front() {
+            found.push(fault(k, product.stmt, "products are still pending at the end of the role".to_owned()));
+        }
+        walks.push(trace(k, body));
+    }
+    pairs(k, &roles, &walks, &mut found);
+    found
+}
+
+fn took(slot: Slot) -> &'static str {
+    match slot {
+        Slot::Put => "acquired",
+        Slot::Get => "waited for",
+    }
+}
+
+fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
+    Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
+        .with_note("a role takes a slot, uses it, and gives it back: `acquire` .. `publish`, `wait` .. `release`")
+}
+
+/// A product of warpgroups that nobody has awaited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Pending {
+    stmt: Stmt,
+    acc: Value,
+    slots: Vec<Value>,
+}
+
+/// What a role holds.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct State {
+    /// Slots that it has taken, and where.
+    held: BTreeMap<(Value, Slot), Stmt>,
+    /// Products, oldest first.
+    pending: VecDeque<Pending>,
+}
+
+struct Walk<'a> {
+    k: &'a Kernel,
+    state: State,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn say(&mut self, s: Stmt, message: String) {
+        let diagnostic = fault(self.k, s, message);
+        let known = |d: &Diagnostic| d.message == diagnostic.message && d.span == diagnostic.span;
+        if !self.found.iter().any(known) {
+            self.found.push(diagnostic);
+        }
+    }
+
+    fn name(&self, v: Value) -> String {
+        format!("`{}`", self.k.values[v].name)
+    }
+
+    fn block(&mut self, block: Block) {
+        for s in self.k.blocks[block].clone() {
+            self.stmt(s);
+        }
+    }
+
+    fn stmt(&mut self, s: Stmt) {
+        match &self.k.stmts[s] {
+            StmtData::Channel { op, channels, .. } => {
+                for &v in channels {
+                    self.channel(s, *op, v);
+                }
+            }
+            StmtData::Await { pending, .. } => {
+                while self.state.pending.len() > *pending as usize {
+                    self.state.pending.pop_front();
+                }
+            }
+            StmtData::For { body, .. } => {
+                self.uses(s);
+                self.repeat(s, *body);
+            }
+            StmtData::If { then, otherwise, .. } => {
+                self.uses(s);
+                let before = self.state.clone();
+                self.block(*then);
+                let after = std::mem::replace(&mut self.state, before);
+                if let Some(b) = otherwise {
+                    self.block(*b);
+                }
+                if after.held.keys().ne(self.state.held.keys()) || after.pending != self.state.pending {
+                    self.say(s, "the branches leave channels or products in different states".to_owned());
+                }
+            }
+            _ => self.uses(s),
+        }
+    }
+
+    /// The body of a loop, twice: the second time begins as every later one does.
+    fn repeat(&mut self, s: Stmt, body: Block) {
+        let entry = self.state.clone();
+        self.block(body);
+        let once = self.state.clone();
+        if once.held.keys().ne(entry.held.keys()) {
+            self.say(s, "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned());
+            return;
+        }
+        if once.pending != entry.pending {
+            self.block(body);
+            if self.state.pending != once.pending {
+                self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
+            }
+        }
+    }
+
+    fn channel(&mut self, s: Stmt, op: ChannelOp, v: Value) {
+        let slot = match op {
+            ChannelOp::Acquire | ChannelOp::Publish => Slot::Put,
+            ChannelOp::Wait | ChannelOp::Release => Slot::Get,
+        };
+        let name = self.name(v);
+        match op {
+            ChannelOp::Acquire | ChannelOp::Wait => {
+                if self.state.held.insert((v, slot), s).is_some() {
+                    self.say(s, format!("a slot of {name} is {} while another is", took(slot)));
+                }
+            }
+            ChannelOp::Publish | ChannelOp::Release => {
+                if self.state.held.remove(&(v, slot)).is_none() {
+                    self.say(s, format!("no slot of {name} is {} here", took(slot)));
+                }
+                let reader = self.state.pending.iter().find(|p| slot == Slot::Get && p.slots.contains(&v)).cloned();
+                if let Some(reader) = reader {
+                    let message =
+                        format!("a slot of {name} is released while products read it: {} is not awaited", self.name(reader.acc));
+                    self.say(s, message);
+                }
+            }
+        }
+    }
+
+    /// Slots and accumulators that a statement touches itself.
+    fn uses(&mut self, s: Stmt) {
+        for (value, slot) in slot_uses(self.k, s) {
+            if !self.state.held.contains_key(&(value, slot)) {
+                let message = format!("a slot of {} is used that is not {}", self.name(value), took(slot));
+                self.say(s, message);
+            }
+        }
+        let product = asynchronous(self.k, s);
+        let mut touched = Vec::new();
+        for e in stmt_exprs(self.k, s) {
+            crate::analysis::uses::for_each_ref(self.k, e, &mut |v| touched.push(v));
+        }
+        touched.extend(match self.k.stmts[s] {
+            StmtData::Assign { dst, .. } => Some(dst),
+            StmtData::Var { value, .. } => Some(value),
+            _ => None,
+        });
+        // A product may follow another on the same accumulator: the hardware runs them in order.
+        let own = product.as_ref().map(|p| p.acc);
+        let early = self.state.pending.iter().find(|p| touched.contains(&p.acc) && own != Some(p.acc)).cloned();
+        if let Some(early) = early {
+            let message = format!("{} is used while products that add to it are pending", self.name(early.acc));
+            self.say(s, message);
+        }
+        self.state.pending.extend(product);
+    }
+}
+
+/// The product of warpgroups that a statement starts.
+fn asynchronous(k: &Kernel, s: Stmt) -> Option<Pending> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    let ExprData::Mma(mma) = k.exprs[src] else { return None };
+    mma.atom.filter(|a| a.row().asynchronous())?;
+    let slots = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base).collect();
+    Some(Pending { stmt: s, acc: dst, slots })
+}
+
+/// A role's way past channel operations.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A slot is filled (`publish`) or there (`wait`).
+    Turn { stmt: Stmt, channels: Vec<Value>, fills: bool },
+    /// A loop over steps.
+    Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], steps: Vec<Step> },
+    /// Steps on a condition.
+    Branch { stmt: Stmt, cond: Expr, then: Vec<Step>, otherwise: Vec<Step> },
+}
+
+fn trace(k: &Kernel, block: Block) -> Vec<Step> {
+    let mut out = Vec::new();
+    for &s in &k.blocks[block] {
+        match &k.stmts[s] {
+            StmtData::Channel { op, channels, .. } if matches!(op, ChannelOp::Publish | ChannelOp::Wait) => {
+                out.push(Step::Turn { stmt: s, channels: channels.clone(), fills: *op == ChannelOp::Publish });
+            }
+            StmtData::For { var, start, end, step, body, .. } => {
+                let steps = trace(k, *body);
+                if !steps.is_empty() {
+                    out.push(Step::Loop { stmt: s, var: *var, bounds: [*start, *end, *step], steps });
+                }
+            }
+            StmtData::If { cond, then, otherwise } => {
+                let (then, otherwise) = (trace(k, *then), otherwise.map_or_else(Vec::new, |b| trace(k, b)));
+                if !then.is_empty() || !otherwise.is_empty() {
+                    out.push(Step::Branch { stmt: s, cond: *cond, then, otherwise });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The steps that fill channels of a set, or those that empty them.
+fn only(steps: &[Step], of: &dyn Fn(Value) -> bool, fills: bool) -> Vec<Step> {
+    let mut out = Vec::new();
+    for step in steps {
+        match step {
+            Step::Turn { stmt, channels, fills: f } if *f == fills => {
+                let channels: Vec<Value> = channels.iter().copied().filter(|&v| of(v)).collect();
+                if !channels.is_empty() {
+                    out.push(Step::Turn { stmt: *stmt, channels, fills });
+                }
+            }
+            Step::Turn { .. } => {}
+            Step::Loop { stmt, var, bounds, steps } => {
+                let steps = only(steps, of, fills);
+                if !steps.is_empty() {
+                    out.push(Step::Loop { stmt: *stmt, var: *var, bounds: *bounds, steps });
+                }
+            }
+            Step::Branch { stmt, cond, then, otherwise } => {
+                let (then, otherwise) = (only(then, of, fills), only(otherwise, of, fills));
+                if !then.is_empty() || !otherwise.is_empty() {
+                    out.push(Step::Branch { stmt: *stmt, cond: *cond, then, otherwise });
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Statements 1, 3 and 4: who fills and empties which channel.
+fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut Vec<Diagnostic>) {
+    let mut users: BTreeMap<Value, [Vec<usize>; 2]> = BTreeMap::new();
+    for (i, walk) in walks.iter().enumerate() {
+        note(walk, &mut |v, fills| {
+            let list = &mut users.entry(v).or_default()[usize::from(!fills)];
+            if !list.contains(&i) {
+                list.push(i);
+            }
+        });
+    }
+    let mut edges: BTreeMap<(usize, usize), Vec<Value>> = BTreeMap::new();
+    for (&v, [fill, empty]) in &users {
+        match (&fill[..], &empty[..]) {
+            (&[a], &[b]) if a != b => edges.entry((a, b)).or_default().push(v),
+            _ => {
+                let at = fill.iter().chain(empty).next().map_or(roles[0].0, |&i| roles[i].0);
+                let message = format!(
+                    "`{}` is filled by {} role(s) and emptied by {}, expected one each, and not the same",
+                    k.values[v].name,
+                    fill.len(),
+                    empty.len()
+                );
+                found.push(fault(k, at, message));
+            }
+        }
+    }
+    for ((a, b), channels) in &edges {
+        let of = |v: Value| channels.contains(&v);
+        let (filled, emptied) = (only(&walks[*a], &of, true), only(&walks[*b], &of, false));
+        if let Some((s, other)) = differs(k, &filled, &emptied, &mut Vec::new()) {
+            let at = s.or(other).unwrap_or(roles[*a].0);
+            let mut d = fault(
+                k,
+                at,
+                "the roles do not walk past the same slots: loops, branches or the order of channels differ".to_owned(),
+            );
+            if let (Some(_), Some(other)) = (s, other) {
+                d = d.with_place(k.stmt_spans[other], "the other role");
+            }
+            found.push(d);
+        }
+    }
+    // Roles that wait for one another in a ring.
+    let mut left: Vec<(usize, usize)> = edges.keys().copied().collect();
+    loop {
+        let before = left.len();
+        let waits: Vec<usize> = left.iter().map(|&(_, b)| b).collect();
+        left.retain(|&(a, _)| waits.contains(&a));
+        if left.len() == before {
+            break;
+        }
+    }
+    if let Some(&(a, _)) = left.first() {
+        found.push(fault(k, roles[a].0, "roles fill channels for one another in a ring".to_owned()));
+    }
+}
+
+fn note(steps: &[Step], f: &mut dyn FnMut(Value, bool)) {
+    for step in steps {
+        match step {
+            Step::Turn { channels, fills, .. } => channels.iter().for_each(|&v| f(v, *fills)),
+            Step::Loop { steps, .. } => note(steps, f),
+            Step::Branch { then, otherwise, .. } => {
+                note(then, f);
+                note(otherwise, f);
+            }
+        }
+    }
+}
+
+impl Step {
+    fn stmt(&self) -> Stmt {
+        match self {
+            Step::Turn { stmt, .. } | Step::Loop { stmt, .. } | Step::Branch { stmt, .. } => *stmt,
+        }
+    }
+}
+
+/// Statements of the two roles at which their ways part. `same`: loop variables that run alike.
+type Parting = (Option<Stmt>, Option<Stmt>);
+
+fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value, Value)>) -> Option<Parting> {
+    for i in 0..a.len().max(b.len()) {
+        let (Some(x), Some(y)) = (a.get(i), b.get(i)) else {
+            return Some((a.get(i).map(Step::stmt), b.get(i).map(Step::stmt)));
+        };
+        let parting = Some((Some(x.stmt()), Some(y.stmt())));
+        match (x, y) {
+            (Step::Turn { channels: c, .. }, Step::Turn { channels: d, .. }) => {
+                if c != d {
+                    return parting;
+                }
+            }
+            (
+                Step::Loop { var: v, bounds: p, steps: s, .. },
+                Step::Loop { var: w, bounds: q, steps: t, .. },
+            ) => {
+                if !p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same)) {
+                    return parting;
+                }
+                same.push((*v, *w));
+                let inner = differs(k, s, t, same);
+                same.pop();
+                if inner.is_some() {
+                    return inner;
+                }
+            }
+            (
+                Step::Branch { cond: c, then: s, otherwise: p, .. },
+                Step::Branch { cond: d, then: t, otherwise: q, .. },
+            ) => {
+                if !alike(k, *c, *d, same) {
+                    return parting;
+                }
+                if let Some(inner) = differs(k, s, t, same).or_else(|| differs(k, p, q, same)) {
+                    return Some(inner);
+                }
+            }
+            _ => return parting,
+        }
+    }
+    None
+}
+
+/// Whether two index expressions have the same value: names stand for what they name.
+fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
+    let resolved = |e: Expr| match k.exprs[e] {
+        ExprData::Ref(v) => let_init(k, v).unwrap_or(e),
+        _ => e,
+    };
+    let (a, b) = (resolved(a), resolved(b));
+    match (&k.exprs[a], &k.exprs[b]) {
+        (ExprData::Ref(v), ExprData::Ref(w)) => v == w || same.contains(&(*v, *w)),
+        (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
+            x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same))
+        }
+        _ => same_expr(k, a, b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Sink;
+
+    /// What is said of roles with these bodies, over two channels `a` and `b`.
+    fn said(producer: &str, consumer: &str) -> Vec<String> {
+        let source = format!(
+            "kernel t(A: gmem f16[M, K] multiple 8, C: gmem f32[M, N])\n{{\n\
+             let a = channel f16[64, 64] slots 2\nlet b = channel f16[64, 64] slots 2\n\
+             role producer warps 4 {{\n{producer}\n}}\nrole consumer warps 4 {{\nvar acc = reg f32[64, 64] = 0\n{consumer}\n}}\n}}\n"
+        );
+        let mut sink = Sink::new();
+        let parsed = tilec_ir::parser::parse(&source, &mut sink);
+        let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
+        check(&kernel).into_iter().map(|d| d.message).collect()
+    }
+
+    const FILL: &str = "acquire a, b\ncopy A[0.., k..] -> a.put tma\ncopy A[0.., k..] -> b.put tma\npublish a, b";
+    const USE: &str = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
+
+    fn looped(body: &str) -> String {
+        format!("for k in 0..K step 64 {{\n{body}\n}}")
+    }
+
+    fn one(producer: &str, consumer: &str, what: &str) {
+        let found = said(producer, consumer);
+        assert!(found.iter().any(|m| m.contains(what)), "{what}: {found:#?}");
+    }
+
+    #[test]
+    fn what_is_in_order_passes() {
+        assert_eq!(said(&looped(FILL), &looped(USE)), Vec::<String>::new());
+        // Two tiles, each with a loop of its own; the products of a trip overlap the wait of the next.
+        let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
+        assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn slots_are_taken_and_given_back_in_turns() {
+        one(&looped(&FILL.replace("acquire a, b", "acquire a")), &looped(USE), "used that is not acquired");
+        one(&looped(&FILL.replace("publish a, b", "publish a")), &looped(USE), "does not give back");
+        one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a")), "used that is not waited for");
+        one(&looped(FILL), &looped(&USE.replace("release a, b", "release b")), "does not give back");
+        one(&looped(FILL), &looped(&USE.replace("release a, b", "release a, b\nrelease a")), "no slot of `a`");
+        one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "while another is");
+    }
+
+    #[test]
+    fn roles_walk_past_the_same_slots() {
+        one(&looped(FILL), &looped(USE).replace("step 64", "step 32"), "the same slots");
+        one(&looped(FILL), &looped(USE).replace("0..K", "64..K"), "the same slots");
+        one(&looped(FILL), &format!("if M == 1 {{\n{}\n}}", looped(USE)), "the same slots");
+        let apart = "acquire a\ncopy A[0.., k..] -> a.put tma\npublish a\nacquire b\ncopy A[0.., k..] -> b.put tma\npublish b";
+        let crossed = "wait b\nwait a\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
+        one(&looped(apart), &looped(crossed), "the same slots");
+    }
+
+    #[test]
+    fn products_are_awaited_before_their_slots_and_sums_are_used() {
+        one(&looped(FILL), &looped(&USE.replace("await acc, 0\n", "")), "released while products read it");
+        one(&looped(FILL), &looped(&USE.replace("await acc, 0", "await acc, 1")), "released while products read it");
+        one(
+            &looped(FILL),
+            &looped(&USE.replace("await acc, 0", "acc = acc + 1.0\nawait acc, 0")),
+            "while products that add to it are pending",
+        );
+    }
+
+    #[test]
+    fn channels_have_two_ends() {
+        one(&looped(FILL), "acc = acc + 1.0", "emptied by 0");
+    }
+}

@@ -188,7 +188,7 @@ impl TensorMap {
         if (self.strides.len(), self.box_dims.len(), self.element_strides.len()) != (rank - 1, rank, rank) {
             return fail(format!("{rank} dimensions need {} strides, {rank} box sizes and element strides", rank - 1));
         }
-        if self.address % 16 != 0 || self.address == 0 {
+        if !self.address.is_multiple_of(16) || self.address == 0 {
             return fail(format!("address {:#x} is no multiple of 16", self.address));
         }
         if let Some(dim) = self.dims.iter().find(|d| !(1..=1 << 32).contains(*d)) {
@@ -204,7 +204,7 @@ impl TensorMap {
             return fail(format!("an element stride of {stride}: 1 to 8 are possible"));
         }
         let inner = self.row_bytes();
-        if inner % 16 != 0 {
+        if !inner.is_multiple_of(16) {
             return fail(format!("the inner dimension of the box has {inner} bytes, no multiple of 16"));
         }
         if inner > self.swizzle.span() {

@@ -32,8 +32,7 @@ fn kernel() -> String {
         writeln!(stores, "st.shared.v2.f32 [%r20+{at}], {{%f{i}, %f{}}};", i + 1).unwrap();
     }
     format!(
-        "// LOC
-.version 8.0
+        ".version 8.0
 .target sm_90a
 .address_size 64
 .extern .shared .align 1024 .b8 dyn[];
@@ -246,7 +245,8 @@ const MUTANTS: &[(&str, &str, &[ReportKind])] = {
         ("PWAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r13], %r14;\n@!%p4 bra PWAIT;", "", &[Race, Invalid]),
         ("CWAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r12], %r10;\n@!%p4 bra CWAIT;", "", &[Race, Uninitialised]),
         ("mbarrier.arrive.shared.b64 _, [%r13];", "", &[Deadlock]),
-        ("[empty], 128", "[empty], 127", &[Invalid, Race, Deadlock]),
+        // One warp of the four may come late.
+        ("[empty], 128", "[empty], 96", &[Invalid, Race, Deadlock]),
         ("fence.mbarrier_init.release.cluster;", "", &[Race]),
         ("READY: bar.sync 0;", "READY:", &[Race, Invalid, Deadlock]),
         ("wgmma.fence.sync.aligned;", "", &[Race]),
@@ -265,7 +265,7 @@ const MUTANTS: &[(&str, &str, &[ReportKind])] = {
         ("cp.async.bulk.wait_group.read 0;", "", &[Invalid]),
         ("cp.async.bulk.commit_group;", "", &[Invalid]),
         // Offsets of the descriptors: the stride by 64 and by 16 bytes too small, the leading one without a meaning.
-        ("0x4000004000010000", "0x4000003C00010000", &[Race, Uninitialised]),
+        ("0x4000004000010000", "0x4000003C00010000", &[]),
         ("0x4000004000010000", "0x4000002000010000", &[]),
         ("0x4000004000010000", "0x8000004000010000", &[]),
         ("0x4000004000010000", "0x4000004000014000", &[Invalid]),
@@ -284,17 +284,21 @@ const MUTANTS: &[(&str, &str, &[ReportKind])] = {
 
 #[test]
 fn mutants_are_reported() {
-    let text = kernel();
+    let (text, mut wrong) = (kernel(), Vec::new());
     for (cut, with, kinds) in MUTANTS {
         let mutant = text.replacen(cut, with, 1);
         assert_ne!(mutant, text, "{cut}");
-        for options in modes() {
+        for Options { seed, landing, .. } in modes() {
+            let options = Options { seed, landing, fuel: 10_000_000, ..Options::default() };
             match run(&mutant, [64, 64, 520], &options) {
-                Err(report) => assert!(kinds.contains(&report.kind), "{cut} -> {with}: {options:?}: {report}"),
-                Ok((right, _)) => assert!(!right && kinds.is_empty(), "{cut} -> {with}: {options:?}: no report"),
+                Err(report) if kinds.contains(&report.kind) => {}
+                Ok((false, _)) if kinds.is_empty() => {}
+                Err(report) => wrong.push(format!("{cut} -> {with}: {landing:?} {seed}: {report}")),
+                Ok(_) => wrong.push(format!("{cut} -> {with}: {landing:?} {seed}: no report")),
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Cta<'_> {
             return Err(Fail::new(ReportKind::Undefined, "the size of a bulk copy is undefined").at(who.lane));
         }
         let n = slot.v[who.lane];
-        if n % 16 != 0 || n == 0 || n > 1 << 20 {
+        if !n.is_multiple_of(16) || n == 0 || n > 1 << 20 {
             let message = format!("a bulk copy of {n} bytes: it must be a multiple of 16 that fits shared memory");
             return Err(Fail::new(ReportKind::Invalid, message).at(who.lane));
         }

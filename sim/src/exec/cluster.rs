@@ -86,6 +86,31 @@ impl Cta<'_> {
         Ok(at)
     }
 
+    /// Threads of a block exit; with the last of them its shared memory is gone.
+    pub(crate) fn block_ends(&mut self, w: &Warp, m: u32) -> Step {
+        self.cluster_moved = true;
+        self.races.exits(w.index, m, w.live, &mut self.ends[self.rank]);
+        if self.alive[self.rank] > 0 {
+            return Ok(());
+        }
+        let start = (self.rank as u64 * self.stride) as usize;
+        let warps = self.rank * self.cta_warps..(self.rank + 1) * self.cta_warps;
+        match self.races.foreign(start..start + self.room as usize, warps, &self.ends[self.rank]) {
+            None => Ok(()),
+            Some((at, conflict)) => {
+                let verb = if conflict.wrote { "write" } else { "read" };
+                let message = format!(
+                    "block {} of the cluster ends, and nothing orders a {verb} of its shared address {at:#x} by another block before \
+                     that: a barrier of the cluster does",
+                    self.rank
+                );
+                let mut fail = Fail::new(ReportKind::Race, message).address(at as u64);
+                fail.other = Some(conflict);
+                Err(fail)
+            }
+        }
+    }
+
     /// `mapa`: the same byte in the block of this rank.
     pub(crate) fn mapa(&self, w: &mut Warp, (d, a, rank): (R, R, R), (wide, generic): (bool, bool), m: u32) -> Step {
         let ((v, ok), ranks) = (w.any(a, wide), w.w[rank as usize]);

@@ -356,7 +356,7 @@ fn check_cluster(
     if let Some(most) = entry.max_cluster_rank.filter(|most| blocks > u64::from(*most)) {
         return Err(Report::launch(format!("the kernel takes clusters of at most {most} blocks, got {blocks}")));
     }
-    if (0..3).any(|axis| launch.grid[axis] % cluster[axis] != 0) {
+    if (0..3).any(|axis| !launch.grid[axis].is_multiple_of(cluster[axis])) {
         let message = format!("a grid of {:?} blocks cannot be divided into clusters of {cluster:?}", launch.grid);
         return Err(Report::launch(message));
     }

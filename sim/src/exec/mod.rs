@@ -101,6 +101,8 @@ pub(crate) struct Cta<'a> {
     pub(crate) stride: u64,
     /// Threads of each block that have not exited.
     pub(crate) alive: Vec<u32>,
+    /// What those that have exited knew.
+    pub(crate) ends: Vec<crate::race::Known>,
     pub(crate) cluster_barrier: cluster::ClusterBarrier,
     /// Somebody has arrived there.
     pub(crate) cluster_moved: bool,
@@ -195,6 +197,7 @@ impl<'a> Cta<'a> {
             room,
             stride,
             alive: vec![threads as u32; ranks],
+            ends: vec![crate::race::Known::default(); ranks],
             cluster_barrier: cluster::ClusterBarrier::default(),
             cluster_moved: false,
             pools: vec![registers::Pool::default(); ranks],

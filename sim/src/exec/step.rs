@@ -372,7 +372,9 @@ impl Cta<'_> {
                     self.products_done(w)?;
                 }
                 self.alive[self.rank] -= m.count_ones();
-                self.cluster_moved |= self.ranks > 1;
+                if self.ranks > 1 {
+                    self.block_ends(w, m)?;
+                }
                 w.retire(at, m);
                 return Ok(Next::Stop);
             }

@@ -21,6 +21,7 @@
 
 mod cell;
 mod clocks;
+mod exits;
 mod flags;
 mod front;
 mod global;

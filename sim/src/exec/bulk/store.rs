@@ -15,17 +15,11 @@ use crate::report::ReportKind;
 use crate::tensor_map::TensorElement;
 
 /// The stores of a warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stores {
     flying: Vec<Store>,
     /// Groups each lane has committed.
     groups: [u32; 32],
-}
-
-impl Default for Stores {
-    fn default() -> Stores {
-        Stores { flying: Vec::new(), groups: [0; 32] }
-    }
 }
 
 /// A store on its way.
@@ -215,20 +209,25 @@ impl Cta<'_> {
                 continue;
             };
             let size = usize::from(reduce.atom.size);
-            // One lock for all reductions: the host has no atomics of every size.
-            let _guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             for (i, new) in bytes.chunks_exact(size).enumerate() {
                 let at = start + i * size;
-                if !(0..size).step_by(2).all(|b| alloc.written(at + b, 2)) {
+                if !(0..size).step_by(4).all(|b| alloc.written(at + b, size.min(4))) {
                     let message = format!("global address {:#x} was never written", first + (i * size) as u64);
                     return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(first));
                 }
                 let new = new.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
-                let halves = |at: usize| u64::from(alloc.word(at) >> (at % 4 * 8) & 0xFFFF);
-                let old = (0..size).step_by(2).fold(0, |v, b| v | halves(at + b) << (8 * b));
-                let sum = reduce.apply(old, new);
-                for b in (0..size).step_by(2) {
-                    alloc.put(at + b, 2, (sum >> (8 * b)) as u32 & 0xFFFF);
+                if size == 8 {
+                    // As other atomics of this size: one lock for all of them.
+                    let _guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let sum = reduce.apply(u64::from(alloc.word(at)) | u64::from(alloc.word(at + 4)) << 32, new);
+                    alloc.put(at, 4, sum as u32);
+                    alloc.put(at + 4, 4, (sum >> 32) as u32);
+                } else {
+                    let (shift, keep) = (at % 4 * 8, if size == 4 { u32::MAX } else { 0xFFFF });
+                    alloc.update(at, |word| {
+                        let sum = reduce.apply(u64::from(word >> shift & keep), new) as u32;
+                        word & !(keep << shift) | (sum & keep) << shift
+                    });
                 }
             }
         }

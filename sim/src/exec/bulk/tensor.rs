@@ -79,7 +79,7 @@ impl Cta<'_> {
             }
             first.push(i64::from(c));
         }
-        if shared % BOX_ALIGN != 0 {
+        if !shared.is_multiple_of(BOX_ALIGN) {
             return Err(misaligned(lane, shared, BOX_ALIGN));
         }
         let bytes = map.box_bytes();
@@ -171,7 +171,7 @@ mod tests {
         let all = pieces(&map, &[0, 0], 0x800);
         for (i, piece) in all.iter().enumerate() {
             let (row, unit) = (i / 8, i % 8);
-            assert_eq!(piece.shared as usize, 0x800 + 128 * row + 16 * (unit ^ row % 8));
+            assert_eq!(piece.shared as usize, 0x800 + 128 * row + 16 * (unit ^ (row % 8)));
         }
         // On the address, not on the place in the box.
         let shifted = pieces(&map, &[0, 0], 0x880);

@@ -113,7 +113,7 @@ pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
     let strong = atomic || uncached || acquire || release || m.has("relaxed") || m.has("volatile");
     let strength = match strong {
         false => Strength::Weak,
-        // A cluster has one block here.
+        // The blocks of a cluster have one set of clocks.
         true if m.has("cta") || m.has("cluster") => Strength::Block,
         true => Strength::Wide,
     };

@@ -74,7 +74,7 @@ const EXCHANGE: &str = "mov.u32 %r0, %ctaid.x; mad.lo.u32 %r0, %r0, 100, %t; st.
 #[test]
 fn blocks_read_each_other() {
     let out = good(EXCHANGE);
-    assert!((0..256).all(|i| out[i] == (i as u32 / 64 ^ 1) * 100 + i as u32 % 64));
+    assert!((0..256).all(|i| out[i] == ((i as u32 / 64) ^ 1) * 100 + i as u32 % 64));
     // The same through generic addresses, atomics, and stores that push.
     let generic = EXCHANGE.replace(
         "mapa.shared::cluster.u32 %r1, %s, %peer; ld.shared::cluster.u32 %r2, [%r1];",
@@ -131,7 +131,7 @@ const TOLD: &str = "@%p7 mbarrier.init.shared.b64 [%b], 64; @%p7 fence.mbarrier_
 #[test]
 fn blocks_arrive_at_each_others_mbarriers() {
     let out = good(TOLD);
-    assert!((0..256).all(|i| out[i] == i as u32 % 64 ^ 32));
+    assert!((0..256).all(|i| out[i] == (i as u32 % 64) ^ 32));
     bad(&TOLD.replace("arrive.release", "arrive.relaxed"), RACE);
     bad(
         &TOLD.replace("L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;", ""),

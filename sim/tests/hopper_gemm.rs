@@ -186,7 +186,9 @@ fn run(text: &str, [m, n, k]: [usize; 3], options: &Options) -> Result<(bool, Co
     let maps = [operand(da, m), operand(db, n), c];
     let mut params: Vec<Vec<u8>> = maps.iter().map(|map| map.encode().unwrap().to_vec()).collect();
     params.push((k as u32).div_ceil(TILE).to_le_bytes().to_vec());
-    let grid = [(n as u32).div_ceil(TILE), (m as u32).div_ceil(TILE), 1];
+    // A cluster has two blocks above each other.
+    let rows = if text.contains("reqnctapercluster") { 2 } else { 1 };
+    let grid = [(n as u32).div_ceil(TILE), (m as u32).div_ceil(TILE).next_multiple_of(rows), 1];
     let launch = Launch { entry: "k".into(), grid, block: [160, 1, 1], dynamic_smem: STAGES * STAGE, params };
     let counters = device.run(&program, &launch, options)?;
     let out = device.download(dc, m * n * 4).unwrap();
@@ -299,6 +301,72 @@ fn mutants_are_reported() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The same in clusters of two blocks, the first of which loads B for both.
+fn clustered() -> String {
+    let sync = "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;";
+    let mut text = kernel();
+    for (from, to) in [
+        (".minnctapersm 1\n", ".minnctapersm 1\n.reqnctapercluster 1, 2, 1\n"),
+        (
+            ".reg .f32 %f<32>;",
+            ".reg .f32 %f<32>;\n.reg .b16 %h<2>;\nmov.u32 %r30, %cluster_ctarank;\nsetp.eq.u32 %p7, %r30, 0;\n\
+          selp.b32 %r31, 256, 128, %p7;\nmov.b16 %h0, 3;",
+        ),
+        ("[empty], 128", "[empty], %r31"),
+        ("[empty+8], 128", "[empty+8], %r31"),
+        ("[empty+16], 128", "[empty+16], %r31"),
+        ("READY: bar.sync 0;", &format!("READY: {sync}")),
+        (
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r17], [%rd1, {%r16, %r7}], [%r12];",
+            "@%p7 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster \
+          [%r17], [%rd1, {%r16, %r7}], [%r12], %h0;",
+        ),
+        (
+            "mbarrier.arrive.shared.b64 _, [%r13];",
+            "mbarrier.arrive.shared.b64 _, [%r13];\nmapa.shared::cluster.u32 %r32, %r13, 0;\n\
+          @!%p7 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r32];",
+        ),
+        ("END: ret;", &format!("END: {sync}\nret;")),
+    ] {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    text
+}
+
+#[test]
+fn clusters_share_a_load() {
+    for size in [[128, 64, 64], [70, 100, 392], [150, 64, 136]] {
+        for options in modes() {
+            let (right, counters) =
+                run(&clustered(), size, &options).unwrap_or_else(|r| panic!("{size:?} {options:?}: {r}"));
+            assert!(right, "{size:?} {options:?}");
+            let [m, n, k] = size.map(|s| s.div_ceil(64) as u64);
+            let m = m.next_multiple_of(2);
+            let loads = counters.sum("cp.async.bulk.tensor.2d.shared::cluster");
+            assert_eq!(loads.boxes, m * n * k + m / 2 * n * k, "half of the loads of B");
+        }
+    }
+    let text = clustered();
+    for (cut, with) in [
+        // The first block overtakes the consumers of the second.
+        ("@!%p7 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r32];", ""),
+        ("selp.b32 %r31, 256, 128, %p7;", "mov.u32 %r31, 128;"),
+        ("mov.b16 %h0, 3;", "mov.b16 %h0, 1;"),
+        ("mov.b16 %h0, 3;", "mov.b16 %h0, 2;"),
+        ("@%p7 cp.async.bulk", "cp.async.bulk"),
+        ("READY: barrier.cluster.arrive.release", "READY: barrier.cluster.arrive.relaxed"),
+        ("END: barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;", "END:"),
+    ] {
+        let mutant = text.replacen(cut, with, 1);
+        assert_ne!(mutant, text, "{cut}");
+        for options in modes() {
+            let ended = run(&mutant, [128, 64, 392], &options).map(|(right, _)| right);
+            assert!(ended.is_err(), "{cut} -> {with}: {options:?}: {ended:?}");
+        }
+    }
 }
 
 #[test]

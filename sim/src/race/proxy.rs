@@ -88,6 +88,7 @@ impl Races {
     }
 
     /// Whether what the last writer of a cell did is there for the async proxy.
+    #[inline(always)]
     fn seen(&self, cell: &Cell, who: Who) -> Result<(), Offence> {
         let (writer, clock) = (usize::from(cell.write_agent), cell.write_clock);
         if cell.write_agent == NOBODY {
@@ -144,8 +145,11 @@ impl Races {
             let row = self.clocks.row(who.warp);
             let cell = &mut self.shared.words[word];
             let reader = usize::from(cell.read_agent);
-            if reader == agent && cell.read_clock == clock {
-                cell.read_lanes |= lanes;
+            if reader == agent && !cell.read_strength.is_strong() {
+                // As `Read::then`; nobody learns of a part of the lanes without the moment of all.
+                let alone = cell.read_lanes == lanes || cell.read_clock <= row[agent];
+                cell.read_lanes = if alone { lanes } else { cell.read_lanes | lanes };
+                (cell.read_clock, cell.read_pc) = (clock.max(cell.read_clock), who.pc);
             } else if cell.read_agent == NOBODY || (reader < AGENTS && cell.read_clock <= row[reader]) {
                 (cell.read_agent, cell.read_clock, cell.read_pc) = (agent as u8, clock, who.pc);
                 (cell.read_lanes, cell.read_strength) = (lanes, Strength::Weak);

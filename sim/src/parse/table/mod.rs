@@ -93,8 +93,8 @@ impl Mods<'_> {
     pub(crate) fn accumulators(&self, pos: Pos) -> Result<(Ty, usize), ParseError> {
         let n = self.words.iter().find_map(|w| w.strip_prefix("m64n")?.split_once('k')?.0.parse::<usize>().ok());
         match (n, self.first_type()) {
-            (Some(n), Some(Ty::F16)) => Ok((Ty::B32, n / 4)),
-            (Some(n), Some(ty)) => Ok((if ty == Ty::F32 { ty } else { Ty::B32 }, n / 2)),
+            (Some(n), Some(Ty::F16)) => Ok((Ty::F16x2, n / 4)),
+            (Some(n), Some(ty)) => Ok((ty, n / 2)),
             _ => Err(pos.error("this product has no shape")),
         }
     }

@@ -204,7 +204,7 @@ impl<'a> Cta<'a> {
             freed: false,
             warpgroups: vec![
                 wgmma::Group::default();
-                if entry.touches.is_empty() { 0 } else { (warps * ranks).div_ceil(4) }
+                if entry.touches.is_empty() { 0 } else { warps.div_ceil(4) * ranks }
             ],
             loads: VecDeque::new(),
             shared: Scratch::new(shared_bytes),

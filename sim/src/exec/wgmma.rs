@@ -146,7 +146,8 @@ impl Cta<'_> {
     fn in_step(&mut self, w: &mut Warp, pc: usize, operands: [u64; 3]) -> Result<usize, Box<Fail>> {
         let first = self.warpgroup(w)?;
         let mine = Common { pc: pc as u32, operands };
-        let group = &mut self.warpgroups[first / 4];
+        let number = first / self.cta_warps * self.cta_warps.div_ceil(4) + first % self.cta_warps / 4;
+        let group = &mut self.warpgroups[number];
         let at = w.products.steps - group.done;
         w.products.steps += 1;
         match group.steps.get(at) {
@@ -164,11 +165,20 @@ impl Cta<'_> {
         Ok(first)
     }
 
+    /// The warps of a group, if there are four.
+    fn four<'w>(&self, number: usize, warps: &'w [Warp]) -> Option<&'w [Warp]> {
+        let per = self.cta_warps.div_ceil(4);
+        let (rank, first) = (number / per, number % per * 4);
+        let block = warps.get(rank * self.cta_warps..(rank + 1) * self.cta_warps)?;
+        block.get(first..first + 4)
+    }
+
     /// Forgets steps that are behind all four warps; called now and then.
     pub(crate) fn trim_steps(&mut self, warps: &[Warp]) {
-        for (i, group) in self.warpgroups.iter_mut().enumerate() {
-            let Some(four) = warps.get(4 * i..4 * i + 4) else { continue };
+        for i in 0..self.warpgroups.len() {
+            let Some(four) = self.four(i, warps) else { continue };
             let least = four.iter().map(|w| w.products.steps).min().unwrap_or(0);
+            let group = &mut self.warpgroups[i];
             while group.done < least {
                 group.steps.pop_front();
                 group.done += 1;
@@ -179,7 +189,7 @@ impl Cta<'_> {
     /// At the end of the block: the warps of a group have executed as many.
     pub(crate) fn end_steps(&self, warps: &[Warp]) -> Option<Box<Report>> {
         for (i, group) in self.warpgroups.iter().enumerate() {
-            for w in warps.get(4 * i..4 * i + 4)? {
+            for w in self.four(i, warps).unwrap_or_default() {
                 if let Some(missed) = group.steps.get(w.products.steps.saturating_sub(group.done)) {
                     let message = format!(
                         "warp {} ends without having executed this instruction, as the others of its group of four have",

@@ -19,6 +19,9 @@ use crate::race::{Offence, Slot, Strength, Who, engine};
 use crate::report::ReportKind;
 use std::rc::Rc;
 
+/// Bulk copies on their way: of the cluster, and in the groups of a warp.
+const MAX_FLYING: usize = 1 << 10;
+
 /// The side of a copy that is not the shared memory it names first.
 #[derive(Clone, Debug)]
 pub(crate) enum Extent {
@@ -76,6 +79,8 @@ pub(crate) struct Plan {
     pub(crate) fill: [u8; 16],
     /// First byte and number of bytes in shared memory.
     pub(crate) span: (u32, u32),
+    /// Bytes within which the swizzle stays, where rows are shorter than its pattern.
+    pub(crate) reach: u64,
     pub(crate) element: Option<crate::tensor_map::TensorElement>,
     /// The pieces come from shared memory.
     pub(crate) from_shared: bool,
@@ -109,6 +114,9 @@ impl Cta<'_> {
         let seq = self.next_seq();
         for_lanes!(lane in m => {
             let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
+            if !matches!(op.way, Way::Prefetch) {
+                self.check_room(lane, shared[lane], 1)?;
+            }
             let plan = match &op.way {
                 Way::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
                 way => self.plan(w, who, &op.global, shared[lane], matches!(way, Way::Store | Way::Reduce { .. }))?,
@@ -158,7 +166,12 @@ impl Cta<'_> {
                 return Err(misaligned(who.lane, address, 16));
             }
         }
-        let piece = |i: u32| Piece { shared: shared as u32 + i, global: from + u64::from(i), from: 0, to: 16 };
+        let piece = |i: u32| Piece {
+            shared: (shared as u32).wrapping_add(i),
+            global: from.wrapping_add(u64::from(i)),
+            from: 0,
+            to: 16,
+        };
         Ok((n, (0..n).step_by(16).map(piece).collect()))
     }
 
@@ -168,7 +181,14 @@ impl Cta<'_> {
             Extent::Bytes { at, n } => {
                 let from = addresses(w, *at, 1 << who.lane)?[who.lane];
                 let (n, pieces) = self.run_of(w, who, *n, (from, shared))?;
-                Ok(Plan { pieces, fill: [0; 16], span: (shared as u32, n), element: None, from_shared: false })
+                Ok(Plan {
+                    pieces,
+                    fill: [0; 16],
+                    span: (shared as u32, n),
+                    reach: 0,
+                    element: None,
+                    from_shared: false,
+                })
             }
         }
     }
@@ -180,7 +200,7 @@ impl Cta<'_> {
         let from = self.cluster_addresses(w, *at, 1 << who.lane)?[who.lane];
         let (n, pieces) = self.run_of(w, who, *n, (from, shared))?;
         self.check_span(who.lane, from, u64::from(n))?;
-        Ok(Plan { pieces, fill: [0; 16], span: (shared as u32, n), element: None, from_shared: true })
+        Ok(Plan { pieces, fill: [0; 16], span: (shared as u32, n), reach: 0, element: None, from_shared: true })
     }
 
     /// Whether so many bytes of shared memory exist, and belong to no mbarrier.
@@ -215,6 +235,7 @@ impl Cta<'_> {
         let lane = who.lane;
         let clock = self.races.clocks.start_copies(who.warp);
         let (first, bytes) = plan.span;
+        self.check_room(lane, barrier, 8)?;
         let own = u64::from(first) / self.stride;
         let mut targets = vec![own];
         if let Some((mask, defined)) = mask {
@@ -239,7 +260,7 @@ impl Cta<'_> {
             let shift = ((rank as i64 - own as i64) * self.stride as i64) as u32;
             let (first, object) = (first.wrapping_add(shift), (barrier as u32).wrapping_add(shift));
             self.check_alive(lane, u64::from(first))?;
-            self.check_span(lane, u64::from(first), u64::from(bytes))?;
+            self.check_span(lane, u64::from(first), u64::from(bytes).max(plan.reach))?;
             self.check_shared(lane, u64::from(object), 8)?;
             self.check_object(who, object)?;
             let agent = self.races.slot(Slot::Phase(object), who.warp);
@@ -264,6 +285,12 @@ impl Cta<'_> {
                 self.land_load(&load).map_err(|fail| fail.at(lane))?;
             } else {
                 self.loads.push_back(load);
+                // As late as there is room.
+                if self.loads.len() > MAX_FLYING
+                    && let Some(first) = self.loads.pop_front()
+                {
+                    self.land_load(&first).map_err(|fail| fail.at(lane))?;
+                }
             }
         }
         Ok(())

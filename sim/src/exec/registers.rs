@@ -23,7 +23,7 @@ pub(crate) fn at_start(entry: &Entry) -> Option<u32> {
     if let Some(n) = entry.max_registers.filter(|n| *n < 256) {
         return Some(n / 8 * 8);
     }
-    let threads = entry.required_threads.or(entry.max_threads)?.iter().product::<u32>();
+    let threads = entry.required_threads.or(entry.max_threads)?.iter().fold(1u32, |n, d| n.saturating_mul(*d));
     let blocks = entry.min_blocks?;
     // At most 255 can be named, of 256 there are.
     Some((FILE / threads.max(1) / blocks.max(1) / 8 * 8).min(256))

@@ -68,7 +68,6 @@ impl Cta<'_> {
             }
             let mut moved = self.release_barriers(&mut warps) | self.release_cluster(&mut warps);
             moved |= self.release_registers(&mut warps);
-            self.trim_steps(&warps);
             for warp in &mut warps {
                 moved |= warp.converge() | self.converge_warp_barriers(warp);
             }

@@ -42,6 +42,11 @@ pub(crate) struct Wgmma {
     pub(crate) add: (R, bool),
 }
 
+/// How far one warp may be before the others of its group.
+const MAX_AHEAD: usize = 1 << 16;
+/// Products of a warp on their way.
+const MAX_FLYING: usize = 1 << 12;
+
 const IN_USE: u8 = 1;
 const READ: u8 = 2;
 const TOUCHED: u8 = 4;
@@ -119,8 +124,9 @@ impl Products {
 /// What four warps have executed of these instructions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    /// Steps that all four have behind them.
+    /// Steps that all four have behind them, and those of each.
     done: usize,
+    each: [usize; 4],
     steps: VecDeque<Common>,
 }
 
@@ -149,7 +155,12 @@ impl Cta<'_> {
         let number = first / self.cta_warps * self.cta_warps.div_ceil(4) + first % self.cta_warps / 4;
         let group = &mut self.warpgroups[number];
         let at = w.products.steps - group.done;
+        if at >= MAX_AHEAD {
+            let message = format!("this warp is {MAX_AHEAD} instructions ahead of another one of its group of four");
+            return Err(Fail::new(ReportKind::Divergence, message));
+        }
         w.products.steps += 1;
+        group.each[w.index - first] += 1;
         match group.steps.get(at) {
             None => group.steps.push_back(mine),
             Some(theirs) if *theirs == mine => {}
@@ -162,6 +173,11 @@ impl Cta<'_> {
                 return Err(Fail::new(ReportKind::Divergence, message));
             }
         }
+        let least = group.each.iter().min().copied().unwrap_or(0);
+        while group.done < least {
+            group.steps.pop_front();
+            group.done += 1;
+        }
         Ok(first)
     }
 
@@ -171,19 +187,6 @@ impl Cta<'_> {
         let (rank, first) = (number / per, number % per * 4);
         let block = warps.get(rank * self.cta_warps..(rank + 1) * self.cta_warps)?;
         block.get(first..first + 4)
-    }
-
-    /// Forgets steps that are behind all four warps; called now and then.
-    pub(crate) fn trim_steps(&mut self, warps: &[Warp]) {
-        for i in 0..self.warpgroups.len() {
-            let Some(four) = self.four(i, warps) else { continue };
-            let least = four.iter().map(|w| w.products.steps).min().unwrap_or(0);
-            let group = &mut self.warpgroups[i];
-            while group.done < least {
-                group.steps.pop_front();
-                group.done += 1;
-            }
-        }
     }
 
     /// At the end of the block: the warps of a group have executed as many.
@@ -311,6 +314,10 @@ impl Cta<'_> {
         };
         let (a, b) = (layout(&op.a, a)?, layout(&op.b, b)?);
         let Some(b) = b else { return Err(Fail::new(ReportKind::Invalid, "B is in registers")) };
+        if w.products.flying.len() >= MAX_FLYING {
+            let message = format!("{MAX_FLYING} products of a warp are on their way, and nobody has waited");
+            return Err(Fail::new(ReportKind::Invalid, message));
+        }
         w.products.issued += 1;
         let clock = w.products.issued;
         let agent = self.races.slot(Slot::Products(first), w.index);

@@ -1,6 +1,6 @@
 //! Bulk copies from shared to global memory, and reductions there: groups of a thread.
 
-use super::{Plan, group_slots};
+use super::{MAX_FLYING, Plan, group_slots};
 use crate::exec::access::for_lanes;
 use crate::exec::asynchronous::Landing;
 use crate::exec::atomic::combine;
@@ -122,7 +122,12 @@ impl Cta<'_> {
                 }
             },
         };
-        self.check_span(lane, u64::from(plan.span.0), u64::from(plan.span.1))?;
+        self.check_span(lane, u64::from(plan.span.0), u64::from(plan.span.1).max(plan.reach))?;
+        if w.bulk.flying.len() >= MAX_FLYING {
+            let message =
+                format!("{MAX_FLYING} bulk copies of a warp are on their way, and nobody has waited for all of them");
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+        }
         let [reads, writes] = group_slots(who.warp).map(|slot| self.races.slot(slot, who.warp));
         let clocks = [self.races.start(reads), self.races.start(writes)];
         // A reduction is a strong access: several of them to one place are no race.

@@ -91,6 +91,7 @@ impl Cta<'_> {
             pieces: pieces(&map, &first, shared),
             fill: fill(&map),
             span: (shared as u32, bytes as u32),
+            reach: if map.swizzle.mask() == 0 { 0 } else { bytes.next_multiple_of(BOX_ALIGN) },
             element: Some(map.element),
             from_shared: false,
         })

@@ -21,8 +21,8 @@ refusals() {
 if [ "${1:-}" != --probes ]; then
     cargo build --quiet -p tilec-sim --example forms
     forms=${CARGO_TARGET_DIR:-target}/debug/examples/forms
-    least() { case $1 in sm_70) echo 6.0 ;; sm_72) echo 6.1 ;; sm_75) echo 6.3 ;; sm_80) echo 7.0 ;; sm_86) echo 7.1 ;; sm_87) echo 7.4 ;; *) echo 7.8 ;; esac; }
-    for target in sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90; do
+    least() { case $1 in sm_70) echo 6.0 ;; sm_72) echo 6.1 ;; sm_75) echo 6.3 ;; sm_80) echo 7.0 ;; sm_86) echo 7.1 ;; sm_87) echo 7.4 ;; sm_90a) echo 8.0 ;; *) echo 7.8 ;; esac; }
+    for target in sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a; do
         for version in 6.0 6.1 6.2 6.3 6.4 6.5 7.0 7.1 7.2 7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8; do
             [ "$(printf '%s\n' "$version" "$(least $target)" | sort -V | head -1)" = "$(least $target)" ] || continue
             "$forms" "$target" "$version" "$work/all.ptx" "$work/verdicts"

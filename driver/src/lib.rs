@@ -68,6 +68,7 @@ pub mod report_json;
 pub mod run;
 pub mod simulate;
 mod stages;
+pub mod tensor_map;
 mod variants;
 
 pub use bind::{Args, Number};

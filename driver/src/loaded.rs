@@ -295,27 +295,21 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
 
 /// A descriptor as the contract says, of a tensor at an address.
 fn tensor_map(map: &TensorMapParam, plan: &TensorPlan, address: u64) -> TensorMap {
-    let bytes = u64::from(plan.elem.bytes());
-    let rank = map.dims.len().min(MAX_TENSOR_RANK);
+    let described = map.describe(plan);
+    let rank = described.extents.len().min(MAX_TENSOR_RANK);
     let mut out = TensorMap {
-        elem: plan.elem,
+        elem: described.elem,
         address,
         rank: rank as u32,
         extents: [1; MAX_TENSOR_RANK],
         strides: [0; MAX_TENSOR_RANK],
         box_extents: [1; MAX_TENSOR_RANK],
-        swizzle: map.swizzle,
+        swizzle: described.swizzle,
     };
-    for (i, (&dim, &extent)) in map.dims.iter().zip(&map.extents).take(rank).enumerate() {
-        out.extents[i] = plan.extent(dim as usize);
-        out.strides[i] = plan.offset(dim as usize, 1) * bytes;
-        out.box_extents[i] = extent;
-    }
-    // A dimension of one element has no neighbours: any stride will do, but one there must be.
-    for i in 1..rank {
-        if out.extents[i] == 1 {
-            out.strides[i] = out.strides[i].max(16).next_multiple_of(16);
-        }
+    out.extents[..rank].copy_from_slice(&described.extents[..rank]);
+    out.box_extents[..rank].copy_from_slice(&described.box_extents[..rank]);
+    for (to, from) in out.strides[1..].iter_mut().zip(&described.strides) {
+        *to = *from;
     }
     out
 }

@@ -254,6 +254,7 @@ pub fn simulate(
                 fuel: options.fuel,
                 generation: Some(generation),
                 landing,
+                cluster: None,
                 progress: None,
             };
             let blocks = own.grid.iter().map(|n| u64::from(*n)).product();

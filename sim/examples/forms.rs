@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use tilec_sim::{InstructionForm, Program, instruction_forms};
 
-/// Registers that the script declares, `%NAME0` to `%NAME31` for each of these.
+/// Registers that the script declares, `%NAME0` to `%NAME31` and more for each of these.
 fn register(ty: &str) -> Option<&'static str> {
     Some(match ty {
         "pred" => "p",
@@ -66,11 +66,31 @@ fn spell(form: &InstructionForm) -> Option<String> {
             "dm" => fresh("r") + ".h1",
             "p" | "q" => fresh("p"),
             "pq" => format!("{}|{}", fresh("p"), fresh("p")),
+            // A place in a tensor, of as many dimensions as the instruction says.
+            "mt" => {
+                let rank = form.modifiers.iter().find_map(|w| w.strip_suffix('d')?.parse::<usize>().ok())?;
+                let at: Vec<String> = (0..rank).map(|_| fresh("r")).collect();
+                format!("[%l31, {{{}}}]", at.join(", "))
+            }
+            // The accumulator of an asynchronous product.
+            "wd" => {
+                let n: usize =
+                    form.modifiers.iter().find_map(|w| w.strip_prefix("m64n")?.split_once('k')?.0.parse().ok())?;
+                let half = form.modifiers.iter().find_map(|w| register(w).map(|_| *w)) == Some("f16");
+                let class = if types.first() == Some(&"f32") { "f" } else { "r" };
+                let list: Vec<String> =
+                    (0..n / if half { 4 } else { 2 }).map(|i| format!("%{class}{}", 100 + i)).collect();
+                format!("{{{}}}", list.join(", "))
+            }
             "dp" => format!("{}|{}", fresh(class?), fresh("p")),
+            "mg" => "[%l31]".to_owned(),
+            "m" if of == Some("cluster") => "[%r31]".to_owned(),
             "m" if of == Some("shared") || (of.is_none() && shared) => "[%r31]".to_owned(),
             "m" => "[%l31]".to_owned(),
             "i" => match form.opcode {
-                "discard" | "applypriority" => "128",
+                "discard" | "applypriority" | "fence" => "128",
+                "wgmma" => "1",
+                "setmaxnreg" => "64",
                 "cp" if form.modifiers.contains(&"wait_group") => "1",
                 "cp" => "16",
                 _ => "3",
@@ -104,7 +124,7 @@ fn thinned(forms: &[InstructionForm]) -> Vec<&InstructionForm> {
 fn module(target: &str, version: &str, body: &str) -> String {
     format!(
         ".version {version}\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n\
-         .reg .pred %p<32>; .reg .b16 %h<32>; .reg .b32 %r<32>; .reg .b64 %l<32>; .reg .f32 %f<32>; .reg .f64 %d<32>;\n\
+         .reg .pred %p<32>; .reg .b16 %h<32>; .reg .b32 %r<232>; .reg .b64 %l<32>; .reg .f32 %f<232>; .reg .f64 %d<32>;\n\
          {body}ret;\n}}\n"
     )
 }

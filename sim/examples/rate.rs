@@ -36,7 +36,61 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let seconds = start.elapsed().as_secs_f64();
         println!("{name:24} {:8.1} M warp instructions/s", counters.instructions as f64 / seconds / 1e6);
     }
+    if "products of registers".contains(&only) {
+        products("products of registers", &narrow(), 4 * 16 * 16 * 8 * 16)?;
+    }
+    if "asynchronous products".contains(&only) {
+        products("asynchronous products", &wide_products(), 64 * 256 * 16)?;
+    }
     if "f16 product".contains(&only) { product(256) } else { Ok(()) }
+}
+
+/// A loop of sixteen `mma.sync` in each of four warps.
+fn narrow() -> String {
+    let products: String = (0..16)
+        .map(|i| {
+            let d = format!("{{%f{}, %f{}, %f{}, %f{}}}", 4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3);
+            format!("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {{%r0,%r1,%r2,%r3}}, {{%r4,%r5}}, {d};\n")
+        })
+        .collect();
+    of_products(&products)
+}
+
+/// A loop of `wgmma` with all columns there can be.
+fn wide_products() -> String {
+    let list: Vec<String> = (0..128).map(|i| format!("%f{i}")).collect();
+    of_products(&format!(
+        "wgmma.fence.sync.aligned;\n\
+         wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {{{}}}, %rd0, %rd1, 1, 1, 1, 0, 0;\n\
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n",
+        list.join(",")
+    ))
+}
+
+/// Fills registers and 12 KiB of shared memory with fractions, and multiplies a thousand times.
+fn of_products(body: &str) -> String {
+    let zeros: String = (0..128).map(|i| format!("mov.f32 %f{i}, 0f00000000;\n")).collect();
+    format!(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k()\n{{\n.reg .pred %p;\n.reg .b32 %r<16>, %a, %i;\n\
+         .reg .b64 %rd<4>;\n.reg .f32 %f<128>;\n.shared .align 1024 .b8 sm[12288];\nmov.u32 %r0, %tid.x;\nmov.u32 %a, sm;\n\
+         shl.b32 %r1, %r0, 2; add.u32 %a, %a, %r1; mul.lo.u32 %r2, %r0, 0x00070003; add.u32 %r0, %r2, 0x3A5F3955;\n\
+         mov.u32 %r1, %r0; mov.u32 %r2, %r0; mov.u32 %r3, %r0; mov.u32 %r4, %r0; mov.u32 %r5, %r0;\nmov.u32 %i, 0;\n\
+         F: st.shared.u32 [%a], %r0; add.u32 %a, %a, 512; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 24; @%p bra F;\n\
+         fence.proxy.async; bar.sync 0; mov.u32 %r6, sm; shr.u32 %r6, %r6, 4; cvt.u64.u32 %rd0, %r6;\n\
+         or.b64 %rd0, %rd0, 0xC000001000010000; add.s64 %rd1, %rd0, 128;\n{zeros}mov.u32 %i, 0;\nL:\n{body}\n\
+         add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 1000;\n@%p bra L;\nret;\n}}\n"
+    )
+}
+
+/// How long a kernel takes for a product of two elements, of which a turn of its loop has so many.
+#[expect(clippy::print_stdout, reason = "an example for the command line")]
+fn products(name: &str, text: &str, turn: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let program = Program::parse(text)?;
+    let launch = Launch { entry: "k".into(), grid: [1, 1, 1], block: [128, 1, 1], dynamic_smem: 0, params: Vec::new() };
+    let start = Instant::now();
+    Device::new().run(&program, &launch, &Options::default())?;
+    println!("{name:24} {:8.3} ns for each product", start.elapsed().as_secs_f64() * 1e6 / turn as f64);
+    Ok(())
 }
 
 /// An f16 product with f32 accumulators of the stored kernel, n x n x n.

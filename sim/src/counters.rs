@@ -35,6 +35,12 @@ pub struct Counts {
     pub global_bytes: u64,
     /// Bytes of shared and global memory named by active lanes; a copy between the two counts twice.
     pub bytes: u64,
+    /// Bulk copies: how many, of boxes of tensors or of runs of bytes.
+    pub boxes: u64,
+    /// Bulk copies: bytes of shared memory, what lies outside of tensors included.
+    pub bulk_bytes: u64,
+    /// Asynchronous products, of a warp each.
+    pub products: u64,
 }
 
 impl Counts {
@@ -50,6 +56,9 @@ impl Counts {
         self.ideal_sectors += other.ideal_sectors;
         self.global_bytes += other.global_bytes;
         self.bytes += other.bytes;
+        self.boxes += other.boxes;
+        self.bulk_bytes += other.bulk_bytes;
+        self.products += other.products;
     }
 
     /// Wavefronts beyond the ideal for bank conflicts.
@@ -74,7 +83,7 @@ pub struct Row {
 impl Row {
     /// Whether it is a matrix product.
     pub fn is_product(&self) -> bool {
-        self.instruction.starts_with("mma.") || self.instruction.starts_with("wmma.mma.")
+        ["mma.", "wmma.mma.", "wgmma.mma_async."].iter().any(|name| self.instruction.starts_with(name))
     }
 
     /// Whether it is a barrier of the block.
@@ -91,7 +100,7 @@ pub struct Counters {
     pub rows: Vec<Row>,
     /// Warp instructions executed.
     pub instructions: u64,
-    /// Executions of `mma` and `wmma.mma`.
+    /// Executions of `mma`, `wmma.mma` and `wgmma.mma_async`, by a warp each.
     pub mma: u64,
     /// Executions of `bar` and `barrier`.
     pub barriers: u64,

@@ -19,6 +19,7 @@ mod program;
 mod progress;
 mod race;
 mod report;
+mod tensor_map;
 
 pub use counters::{Counters, Counts, Row};
 pub use exec::asynchronous::Landing;
@@ -30,3 +31,4 @@ pub use parse::forms::{InstructionForm, instruction_forms};
 pub use program::Program;
 pub use progress::Progress;
 pub use report::{Place, Report, ReportKind};
+pub use tensor_map::{Outside, Swizzle, TensorElement, TensorMap, TensorMapError};

@@ -96,7 +96,7 @@ impl Alloc {
         word.fetch_update(Relaxed, Relaxed, |old| Some(f(old))).unwrap_or_else(|old| old)
     }
 
-    fn fill(&self, at: usize, data: &[u8]) {
+    pub(crate) fn fill(&self, at: usize, data: &[u8]) {
         // Whole words at once: tests copy many megabytes.
         let head = (at.next_multiple_of(4) - at).min(data.len());
         let (head, rest) = data.split_at(head);

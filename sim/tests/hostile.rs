@@ -4,8 +4,29 @@
 use arbitrary::Unstructured;
 use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
 
-const SEEDS: [&str; 5] =
-    [include_str!("data/gemm_rr_f32.ptx"), include_str!("data/gemm_cc_f16_unaligned.ptx"), SMALL, PHASES, CALLS];
+const SEEDS: [&str; 6] = [
+    include_str!("data/gemm_rr_f32.ptx"),
+    include_str!("data/gemm_cc_f16_unaligned.ptx"),
+    SMALL,
+    PHASES,
+    CALLS,
+    HOPPER,
+];
+
+const HOPPER: &str = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.maxntid 64\n.minnctapersm 1\n\
+    .reqnctapercluster 2, 1, 1\n{\n.reg .pred %p<4>;\n.reg .b16 %h;\n.reg .b32 %r<12>;\n.reg .b64 %rd<5>;\n.reg .f32 %f<4>;\n\
+    .shared .align 8 .b64 b;\n.shared .align 1024 .b8 x[2048];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, b;\nmov.u32 %r2, x;\n\
+    ld.param.u64 %rd0, [p];\nsetp.eq.u32 %p0, %r0, 0;\nmov.u32 %r5, %cluster_ctarank;\nmov.b16 %h, 3;\n\
+    @%p0 mbarrier.init.shared.b64 [%r1], 1;\n@%p0 fence.mbarrier_init.release.cluster;\n\
+    @%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 32;\nbarrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n\
+    setp.eq.and.u32 %p1, %r5, 0, %p0;\n@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster \
+    [%r2], [%rd0], 32, [%r1], %h;\nL:\nmbarrier.try_wait.parity.shared.b64 %p2, [%r1], 0;\n@!%p2 bra L;\n\
+    @%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd0, {%r0, 1}], [%r1];\n\
+    @%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r2], 16;\n@%p0 cp.async.bulk.commit_group;\n\
+    @%p0 cp.async.bulk.wait_group.read 0;\nmapa.shared::cluster.u32 %r3, %r2, %r0;\nld.shared::cluster.u32 %r4, [%r3];\n\
+    setmaxnreg.dec.sync.aligned.u32 40;\nfence.proxy.async;\nwgmma.fence.sync.aligned;\n\
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd0, %rd0, 0, 1, 1, 0, 0;\n\
+    wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nret;\n}\n";
 
 const PHASES: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>;\n\
     .reg .b32 %r<9>;\n.reg .b64 %rd<5>;\n.shared .b64 b;\n.shared .b32 x[64];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, b;\n\
@@ -150,7 +171,7 @@ fn mutants_of_programs_do_no_harm() {
 
 #[test]
 fn seeds_run() {
-    for text in [SMALL, PHASES, CALLS] {
+    for text in [SMALL, PHASES, CALLS, HOPPER] {
         let program = Program::parse(text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(program.entries().count(), 1);
     }

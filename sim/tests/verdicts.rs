@@ -50,7 +50,7 @@ fn what_a_module_lacks_is_named() {
         ("istypep.texref %p0, %l0;", 1, "`istypep.texref` cannot be executed here: there are no textures"),
         (".reg .b128 %q; mov.b128 %q, {%l0, %l1};", 16, "`mov.b128` cannot be executed here: 128-bit registers"),
         (".reg .b128 %q; ld.global.b128 %q, [%l0];", 16, "`ld.global.b128` cannot be executed here: 128-bit registers"),
-        ("barrier.cluster.arrive;", 1, "clusters are not executed"),
+        ("tensormap.replace.tile.rank.global.b1024.b32 [%l0], 2;", 1, "maps of tensors cannot be changed"),
     ] {
         let error = Program::parse(&module("sm_90", "8.7", line)).unwrap_err();
         assert!(error.message.contains(says), "{line}: {error}");

@@ -7,14 +7,15 @@
 //! afterwards, and so are the elements if it is only written. A tensor that is to stand on another one has the other's place.
 
 use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
-use crate::contract::{Contract, ParamKind};
+use crate::contract::{Contract, ParamKind, TensorMapParam};
 use crate::data::{self, POISON};
 use crate::program::{BoundProgram, Temporary};
 use crate::run::Aliases;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
-use tilec_sim::{Device, Report};
+use tilec_sim::{Device, Outside, Report, Swizzle, TensorElement, TensorMap};
 
 /// What `cuMemAlloc` and the simulator align to; and no better.
 const ALLOCATION: u64 = 256;
@@ -205,6 +206,38 @@ impl Memory {
     }
 }
 
+/// A tensor map as the simulator has it.
+fn tensor_map(map: &TensorMapParam, bound: &BoundProgram, address: u64) -> Vec<u8> {
+    let Some(plan) = bound.tensor(&map.tensor) else { return Vec::new() };
+    let described = map.describe(plan);
+    let rank = described.extents.len();
+    let map = TensorMap {
+        element: match described.elem {
+            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool => TensorElement::U8,
+            Elem::U32 => TensorElement::U32,
+            Elem::I32 => TensorElement::S32,
+            Elem::I64 => TensorElement::S64,
+            Elem::F16 => TensorElement::F16,
+            Elem::BF16 => TensorElement::Bf16,
+            Elem::F32 | Elem::TF32 => TensorElement::F32,
+            Elem::F64 => TensorElement::F64,
+        },
+        address,
+        dims: described.extents,
+        strides: described.strides,
+        box_dims: described.box_extents,
+        element_strides: vec![1; rank],
+        swizzle: match described.swizzle {
+            Exchange::Bytes32 => Swizzle::Bytes32,
+            Exchange::Bytes64 => Swizzle::Bytes64,
+            Exchange::Bytes128 => Swizzle::Bytes128,
+        },
+        outside: Outside::Zero,
+    };
+    // What is no map is reported where the kernel uses it.
+    map.encode().map_or_else(|_| vec![0; 128], |bytes| bytes.to_vec())
+}
+
 /// The parameters in order, each as the bytes of its type.
 pub(super) fn parameters(contract: &Contract, bound: &BoundProgram, memory: &Memory) -> Vec<Vec<u8>> {
     let value = |name: &str| bound.values.get(name).copied().unwrap_or(Number::Int(0));
@@ -217,7 +250,7 @@ pub(super) fn parameters(contract: &Contract, bound: &BoundProgram, memory: &Mem
         .params
         .iter()
         .map(|p| match &p.kind {
-            ParamKind::TensorMap(_) => vec![0; 128],
+            ParamKind::TensorMap(map) => tensor_map(map, bound, address(&map.tensor)),
             ParamKind::Tensor(_) | ParamKind::Pointers(_) => address(&p.name).to_le_bytes().to_vec(),
             ParamKind::Size { .. } => whole(&p.name).to_le_bytes()[..4].to_vec(),
             ParamKind::Stride { .. } => whole(&p.name).to_le_bytes().to_vec(),

@@ -72,7 +72,16 @@ impl Cta<'_> {
         mut f: impl FnMut(&mut Self, Space, u32, &[u64; 32]) -> Step,
     ) -> Step {
         match area {
-            Area::In(space) => f(self, space, mask, addresses),
+            Area::In(Space::Cluster) => {
+                self.check_reachable(mask, addresses)?;
+                f(self, Space::Shared, mask, addresses)
+            }
+            Area::In(space) => {
+                if space == Space::Shared {
+                    self.check_own(mask, addresses)?;
+                }
+                f(self, space, mask, addresses)
+            }
             Area::Generic => {
                 let mut left = mask;
                 let generic = *addresses;
@@ -86,6 +95,9 @@ impl Cta<'_> {
                             addresses[lane] = address;
                         }
                     });
+                    if first == Space::Shared {
+                        self.check_reachable(part, addresses)?;
+                    }
                     f(self, first, part, addresses)?;
                     left &= !part;
                 }
@@ -108,26 +120,15 @@ impl Cta<'_> {
                 }
             });
         }
+        match area {
+            Area::In(Space::Shared) => self.check_own(mask, &at)?,
+            _ => self.check_reachable(mask, &at)?,
+        }
         Ok(at)
     }
 
     pub(crate) fn check_shared(&self, lane: usize, address: u64, bytes: u64) -> Result<usize, Box<Fail>> {
-        if address >= self.shared.bytes || bytes > self.shared.bytes - address {
-            return Err(outside(lane, address, bytes, &format!("the {} bytes of shared memory", self.shared.bytes)));
-        }
-        if address & (bytes - 1) != 0 {
-            return Err(misaligned(lane, address, bytes));
-        }
-        let next = self.entry.gaps.partition_point(|(_, end)| *end <= address);
-        if let Some((start, _)) = self.entry.gaps.get(next)
-            && *start < address + bytes
-        {
-            let before =
-                self.entry.shared_vars.iter().find(|(_, var)| var.bytes > 0 && var.offset + var.bytes == *start);
-            let name = before.map_or(String::new(), |(name, _)| format!("; `{name}` ends at {start:#x}"));
-            return Err(outside(lane, address, bytes, &format!("the variables of shared memory{name}")));
-        }
-        Ok(address as usize)
+        self.check_aligned(lane, address, bytes)
     }
 
     pub(crate) fn race(&self, conflict: Conflict, lane: usize, address: usize, writes: bool) -> Box<Fail> {

@@ -33,7 +33,7 @@ impl Cta<'_> {
         self.strong_begins(&atom.order, (index, mask, live));
         self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
             match space {
-                Space::Shared => {
+                Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };

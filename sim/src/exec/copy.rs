@@ -20,6 +20,7 @@ impl Cta<'_> {
             return Ok(());
         }
         let dst = addresses(w, copy.dst, m)?;
+        self.check_own(m, &dst)?;
         let src = addresses(w, copy.src, m)?;
         let size = u64::from(copy.size);
         let mut reads = 0u32;

@@ -38,6 +38,8 @@ pub struct Options {
     pub generation: Option<Generation>,
     /// When asynchronous copies land.
     pub landing: Landing,
+    /// Blocks of a cluster (x, y, z), as the launch attribute says; by default what the kernel's `.reqnctapercluster` does.
+    pub cluster: Option<[u32; 3]>,
     /// For a thread that watches the launch or ends it.
     pub progress: Option<Arc<Progress>>,
 }
@@ -51,6 +53,7 @@ impl Default for Options {
             fuel: 1 << 32,
             generation: None,
             landing: Landing::Early,
+            cluster: None,
             progress: None,
         }
     }
@@ -94,7 +97,10 @@ impl Device {
             None => target_generation(program.target())?,
         };
         self.load_module(&program.vars);
-        let blocks = volume(launch.grid).expect("the launch was checked");
+        let cluster = check_cluster(program, entry, launch, options)?;
+        let ranks = cluster.iter().map(|n| u64::from(*n)).product::<u64>();
+        // Clusters are what runs together.
+        let blocks = volume(launch.grid).expect("the launch was checked") / ranks;
         let order = block_order(blocks, options);
         let device = &*self;
         let lock = Mutex::new(());
@@ -121,7 +127,7 @@ impl Device {
                     launch,
                     options,
                     generation,
-                    block,
+                    (block, cluster),
                     &mut counts,
                 );
                 let ended = cta.run(&mut Rng::new(options.seed, block));
@@ -132,7 +138,7 @@ impl Device {
                     break;
                 }
                 if let Some(progress) = &options.progress {
-                    progress.block_done();
+                    (0..ranks).for_each(|_| progress.block_done());
                 }
             }
             (counts, error)
@@ -159,7 +165,9 @@ impl Device {
         match first {
             Some((_, report)) => Err(report),
             None => match grid.race() {
-                (Some((address, one, other)), _) => Err(between_blocks(program, entry, launch, address, one, other)),
+                (Some((address, one, other)), _) => {
+                    Err(between_blocks(program, entry, (launch, cluster), address, one, other))
+                }
                 (None, partial) => {
                     let mut counters = Counters::new(program, entry, &counts);
                     counters.races_partial = partial || forgot.into_inner();
@@ -174,22 +182,29 @@ impl Device {
 pub(super) fn between_blocks(
     program: &Program,
     entry: &Entry,
-    launch: &Launch,
+    (launch, cluster): (&Launch, [u32; 3]),
     address: u64,
     one: Side,
     other: Side,
 ) -> Box<Report> {
+    // Threads are numbered through the warps of all the blocks of a cluster.
+    let warps = volume(launch.block).unwrap_or(1).div_ceil(32) as u32;
+    let block_of = |side: Side| {
+        let (first, within) =
+            (position(launch.grid, side.block), position(cluster, u64::from(side.thread / 32 / warps)));
+        std::array::from_fn::<u32, 3, _>(|axis| first[axis] + within[axis])
+    };
     let place = |side: Side| {
         let inst = &entry.code[(side.pc as usize).min(entry.code.len() - 1)];
         Place {
             ptx_line: inst.line,
             instruction: entry.names[inst.name as usize].clone(),
             source: program.source(inst.loc),
-            thread: thread_of(launch.block, side.thread),
+            thread: thread_of(launch.block, side.thread % (32 * warps)),
         }
     };
     let verb = |side: Side| if side.wrote { "write" } else { "read" };
-    let [x, y, z] = position(launch.grid, other.block);
+    let [x, y, z] = block_of(other);
     let message = format!(
         "this {} of global address {address:#x} and a {} by block ({x}, {y}, {z}) are not ordered: blocks run in any order",
         verb(one),
@@ -210,8 +225,8 @@ pub(super) fn between_blocks(
         message,
         place: Some(place(one)),
         other: Some(place(other)),
-        other_block: Some(position(launch.grid, other.block)),
-        block: position(launch.grid, one.block),
+        other_block: Some(block_of(other)),
+        block: block_of(one),
         address: Some(address),
     })
 }
@@ -300,6 +315,59 @@ impl BlockOrder {
             }
         }
     }
+}
+
+/// The first block of a cluster.
+pub(super) fn first_of(grid: [u32; 3], cluster: [u32; 3], number: u64) -> [u32; 3] {
+    let clusters = std::array::from_fn(|axis| grid[axis] / cluster[axis]);
+    let at = position(clusters, number);
+    std::array::from_fn(|axis| at[axis] * cluster[axis])
+}
+
+/// Warps of all the blocks of a cluster: what the clocks of one execution have room for.
+const MAX_CLUSTER_WARPS: u64 = 32;
+
+/// The shape of the clusters of a launch.
+fn check_cluster(
+    program: &Program,
+    entry: &Entry,
+    launch: &Launch,
+    options: &Options,
+) -> Result<[u32; 3], Box<Report>> {
+    let cluster = match (options.cluster, entry.cluster) {
+        (Some(asked), Some(required)) if asked != required => {
+            let message = format!("the kernel needs clusters of {required:?} blocks, the launch asks for {asked:?}");
+            return Err(Report::launch(message));
+        }
+        (asked, required) => asked.or(required).unwrap_or([1; 3]),
+    };
+    if entry.explicit_cluster && options.cluster.is_none() && entry.cluster.is_none() {
+        return Err(Report::launch("the kernel has `.explicitcluster`: the launch must say how large clusters are"));
+    }
+    let Some(blocks) = volume(cluster).filter(|n| *n <= 16) else {
+        return Err(Report::launch(format!("a cluster of {cluster:?} blocks: 1 to 16 are possible")));
+    };
+    if blocks == 1 {
+        return Ok([1; 3]);
+    }
+    if target_generation(program.target())? < Generation::Hopper {
+        return Err(Report::launch(format!("clusters need sm_90, the module is for {}", program.target())));
+    }
+    if let Some(most) = entry.max_cluster_rank.filter(|most| blocks > u64::from(*most)) {
+        return Err(Report::launch(format!("the kernel takes clusters of at most {most} blocks, got {blocks}")));
+    }
+    if (0..3).any(|axis| !launch.grid[axis].is_multiple_of(cluster[axis])) {
+        let message = format!("a grid of {:?} blocks cannot be divided into clusters of {cluster:?}", launch.grid);
+        return Err(Report::launch(message));
+    }
+    let warps = volume(launch.block).unwrap_or(1).div_ceil(32) * blocks;
+    if warps > MAX_CLUSTER_WARPS {
+        let message = format!(
+            "a cluster of {warps} warps is not executed: take smaller blocks or clusters, {MAX_CLUSTER_WARPS} warps are possible"
+        );
+        return Err(Report::launch(message));
+    }
+    Ok(cluster)
 }
 
 pub(super) fn position(grid: [u32; 3], block: u64) -> [u32; 3] {

@@ -12,7 +12,7 @@ use super::step::Next;
 use super::warp::{Wait, Warp};
 use super::{Cta, Fail, Step};
 use crate::program::{Addr, Area, R, SINK};
-use crate::race::{Known, Strength, Who};
+use crate::race::{Known, Races, Strength, Who};
 use crate::report::ReportKind;
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
@@ -78,7 +78,7 @@ impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "phase {} with {} of {} arrivals pending", self.phase, self.pending, self.expected)?;
         if self.tx != 0 {
-            write!(f, " and {} bytes", self.tx)?;
+            write!(f, " and {} bytes pending", self.tx)?;
         }
         Ok(())
     }
@@ -110,6 +110,8 @@ struct State {
 }
 
 const MARK: u64 = 0xB4;
+/// Of an address those bits that are in a state: they tell apart the objects of a block.
+const STATE_WINDOW: u32 = 0x3_FFF8;
 
 impl State {
     fn pack(self) -> u64 {
@@ -248,7 +250,7 @@ impl Cta<'_> {
                             return Err(Fail::new(ReportKind::Undefined, "the state is undefined").at(lane));
                         }
                         match State::unpack(slot.v[lane]) {
-                            Some(s) if s.at == here => Want::Phase(s.phase),
+                            Some(s) if s.at == here & STATE_WINDOW => Want::Phase(s.phase),
                             Some(s) => {
                                 let message =
                                     format!("this state is of the mbarrier at {:#x}, not of the one at {here:#x}", s.at);
@@ -347,6 +349,27 @@ impl Cta<'_> {
         })
     }
 
+    /// An object that a copy completes must be there.
+    pub(crate) fn require_object(&mut self, lane: usize, at: u32) -> Step {
+        self.object(lane, at).map(|_| ())
+    }
+
+    /// Bytes that a copy has brought are counted at an object, whose waiters learn what `tells` says.
+    pub(crate) fn count_landed(
+        &mut self,
+        lane: usize,
+        at: u32,
+        bytes: u32,
+        tells: impl FnOnce(&Races, &mut Known),
+    ) -> Step {
+        let Some(object) = self.mbarriers.get_mut(&at) else {
+            let message = format!("a bulk copy counts at the mbarrier at {at:#x}, which is gone");
+            return Err(invalid(lane, at, message));
+        };
+        tells(&self.races, &mut object.known);
+        self.transact(lane, at, -i64::from(bytes))
+    }
+
     fn transact(&mut self, lane: usize, at: u32, bytes: i64) -> Step {
         let object = self.object(lane, at)?;
         object.tx += bytes;
@@ -392,6 +415,7 @@ impl Cta<'_> {
         let Some(object) = self.mbarriers.get_mut(&at) else { return };
         if object.pending == 0 && object.tx == 0 {
             object.phase = object.phase.wrapping_add(1);
+            self.races.phase_ends(at, &mut object.known);
             object.done = std::mem::take(&mut object.known);
             object.pending = object.expected;
             self.completed.push(at);

@@ -10,6 +10,8 @@ mod assertion;
 pub(crate) mod asynchronous;
 mod atomic;
 mod blame;
+pub(crate) mod bulk;
+mod cluster;
 mod collective;
 pub(crate) mod convert;
 mod copy;
@@ -19,6 +21,7 @@ mod launch;
 mod lockstep;
 pub(crate) mod mbarrier;
 pub(crate) mod mma;
+mod registers;
 mod schedule;
 mod scratch;
 mod step;
@@ -26,10 +29,11 @@ mod strong;
 mod sync;
 mod transfer;
 mod warp;
+pub(crate) mod wgmma;
 pub(crate) mod wmma;
 
 pub use launch::{Launch, Options, Order};
-use launch::{position, volume};
+use launch::{first_of, position, volume};
 use schedule::Rng;
 
 use crate::counters::{Banks, Counters, Counts, merge};
@@ -85,11 +89,36 @@ pub(crate) struct Cta<'a> {
     pub(crate) grid: Option<&'a Grid>,
     /// Which block it is.
     pub(crate) block: u64,
+    /// Of the first block of the cluster, and of all of them.
     pub(crate) shape: Shape,
+    pub(crate) shapes: Vec<Shape>,
+    /// Blocks of the cluster, and warps of each.
+    pub(crate) ranks: usize,
+    pub(crate) cta_warps: usize,
+    /// The block of the warp that runs.
+    pub(crate) rank: usize,
+    /// Bytes of shared memory of a block, and from one block's to the next.
+    pub(crate) room: u64,
+    pub(crate) stride: u64,
+    /// Threads of each block that have not exited.
+    pub(crate) alive: Vec<u32>,
+    /// What those that have exited knew.
+    pub(crate) ends: Vec<crate::race::Known>,
+    pub(crate) cluster_barrier: cluster::ClusterBarrier,
+    /// Somebody has arrived there.
+    pub(crate) cluster_moved: bool,
+    /// Registers of each block, and whether some were given back.
+    pub(crate) pools: Vec<registers::Pool>,
+    pub(crate) freed: bool,
+    /// What groups of four warps have multiplied.
+    pub(crate) warpgroups: Vec<wgmma::Group>,
+    /// Bulk copies to shared memory on their way.
+    pub(crate) loads: VecDeque<bulk::Load>,
     pub(crate) shared: Scratch,
     pub(crate) locals: Vec<Scratch>,
     pub(crate) races: Races,
-    pub(crate) barriers: [sync::Barrier; 16],
+    /// Sixteen for each block.
+    pub(crate) barriers: Vec<sync::Barrier>,
     pub(crate) counts: &'a mut [Counts],
     pub(crate) banks: Banks,
     pub(crate) fuel: u64,
@@ -119,37 +148,73 @@ impl<'a> Cta<'a> {
         launch: &Launch,
         options: &'a Options,
         generation: Generation,
-        block: u64,
+        (block, cluster): (u64, [u32; 3]),
         counts: &'a mut [Counts],
     ) -> Cta<'a> {
         let threads = volume(launch.block).unwrap_or(1) as usize;
         let warps = threads.div_ceil(32);
-        let shared_bytes = entry.shared_bytes + u64::from(launch.dynamic_smem);
-        let locals = if entry.local_bytes == 0 { 0 } else { warps * 32 };
-        let mut races = Races::new(warps, shared_bytes as usize);
-        entry.gaps.iter().for_each(|(start, end)| races.forbid(*start as usize, *end as usize));
+        let room = entry.shared_bytes + u64::from(launch.dynamic_smem);
+        let ranks = cluster.iter().product::<u32>() as usize;
+        // Behind each block's memory there is room that belongs to nobody; patterns of swizzles repeat after 1024 bytes.
+        let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(1024) };
+        let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };
+        let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
+        let mut races = Races::new(warps * ranks, shared_bytes as usize, entry.beside || ranks > 1);
+        for rank in 0..ranks as u64 {
+            let gaps = entry.gaps.iter().copied().chain((ranks > 1).then_some((room, stride)));
+            gaps.for_each(|(start, end)| {
+                races.forbid((rank * stride + start) as usize, (rank * stride + end) as usize)
+            });
+        }
+        let first = first_of(launch.grid, cluster, block);
+        let shape = |rank: usize| {
+            let within = position(cluster, rank as u64);
+            Shape {
+                block: launch.block,
+                grid: launch.grid,
+                index: std::array::from_fn(|axis| first[axis] + within[axis]),
+                dynamic: launch.dynamic_smem,
+                shared: (entry.static_bytes + u64::from(launch.dynamic_smem)) as u32,
+                cluster,
+                base: (rank as u64 * stride) as u32,
+                explicit: options.cluster.is_some() || entry.cluster.is_some(),
+            }
+        };
+        let [x, y, z] = first.map(u64::from);
+        let block = x + u64::from(launch.grid[0]) * (y + u64::from(launch.grid[1]) * z);
         Cta {
             device,
             program,
             entry,
             params,
             lock,
-            grid: Some(grid).filter(|_| volume(launch.grid) != Some(1)),
+            grid: Some(grid).filter(|_| volume(launch.grid) != Some(ranks as u64)),
             block,
-            shape: Shape {
-                block: launch.block,
-                grid: launch.grid,
-                index: position(launch.grid, block),
-                dynamic: launch.dynamic_smem,
-                shared: (entry.static_bytes + u64::from(launch.dynamic_smem)) as u32,
-            },
+            shape: shape(0),
+            shapes: (0..ranks).map(shape).collect(),
+            ranks,
+            cta_warps: warps,
+            rank: 0,
+            room,
+            stride,
+            alive: vec![threads as u32; ranks],
+            ends: vec![crate::race::Known::default(); ranks],
+            cluster_barrier: cluster::ClusterBarrier::default(),
+            cluster_moved: false,
+            pools: vec![registers::Pool::default(); ranks],
+            freed: false,
+            warpgroups: vec![
+                wgmma::Group::default();
+                if entry.touches.is_empty() { 0 } else { warps.div_ceil(4) * ranks }
+            ],
+            loads: VecDeque::new(),
             shared: Scratch::new(shared_bytes),
             locals: vec![Scratch::new(entry.local_bytes); locals],
             races,
-            barriers: Default::default(),
+            barriers: (0..16 * ranks).map(|_| sync::Barrier::default()).collect(),
             counts,
             banks: Banks::new(entry.code.len()),
-            fuel: options.fuel,
+            fuel: options.fuel.saturating_mul(ranks as u64),
             generation,
             landing: options.landing,
             progress: options.progress.as_deref(),
@@ -175,7 +240,7 @@ impl<'a> Cta<'a> {
             place: Some(self.place(pc, warp, lane)),
             other: fail.other.map(|c| self.place(c.pc as usize, c.warp, c.lane)),
             other_block: None,
-            block: self.shape.index,
+            block: self.shapes[warp / self.cta_warps].index,
             address: fail.address,
         })
     }
@@ -186,7 +251,7 @@ impl<'a> Cta<'a> {
             ptx_line: inst.line,
             instruction: self.entry.names[inst.name as usize].clone(),
             source: self.program.source(inst.loc),
-            thread: thread_of(self.shape.block, (warp * 32 + lane) as u32),
+            thread: thread_of(self.shape.block, (warp % self.cta_warps * 32 + lane) as u32),
         }
     }
 }

@@ -47,7 +47,10 @@ impl Cta<'_> {
     pub(super) fn run(&mut self, rng: &mut Rng) -> Result<(), Box<Report>> {
         let threads = volume(self.shape.block).unwrap_or(1) as u32;
         let n = threads.div_ceil(32) as usize;
-        let mut warps: Vec<Warp> = (0..n).map(|i| Warp::new(self.entry, i, threads, &self.shape)).collect();
+        let per = n;
+        let n = n * self.ranks;
+        let new = |i: usize| Warp::new(self.entry, i, i % per, threads, &self.shapes[i / per]);
+        let mut warps: Vec<Warp> = (0..n).map(new).collect();
         let mut ready: Vec<usize> = Vec::with_capacity(n);
         let (mut rounds, mut seen) = (0, (0, 0));
         loop {
@@ -63,7 +66,8 @@ impl Cta<'_> {
                 }
                 continue;
             }
-            let mut moved = self.release_barriers(&mut warps);
+            let mut moved = self.release_barriers(&mut warps) | self.release_cluster(&mut warps);
+            moved |= self.release_registers(&mut warps);
             for warp in &mut warps {
                 moved |= warp.converge() | self.converge_warp_barriers(warp);
             }
@@ -76,6 +80,10 @@ impl Cta<'_> {
             // Nobody can go on without a copy engine: it is as late as it gets.
             if let Some(arrival) = self.arrivals.pop_front() {
                 self.arrive_late(&mut warps, arrival)?;
+                continue;
+            }
+            if let Some(load) = self.loads.pop_front() {
+                self.load_late(&mut warps, &load)?;
                 continue;
             }
             // Waits at mbarriers are loops of the program, which may do something else after so many turns.
@@ -93,13 +101,32 @@ impl Cta<'_> {
         while let Some(arrival) = self.arrivals.pop_front() {
             self.arrive_late(warps, arrival)?;
         }
+        while let Some(load) = self.loads.pop_front() {
+            self.load_late(warps, &load)?;
+        }
+        if let Some(report) = self.end_steps(warps) {
+            return Err(report);
+        }
         for i in 0..warps.len() {
+            if let Err((pc, lanes, fail)) = self.end_stores(&mut warps[i]) {
+                return Err(self.report(i, pc as usize, lanes, *fail));
+            }
             if let Err((pc, fail)) = self.land_all(&mut warps[i]) {
                 return Err(self.report(i, pc as usize, 1, *fail));
             }
         }
         self.races.hand_in(self.grid, self.block, true);
         self.left_over().map_or(Ok(()), Err)
+    }
+
+    /// A bulk copy to shared memory lands.
+    fn load_late(&mut self, warps: &mut [Warp], load: &bulk::Load) -> Result<(), Box<Report>> {
+        if let Err(fail) = self.land_load(load) {
+            let (warp, pc, lanes) = Cta::issuer(load);
+            return Err(self.report(warp, pc, lanes, *fail));
+        }
+        self.wake(warps);
+        Ok(())
     }
 
     pub(super) fn arrive_late(
@@ -130,6 +157,12 @@ impl Cta<'_> {
             self.release_barriers(warps);
             if !self.completed.is_empty() {
                 self.wake(warps);
+            }
+            if std::mem::take(&mut self.cluster_moved) {
+                self.release_cluster(warps);
+            }
+            if self.freed {
+                self.release_registers(warps);
             }
             left = left.saturating_sub(used);
             if left == 0 {

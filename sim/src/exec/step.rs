@@ -23,6 +23,7 @@ pub(crate) enum Next {
 impl Cta<'_> {
     /// Runs fragment `at` until it stops or has executed `limit` instructions; how many it executed.
     pub(crate) fn fragment(&mut self, warp: &mut Warp, at: usize, limit: u32) -> Result<u32, Box<Report>> {
+        self.rank = warp.index / self.cta_warps;
         let entry = self.entry;
         let code = entry.code.as_slice();
         let mut pc = warp.frags[at].pc as usize;
@@ -65,6 +66,14 @@ impl Cta<'_> {
                 continue;
             }
             warp.frags[at].pc = pc as u32;
+            if let Some(touched) = entry.touches.get(pc)
+                && !touched.is_empty()
+                && active != 0
+                && !matches!(inst.op, Op::Wgmma(_))
+                && let Err(fail) = self.touch(warp, touched)
+            {
+                return Err(self.report(warp.index, pc, active, *fail));
+            }
             match self.execute(warp, at, &inst.op, active, pc) {
                 Ok(Next::Advance) => pc += 1,
                 Ok(Next::Stop) => return Ok(used),
@@ -325,6 +334,16 @@ impl Cta<'_> {
                 for_lanes!(lane in m => { w.copies.groups[lane] = w.copies.groups[lane].saturating_add(1); });
             }
             Op::CpWait(n) => self.copy_wait(w, n, m)?,
+            Op::Bulk(ref copy) => self.bulk(w, copy, m, pc)?,
+            Op::BulkCommit => Cta::bulk_commit(w, m),
+            Op::BulkWait { n, read } => self.bulk_wait(w, n, read, m)?,
+            Op::ProxyFence { init, global } => {
+                if m != 0 && !global {
+                    self.races.clocks.fence_proxy(w.index, m, w.live, init);
+                }
+            }
+            Op::Mapa { d, a, rank, wide, generic } => self.mapa(w, (d, a, rank), (wide, generic), m)?,
+            Op::CtaRank { d, a, wide, generic } => self.cta_rank(w, (d, a), (wide, generic), m)?,
             Op::MBar(ref op) => return self.mbarrier(w, at, op, m, pc),
             Op::PendingCount { d, state } => self.pending_counts(w, d, state, m)?,
             Op::Fence { wide, acquire, release } => {
@@ -340,7 +359,8 @@ impl Cta<'_> {
                 let a = w.l[a as usize];
                 let inside = |x: u64, start: u64| x.checked_sub(start).is_some_and(|o| o < WINDOW_BYTES);
                 let test = |x: u64| match space {
-                    Space::Shared => inside(x, SHARED_WINDOW),
+                    Space::Shared => inside(x, SHARED_WINDOW) && (x - SHARED_WINDOW) / self.stride == self.rank as u64,
+                    Space::Cluster => inside(x, SHARED_WINDOW),
                     Space::Local => inside(x, LOCAL_WINDOW),
                     Space::Param => inside(x, PARAM_WINDOW),
                     Space::Const => self.device.find(x).is_some_and(|alloc| alloc.constant),
@@ -353,6 +373,13 @@ impl Cta<'_> {
             Op::Exit => {
                 if m == 0 {
                     return Ok(Next::Advance);
+                }
+                if w.products.is_busy() {
+                    self.products_done(w)?;
+                }
+                self.alive[self.rank] -= m.count_ones();
+                if self.ranks > 1 {
+                    self.block_ends(w, m)?;
                 }
                 w.retire(at, m);
                 return Ok(Next::Stop);

@@ -44,6 +44,11 @@ fn is_matrix(op: &Op) -> bool {
             | Op::LdMatrix { .. }
             | Op::StMatrix { .. }
             | Op::MovMatrix { .. }
+            | Op::Wgmma(_)
+            | Op::WgmmaFence
+            | Op::WgmmaCommit
+            | Op::WgmmaWait(_)
+            | Op::MaxRegisters { .. }
     )
 }
 
@@ -65,7 +70,9 @@ impl Cta<'_> {
         if m == 0 {
             return Ok(Next::Advance);
         }
-        let whole_warp = is_matrix(op) || matches!(op, Op::Bar(bar) if bar.aligned);
+        let whole_warp = is_matrix(op)
+            || matches!(op, Op::Bar(bar) if bar.aligned)
+            || matches!(op, Op::ClusterArrive { aligned: true, .. } | Op::ClusterWait { aligned: true });
         if m != mask && whole_warp {
             let message = "the guard of an instruction that needs the whole warp holds in a part of it";
             return Err(Fail::new(ReportKind::Divergence, message).at((mask & !m).trailing_zeros() as usize));
@@ -79,6 +86,13 @@ impl Cta<'_> {
         let (need, aligned) = match *op {
             Op::Bar(ref bar) if bar.aligned => (w.live, true),
             Op::Bar(_) => (m, false),
+            Op::ClusterArrive { aligned, .. } | Op::ClusterWait { aligned } => {
+                if aligned {
+                    (w.live, true)
+                } else {
+                    (m, false)
+                }
+            }
             ref op if is_matrix(op) => (u32::MAX, true),
             Op::Shfl { mask, .. }
             | Op::Vote { mask, .. }
@@ -108,6 +122,16 @@ impl Cta<'_> {
                     left &= !group;
                 }
             }
+            Op::ClusterArrive { relaxed, .. } => self.cluster_arrive(w, m, relaxed)?,
+            Op::ClusterWait { .. } => return self.cluster_wait(w, at, m),
+            Op::MaxRegisters { inc, n } => return self.max_registers(w, at, (inc, n)),
+            Op::Wgmma(ref product) => {
+                self.counts[pc].products += 1;
+                self.product(w, product, pc)?;
+            }
+            Op::WgmmaFence => self.product_fence(w, pc)?,
+            Op::WgmmaCommit => self.product_commit(w, pc)?,
+            Op::WgmmaWait(n) => self.product_wait(w, n, pc)?,
             Op::Mma(ref mma) => mma.run(w, self.generation)?,
             Op::WmmaMma(ref product) => product.run(w, self.generation)?,
             Op::WmmaMove(ref mv) => self.wmma_move(w, mv, pc)?,
@@ -159,7 +183,8 @@ impl Cta<'_> {
             return Err(Fail::new(ReportKind::Invalid, message));
         }
         let block = (self.shape.block.iter().product::<u32>()).next_multiple_of(32);
-        let barrier = &mut self.barriers[id as usize];
+        let place = 16 * self.rank + id as usize;
+        let barrier = &mut self.barriers[place];
         // All threads of the block are a count like any other.
         if barrier.arrived > 0 && barrier.expected.unwrap_or(block) != count.unwrap_or(block) {
             let show = |c: Option<u32>| c.map_or("all threads".to_owned(), |c| format!("{c} threads"));
@@ -186,7 +211,7 @@ impl Cta<'_> {
         barrier.participants.push((w.index, m));
         barrier.last = pc as u32;
         self.barrier_follows(w.index, m, w.live);
-        let barrier = &mut self.barriers[id as usize];
+        let barrier = &mut self.barriers[place];
         self.races.clocks.release(w.index, m, w.live, &mut barrier.known);
         let mut red = None;
         if let Some((what, p, negate, d)) = bar.red {
@@ -216,7 +241,7 @@ impl Cta<'_> {
             }
             let complete = match barrier.expected {
                 Some(n) => barrier.arrived >= n,
-                None => barrier.threads >= warps.iter().map(|w| w.live.count_ones()).sum(),
+                None => barrier.threads >= self.alive[id / 16],
             };
             if !complete {
                 continue;
@@ -228,7 +253,7 @@ impl Cta<'_> {
                 let mut joined = 0;
                 for i in 0..warp.frags.len() {
                     let Wait::Barrier { id: at, red } = warp.frags[i].wait else { continue };
-                    if usize::from(at) != id {
+                    if usize::from(at) + 16 * (warp.index / self.cta_warps) != id {
                         continue;
                     }
                     warp.frags[i].wait = Wait::Ready;
@@ -289,6 +314,7 @@ impl Cta<'_> {
     /// Arrivals at a barrier that nobody waited for: the program has lost count.
     pub(crate) fn left_over(&self) -> Option<Box<Report>> {
         let (id, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.arrived > 0)?;
+        let id = id % 16;
         let (warp, lanes) = *barrier.participants.last()?;
         let message = format!(
             "the block ends with {} arrivals at barrier {id}, which waits for {}",
@@ -308,10 +334,11 @@ impl Cta<'_> {
                 let lane = frag.mask.trailing_zeros() as usize & 31;
                 match frag.wait {
                     Wait::Barrier { id, .. } => {
-                        let barrier = &self.barriers[usize::from(id)];
+                        let rank = warp.index / self.cta_warps;
+                        let barrier = &self.barriers[16 * rank + usize::from(id)];
                         let (arrived, expected) = match barrier.expected {
                             Some(n) => (barrier.arrived, n),
-                            None => (barrier.threads, warps.iter().map(|w| w.live.count_ones()).sum()),
+                            None => (barrier.threads, self.alive[rank]),
                         };
                         let place = self.place(frag.pc as usize - 1, warp.index, lane);
                         lines.push(format!(
@@ -336,6 +363,18 @@ impl Cta<'_> {
                         } else {
                             first = first.or(Some(place));
                         }
+                    }
+                    Wait::Cluster => {
+                        let place = self.place(frag.pc as usize - 1, warp.index, lane);
+                        let line = self.cluster_line(warps, warp, frag.mask);
+                        lines.push(format!("{line}: `{}` at PTX line {}", place.instruction, place.ptx_line));
+                        first = first.or(Some(place));
+                    }
+                    Wait::Registers { more } => {
+                        let place = self.place(frag.pc as usize, warp.index, lane);
+                        let line = self.register_line(warp, frag.mask, more);
+                        lines.push(format!("{line}: `{}` at PTX line {}", place.instruction, place.ptx_line));
+                        first = first.or(Some(place));
                     }
                     Wait::Poll { at, want } => {
                         let place = self.place(frag.pc as usize - 1, warp.index, lane);

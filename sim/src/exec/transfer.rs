@@ -36,6 +36,7 @@ impl Cta<'_> {
     fn load_words(&mut self, warp: &mut Warp, access: &Access, mask: u32, pc: usize) -> Step {
         let n = usize::from(access.n);
         let at = addresses(warp, access.addr, mask)?;
+        self.check_own(mask, &at)?;
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
         self.count_shared(pc, mask, &at, bytes, Kind::Load);
@@ -84,6 +85,7 @@ impl Cta<'_> {
     fn store_words(&mut self, warp: &Warp, access: &Access, mask: u32, pc: usize) -> Step {
         let n = usize::from(access.n);
         let at = addresses(warp, access.addr, mask)?;
+        self.check_own(mask, &at)?;
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
         self.count_shared(pc, mask, &at, bytes, Kind::Other);
@@ -137,7 +139,7 @@ impl Cta<'_> {
         let (index, live) = (warp.index, warp.live);
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
             match space {
-                Space::Shared => {
+                Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Load);
                     let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: false };
                     cta.check_step(&access.order, index, step, at, bytes)?;
@@ -285,7 +287,7 @@ impl Cta<'_> {
         self.strong_begins(&access.order, (index, mask, live));
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
             match space {
-                Space::Shared => {
+                Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: true };
                     cta.check_step(&access.order, index, step, at, bytes)?;

@@ -42,6 +42,12 @@ pub(crate) enum Wait {
         id: u8,
         red: Option<(Vote, R)>,
     },
+    /// At the barrier of the cluster.
+    Cluster,
+    /// For registers that other warps give back.
+    Registers {
+        more: u32,
+    },
     /// Behind a failed wait for a phase of the mbarrier at this address.
     Poll {
         at: u32,
@@ -69,6 +75,11 @@ pub(crate) struct Warp {
     pub(crate) live: u32,
     /// Asynchronous copies of each lane: see `exec::asynchronous`.
     pub(crate) copies: super::asynchronous::Queue,
+    /// Bulk copies from shared memory, and asynchronous products.
+    pub(crate) bulk: super::bulk::Stores,
+    pub(crate) products: super::wgmma::Products,
+    /// What `setmaxnreg` has set.
+    pub(crate) registers: Option<u32>,
 }
 
 /// What special registers are made of.
@@ -79,6 +90,10 @@ pub(crate) struct Shape {
     pub(crate) index: [u32; 3],
     pub(crate) dynamic: u32,
     pub(crate) shared: u32,
+    /// Blocks of a cluster, whether the launch or the kernel asks for them, and where the block's shared memory begins.
+    pub(crate) cluster: [u32; 3],
+    pub(crate) explicit: bool,
+    pub(crate) base: u32,
 }
 
 /// Position of a thread in a block of this shape.
@@ -88,8 +103,9 @@ pub(crate) fn thread_of(block: [u32; 3], linear: u32) -> [u32; 3] {
 }
 
 impl Warp {
-    pub(crate) fn new(entry: &Entry, index: usize, threads: u32, shape: &Shape) -> Warp {
-        let first = index as u32 * 32;
+    /// Warp `local` of its block, which has the number `index` in the cluster.
+    pub(crate) fn new(entry: &Entry, index: usize, local: usize, threads: u32, shape: &Shape) -> Warp {
+        let first = local as u32 * 32;
         let lanes = threads.saturating_sub(first).min(32);
         let live = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
         let mut warp = Warp {
@@ -100,12 +116,21 @@ impl Warp {
             frags: vec![Frag { pc: 0, mask: live, wait: Wait::Ready }],
             live,
             copies: super::asynchronous::Queue::default(),
+            bulk: super::bulk::Stores::default(),
+            products: super::wgmma::Products::default(),
+            registers: None,
         };
         for &(slot, value) in &entry.const32 {
             warp.w[slot as usize] = Slot32 { v: [value; 32], ok: u32::MAX };
         }
         for &(slot, value) in &entry.const64 {
             warp.l[slot as usize] = Slot64 { v: [value; 32], ok: u32::MAX };
+        }
+        for &(slot, value) in &entry.shared64 {
+            warp.l[slot as usize] = Slot64 { v: [value + u64::from(shape.base); 32], ok: u32::MAX };
+        }
+        if let Some(slot) = entry.clustered {
+            warp.p[slot as usize] = SlotP { v: if shape.explicit { u32::MAX } else { 0 }, ok: u32::MAX };
         }
         warp.p[TRUE as usize] = SlotP { v: u32::MAX, ok: u32::MAX };
         for &(slot, special) in &entry.specials {
@@ -234,6 +259,16 @@ fn special_value(special: Special, thread: u32, threads: u32, shape: &Shape) -> 
         Special::LaneMaskGe => !((1 << lane) - 1),
         Special::DynamicSharedBytes => shape.dynamic,
         Special::TotalSharedBytes => shape.shared,
+        Special::ClusterId(axis) => shape.index[usize::from(axis)] / shape.cluster[usize::from(axis)],
+        Special::NClusterId(axis) => shape.grid[usize::from(axis)] / shape.cluster[usize::from(axis)],
+        Special::ClusterCtaId(axis) => shape.index[usize::from(axis)] % shape.cluster[usize::from(axis)],
+        Special::ClusterNCtaId(axis) => shape.cluster[usize::from(axis)],
+        Special::ClusterRank => {
+            let [x, y, z]: [u32; 3] = std::array::from_fn(|axis| shape.index[axis] % shape.cluster[axis]);
+            x + shape.cluster[0] * (y + shape.cluster[1] * z)
+        }
+        Special::ClusterSize => shape.cluster.iter().product(),
+        Special::SharedAt(offset) => shape.base + offset,
         Special::Zero => 0,
         Special::One => 1,
     }

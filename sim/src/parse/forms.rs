@@ -20,6 +20,8 @@ pub struct InstructionForm {
     pub version: (u32, u32),
     /// The first target that has it: 80 for `sm_80`.
     pub target: u32,
+    /// Whether no later target has it: `sm_90a` alone.
+    pub specific: bool,
 }
 
 /// Every spelling of every row of the table, in its order, but for those that no GPU executes as the manual says. A few are refused later, since a row states which modifiers
@@ -40,8 +42,8 @@ pub fn instruction_forms() -> Vec<InstructionForm> {
         let part = row.args.starts_with("dm");
         let executed = spellings.into_iter().filter(|words| sem::not_as_written(row.op, words, part).is_none());
         forms.extend(executed.map(|modifiers| {
-            let needs::Need { version, target } = needs::of(row.op, &modifiers, needs::BASE.target);
-            InstructionForm { opcode: row.op, modifiers, operands: row.args, row: number, version, target }
+            let needs::Need { version, target, specific } = needs::of(row.op, &modifiers, needs::BASE.target);
+            InstructionForm { opcode: row.op, modifiers, operands: row.args, row: number, version, target, specific }
         }));
     }
     forms

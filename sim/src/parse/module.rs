@@ -255,8 +255,19 @@ impl<'a> Parser<'a> {
     fn entry(&mut self) -> Result<RawEntry<'a>> {
         let pos = self.pos();
         let name = self.name("a kernel name")?;
-        let mut entry =
-            RawEntry { name, params: Vec::new(), max_threads: None, required_threads: None, body: vec![], pos };
+        let mut entry = RawEntry {
+            name,
+            params: Vec::new(),
+            max_threads: None,
+            required_threads: None,
+            min_blocks: None,
+            max_registers: None,
+            cluster: None,
+            explicit_cluster: false,
+            max_cluster_rank: None,
+            body: vec![],
+            pos,
+        };
         if self.eat(b'(') && !self.eat(b')') {
             loop {
                 if !self.eat_dot("param") {
@@ -281,9 +292,29 @@ impl<'a> Parser<'a> {
                     self.bump();
                     entry.required_threads = Some(self.triple()?);
                 }
-                Tok::Dot("minnctapersm" | "maxnreg" | "maxnctapersm") => {
+                Tok::Dot("maxnctapersm") => {
                     self.bump();
                     self.int()?;
+                }
+                Tok::Dot("minnctapersm") => {
+                    self.bump();
+                    entry.min_blocks = Some(self.int32()?);
+                }
+                Tok::Dot("maxnreg") => {
+                    self.bump();
+                    entry.max_registers = Some(self.int32()?);
+                }
+                Tok::Dot("reqnctapercluster") => {
+                    self.bump();
+                    entry.cluster = Some(self.triple()?);
+                }
+                Tok::Dot("explicitcluster") => {
+                    self.bump();
+                    entry.explicit_cluster = true;
+                }
+                Tok::Dot("maxclusterrank") => {
+                    self.bump();
+                    entry.max_cluster_rank = Some(self.int32()?);
                 }
                 Tok::Dot("pragma") => self.pragma()?,
                 Tok::Punct(b'{') => break,
@@ -291,6 +322,9 @@ impl<'a> Parser<'a> {
             }
             if entry.max_threads.is_some() && entry.required_threads.is_some() {
                 return Err(pos.error("a kernel has `.maxntid` or `.reqntid`, not both"));
+            }
+            if entry.cluster.is_some() && entry.max_cluster_rank.is_some() {
+                return Err(pos.error("a kernel has `.reqnctapercluster` or `.maxclusterrank`, not both"));
             }
         }
         self.bump();

@@ -118,6 +118,8 @@ pub(crate) enum Space {
     Global,
     Const,
     Local,
+    /// Shared memory of any block of the cluster.
+    Cluster,
 }
 
 /// An operand as written.
@@ -149,6 +151,8 @@ pub(crate) enum RawArg<'a> {
     List(Vec<RawArg<'a>>, Pos),
     /// `[base + offset]`; without base, an absolute address.
     Memory(Option<&'a str>, i64, Pos),
+    /// `[map + offset, {x, y}]`: a place in a tensor.
+    Tensor(&'a str, i64, Vec<RawArg<'a>>, Pos),
 }
 
 impl RawArg<'_> {
@@ -167,7 +171,8 @@ impl RawArg<'_> {
             | RawArg::Pair(_, _, p)
             | RawArg::Vector(_, p)
             | RawArg::List(_, p)
-            | RawArg::Memory(_, _, p) => *p,
+            | RawArg::Memory(_, _, p)
+            | RawArg::Tensor(_, _, _, p) => *p,
         }
     }
 }
@@ -279,6 +284,13 @@ pub(crate) struct RawEntry<'a> {
     pub(crate) params: Vec<RawVar<'a>>,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
+    /// `.minnctapersm`, `.maxnreg`.
+    pub(crate) min_blocks: Option<u32>,
+    pub(crate) max_registers: Option<u32>,
+    /// `.reqnctapercluster`, `.explicitcluster`, `.maxclusterrank`.
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) explicit_cluster: bool,
+    pub(crate) max_cluster_rank: Option<u32>,
     pub(crate) body: Vec<RawStmt<'a>>,
     pub(crate) pos: Pos,
 }

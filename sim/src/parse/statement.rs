@@ -152,6 +152,18 @@ impl<'a> Parser<'a> {
             };
             // A negative offset is written `+-4`; the assembler takes no `-4` behind a name.
             let offset = if base.is_some() && !self.eat(b'+') { 0 } else { self.integer()? as i64 };
+            if let Some(map) = base
+                && self.eat(b',')
+            {
+                self.expect(b'{')?;
+                let mut at = vec![self.simple()?];
+                while self.eat(b',') {
+                    at.push(self.simple()?);
+                }
+                self.expect(b'}')?;
+                self.expect(b']')?;
+                return Ok(RawArg::Tensor(map, offset, at, pos));
+            }
             self.expect(b']')?;
             return Ok(RawArg::Memory(base, offset, pos));
         }

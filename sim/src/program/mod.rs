@@ -10,10 +10,12 @@ mod operand;
 pub(crate) use op::*;
 pub(crate) use operand::*;
 
+use crate::exec::bulk::Bulk;
 use crate::exec::convert::Map;
 use crate::exec::lanewise::Function;
 use crate::exec::mbarrier::MBar;
 use crate::exec::mma::Mma;
+use crate::exec::wgmma::Wgmma;
 use crate::exec::wmma;
 use crate::parse::raw::Space;
 
@@ -75,6 +77,13 @@ pub(crate) struct Entry {
     pub(crate) param_bytes: u64,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
+    /// `.minnctapersm`, `.maxnreg`.
+    pub(crate) min_blocks: Option<u32>,
+    pub(crate) max_registers: Option<u32>,
+    /// `.reqnctapercluster`, `.explicitcluster`, `.maxclusterrank`.
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) explicit_cluster: bool,
+    pub(crate) max_cluster_rank: Option<u32>,
     /// Bytes of static shared memory, with the gaps between its variables.
     pub(crate) shared_bytes: u64,
     /// Without them, as on a device.
@@ -96,6 +105,14 @@ pub(crate) struct Entry {
     pub(crate) const32: Vec<(R, u32)>,
     pub(crate) const64: Vec<(R, u64)>,
     pub(crate) specials: Vec<(R, Special)>,
+    /// The predicate `%is_explicit_cluster`.
+    pub(crate) clustered: Option<R>,
+    /// 64-bit slots with the address of a byte of the block's shared memory, the generic window perhaps included.
+    pub(crate) shared64: Vec<(R, u64)>,
+    /// Whether something works beside the warps: bulk copies, asynchronous products.
+    pub(crate) beside: bool,
+    /// Of each instruction the 32-bit slots it names, of those that are operands of asynchronous products.
+    pub(crate) touches: Vec<Box<[R]>>,
 }
 
 /// A variable of the module in global or constant memory, with its first bytes.

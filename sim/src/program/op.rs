@@ -1,5 +1,7 @@
 //! What an instruction does, with its operands resolved to slots.
 
+use std::sync::Arc;
+
 use super::*;
 
 /// One decoded operation. Lane-wise arithmetic is a function over whole slots, chosen when decoding; the letters give the
@@ -285,6 +287,47 @@ pub(crate) enum Op {
         wide: bool,
         acquire: bool,
         release: bool,
+    },
+    /// `fence.proxy.async`, of global memory alone or of all; `init`: `fence.mbarrier_init`.
+    ProxyFence {
+        init: bool,
+        global: bool,
+    },
+    Bulk(Box<Bulk>),
+    BulkCommit,
+    BulkWait {
+        n: u32,
+        /// The sources have been read; else all is done.
+        read: bool,
+    },
+    Wgmma(Arc<Wgmma>),
+    WgmmaFence,
+    WgmmaCommit,
+    WgmmaWait(u32),
+    MaxRegisters {
+        inc: bool,
+        n: u32,
+    },
+    ClusterArrive {
+        relaxed: bool,
+        aligned: bool,
+    },
+    ClusterWait {
+        aligned: bool,
+    },
+    /// The address of the same byte in another block of the cluster.
+    Mapa {
+        d: R,
+        a: R,
+        rank: R,
+        wide: bool,
+        generic: bool,
+    },
+    CtaRank {
+        d: R,
+        a: R,
+        wide: bool,
+        generic: bool,
     },
     Mma(Box<Mma>),
     WmmaMove(Box<wmma::Move>),

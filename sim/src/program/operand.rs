@@ -20,6 +20,15 @@ pub(crate) enum Special {
     LaneMaskGe,
     DynamicSharedBytes,
     TotalSharedBytes,
+    /// Of clusters: index and number in the grid, of blocks in the cluster.
+    ClusterId(u8),
+    NClusterId(u8),
+    ClusterCtaId(u8),
+    ClusterNCtaId(u8),
+    ClusterRank,
+    ClusterSize,
+    /// The address of this byte of the block's shared memory.
+    SharedAt(u32),
     Zero,
     One,
 }

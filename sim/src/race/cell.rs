@@ -1,6 +1,7 @@
 //! What is remembered of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
 use super::clocks::{AGENTS, Clocks, engine};
+use super::proxy::FIRST;
 use super::{Conflict, Strength, Who};
 
 pub(super) const NOBODY: u8 = 0xFF;
@@ -98,17 +99,34 @@ impl Read {
 #[derive(Debug)]
 pub(super) struct Sets {
     warps: usize,
+    /// Entries for what works beside the warps, if anything does.
+    beside: usize,
+    /// The warps these belong to.
+    pub(super) owners: Vec<u8>,
     entries: Vec<Read>,
     free: Vec<u32>,
 }
 
 impl Sets {
-    pub(super) fn new(warps: usize) -> Sets {
-        Sets { warps, entries: Vec::new(), free: Vec::new() }
+    pub(super) fn new(warps: usize, beside: usize) -> Sets {
+        Sets { warps, beside, owners: vec![0; beside], entries: Vec::new(), free: Vec::new() }
     }
 
     fn size(&self) -> usize {
-        4 * self.warps
+        2 * (2 * self.warps + self.beside)
+    }
+
+    /// The warp on whose behalf an agent works.
+    pub(super) fn warp_of(&self, agent: usize) -> usize {
+        if agent < FIRST { agent % 32 } else { self.owners.get(agent - FIRST).map_or(0, |w| usize::from(*w)) }
+    }
+
+    fn place(&self, agent: usize) -> usize {
+        match agent {
+            0..32 => agent,
+            32..FIRST => self.warps + agent - 32,
+            _ => 2 * self.warps + agent - FIRST,
+        }
     }
 
     fn range(&self, set: u32) -> std::ops::Range<usize> {
@@ -128,16 +146,21 @@ impl Sets {
     }
 
     fn of(&self, cell: &Cell) -> impl Iterator<Item = (usize, Read)> {
-        let agent = |i: usize| if i < self.warps { i } else { engine(i - self.warps) };
+        let warps = self.warps;
+        let agent = move |i: usize| match i {
+            i if i < warps => i,
+            i if i < 2 * warps => engine(i - warps),
+            i => FIRST + i - 2 * warps,
+        };
         self.entries[self.range(cell.read_clock)].iter().enumerate().map(move |(i, read)| (agent(i / 2), *read))
     }
 
     /// The entry of an agent in the set of a cell, for reads as strong as these.
     #[inline(always)]
     pub(super) fn entry(&mut self, cell: &Cell, agent: usize, strength: Strength) -> Option<&mut Read> {
-        let i = if agent < 32 { agent } else { self.warps + agent - 32 };
-        let i = 2 * i + usize::from(strength.is_strong());
-        self.entries.get_mut(cell.read_clock as usize * 4 * self.warps + i)
+        let i = 2 * self.place(agent) + usize::from(strength.is_strong());
+        let start = cell.read_clock as usize * self.size();
+        self.entries.get_mut(start + i)
     }
 
     /// One of the reads of a cell.
@@ -176,13 +199,14 @@ impl Sets {
 }
 
 /// Whether the last write of `cell` is not ordered before `who`.
-fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<Conflict> {
+pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<Conflict> {
     if cell.write_agent == NOBODY || (cell.write_strength.is_strong() && who.strength.is_strong()) {
         return None;
     }
     let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
     let ordered = !cell.flying && clocks.ordered((who.warp, who.lane), (writer, lane), cell.write_clock);
-    let (copy, warp) = (cell.flying || writer >= 32, writer % 32);
+    let copy = cell.flying || writer >= 32;
+    let (warp, lane) = clocks.slots.thread(writer, lane);
     (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false })
 }
 
@@ -197,7 +221,8 @@ pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Wh
         lanes &= lanes - 1;
         if !clocks.ordered((who.warp, who.lane), (reader, lane), read.clock) {
             let copy = reader >= 32;
-            return Some(Conflict { warp: reader % 32, lane, pc: read.pc, wrote: false, copy, constant: false });
+            let (warp, lane) = clocks.slots.thread(reader, lane);
+            return Some(Conflict { warp, lane, pc: read.pc, wrote: false, copy, constant: false });
         }
     }
     None
@@ -211,10 +236,22 @@ pub(super) fn read(
     who: Who,
     (agent, now): (usize, u32),
 ) -> Result<(), Conflict> {
+    let fresh = Read { clock: now, pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
+    read_as(clocks, sets, cell, who, agent, fresh)
+}
+
+/// Records this read by an agent on behalf of `who`.
+pub(super) fn read_as(
+    clocks: &Clocks,
+    sets: &mut Sets,
+    cell: &mut Cell,
+    who: Who,
+    agent: usize,
+    fresh: Read,
+) -> Result<(), Conflict> {
     if let Some(conflict) = unordered_write(clocks, cell, who) {
         return Err(conflict);
     }
-    let fresh = Read { clock: now, pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
     let met = clocks.row(who.warp)[agent % AGENTS];
     match cell.read_agent {
         NOBODY => cell.set_only_read(agent, fresh),

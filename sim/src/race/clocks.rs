@@ -13,9 +13,10 @@
 //! that met it at a barrier since, which is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
 
 use super::front::{Front, Known, Part, join_some};
+use super::proxy::Slots;
 
-/// Warps and engines of a block: a warp's engine follows 32 later.
-pub(crate) const AGENTS: usize = 64;
+/// Warps and engines of a block, a warp's engine 32 later, and behind them what works beside the warps ([`super::proxy`]).
+pub(crate) const AGENTS: usize = 128;
 
 /// The agent that performs the asynchronous copies of `warp`.
 pub(crate) const fn engine(warp: usize) -> usize {
@@ -33,7 +34,13 @@ pub(crate) struct Clocks {
     unfenced: Vec<(u32, Front)>,
     /// How often each row has changed.
     changes: Vec<u32>,
+    /// What works beside the warps.
+    pub(super) slots: Slots,
 }
+
+/// Which of the fenced fronts are those of proxy fences: everything, and initialised mbarriers.
+pub(crate) const DATA: usize = 2;
+pub(crate) const OBJECTS: usize = 3;
 
 impl Clocks {
     pub(crate) fn new(warps: usize) -> Clocks {
@@ -43,6 +50,7 @@ impl Clocks {
             lanes: vec![Vec::new(); warps],
             unfenced: vec![(0, Front::default()); warps],
             changes: vec![0; warps],
+            slots: Slots::default(),
         }
     }
 
@@ -211,7 +219,7 @@ impl Clocks {
     pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, wide: bool) {
         let mut known = Known::default();
         self.release(warp, lanes, live, &mut known);
-        let [block, beyond] = &mut self.rows[warp].fenced;
+        let [block, beyond, ..] = &mut self.rows[warp].fenced;
         join_some(block, Some(&known.front));
         if wide {
             join_some(beyond, Some(&known.front));
@@ -255,7 +263,38 @@ impl Clocks {
         Some(out)
     }
 
-    fn advance(&mut self, agent: usize) {
+    /// A proxy fence of the lanes: what they have done and know the async proxy sees too, of initialised mbarriers alone or
+    /// of everything.
+    pub(crate) fn fence_proxy(&mut self, warp: usize, lanes: u32, live: u32, inits: bool) {
+        let mut known = Known::default();
+        self.release(warp, lanes, live, &mut known);
+        let [.., data, objects] = &mut self.rows[warp].fenced;
+        join_some(objects, Some(&known.front));
+        if !inits {
+            join_some(data, Some(&known.front));
+        }
+    }
+
+    /// Whether a proxy fence stands between an access of `of` at `clock` and what `lane` of `warp` does now.
+    pub(crate) fn fenced_for_proxy(
+        &self,
+        (warp, lane): (usize, usize),
+        (of, of_lane): (usize, usize),
+        clock: u32,
+        level: usize,
+    ) -> bool {
+        let covers = |known: &Known| known.fenced[level].as_ref().is_some_and(|f| f.covers(of, of_lane, clock));
+        covers(&self.rows[warp]) || self.alone(warp, 1 << lane).any(covers)
+    }
+
+    /// Up to where a proxy fence of all lanes stands between others and `warp`.
+    #[inline(always)]
+    pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32; AGENTS]> {
+        self.rows[warp].fenced[DATA].as_ref().map(|front| &front.all)
+    }
+
+    /// The next moment of something that works beside the warps.
+    pub(crate) fn advance(&mut self, agent: usize) {
         self.now[agent] = self.now[agent].saturating_add(1);
     }
 

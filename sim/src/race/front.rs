@@ -68,8 +68,8 @@ impl Front {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(super) front: Front,
-    /// What of it a fence has followed: of any scope, and of one beyond the block.
-    pub(super) fenced: [Option<Box<Front>>; 2],
+    /// What of it a fence has followed: of any scope, of one beyond the block, a proxy fence, one for mbarriers.
+    pub(super) fenced: [Option<Box<Front>>; 4],
     /// What strong reads have seen that no fence has followed.
     pub(super) seen: Option<Box<Front>>,
 }

@@ -201,8 +201,24 @@ impl Global {
         Ok(())
     }
 
+    /// What was just written at `address` is the work of another agent, at its own clock.
+    pub(super) fn hand_over(&mut self, (address, n): (u64, usize), (agent, clock): (usize, u32)) {
+        let (at, index) = (address as usize % (4 * WORDS), self.page(address / (4 * WORDS as u64)));
+        let page = &mut self.pages[index];
+        for word in at / 4..(at + n).div_ceil(4) {
+            match &mut page.bytes {
+                Some(bytes) if page.words[word].split => {
+                    for cell in &mut bytes[at.max(4 * word)..(at + n).min(4 * word + 4)] {
+                        (cell.write_agent, cell.write_clock) = (agent as u8, clock);
+                    }
+                }
+                _ => (page.words[word].write_agent, page.words[word].write_clock) = (agent as u8, clock),
+            }
+        }
+    }
+
     /// After a read of these bytes that takes them for constants (`ld.global.nc`): whoever has written them.
-    pub(super) fn read_constant(&mut self, address: u64, n: usize) -> Result<(), Conflict> {
+    pub(super) fn read_constant(&mut self, sets: &Sets, address: u64, n: usize) -> Result<(), Conflict> {
         let at = address as usize % (4 * WORDS);
         let index = self.page(address / (4 * WORDS as u64));
         let page = &mut self.pages[index];
@@ -220,7 +236,7 @@ impl Global {
         });
         match writer {
             Some(cell) => Err(Conflict {
-                warp: usize::from(cell.write_agent) % 32,
+                warp: sets.warp_of(usize::from(cell.write_agent)),
                 lane: usize::from(cell.write_lane),
                 pc: cell.write_pc,
                 wrote: true,
@@ -354,7 +370,7 @@ impl Page {
         let (_, _, cell) = found?;
         let (agent, read) = sets.reads(&cell).next()?;
         let lane = read.lanes.trailing_zeros() as usize % 32;
-        Some(Conflict { warp: agent % 32, lane, pc: read.pc, wrote: false, copy: false, constant: true })
+        Some(Conflict { warp: sets.warp_of(agent), lane, pc: read.pc, wrote: false, copy: false, constant: true })
     }
 
     /// The cells of some bytes: words where they are whole, bytes elsewhere.

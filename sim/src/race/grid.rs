@@ -130,7 +130,7 @@ impl Judge<'_> {
     fn ordered(&mut self, a: u64, b: u64) -> bool {
         let (Some(a_site), Some(b_site)) = (self.site(a).copied(), self.site(b).copied()) else { return false };
         let thread = a as usize & 0x3FF;
-        let agent = thread / 32 + if a_site.engine { 32 } else { 0 };
+        let agent = usize::from(a_site.agent);
         self.knowledge.covers((b >> 36, b_site.foreign), a >> 36, (agent, thread % 32, a_site.clock))
     }
 

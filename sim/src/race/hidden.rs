@@ -70,7 +70,9 @@ impl Hidden {
             if let Some((agent, lane, clock, pc)) = entry.write
                 && !clocks.ordered((who.warp, who.lane), (agent, lane), clock)
             {
-                return Err(Conflict { warp: agent % 32, lane, pc, wrote: true, copy: agent >= 32, constant: false });
+                let copy = agent >= 32;
+                let (warp, lane) = clocks.slots.thread(agent, lane);
+                return Err(Conflict { warp, lane, pc, wrote: true, copy, constant: false });
             }
             let plain = Who { strength: Strength::Weak, ..who };
             let mut reads = entry.reads.iter().filter(|_| writes);

@@ -23,6 +23,7 @@
 
 mod cell;
 mod clocks;
+mod exits;
 mod flags;
 mod front;
 mod global;
@@ -30,6 +31,7 @@ mod grid;
 mod hidden;
 mod lockstep;
 mod meet;
+pub(crate) mod proxy;
 mod shared;
 mod summary;
 mod units;
@@ -46,6 +48,7 @@ pub(crate) use lockstep::Step as LockStep;
 use lockstep::Steps;
 use meet::Contacts;
 pub(crate) use meet::Logs;
+pub(crate) use proxy::{Offence, Slot, quarter};
 use shared::Shared;
 
 /// The other side of a race.
@@ -112,11 +115,12 @@ pub(crate) struct Races {
 }
 
 impl Races {
-    pub(crate) fn new(warps: usize, shared_bytes: usize) -> Races {
+    /// `beside`: whether anything works beside the warps other than copies of their own.
+    pub(crate) fn new(warps: usize, shared_bytes: usize, beside: bool) -> Races {
         Races {
             clocks: Clocks::new(warps),
             shared: Shared::new(shared_bytes),
-            sets: Sets::new(warps.max(1)),
+            sets: Sets::new(warps.max(1), if beside { proxy::SLOTS } else { 0 }),
             flags: Flags::default(),
             global: Global::default(),
             uncached: vec![0; warps],
@@ -183,7 +187,7 @@ impl Races {
 
     /// A read of these bytes of global memory as constants, after [`Races::read_global`].
     pub(crate) fn read_constant(&mut self, address: u64, n: usize) -> Result<(), Conflict> {
-        self.global.read_constant(address, n)
+        self.global.read_constant(&self.sets, address, n)
     }
 
     /// A strong access of a thread of `block` to a flag in global memory, whose scope is more than the block, towards other
@@ -276,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_barrier_orders_and_its_absence_does_not() {
-        let mut r = Races::new(2, 64);
+        let mut r = Races::new(2, 64, false);
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
         assert_eq!(
             r.read(who(1, 0, 11), 8, 4),
@@ -295,7 +299,7 @@ mod tests {
     #[test]
     fn every_one_of_many_readers_counts() {
         for late in 0..3 {
-            let mut r = Races::new(4, 64);
+            let mut r = Races::new(4, 64, false);
             for w in 0..3 {
                 r.read(who(w, 1, 5), 0, 4).expect("reads never conflict");
             }
@@ -312,7 +316,7 @@ mod tests {
 
     #[test]
     fn lanes_of_a_warp_are_unordered_within_an_epoch() {
-        let mut r = Races::new(1, 64);
+        let mut r = Races::new(1, 64, false);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         assert!(r.read(who(0, 1, 2), 0, 4).is_err());
         r.clocks.synchronise(0, u32::MAX, u32::MAX);
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn bytes_of_a_word_are_apart() {
-        let mut r = Races::new(2, 64);
+        let mut r = Races::new(2, 64, false);
         r.write(who(0, 0, 1), 0, 2, false).expect("first access");
         r.write(who(1, 0, 2), 2, 2, false).expect("other half");
         assert!(r.write(who(1, 0, 3), 1, 1, false).is_err());
@@ -338,7 +342,7 @@ mod tests {
 
     #[test]
     fn one_instruction_may_write_one_value_twice() {
-        let mut r = Races::new(1, 64);
+        let mut r = Races::new(1, 64, false);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         r.write(who(0, 1, 1), 0, 4, true).expect("same value, same instruction");
         assert!(r.write(who(0, 2, 1), 0, 4, false).is_err());

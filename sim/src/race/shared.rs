@@ -1,15 +1,15 @@
 //! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
 
 use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, Sets};
-use super::clocks::Clocks;
+use super::clocks::{AGENTS, Clocks};
 use super::hidden::Hidden;
 use super::{Conflict, Strength, Who};
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    words: Vec<Cell>,
+    pub(super) words: Vec<Cell>,
     /// Four cells for each word, once one was accessed in parts.
-    bytes: Vec<Cell>,
+    pub(super) bytes: Vec<Cell>,
     hidden: Hidden,
 }
 
@@ -174,10 +174,10 @@ fn line(cells: &mut [Cell], words: usize, mut done: impl FnMut((usize, &mut [Cel
 }
 
 #[inline(always)]
-fn after_write(cell: &Cell, row: &[u32; 64], warp: usize, lanes: u32) -> bool {
+fn after_write(cell: &Cell, row: &[u32; AGENTS], warp: usize, lanes: u32) -> bool {
     let writer = cell.write_agent;
     (writer == NOBODY
-        || cell.write_clock <= row[usize::from(writer) & 63]
+        || cell.write_clock <= row[usize::from(writer) % AGENTS]
         || (usize::from(writer) == warp && 1u32 << (cell.write_lane & 31) == lanes))
         && !cell.flying
         && !cell.split
@@ -185,7 +185,7 @@ fn after_write(cell: &Cell, row: &[u32; 64], warp: usize, lanes: u32) -> bool {
 
 /// A read by `lanes` of a warp, whichever lane `who` names.
 #[inline(always)]
-pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
+pub(super) fn read_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
     let mine = who.warp as u8;
     let again = cell.read_lanes & lanes == lanes && cell.read_clock == now && cell.read_agent == mine;
     if again && !cell.split && !cell.read_strength.is_strong() {
@@ -201,8 +201,8 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut S
         cell.read_pc = who.pc;
         return true;
     }
-    let met = row[usize::from(cell.read_agent) & 63];
-    if cell.read_agent == NOBODY || (cell.read_agent < 64 && cell.read_clock <= met) {
+    let met = row[usize::from(cell.read_agent) % AGENTS];
+    if cell.read_agent == NOBODY || (usize::from(cell.read_agent) < AGENTS && cell.read_clock <= met) {
         (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, lanes);
         cell.read_strength = Strength::Weak;
     } else if cell.read_agent == mine && !cell.read_strength.is_strong() {
@@ -212,7 +212,7 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut S
     } else if cell.read_agent == MANY {
         let Some(read) = sets.entry(cell, who.warp, Strength::Weak) else { return false };
         let fresh = Read { clock: now, pc: who.pc, lanes, strength: Strength::Weak };
-        *read = read.then(fresh, row[who.warp & 63]);
+        *read = read.then(fresh, row[who.warp % AGENTS]);
     } else {
         return false;
     }
@@ -220,9 +220,9 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; 64], now: u32, sets: &mut S
 }
 
 #[inline(always)]
-pub(super) fn write_fast(cell: &mut Cell, row: &[u32; 64], now: u32, who: Who) -> bool {
+pub(super) fn write_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, who: Who) -> bool {
     let after_read = cell.read_agent == NOBODY
-        || (cell.read_agent < 64 && cell.read_clock <= row[usize::from(cell.read_agent) & 63])
+        || (usize::from(cell.read_agent) < AGENTS && cell.read_clock <= row[usize::from(cell.read_agent) % AGENTS])
         || (cell.read_agent == who.warp as u8 && cell.read_lanes == 1 << who.lane);
     if !after_read || !after_write(cell, row, who.warp, 1 << who.lane) {
         return false;

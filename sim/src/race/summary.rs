@@ -71,8 +71,8 @@ pub(super) struct Site {
     pub(super) pc: u32,
     pub(super) clock: u32,
     pub(super) foreign: u32,
-    /// By an asynchronous copy.
-    pub(super) engine: bool,
+    /// Who did it.
+    pub(super) agent: u8,
 }
 
 /// An access in one number, ordered by block: 28 bits of block, one that says whether the block spoke with others, and 10 of
@@ -107,11 +107,11 @@ pub(super) struct HandIn<'a> {
 
 impl HandIn<'_> {
     fn value(&mut self, (agent, lane): (usize, usize), pc: u32, clock: u32, foreign: u32) -> u64 {
-        let thread = (agent % 32 * 32 + lane) as u32;
+        let thread = (self.sets.warp_of(agent) % 32 * 32 + lane) as u32;
         if !self.spoke {
             return pack(self.block, false, pc, thread);
         }
-        let site = Site { pc, clock, foreign, engine: agent >= 32 };
+        let site = Site { pc, clock, foreign, agent: agent as u8 };
         let next = self.sites.len() as u32;
         let number = *self.numbers.entry(site).or_insert(next);
         if number == next {

@@ -30,11 +30,15 @@ pub const NOT_PROBED: &[&str] = &[
     "griddepcontrol",
     "nanosleep",
     "pmevent",
+    "getctarank",
+    "mapa",
+    "setmaxnreg",
+    "wgmma",
 ];
 
 /// Whether a form works on its operands alone: no memory, no label.
 pub fn computes(form: &InstructionForm) -> bool {
-    let outside = |o: &str| matches!(o.trim_end_matches('?'), "l" | "t") || o == "m" || o.starts_with("m:");
+    let outside = |o: &str| matches!(o.trim_end_matches('?'), "l" | "t" | "m" | "mg" | "mt") || o.starts_with("m:");
     !form.operands.split_ascii_whitespace().any(outside)
 }
 

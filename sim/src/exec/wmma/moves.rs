@@ -101,7 +101,7 @@ impl Cta<'_> {
             let bytes = (count * f.bits / 8) as u64;
             self.by_space(mv.area, u32::MAX, &mut at, |cta, space, mask, at| {
                 match space {
-                    Space::Shared => cta.count_shared(pc, mask, at, bytes, Kind::Other),
+                    Space::Shared | Space::Cluster => cta.count_shared(pc, mask, at, bytes, Kind::Other),
                     _ => cta.count_global(pc, mask, at, bytes),
                 }
                 for_lanes!(lane in mask => {
@@ -114,12 +114,12 @@ impl Cta<'_> {
                         }
                         let data = [data as u32, (data >> 32) as u32, 0, 0];
                         match space {
-                            Space::Shared => cta.write_shared(who, at[lane], bytes, data)?,
+                            Space::Shared | Space::Cluster => cta.write_shared(who, at[lane], bytes, data)?,
                             _ => cta.write_global(who, at[lane], bytes, data)?,
                         }
                     } else {
                         let data = match space {
-                            Space::Shared => cta.read_shared(who, at[lane], bytes)?,
+                            Space::Shared | Space::Cluster => cta.read_shared(who, at[lane], bytes)?,
                             _ => cta.read_global(who, at[lane], bytes, true)?,
                         };
                         let data = u64::from(data[0]) | u64::from(data[1]) << 32;

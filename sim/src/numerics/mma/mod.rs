@@ -6,6 +6,7 @@
 //! * [`dot`]: one fused step, exactly and plainly
 //! * `tile`: the same over tiles, fast
 //! * `warp`: registers in, registers out
+//! * [`wide`]: the asynchronous products of four warps
 
 pub mod dot;
 pub mod form;
@@ -18,11 +19,13 @@ mod small;
 )]
 mod tile;
 mod warp;
+pub mod wide;
 
 pub use form::{Acc, Elem, Form, Layout, Registers, Shape};
 pub use model::{Generation, Model, Output, Plan};
 pub use small::{Pairs, Small};
 pub use warp::{MmaError, Register, Register64, m8n8k4, mma, mma_f64, row_col};
+pub use wide::Wide;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@
 //! | Ada fp8 | 16 | 13 | f32 cut off after 13 fraction bits, f16 to nearest even |
 //! | Hopper f16, bf16 | 16 | 25 | f32 cut off, f16 to nearest even |
 //! | Hopper tf32 | 8 | 25 | f32 cut off |
+//! | Hopper fp8 `wgmma` | 32 | 13 | f32 cut off after 13 fraction bits, f16 to nearest even |
 //! | Hopper fp8 `mma.sync` | two f16 instructions from zero, then an ordinary addition of the accumulator | | |
 //! | Ampere and later, m8n8k4 | scalar f32 (see [`Plan::Scalar`]) | | |
 //!
@@ -97,6 +98,24 @@ pub enum Plan {
 }
 
 impl Generation {
+    /// How Hopper executes an asynchronous product with A of this type: as `mma.sync` where that is one instruction of the
+    /// tensor core; with 8-bit floats all 32 products at once, to 13 fraction bits (MMA-Sim; not measured here yet).
+    #[must_use]
+    pub fn wide_plan(a: Elem, d: Acc) -> Option<Plan> {
+        let (products, fraction_bits) = match a {
+            Elem::F16 | Elem::Bf16 => (16, 25),
+            Elem::Tf32 => (8, 25),
+            Elem::E4m3 | Elem::E5m2 => (32, 13),
+            Elem::S8 | Elem::U8 => return Some(Plan::Integer),
+        };
+        let (output, min_exponent) = match d {
+            Acc::F16 => (Output::F16, -21),
+            _ if fraction_bits == 13 => (Output::F32Short, -133),
+            _ => (Output::F32, -133),
+        };
+        Some(Plan::Fused(Model { products, fraction_bits, min_exponent, output }))
+    }
+
     /// How this generation executes a form; none if it cannot.
     #[must_use]
     pub fn plan(self, form: &Form) -> Option<Plan> {

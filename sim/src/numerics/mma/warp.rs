@@ -129,7 +129,7 @@ fn right<const K: usize>(ty: Elem, b: &[Register]) -> Right<K> {
 
 /// C of m16n8kK as f32.
 #[inline(always)]
-fn gather_c(ty: Acc, c: &[Register]) -> Sums<16> {
+pub(super) fn gather_c(ty: Acc, c: &[Register]) -> Sums<16> {
     let mut sums = [[0.0; 8]; 16];
     for (r, register) in c.iter().enumerate() {
         for (lane, &bits) in register.iter().enumerate() {
@@ -149,7 +149,7 @@ fn gather_c(ty: Acc, c: &[Register]) -> Sums<16> {
 
 /// The inverse of [`gather_c`].
 #[inline(always)]
-fn scatter_d(ty: Acc, sums: &Sums<16>, d: &mut [Register]) {
+pub(super) fn scatter_d(ty: Acc, sums: &Sums<16>, d: &mut [Register]) {
     for (r, register) in d.iter_mut().enumerate() {
         for (lane, bits) in register.iter_mut().enumerate() {
             let at = |i| {

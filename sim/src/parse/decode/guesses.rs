@@ -6,7 +6,7 @@
 //! ones. A load is taken for one if the kernel has an `atom.cas` of its size whose address is written the same way, registers
 //! that are copies of each other (`mov`, `cvta.to.global`) being one.
 
-use crate::program::{AtomOp, Base, Entry, Op, R};
+use crate::program::{AtomOp, Base, Entry, Op, R, Special};
 use crate::race::Strength;
 
 /// Registers of one width, those that are copied to each other under one name.
@@ -47,8 +47,12 @@ pub(super) fn mark(entry: &mut Entry) {
         })
     };
     let (narrow, wide) = (Copies::new(entry.n32, copies(false)), Copies::new(entry.n64, copies(true)));
+    // A variable that is named stands at an offset from where the shared memory of the block begins.
+    let named = |r: R| entry.specials.contains(&(r, Special::SharedAt(0)));
     let place = |base: Base| match base {
         Base::None => (0, 0),
+        Base::R32(r) if named(r) => (0, 0),
+        Base::R64(r) if entry.shared64.iter().any(|(slot, _)| *slot == r) => (0, 0),
         Base::R32(r) => (1, narrow.root(r)),
         Base::R64(r) => (2, wide.root(r)),
     };

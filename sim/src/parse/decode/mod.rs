@@ -64,6 +64,12 @@ pub(crate) struct Cx<'a, 'm> {
     entry: Entry,
     names: HashMap<String, u32>,
     carry: Option<R>,
+    /// 64-bit slots with addresses of shared variables.
+    wide_shared: HashMap<u64, R>,
+    /// 32-bit slots that the instruction at hand names.
+    touched: Vec<R>,
+    /// Those that asynchronous products name.
+    wgmma_registers: Vec<R>,
     opcode: &'a str,
     /// Whether the last address names a parameter of a call, which is in the stack of its thread.
     stack_param: bool,
@@ -209,6 +215,7 @@ impl<'a> Cx<'a, '_> {
         }
         let name = self.name(name);
         self.entry.code.push(Inst { op, guard, flip, line, loc, name });
+        self.entry.touches.push(std::mem::take(&mut self.touched).into_boxed_slice());
         Ok(())
     }
 
@@ -241,6 +248,7 @@ impl<'a> Cx<'a, '_> {
             };
             let mods = Mods { words: &words, pos: raw.pos };
             self.stack_param = false;
+            self.touched.clear();
             self.need = needs::BASE;
             match self.args(row.args, &mods, raw).and_then(|args| (row.sem)(self, &mods, &args)) {
                 Ok(op) => {
@@ -265,6 +273,11 @@ impl<'a> Cx<'a, '_> {
         }))
     }
 
+    /// Says that the kernel has asynchronous products, whose registers are watched.
+    pub(crate) fn uses_wgmma(&mut self) {
+        self.wgmma_registers.extend_from_slice(&self.touched);
+    }
+
     /// The opcode being decoded.
     pub(crate) fn opcode(&self) -> &'a str {
         self.opcode
@@ -277,7 +290,7 @@ impl<'a> Cx<'a, '_> {
 
     /// Says that the operands at hand need this version and target.
     pub(crate) fn require(&mut self, version: (u32, u32), target: u32) {
-        self.need = self.need.and(Need { version, target });
+        self.need = self.need.and(Need { version, target, specific: false });
     }
 
     /// Whether the address of the instruction being decoded names a parameter of a call.

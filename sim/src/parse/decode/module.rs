@@ -1,5 +1,7 @@
 //! A module: where its variables stand, and its kernels one by one.
 
+use std::collections::HashSet;
+
 use super::*;
 
 /// The place of a variable behind `at`, in a space of so many bytes.
@@ -170,6 +172,11 @@ fn decode_entry<'a>(
         param_bytes: 0,
         max_threads: from.max_threads,
         required_threads: from.required_threads,
+        min_blocks: from.min_blocks,
+        max_registers: from.max_registers,
+        cluster: from.cluster,
+        explicit_cluster: from.explicit_cluster,
+        max_cluster_rank: from.max_cluster_rank,
         shared_bytes: 0,
         static_bytes: 0,
         gaps: Vec::new(),
@@ -183,6 +190,10 @@ fn decode_entry<'a>(
         const32: Vec::new(),
         const64: Vec::new(),
         specials: Vec::new(),
+        clustered: None,
+        shared64: Vec::new(),
+        beside: false,
+        touches: Vec::new(),
     };
     let mut cx = Cx {
         module,
@@ -201,10 +212,13 @@ fn decode_entry<'a>(
         entry,
         names: HashMap::new(),
         carry: None,
+        wide_shared: HashMap::new(),
+        touched: Vec::new(),
+        wgmma_registers: Vec::new(),
         opcode: "",
         stack_param: false,
         returns: Vec::new(),
-        has: Need { version: raw.version, target: target_number(raw.target) },
+        has: Need { version: raw.version, target: target_number(raw.target), specific: raw.target.ends_with('a') },
         need: needs::BASE,
     };
     let mut at = 0;
@@ -259,6 +273,14 @@ fn decode_entry<'a>(
             _ => {}
         }
     }
+    let watched: HashSet<R> = cx.wgmma_registers.iter().copied().collect();
+    if watched.is_empty() {
+        cx.entry.touches.clear();
+    }
+    for touched in &mut cx.entry.touches {
+        *touched = touched.iter().copied().filter(|r| watched.contains(r)).collect();
+    }
+    cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Wgmma(_)));
     copies::mark_partial(&mut cx.entry);
     guesses::mark(&mut cx.entry);
     polls::mark(&mut cx.entry);

@@ -116,7 +116,11 @@ impl<'a> Cx<'a, '_> {
     }
 
     pub(super) fn slot(&mut self, reg: Reg, index: u32, pos: Pos) -> Result<R> {
+        let narrow = !matches!(reg.ty.bytes(), 0 | 8 | 16);
         if let Some(&slot) = self.slots.get(&(reg.id, index)) {
+            if narrow {
+                self.touched.push(slot);
+            }
             return Ok(slot);
         }
         let file = match reg.ty.bytes() {
@@ -127,6 +131,9 @@ impl<'a> Cx<'a, '_> {
         };
         let slot = fresh(file, pos)?;
         self.slots.insert((reg.id, index), slot);
+        if narrow {
+            self.touched.push(slot);
+        }
         Ok(slot)
     }
 
@@ -184,6 +191,31 @@ impl<'a> Cx<'a, '_> {
         Ok(slot)
     }
 
+    /// A slot that holds the address of a place in the shared memory of the block: of several blocks of a cluster each has
+    /// its own. `offset` includes the window of a generic address.
+    pub(crate) fn shared_address(&mut self, wide: bool, offset: u64, pos: Pos) -> Result<R> {
+        if !wide {
+            return self.special(Special::SharedAt(offset as u32), false, pos);
+        }
+        if let Some(&slot) = self.wide_shared.get(&offset) {
+            return Ok(slot);
+        }
+        let slot = fresh(&mut self.entry.n64, pos)?;
+        self.wide_shared.insert(offset, slot);
+        self.entry.shared64.push((slot, offset));
+        Ok(slot)
+    }
+
+    /// The predicate that says whether the launch has clusters of its own.
+    pub(crate) fn explicit_cluster(&mut self, pos: Pos) -> Result<R> {
+        if let Some(slot) = self.entry.clustered {
+            return Ok(slot);
+        }
+        let slot = fresh(&mut self.entry.npred, pos)?;
+        self.entry.clustered = Some(slot);
+        Ok(slot)
+    }
+
     /// The value of a 32-bit slot that holds a constant.
     pub(crate) fn known(&self, slot: R) -> Option<u32> {
         self.entry.const32.iter().find(|(at, _)| *at == slot).map(|(_, value)| *value)
@@ -235,8 +267,10 @@ pub(super) fn special(name: &str) -> Option<Special> {
         "%lanemask_ge" => Special::LaneMaskGe,
         "%dynamic_smem_size" => Special::DynamicSharedBytes,
         "%total_smem_size" | "%aggr_smem_size" => Special::TotalSharedBytes,
-        "%smid" | "%gridid" | "%cluster_ctarank" => Special::Zero,
-        "%nsmid" | "%cluster_nctarank" => Special::One,
+        "%cluster_ctarank" => Special::ClusterRank,
+        "%cluster_nctarank" => Special::ClusterSize,
+        "%smid" | "%gridid" => Special::Zero,
+        "%nsmid" => Special::One,
         _ => return None,
     })
 }

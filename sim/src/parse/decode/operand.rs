@@ -6,7 +6,7 @@ use crate::parse::lex::Pos;
 use crate::parse::raw::{RawArg, RawInst, Space, Ty};
 use crate::parse::sem::area;
 use crate::parse::table::{self, Mods, limits};
-use crate::program::{Addr, Area, Base, LOCAL_WINDOW, R, SHARED_WINDOW, SINK, Special, TRUE};
+use crate::program::{Addr, Area, Base, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Special, TRUE};
 
 /// Whether a register may hold a loaded or stored value: wider than it, but for floats (PTX 9.4.1, Tables 27 and 28).
 fn holds(reg: Ty, ty: Ty) -> bool {
@@ -51,6 +51,8 @@ pub(crate) enum Arg {
     },
     Int(u64),
     Labels(Vec<u32>),
+    /// The map of a tensor and a place in it.
+    Tensor(Addr, Vec<R>),
     /// An optional operand that is not there.
     Absent,
 }
@@ -113,10 +115,25 @@ impl<'a> Cx<'a, '_> {
             ("m", RawArg::Memory(base, offset, pos)) => {
                 let area = match want.split_once(':') {
                     Some((_, "shared")) => Area::In(Space::Shared),
+                    Some((_, "cluster")) => Area::In(Space::Cluster),
                     Some((_, "global")) => Area::In(Space::Global),
                     _ => area(mods),
                 };
                 self.address(area, *base, *offset, *pos).map(Arg::Addr)
+            }
+            // A map of a tensor, whose generic address it is whatever the modifiers say.
+            ("mg", RawArg::Memory(base, offset, pos)) => self.map_address(*base, *offset, *pos).map(Arg::Addr),
+            ("mt", RawArg::Tensor(map, offset, at, pos)) => {
+                let map = match self.var(map) {
+                    Some(var) if var.space == Space::Param => self.address(Area::Generic, Some(map), *offset, *pos)?,
+                    _ => self.map_address(Some(map), *offset, *pos)?,
+                };
+                let at: Result<Vec<R>> = at.iter().map(|c| self.source(Ty::S32, c)).collect();
+                Ok(Arg::Tensor(map, at?))
+            }
+            ("wd", _) => {
+                let (ty, n) = mods.accumulators(arg.pos())?;
+                self.fixed(ty, n, true, arg)
             }
             ("dv" | "sv", _) => self.vector(typed()?, mods.vector(), kind == "dv", arg),
             ("l", RawArg::Name(name, pos)) => Ok(Arg::Labels(vec![self.label(name, *pos)?])),
@@ -148,6 +165,29 @@ impl<'a> Cx<'a, '_> {
         let (reg, _) = self.find(name).filter(|(reg, _)| reg.elements > 1)?;
         let fields = FIELDS.iter().take(reg.elements as usize);
         Some(RawArg::Vector(fields.map(|field| RawArg::Dotted(name, field[0], *pos)).collect(), *pos))
+    }
+
+    /// The address of a map of a tensor: generic, or the name of a parameter.
+    fn map_address(&mut self, base: Option<&'a str>, offset: i64, pos: Pos) -> Result<Addr> {
+        // The assembler takes 32 bits here, as it does nowhere else.
+        if let Some((reg, index)) = base.and_then(|name| self.find(name))
+            && matches!(reg.ty, Ty::B32 | Ty::U32 | Ty::S32)
+        {
+            return Ok(Addr { base: Base::R32(self.slot(reg, index, pos)?), offset });
+        }
+        match base.and_then(|name| self.var(name)) {
+            Some(var) if var.space == Space::Param => {
+                let at = offset.wrapping_add_unsigned(PARAM_WINDOW + var.at);
+                Ok(Addr { base: Base::None, offset: at })
+            }
+            _ => self.address(Area::Generic, base, offset, pos),
+        }
+    }
+
+    /// The address of a variable, and so many bytes on.
+    fn variable(&mut self, wide: bool, var: Var, offset: i64, pos: Pos) -> Result<R> {
+        let at = var.at.wrapping_add_signed(offset);
+        if var.space == Space::Shared { self.shared_address(wide, at, pos) } else { self.constant(wide, at, pos) }
     }
 
     fn fixed(&mut self, ty: Ty, n: usize, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
@@ -256,7 +296,7 @@ impl<'a> Cx<'a, '_> {
                 match self.var(name) {
                     Some(var) => {
                         check_address(ty, var, *pos)?;
-                        self.constant(wide, var.at, *pos)
+                        self.variable(wide, var, 0, *pos)
                     }
                     None => Err(pos.error(match limits::of_register(name) {
                         Some(why) => format!("`{name}` cannot be read here: {why}"),
@@ -267,7 +307,7 @@ impl<'a> Cx<'a, '_> {
             RawArg::Sum(name, offset, pos) => match self.var(name) {
                 Some(var) => {
                     check_address(ty, var, *pos)?;
-                    self.constant(wide, var.at.wrapping_add_signed(*offset), *pos)
+                    self.variable(wide, var, *offset, *pos)
                 }
                 None => Err(pos.error(format!("`{name}` is no variable"))),
             },
@@ -289,10 +329,10 @@ impl<'a> Cx<'a, '_> {
                     "%ntid" => Special::NTid(axis),
                     "%ctaid" => Special::CtaId(axis),
                     "%nctaid" => Special::NCtaId(axis),
-                    "%clusterid" => Special::CtaId(axis),
-                    "%nclusterid" => Special::NCtaId(axis),
-                    "%cluster_ctaid" => Special::Zero,
-                    "%cluster_nctaid" => Special::One,
+                    "%clusterid" => Special::ClusterId(axis),
+                    "%nclusterid" => Special::NClusterId(axis),
+                    "%cluster_ctaid" => Special::ClusterCtaId(axis),
+                    "%cluster_nctaid" => Special::ClusterNCtaId(axis),
                     _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
                 };
                 self.special(special, wide, *pos)
@@ -358,13 +398,14 @@ impl<'a> Cx<'a, '_> {
         let Some(var) = self.var(name) else { return Err(pos.error(format!("unknown name `{name}`"))) };
         let window = match area {
             Area::In(space) if space == var.space => 0,
+            Area::In(Space::Cluster) if var.space == Space::Shared => 0,
             Area::In(space) => {
                 return Err(
                     pos.error(format!("`{name}` is in {:?} memory, the instruction accesses {space:?}", var.space))
                 );
             }
             Area::Generic => match var.space {
-                Space::Shared => SHARED_WINDOW,
+                Space::Shared | Space::Cluster => SHARED_WINDOW,
                 Space::Local => LOCAL_WINDOW,
                 Space::Global => 0,
                 Space::Param | Space::Const => {
@@ -376,6 +417,13 @@ impl<'a> Cx<'a, '_> {
         };
         if self.opcode() == "st" && var.space == Space::Param && var.stack.is_none() {
             return Err(pos.error(format!("`{name}` is a parameter of the kernel, which cannot be written")));
+        }
+        if var.space == Space::Shared {
+            let base = match window {
+                0 => Base::R32(self.shared_address(false, 0, pos)?),
+                _ => Base::R64(self.shared_address(true, window, pos)?),
+            };
+            return Ok(Addr { base, offset: offset.wrapping_add_unsigned(var.at) });
         }
         self.stack_param |= var.stack.is_some();
         Ok(Addr { base: Base::None, offset: offset.wrapping_add_unsigned(var.at.wrapping_add(window)) })
@@ -406,6 +454,10 @@ impl<'a> Cx<'a, '_> {
                     });
                 }
                 Ok(Arg::Many(slots, false))
+            }
+            RawArg::Name("%is_explicit_cluster", pos) if ty == Ty::Pred => {
+                self.require((7, 8), 90);
+                Ok(Arg::Pred(self.explicit_cluster(*pos)?, false))
             }
             RawArg::Name(name, pos) if ty == Ty::Pred => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
             RawArg::Int(v, _) if ty == Ty::Pred => Ok(Arg::Pred(TRUE, *v == 0)),

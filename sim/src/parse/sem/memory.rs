@@ -41,7 +41,8 @@ pub(crate) fn mov_vector(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Resu
 pub(crate) fn area(m: &Mods<'_>) -> Area {
     let space = m.words.iter().find_map(|w| match *w {
         "global" => Some(Space::Global),
-        "shared" | "shared::cta" | "shared::cluster" => Some(Space::Shared),
+        "shared" | "shared::cta" => Some(Space::Shared),
+        "shared::cluster" => Some(Space::Cluster),
         "local" => Some(Space::Local),
         "param" | "param::entry" => Some(Space::Param),
         "const" => Some(Space::Const),
@@ -119,7 +120,7 @@ pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
     let strong = atomic || uncached || acquire || release || m.has("relaxed") || m.has("volatile");
     let strength = match strong {
         false => Strength::Weak,
-        // A cluster has one block here.
+        // The blocks of a cluster have one set of clocks.
         true if m.has("cta") || m.has("cluster") => Strength::Block,
         true => Strength::Wide,
     };
@@ -186,8 +187,8 @@ pub(crate) fn isspacep(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
 pub(crate) fn cvta(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (d, a) = (slot(args, 0), slot(args, 1));
     let f: fn(&mut L64, &L64) = match (area(m), m.has("to")) {
-        (Area::In(Space::Shared), false) => lanes!(x => x.wrapping_add(SHARED_WINDOW)),
-        (Area::In(Space::Shared), true) => lanes!(x => x.wrapping_sub(SHARED_WINDOW)),
+        (Area::In(Space::Shared | Space::Cluster), false) => lanes!(x => x.wrapping_add(SHARED_WINDOW)),
+        (Area::In(Space::Shared | Space::Cluster), true) => lanes!(x => x.wrapping_sub(SHARED_WINDOW)),
         (Area::In(Space::Local), false) => lanes!(x => x.wrapping_add(LOCAL_WINDOW)),
         (Area::In(Space::Local), true) => lanes!(x => x.wrapping_sub(LOCAL_WINDOW)),
         (Area::In(Space::Param), false) => lanes!(x => x.wrapping_add(PARAM_WINDOW)),

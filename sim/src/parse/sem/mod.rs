@@ -4,6 +4,7 @@
 //! slot, so functions of small types extend first and cut last.
 mod bits;
 mod compare;
+mod hopper;
 mod integer;
 mod matrix;
 mod memory;
@@ -12,6 +13,7 @@ mod video;
 
 pub(crate) use bits::*;
 pub(crate) use compare::*;
+pub(crate) use hopper::*;
 pub(crate) use integer::*;
 pub(crate) use matrix::*;
 pub(crate) use memory::*;

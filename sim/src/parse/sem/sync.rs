@@ -72,7 +72,7 @@ pub(crate) fn bar_warp(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result
 
 /// `membar`, `fence`.
 pub(crate) fn fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
-    // A cluster has one block here.
+    // The blocks of a cluster have one set of clocks.
     let wide = !m.has("cta") && !m.has("cluster");
     Ok(Op::Fence { wide, acquire: !m.has("release"), release: !m.has("acquire") })
 }
@@ -135,7 +135,7 @@ pub(crate) fn redux(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
     Ok(Op::Redux { op, signed, d: slot(args, 0), a: slot(args, 1), mask: slot(args, 2) })
 }
 
-/// Everything on an mbarrier object; `shared::cluster` is the block itself, for there are no clusters.
+/// Everything on an mbarrier object.
 pub(crate) fn mbarrier(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let last = |i| slot(args, i);
     let (what, memory) = match *m.words.first().unwrap_or(&"") {

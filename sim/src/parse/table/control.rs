@@ -62,8 +62,8 @@ pub(super) const ROWS: &[Row] = table! {
     "cp" "async mbarrier arrive noinc? shared|shared::cta? b64", "m" => sem::mbarrier;
     "elect" "sync", "dp_:b32 s:b32" => sem::elect;
     "fence" "proxy alias", "" => sem::nop;
-    "fence" "proxy async global|shared::cta|shared::cluster?", "" => sem::nop;
-    "fence" "mbarrier_init release cluster", "" => sem::nop;
+    "fence" "proxy async global|shared::cta|shared::cluster?", "" => sem::proxy_fence;
+    "fence" "mbarrier_init release cluster", "" => sem::proxy_fence;
     // 9.7.19 miscellaneous
     "nanosleep" "u32", "s" => sem::nop;
     "pmevent" "mask?", "i" => sem::nop;

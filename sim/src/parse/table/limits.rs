@@ -4,29 +4,26 @@
 /// Opcode, a word that it has, why it is not executed.
 const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[
     ("alloca", None, GROWING),
-    ("barrier", Some("cluster"), CLUSTERS),
-    ("clusterlaunchcontrol", None, CLUSTERS),
-    ("cp", Some("bulk"), "bulk copies (TMA) are not executed"),
-    ("getctarank", None, CLUSTERS),
+    ("clusterlaunchcontrol", None, "instructions of sm_100 are not executed"),
+    ("cp", Some("im2col"), "the im2col mode of tensor copies is not executed: copy tiles"),
+    ("cp", Some("im2col_no_offs"), "the im2col mode of tensor copies is not executed: copy tiles"),
     ("istypep", None, TEXTURES),
-    ("mapa", None, CLUSTERS),
     ("multimem", None, "there is one device"),
-    ("setmaxnreg", None, "roles of warps are not executed"),
     ("stackrestore", None, GROWING),
     ("stacksave", None, GROWING),
     ("suld", None, TEXTURES),
     ("suq", None, TEXTURES),
+    ("st", Some("async"), "stores that an mbarrier counts are not executed: use `cp.async.bulk`"),
     ("sured", None, TEXTURES),
     ("sust", None, TEXTURES),
     ("tcgen05", None, "instructions of sm_100 are not executed"),
-    ("tensormap", None, "bulk copies (TMA) are not executed"),
+    ("tensormap", None, "maps of tensors cannot be changed by a kernel: pass one for each tensor"),
     ("tex", None, TEXTURES),
     ("tld4", None, TEXTURES),
     ("txq", None, TEXTURES),
-    ("wgmma", None, "asynchronous products are not executed"),
+    ("wgmma", Some("b1"), "asynchronous products of single bits are not executed"),
 ];
 
-const CLUSTERS: &str = "clusters are not executed";
 const GROWING: &str = "a stack that grows while the kernel runs is not executed";
 const TEXTURES: &str = "there are no textures, samplers and surfaces";
 
@@ -53,7 +50,6 @@ pub(crate) fn of_register(name: &str) -> Option<&'static str> {
     }
     match name {
         "%current_graph_exec" => Some("a launch is not part of a graph"),
-        "%is_explicit_cluster" => Some(CLUSTERS),
         "%reserved_smem_offset_begin"
         | "%reserved_smem_offset_end"
         | "%reserved_smem_offset_cap"

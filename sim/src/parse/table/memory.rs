@@ -4,17 +4,17 @@ use super::Row;
 use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {
-    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? add u32|s32|u64|f32|f64",
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? add u32|s32|u64|f32|f64",
         "d_ m s" => sem::atom;
-    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? add noftz f16|f16x2|bf16|bf16x2",
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? add noftz f16|f16x2|bf16|bf16x2",
         "d_ m s" => sem::atom;
-    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? min|max u32|s32|u64|s64",
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? min|max u32|s32|u64|s64",
         "d_ m s" => sem::atom;
-    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? inc|dec u32",
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? inc|dec u32",
         "d_ m s" => sem::atom;
-    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? and|or|xor|exch b32|b64",
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? and|or|xor|exch b32|b64",
         "d_ m s" => sem::atom;
-    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta? cas b16|b32|b64",
+    "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? cas b16|b32|b64",
         "d_ m s s" => sem::atom;
     "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global add L2::cache_hint u32|s32|u64|f32|f64",
         "d_ m s s:b64" => sem::atom;
@@ -26,15 +26,15 @@ pub(super) const ROWS: &[Row] = table! {
         "d_ m s s:b64" => sem::atom;
     "atom" "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global and|or|xor|exch L2::cache_hint b32|b64",
         "d_ m s s:b64" => sem::atom;
-    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? add u32|s32|u64|f32|f64",
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? add u32|s32|u64|f32|f64",
         "m s" => sem::red;
-    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? add noftz f16|f16x2|bf16|bf16x2",
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? add noftz f16|f16x2|bf16|bf16x2",
         "m s" => sem::red;
-    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? min|max u32|s32|u64|s64",
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? min|max u32|s32|u64|s64",
         "m s" => sem::red;
-    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? inc|dec u32",
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? inc|dec u32",
         "m s" => sem::red;
-    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta? and|or|xor b32|b64",
+    "red" "relaxed|release? cta|cluster|gpu|sys? global|shared|shared::cta|shared::cluster? and|or|xor b32|b64",
         "m s" => sem::red;
     "red" "relaxed|release? cta|cluster|gpu|sys? global add L2::cache_hint u32|s32|u64|f32|f64",
         "m s s:b64" => sem::red;

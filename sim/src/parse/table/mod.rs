@@ -14,6 +14,7 @@ macro_rules! table {
 mod control;
 mod convert;
 mod float;
+mod hopper;
 mod integer;
 pub(crate) mod limits;
 mod matrix;
@@ -41,7 +42,8 @@ pub(crate) struct Row {
     /// Operands: `d` destination, `s` source, `dv`/`sv` vectors of a load or store, `d*4`/`s*4` vectors of that length, `p`
     /// predicate destination, `q` predicate source, `pq` two predicates, `dp` destination with optional predicate, `m`
     /// memory (`m:shared`: of that space whatever the modifiers say), `i` immediate, `l` label, `t` list of labels, `x`/`xd`
-    /// what `mov` takes, `ds`/`ss` with a selector of bytes or halves perhaps, `dm` with one. `d_` and `dp_` may be `_`, and `_` must be. `:type` overrides the type,
+    /// what `mov` takes, `ds`/`ss` with a selector of bytes or halves perhaps, `dm` with one, `mt` a place in a tensor, `wd` the
+    /// result of an asynchronous product. `d_` and `dp_` may be `_`, and `_` must be. `:type` overrides the type,
     /// which is the last type among the modifiers; `U` is the first one, `W` twice as wide. `?` allows it to be absent.
     pub(crate) args: &'static str,
     pub(crate) sem: Sem,
@@ -87,6 +89,16 @@ impl Mods<'_> {
         }
     }
 
+    /// Type and number of the registers of an asynchronous product's result: `m64n16k16` of f32 takes 8.
+    pub(crate) fn accumulators(&self, pos: Pos) -> Result<(Ty, usize), ParseError> {
+        let n = self.words.iter().find_map(|w| w.strip_prefix("m64n")?.split_once('k')?.0.parse::<usize>().ok());
+        match (n, self.first_type()) {
+            (Some(n), Some(Ty::F16)) => Ok((Ty::F16x2, n / 4)),
+            (Some(n), Some(ty)) => Ok((ty, n / 2)),
+            _ => Err(pos.error("this product has no shape")),
+        }
+    }
+
     pub(crate) fn ty(&self) -> Result<Ty, ParseError> {
         self.last_type().ok_or_else(|| self.pos.error("this instruction lacks a type"))
     }
@@ -120,6 +132,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
         memory::ROWS,
         control::ROWS,
         matrix::ROWS,
+        hopper::ROWS,
         video::ROWS,
     ];
     tables.into_iter().flatten()

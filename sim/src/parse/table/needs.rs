@@ -10,19 +10,26 @@ pub(crate) struct Need {
     pub(crate) version: (u32, u32),
     /// 80 for `sm_80`.
     pub(crate) target: u32,
+    /// This target and no later one: `sm_90a`.
+    pub(crate) specific: bool,
 }
 
 impl Need {
     /// The larger of both, part by part.
     pub(crate) fn and(self, other: Need) -> Need {
-        Need { version: self.version.max(other.version), target: self.target.max(other.target) }
+        Need {
+            version: self.version.max(other.version),
+            target: self.target.max(other.target),
+            specific: self.specific || other.specific,
+        }
     }
 
     /// An error unless a module of this version and target has the instruction.
     pub(crate) fn check(self, need: Need, op: &str, words: &[&str], pos: Pos) -> Result<(), ParseError> {
         let mut missing = Vec::new();
-        if self.target < need.target {
-            missing.push(format!("sm_{} (this is sm_{})", need.target, self.target));
+        if self.target < need.target || (need.specific && !(self.specific && self.target == need.target)) {
+            let suffix = |need: Need| if need.specific { "a" } else { "" };
+            missing.push(format!("sm_{}{} (this is sm_{}{})", need.target, suffix(need), self.target, suffix(self)));
         }
         if self.version < need.version {
             let ((major, minor), (have, rest)) = (need.version, self.version);
@@ -37,7 +44,7 @@ impl Need {
 }
 
 /// What every module for these targets has.
-pub(crate) const BASE: Need = Need { version: (6, 0), target: 70 };
+pub(crate) const BASE: Need = Need { version: (6, 0), target: 70, specific: false };
 
 /// Opcode, the words that call for it (bars between alternatives), version and target; `scripts/check_sim_table.sh` has ptxas
 /// confirm them.
@@ -54,12 +61,17 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("atom", "shared::cta", (7, 8), 70),
     ("atom", "L2::cache_hint", (7, 4), 80),
     ("atom", "bf16|bf16x2|cluster", (7, 8), 90),
+    ("atom", "shared::cluster", (7, 8), 90),
     ("bar", "cta", (7, 8), 70),
     ("barrier", "cta", (7, 8), 70),
+    ("barrier", "cluster", (7, 8), 90),
+    ("barrier", "cluster acquire|relaxed|release", (8, 0), 90),
     ("bmsk", "", (7, 6), 70),
     ("cp", "", (7, 0), 80),
     ("cp", "L2::128B|L2::256B|L2::64B|L2::cache_hint", (7, 4), 80),
     ("cp", "arrive shared::cta", (7, 8), 80),
+    ("cp", "bulk", (8, 0), 90),
+    ("cp", "bulk global mbarrier::complete_tx::bytes shared::cta", (8, 6), 90),
     ("createpolicy", "", (7, 4), 80),
     ("cvt", "pack", (6, 5), 72),
     ("cvt", "s2|s4|u2|u4", (6, 5), 75),
@@ -69,6 +81,7 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("cvt", "relu|rn|rz tf32", (7, 8), 90),
     ("cvta", "param", (7, 7), 70),
     ("cvta", "shared::cta", (7, 8), 70),
+    ("cvta", "shared::cluster", (7, 8), 90),
     ("discard", "", (7, 4), 80),
     ("elect", "", (8, 0), 90),
     ("ex2", "f16|f16x2", (7, 0), 75),
@@ -76,7 +89,9 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("fence", "proxy", (7, 5), 70),
     ("fence", "cluster", (7, 8), 90),
     ("fence", "async|mbarrier_init", (8, 0), 90),
+    ("fence", "tensormap::generic", (8, 3), 90),
     ("fma", "bf16|bf16x2|relu", (7, 0), 80),
+    ("getctarank", "", (7, 8), 90),
     ("griddepcontrol", "", (7, 8), 90),
     ("isspacep", "param", (7, 7), 70),
     ("isspacep", "shared::cta", (7, 8), 70),
@@ -88,9 +103,11 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("ld", "L2::128B|L2::64B", (7, 4), 75),
     ("ld", "L2::256B|L2::cache_hint", (7, 4), 80),
     ("ld", "cluster", (7, 8), 90),
+    ("ld", "shared::cluster", (7, 8), 90),
     ("ldmatrix", "", (6, 5), 75),
     ("ldmatrix", "shared::cta", (7, 8), 75),
     ("lop3", "and|or", (8, 2), 70),
+    ("mapa", "", (7, 8), 90),
     ("max", "NaN|bf16|bf16x2|f16|f16x2", (7, 0), 80),
     ("max", "abs", (7, 2), 86),
     ("max", "relu|s16x2|u16x2", (8, 0), 90),
@@ -119,26 +136,32 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("nanosleep", "", (6, 2), 70),
     ("neg", "bf16|bf16x2", (7, 0), 80),
     ("prefetch", "L2::evict_last|L2::evict_normal", (7, 4), 80),
+    ("prefetch", "tensormap", (8, 0), 90),
     ("red", "f16x2", (6, 2), 70),
     ("red", "f16", (6, 3), 70),
     ("red", "shared::cta", (7, 8), 70),
     ("red", "L2::cache_hint", (7, 4), 80),
     ("red", "bf16|bf16x2|cluster", (7, 8), 90),
+    ("red", "shared::cluster", (7, 8), 90),
     ("redux", "", (7, 0), 80),
     ("set", "f16x2 u32", (6, 5), 70),
     ("set", "f16 s16|u16", (6, 5), 70),
     ("set", "bf16|bf16x2", (7, 8), 90),
     ("setp", "bf16|bf16x2", (7, 8), 90),
+    ("setmaxnreg", "", (8, 0), 90),
     ("st", "L1::evict_first|L1::evict_last|L1::evict_normal|L1::evict_unchanged|L1::no_allocate", (7, 4), 70),
     ("st", "shared::cta", (7, 8), 70),
     ("st", "mmio", (8, 2), 70),
     ("st", "L2::cache_hint", (7, 4), 80),
     ("st", "cluster", (7, 8), 90),
+    ("st", "shared::cluster", (7, 8), 90),
     ("stmatrix", "", (7, 8), 90),
     ("sub", "bf16|bf16x2", (7, 8), 90),
     ("szext", "", (7, 6), 70),
     ("tanh", "", (7, 0), 75),
     ("tanh", "bf16|bf16x2", (7, 8), 90),
+    ("wgmma", "", (8, 0), 90),
+    ("wgmma", "s8 u8", (8, 4), 90),
     ("wmma", "", (6, 3), 70),
     ("wmma", "shared::cta", (7, 8), 70),
     ("wmma", "s32|s8|u8", (6, 3), 72),
@@ -151,13 +174,19 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
 /// their words ask for.
 const SOONER: &[(&str, &str, (u32, u32), u32)] = &[("cvt", "e4m3x2|e5m2x2", (7, 8), 90)];
 
+/// Opcodes of one architecture alone.
+const SPECIFIC: &[&str] = &["setmaxnreg", "wgmma"];
+
 /// What an instruction needs of a module for this target: the most that any row asks for whose words it has.
 pub(crate) fn of(op: &str, words: &[&str], target: u32) -> Need {
     let has = |slot: &str| slot.split('|').any(|word| words.contains(&word));
     let fits = |(o, slots, ..): &&(&str, &str, (u32, u32), u32)| *o == op && slots.split_ascii_whitespace().all(has);
     if let Some((_, _, version, first)) = SOONER.iter().filter(fits).find(|(.., first)| *first <= target) {
-        return BASE.and(Need { version: *version, target: *first });
+        return BASE.and(Need { version: *version, target: *first, specific: false });
     }
     let rows = NEEDS.iter().filter(fits);
-    rows.fold(BASE, |need, (_, _, version, target)| need.and(Need { version: *version, target: *target }))
+    let base = Need { specific: SPECIFIC.contains(&op), ..BASE };
+    rows.fold(base, |need, (_, _, version, target)| {
+        need.and(Need { version: *version, target: *target, specific: false })
+    })
 }

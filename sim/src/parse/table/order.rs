@@ -8,8 +8,8 @@ use crate::parse::raw::Ty;
 /// Words that belong to the opcode: they stand first and in order.
 const LEADING: &[(&str, &[&str])] = &[
     ("bar", &["cta", "warp", "sync", "arrive", "red"]),
-    ("barrier", &["cta", "red"]),
-    ("cp", &["async", "commit_group", "wait_group", "wait_all", "mbarrier"]),
+    ("barrier", &["cta", "red", "cluster"]),
+    ("cp", &["reduce", "async", "bulk", "prefetch", "tensor", "commit_group", "wait_group", "wait_all", "mbarrier"]),
     ("createpolicy", &["fractional", "range"]),
     ("cvt", &["pack"]),
     ("cvta", &["to"]),
@@ -36,7 +36,9 @@ const LEADING: &[(&str, &[&str])] = &[
     ),
     ("mul", &["lo", "hi", "wide"]),
     ("mul24", &["lo", "hi"]),
+    ("setmaxnreg", &["inc", "dec"]),
     ("shf", &["l", "r"]),
+    ("wgmma", &["mma_async", "fence", "commit_group", "wait_group"]),
     ("wmma", &["load", "store", "mma", "a", "b", "c", "d"]),
 ];
 
@@ -51,10 +53,12 @@ pub(crate) fn arrange<'w>(op: &str, pattern: &str, words: &[&'w str]) -> Option<
     let mut left: Vec<&str> = words.to_vec();
     let mut out = Vec::with_capacity(words.len());
     let mut front = true;
+    // Which memory comes first says which way a bulk copy goes.
+    let strict = op == "cp" && words.contains(&"bulk");
     for slot in pattern.split_ascii_whitespace() {
         let (alternatives, optional) = slot.strip_suffix('?').map_or((slot, false), |s| (s, true));
         let fits = |word: &str| alternatives.split('|').any(|a| a == word);
-        front &= alternatives.split('|').all(|a| leading.contains(&a));
+        front &= strict || alternatives.split('|').all(|a| leading.contains(&a));
         let at = if front {
             left.first().is_some_and(|w| fits(w)).then_some(0)
         } else {

@@ -1,0 +1,399 @@
+//! Bulk copies (PTX 9.7.9.27): of runs of bytes and of boxes of tensors, to and from shared memory, beside the warps.
+//!
+//! A load is counted by an mbarrier, a store belongs to a group of its thread. What a copy touches is noted when it is issued, and
+//! stays in use until the phase has been seen to end, or the group has been waited for ([`crate::race::proxy`]); when the bytes move
+//! is the mode of the launch ([`Landing`]).
+
+mod store;
+mod tensor;
+
+pub(crate) use store::Stores;
+
+use super::access::{addresses, for_lanes, misaligned, outside};
+use super::asynchronous::Landing;
+use super::warp::Warp;
+use super::{Cta, Fail, Step};
+use crate::parse::raw::Ty;
+use crate::program::{Addr, AtomOp, R};
+use crate::race::{Offence, Slot, Strength, Who, engine};
+use crate::report::ReportKind;
+use std::rc::Rc;
+
+/// Bulk copies on their way: of the cluster, and in the groups of a warp.
+const MAX_FLYING: usize = 1 << 10;
+
+/// The side of a copy that is not the shared memory it names first.
+#[derive(Clone, Debug)]
+pub(crate) enum Extent {
+    /// A box of a tensor: its map, and where it begins.
+    Tensor { map: Addr, at: Vec<R> },
+    /// So many bytes: of global memory, or of the block's own shared memory where the other side is another block's.
+    Bytes { at: Addr, n: R },
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// To shared memory, of all the blocks in a mask if there is one.
+    Load {
+        barrier: Addr,
+        mask: Option<R>,
+    },
+    Store,
+    /// The type is that of the map, if it is not given.
+    Reduce {
+        op: AtomOp,
+        ty: Option<Ty>,
+    },
+    /// From the block's shared memory to that of another block.
+    Between {
+        barrier: Addr,
+    },
+    Prefetch,
+}
+
+/// A bulk copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Bulk {
+    pub(crate) way: Way,
+    pub(crate) global: Extent,
+    pub(crate) shared: Addr,
+}
+
+/// Up to 16 bytes that lie together on both sides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) shared: u32,
+    /// Of the first of the 16 bytes, be it inside or not.
+    pub(crate) global: u64,
+    /// Bytes inside the tensor.
+    pub(crate) from: u8,
+    pub(crate) to: u8,
+}
+
+/// What a copy moves.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) pieces: Vec<Piece>,
+    /// The 16 bytes of a place outside.
+    pub(crate) fill: [u8; 16],
+    /// First byte and number of bytes in shared memory.
+    pub(crate) span: (u32, u32),
+    /// Bytes within which the swizzle stays, where rows are shorter than its pattern.
+    pub(crate) reach: u64,
+    pub(crate) element: Option<crate::tensor_map::TensorElement>,
+    /// The pieces come from shared memory.
+    pub(crate) from_shared: bool,
+}
+
+/// A load on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    who: Who,
+    agent: usize,
+    /// Its mbarrier.
+    object: u32,
+    plan: Rc<Plan>,
+    /// How far the destination lies behind that of the plan: in another block.
+    shift: u32,
+    data: Option<Rc<Vec<[u8; 16]>>>,
+    /// Clock of the engine that reads the source.
+    clock: u32,
+}
+
+impl Cta<'_> {
+    /// Issues a copy in every lane of `m`: that many copies.
+    pub(crate) fn bulk(&mut self, w: &mut Warp, op: &Bulk, m: u32, pc: usize) -> Step {
+        if m == 0 {
+            return Ok(());
+        }
+        let shared = match op.way {
+            Way::Prefetch => [0; 32],
+            _ => self.cluster_addresses(w, op.shared, m)?,
+        };
+        let seq = self.next_seq();
+        for_lanes!(lane in m => {
+            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
+            if !matches!(op.way, Way::Prefetch) {
+                self.check_room(lane, shared[lane], 1)?;
+            }
+            let plan = match &op.way {
+                Way::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
+                way => self.plan(w, who, &op.global, shared[lane], matches!(way, Way::Store | Way::Reduce { .. }))?,
+            };
+            let bytes = u64::from(plan.span.1);
+            let counts = &mut self.counts[pc];
+            counts.boxes += 1;
+            match &op.way {
+                Way::Prefetch => {}
+                Way::Load { barrier, mask } => {
+                    counts.bulk_bytes += bytes;
+                    let barrier = self.cluster_addresses(w, *barrier, 1 << lane)?[lane];
+                    let mask = mask.map(|r| (w.w[r as usize].v[lane] & 0xFFFF, w.w[r as usize].ok >> lane & 1 != 0));
+                    self.load_bulk(who, plan, barrier, mask)?;
+                }
+                Way::Between { barrier } => {
+                    counts.bulk_bytes += bytes;
+                    let barrier = self.cluster_addresses(w, *barrier, 1 << lane)?[lane];
+                    self.load_bulk(who, plan, barrier, None)?;
+                }
+                Way::Store => {
+                    counts.bulk_bytes += bytes;
+                    self.store_bulk(w, who, plan, None)?;
+                }
+                Way::Reduce { op, ty } => {
+                    counts.bulk_bytes += bytes;
+                    self.store_bulk(w, who, plan, Some((*op, *ty)))?;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Where a run of bytes goes.
+    fn run_of(&self, w: &Warp, who: Who, n: R, (from, shared): (u64, u64)) -> Result<(u32, Vec<Piece>), Box<Fail>> {
+        let slot = &w.w[n as usize];
+        if slot.ok >> who.lane & 1 == 0 {
+            return Err(Fail::new(ReportKind::Undefined, "the size of a bulk copy is undefined").at(who.lane));
+        }
+        let n = slot.v[who.lane];
+        if !n.is_multiple_of(16) || n == 0 || n > 1 << 20 {
+            let message = format!("a bulk copy of {n} bytes: it must be a multiple of 16 that fits shared memory");
+            return Err(Fail::new(ReportKind::Invalid, message).at(who.lane));
+        }
+        for address in [from, shared] {
+            if address % 16 != 0 {
+                return Err(misaligned(who.lane, address, 16));
+            }
+        }
+        let piece = |i: u32| Piece {
+            shared: (shared as u32).wrapping_add(i),
+            global: from.wrapping_add(u64::from(i)),
+            from: 0,
+            to: 16,
+        };
+        Ok((n, (0..n).step_by(16).map(piece).collect()))
+    }
+
+    fn plan(&mut self, w: &Warp, who: Who, global: &Extent, shared: u64, stores: bool) -> Result<Plan, Box<Fail>> {
+        match global {
+            Extent::Tensor { map, at } => self.plan_tensor(w, who, (*map, at), shared, stores),
+            Extent::Bytes { at, n } => {
+                let from = addresses(w, *at, 1 << who.lane)?[who.lane];
+                let (n, pieces) = self.run_of(w, who, *n, (from, shared))?;
+                Ok(Plan {
+                    pieces,
+                    fill: [0; 16],
+                    span: (shared as u32, n),
+                    reach: 0,
+                    element: None,
+                    from_shared: false,
+                })
+            }
+        }
+    }
+
+    fn plan_between(&mut self, w: &Warp, who: Who, global: &Extent, shared: u64) -> Result<Plan, Box<Fail>> {
+        let Extent::Bytes { at, n } = global else {
+            return Err(Fail::new(ReportKind::Invalid, "no such copy"));
+        };
+        let from = self.cluster_addresses(w, *at, 1 << who.lane)?[who.lane];
+        let (n, pieces) = self.run_of(w, who, *n, (from, shared))?;
+        self.check_span(who.lane, from, u64::from(n))?;
+        Ok(Plan { pieces, fill: [0; 16], span: (shared as u32, n), reach: 0, element: None, from_shared: true })
+    }
+
+    /// Whether so many bytes of shared memory exist, and belong to no mbarrier.
+    pub(crate) fn check_span(&self, lane: usize, address: u64, n: u64) -> Step {
+        self.check_room(lane, address, n)?;
+        if self.touches_mbarrier(address as usize, n as usize) {
+            let message = format!("{n} bytes at shared address {address:#x} touch an mbarrier");
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane).address(address));
+        }
+        Ok(())
+    }
+
+    /// Why the async proxy may not touch a word.
+    pub(crate) fn offence(&self, (at, offence): (usize, Offence), lane: usize, writes: bool) -> Box<Fail> {
+        match offence {
+            Offence::Race(conflict) => self.race(conflict, lane, at, writes),
+            Offence::Unfenced(conflict) => {
+                let verb = if writes { "overwritten" } else { "read" };
+                let message = format!(
+                    "shared address {at:#x} is {verb} through the async proxy, and no `fence.proxy.async` follows its ordinary \
+                     write before the threads synchronise"
+                );
+                let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(at as u64);
+                fail.other = Some(conflict);
+                fail
+            }
+        }
+    }
+
+    /// Issues a load of the plan to the blocks of a mask, counted by the mbarrier at the same place in each.
+    fn load_bulk(&mut self, who: Who, plan: Plan, barrier: u64, mask: Option<(u32, bool)>) -> Step {
+        let lane = who.lane;
+        let clock = self.races.clocks.start_copies(who.warp);
+        let (first, bytes) = plan.span;
+        self.check_room(lane, barrier, 8)?;
+        let own = u64::from(first) / self.stride;
+        let mut targets = vec![own];
+        if let Some((mask, defined)) = mask {
+            if !defined {
+                return Err(Fail::new(ReportKind::Undefined, "the mask of a multicast is undefined").at(lane));
+            }
+            if mask == 0 || mask >> self.ranks.min(31) != 0 {
+                let message = format!("a multicast to the blocks {mask:#06x} of a cluster of {}", self.ranks);
+                return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+            }
+            targets = (0..16).filter(|rank| mask >> rank & 1 != 0).collect();
+        }
+        if barrier / self.stride != own {
+            let message =
+                format!("the destination {first:#x} of a copy and its mbarrier {barrier:#x} are in different blocks");
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane).address(barrier));
+        }
+        let plan = Rc::new(plan);
+        // The source is read once, wherever it goes.
+        let data = Rc::new(self.read_pieces(who, &plan, true)?);
+        for rank in targets {
+            let shift = ((rank as i64 - own as i64) * self.stride as i64) as u32;
+            let (first, object) = (first.wrapping_add(shift), (barrier as u32).wrapping_add(shift));
+            self.check_alive(lane, u64::from(first))?;
+            self.check_span(lane, u64::from(first), u64::from(bytes).max(plan.reach))?;
+            self.check_shared(lane, u64::from(object), 8)?;
+            self.check_object(who, object)?;
+            let agent = self.races.slot(Slot::Phase(object), who.warp);
+            if plan.from_shared {
+                for piece in &plan.pieces {
+                    let reader = (agent, self.races.clocks.now(agent), u32::MAX);
+                    self.races
+                        .async_read(who, reader, piece.global as usize, 16)
+                        .map_err(|e| self.offence(e, lane, false))?;
+                }
+            }
+            for piece in &plan.pieces {
+                let at = piece.shared.wrapping_add(shift) as usize;
+                self.races.async_claim(who, agent, at, 16).map_err(|e| self.offence(e, lane, true))?;
+                if self.landing.poisons() {
+                    self.shared.poison(at, 16);
+                }
+            }
+            let data = (!self.landing.reads_late()).then(|| Rc::clone(&data));
+            let load = Load { who, agent, object, plan: Rc::clone(&plan), shift, data, clock };
+            if self.landing == Landing::Early {
+                self.land_load(&load).map_err(|fail| fail.at(lane))?;
+            } else {
+                self.loads.push_back(load);
+                // As late as there is room.
+                if self.loads.len() > MAX_FLYING
+                    && let Some(first) = self.loads.pop_front()
+                {
+                    self.land_load(&first).map_err(|fail| fail.at(lane))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An mbarrier that a copy completes must be there for the async proxy.
+    fn check_object(&mut self, who: Who, object: u32) -> Step {
+        let lane = who.lane;
+        self.require_object(lane, object)?;
+        let strong = Who { strength: Strength::Block, copy: false, ..who };
+        for word in [object as usize, object as usize + 4] {
+            if let Err(conflict) = self.races.read(strong, word, 4) {
+                return Err(self.race(conflict, lane, word, false));
+            }
+        }
+        self.races.object_seen(who, object as usize).map_err(|conflict| {
+            let message = format!(
+                "a bulk copy counts at the mbarrier at {object:#x}, and no `fence.mbarrier_init` or `fence.proxy.async` follows its \
+                 initialisation"
+            );
+            let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(u64::from(object));
+            fail.other = Some(conflict);
+            fail
+        })
+    }
+
+    /// The bytes of a source as they are now.
+    fn read_pieces(&mut self, who: Who, plan: &Plan, noted: bool) -> Result<Vec<[u8; 16]>, Box<Fail>> {
+        let mut out = Vec::with_capacity(plan.pieces.len());
+        for piece in &plan.pieces {
+            let mut bytes = plan.fill;
+            if plan.from_shared {
+                let Some(words) = self.shared.words(piece.global as usize, 4) else {
+                    let message = format!("shared address {:#x} was never written", piece.global);
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).address(piece.global));
+                };
+                for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+                    *to = word.to_le_bytes();
+                }
+            } else if piece.from < piece.to {
+                self.read_run(who, piece, &mut bytes, noted)?;
+            }
+            out.push(bytes);
+        }
+        Ok(out)
+    }
+
+    /// The bytes of a piece inside the tensor, in steps as large as their alignment.
+    fn read_run(&mut self, who: Who, piece: &Piece, bytes: &mut [u8; 16], noted: bool) -> Step {
+        let (mut at, end) = (u64::from(piece.from), u64::from(piece.to));
+        while at < end {
+            let address = piece.global.wrapping_add(at);
+            let n = [16, 8, 4, 2].into_iter().find(|n| address % n == 0 && at + n <= end).unwrap_or(1);
+            let words = self.read_global(who, address, n, noted)?;
+            for i in 0..n as usize {
+                bytes[at as usize + i] = (words[i / 4] >> (i % 4 * 8)) as u8;
+            }
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// A load lands: its bytes are there, and its mbarrier counts them.
+    pub(crate) fn land_load(&mut self, load: &Load) -> Step {
+        let data = match &load.data {
+            Some(data) => Rc::clone(data),
+            None => Rc::new(self.read_pieces(load.who, &load.plan, false)?),
+        };
+        for (piece, bytes) in load.plan.pieces.iter().zip(data.iter()) {
+            let at = piece.shared.wrapping_add(load.shift) as usize;
+            let words: [u32; 4] =
+                std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|b| bytes[4 * i + b])));
+            self.shared.put_words(at, &words);
+            self.races.async_land(load.agent, load.who.seq, at, 16);
+        }
+        let (warp, lane) = (load.who.warp, load.who.lane);
+        self.count_landed(lane, load.object, load.plan.span.1, |races, known| {
+            races.clocks.copies_done(warp, lane, load.clock, u32::MAX, known);
+        })
+    }
+
+    /// The thread and the instruction of a load, for reports.
+    pub(crate) fn issuer(load: &Load) -> (usize, usize, u32) {
+        (load.who.warp, load.who.pc as usize, 1 << load.who.lane)
+    }
+
+    /// An access to the shared memory of a block that has ended.
+    pub(crate) fn check_alive(&self, lane: usize, address: u64) -> Step {
+        let rank = (address / self.stride) as usize;
+        if self.alive.get(rank).copied().unwrap_or(0) > 0 {
+            return Ok(());
+        }
+        if rank >= self.ranks {
+            return Err(outside(lane, address, 1, "the shared memory of the cluster"));
+        }
+        let message =
+            format!("shared address {address:#x} is in block {rank} of the cluster, all of whose threads have exited");
+        Err(Fail::new(ReportKind::OutOfBounds, message).at(lane).address(address))
+    }
+}
+
+/// The agents of the copies in groups of a warp: of their reads and of their writes.
+pub(crate) fn group_slots(warp: usize) -> [Slot; 2] {
+    debug_assert!(engine(warp) != warp, "copies have agents of their own");
+    [Slot::Reads(warp), Slot::Writes(warp)]
+}

@@ -1,0 +1,296 @@
+//! Bulk copies from shared to global memory, and reductions there: groups of a thread.
+
+use super::{MAX_FLYING, Plan, group_slots};
+use crate::exec::access::for_lanes;
+use crate::exec::asynchronous::Landing;
+use crate::exec::atomic::combine;
+use crate::exec::warp::Warp;
+use crate::exec::{Cta, Fail, Step};
+use crate::numerics::half::{self, Half};
+use crate::numerics::single::Extremum;
+use crate::parse::raw::{Space, Ty};
+use crate::program::{Addr, Area, Atom, AtomOp, Base, SINK};
+use crate::race::{Known, Strength, Who};
+use crate::report::ReportKind;
+use crate::tensor_map::TensorElement;
+
+/// The stores of a warp.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stores {
+    flying: Vec<Store>,
+    /// Groups each lane has committed.
+    groups: [u32; 32],
+}
+
+/// A store on its way.
+#[derive(Clone, Debug)]
+struct Store {
+    who: Who,
+    group: u32,
+    plan: std::rc::Rc<Plan>,
+    reduce: Option<Reduce>,
+    /// What it has read.
+    data: Option<Vec<[u8; 16]>>,
+    /// Whether it has been waited for until it had read.
+    read: bool,
+    /// Whether it has written.
+    written: bool,
+    /// Clocks of the agents that read and write.
+    clocks: [u32; 2],
+}
+
+/// What a reduction does with elements.
+#[derive(Clone, Copy, Debug)]
+struct Reduce {
+    atom: Atom,
+    /// Minimum or maximum of these floats.
+    half: Option<Half>,
+}
+
+impl Reduce {
+    fn new(op: AtomOp, ty: Option<Ty>, element: Option<TensorElement>) -> Option<Reduce> {
+        use TensorElement as E;
+        let ty = match (ty, element) {
+            (Some(ty), _) => ty,
+            (None, Some(E::U8 | E::U16)) | (None, None) => return None,
+            (None, Some(E::U32)) => Ty::U32,
+            (None, Some(E::S32)) => Ty::S32,
+            (None, Some(E::U64)) => Ty::U64,
+            (None, Some(E::S64)) => Ty::S64,
+            (None, Some(E::F16)) => Ty::F16,
+            (None, Some(E::Bf16)) => Ty::BF16,
+            (None, Some(E::F64)) => Ty::F64,
+            (None, Some(_)) => Ty::F32,
+        };
+        let half = match ty {
+            Ty::F16 => Some(Half::F16),
+            Ty::BF16 => Some(Half::Bf16),
+            _ => None,
+        };
+        let bits = matches!(ty, Ty::U32 | Ty::S32 | Ty::U64 | Ty::S64 | Ty::B32 | Ty::B64);
+        let op = match (op, ty) {
+            (AtomOp::Add, Ty::F16) => AtomOp::AddF16,
+            (AtomOp::Add, Ty::BF16) => AtomOp::AddBF16,
+            (AtomOp::Add, Ty::F32) => AtomOp::AddF32,
+            (AtomOp::Add, Ty::F64) => AtomOp::AddF64,
+            (AtomOp::Min | AtomOp::Max, _) if half.is_some() || bits => op,
+            (AtomOp::Inc | AtomOp::Dec, Ty::U32) => op,
+            (AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor, _) if bits => op,
+            _ => return None,
+        };
+        let atom = Atom {
+            op,
+            signed: ty.signed(),
+            area: Area::In(Space::Global),
+            addr: Addr { base: Base::None, offset: 0 },
+            size: ty.bytes() as u8,
+            dst: SINK,
+            src: SINK,
+            src2: SINK,
+            order: crate::program::Semantics::default(),
+        };
+        Some(Reduce { atom, half: half.filter(|_| matches!(op, AtomOp::Min | AtomOp::Max)) })
+    }
+
+    fn apply(&self, old: u64, new: u64) -> u64 {
+        let extremum = Extremum::default();
+        match (self.half, self.atom.op) {
+            (Some(ty), AtomOp::Min) => u64::from(half::min(ty, extremum, old as u16, new as u16)),
+            (Some(ty), _) => u64::from(half::max(ty, extremum, old as u16, new as u16)),
+            (None, _) => combine(&self.atom, Space::Global, old, new, 0),
+        }
+    }
+}
+
+impl Cta<'_> {
+    /// Issues a store of the plan, or a reduction.
+    pub(super) fn store_bulk(
+        &mut self,
+        w: &mut Warp,
+        who: Who,
+        plan: Plan,
+        reduce: Option<(AtomOp, Option<Ty>)>,
+    ) -> Step {
+        let lane = who.lane;
+        let reduce = match reduce {
+            None => None,
+            Some((op, ty)) => match Reduce::new(op, ty, plan.element) {
+                Some(reduce) => Some(reduce),
+                None => {
+                    let message = format!("elements of {:?} have no such reduction ({op:?})", plan.element);
+                    return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+                }
+            },
+        };
+        self.check_span(lane, u64::from(plan.span.0), u64::from(plan.span.1).max(plan.reach))?;
+        if w.bulk.flying.len() >= MAX_FLYING {
+            let message =
+                format!("{MAX_FLYING} bulk copies of a warp are on their way, and nobody has waited for all of them");
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+        }
+        let [reads, writes] = group_slots(who.warp).map(|slot| self.races.slot(slot, who.warp));
+        let clocks = [self.races.start(reads), self.races.start(writes)];
+        // A reduction is a strong access: several of them to one place are no race.
+        let strength = if reduce.is_some() { Strength::Wide } else { Strength::Weak };
+        let writer = Who { strength, copy: false, ..who };
+        for piece in plan.pieces.iter().filter(|p| p.from < p.to) {
+            let (at, n) = (piece.shared as usize + usize::from(piece.from), usize::from(piece.to - piece.from));
+            self.races
+                .async_read(who, (reads, clocks[0], 1 << lane), at, n)
+                .map_err(|e| self.offence(e, lane, false))?;
+            let (mut at, end) = (u64::from(piece.from), u64::from(piece.to));
+            while at < end {
+                let address = piece.global.wrapping_add(at);
+                let n = [16, 8, 4, 2].into_iter().find(|n| address % n == 0 && at + n <= end).unwrap_or(1);
+                self.note_write(writer, address, n, (writes, clocks[1]))?;
+                at += n;
+            }
+        }
+        let (group, plan) = (w.bulk.groups[lane], std::rc::Rc::new(plan));
+        let mut store = Store { who, group, plan, reduce, data: None, read: false, written: false, clocks };
+        if !self.landing.reads_late() {
+            store.data = Some(self.read_stored(&store)?);
+        }
+        if self.landing == Landing::Early {
+            self.write_stored(&mut store)?;
+        }
+        w.bulk.flying.push(store);
+        Ok(())
+    }
+
+    /// Notes a write of global memory that may happen later.
+    fn note_write(&mut self, who: Who, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
+        if self.global(who.lane, address, n)?.constant {
+            let message = format!("a bulk copy to {address:#x}, which is constant");
+            return Err(Fail::new(ReportKind::OutOfBounds, message).at(who.lane).address(address));
+        }
+        self.races.hand_in(self.grid, self.block, false);
+        if let Err(conflict) = self.races.write_global(who, address, n as usize, false) {
+            return Err(self.global_race(conflict, who.lane, address, true));
+        }
+        self.races.async_global(address, n as usize, agent, clock);
+        Ok(())
+    }
+
+    /// The bytes in shared memory as they are now.
+    fn read_stored(&self, store: &Store) -> Result<Vec<[u8; 16]>, Box<Fail>> {
+        let mut out = Vec::with_capacity(store.plan.pieces.len());
+        for piece in &store.plan.pieces {
+            let mut bytes = [0; 16];
+            for i in piece.from..piece.to {
+                let at = piece.shared as usize + usize::from(i);
+                match self.shared.get(at, 1) {
+                    Some(v) => bytes[usize::from(i)] = v as u8,
+                    None => {
+                        let message = format!("shared address {at:#x} was never written");
+                        let fail = Fail::new(ReportKind::Uninitialised, message);
+                        return Err(fail.at(store.who.lane).address(at as u64));
+                    }
+                }
+            }
+            out.push(bytes);
+        }
+        Ok(out)
+    }
+
+    /// Writes what a store has read.
+    fn write_stored(&mut self, store: &mut Store) -> Step {
+        if store.written {
+            return Ok(());
+        }
+        let data = match store.data.take() {
+            Some(data) => data,
+            None => self.read_stored(store)?,
+        };
+        store.written = true;
+        let lane = store.who.lane;
+        for (piece, bytes) in store.plan.pieces.iter().zip(&data).filter(|(p, _)| p.from < p.to) {
+            let first = piece.global.wrapping_add(u64::from(piece.from));
+            let alloc = self.global(lane, first, 1)?;
+            let start = (first - alloc.base) as usize;
+            let bytes = &bytes[usize::from(piece.from)..usize::from(piece.to)];
+            let Some(reduce) = store.reduce else {
+                alloc.fill(start, bytes);
+                continue;
+            };
+            let size = usize::from(reduce.atom.size);
+            for (i, new) in bytes.chunks_exact(size).enumerate() {
+                let at = start + i * size;
+                if !(0..size).step_by(4).all(|b| alloc.written(at + b, size.min(4))) {
+                    let message = format!("global address {:#x} was never written", first + (i * size) as u64);
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(first));
+                }
+                let new = new.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
+                if size == 8 {
+                    // As other atomics of this size: one lock for all of them.
+                    let _guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let sum = reduce.apply(u64::from(alloc.word(at)) | u64::from(alloc.word(at + 4)) << 32, new);
+                    alloc.put(at, 4, sum as u32);
+                    alloc.put(at + 4, 4, (sum >> 32) as u32);
+                } else {
+                    let (shift, keep) = (at % 4 * 8, if size == 4 { u32::MAX } else { 0xFFFF });
+                    alloc.update(at, |word| {
+                        let sum = reduce.apply(u64::from(word >> shift & keep), new) as u32;
+                        word & !(keep << shift) | (sum & keep) << shift
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `cp.async.bulk.commit_group`.
+    pub(crate) fn bulk_commit(w: &mut Warp, m: u32) {
+        for_lanes!(lane in m => { w.bulk.groups[lane] = w.bulk.groups[lane].saturating_add(1); });
+    }
+
+    /// Waits until at most `n` of the newest groups of each lane are on their way: all of it, or what they `read`.
+    pub(crate) fn bulk_wait(&mut self, w: &mut Warp, n: u32, read: bool, m: u32) -> Step {
+        let agents = group_slots(w.index).map(|slot| self.races.slot(slot, w.index));
+        let (mut known, mut lanes) = (Known::default(), 0);
+        for mut store in std::mem::take(&mut w.bulk.flying) {
+            let lane = store.who.lane;
+            let waits = m >> lane & 1 != 0 && store.group < w.bulk.groups[lane].saturating_sub(n);
+            if !waits {
+                w.bulk.flying.push(store);
+                continue;
+            }
+            lanes |= 1 << lane;
+            store.read = true;
+            self.races.async_done(agents[0], store.clocks[0], 1 << lane, &mut known);
+            if read {
+                if store.data.is_none() && !store.written {
+                    store.data = Some(self.read_stored(&store)?);
+                }
+                w.bulk.flying.push(store);
+            } else {
+                self.races.async_done(agents[1], store.clocks[1], 1 << lane, &mut known);
+                self.write_stored(&mut store)?;
+            }
+        }
+        if lanes != 0 {
+            self.races.clocks.acquire(w.index, lanes, w.live, &known);
+        }
+        Ok(())
+    }
+
+    /// At the end of the block: nobody may still read its shared memory, and what is on its way to global memory gets there.
+    pub(crate) fn end_stores(&mut self, w: &mut Warp) -> Result<(), (u32, u32, Box<Fail>)> {
+        for mut store in std::mem::take(&mut w.bulk.flying) {
+            let (pc, lanes) = (store.who.pc, 1 << store.who.lane);
+            if !store.read {
+                let message = match store.group < w.bulk.groups[store.who.lane] {
+                    true => {
+                        "the block ends while this copy may still read its shared memory: nobody waited for the group"
+                    }
+                    false => {
+                        "the block ends while this copy may still read its shared memory: it is in no committed group"
+                    }
+                };
+                return Err((pc, lanes, Fail::new(ReportKind::Invalid, message).at(store.who.lane)));
+            }
+            self.write_stored(&mut store).map_err(|fail| (pc, lanes, fail))?;
+        }
+        Ok(())
+    }
+}

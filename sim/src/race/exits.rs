@@ -1,0 +1,44 @@
+//! The end of a block of a cluster: whoever reached into its shared memory must be done by then.
+
+use super::cell::{Cell, NOBODY};
+use super::{Conflict, Known, Races};
+
+impl Races {
+    /// A thread of a block exits: what it knows counts for the end of the block.
+    pub(crate) fn exits(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
+        self.clocks.release(warp, lanes, live, into);
+    }
+
+    /// An access to these bytes by a warp outside `own` that the threads of the block did not know of when they exited.
+    pub(crate) fn foreign(
+        &self,
+        bytes: std::ops::Range<usize>,
+        own: std::ops::Range<usize>,
+        known: &Known,
+    ) -> Option<(usize, Conflict)> {
+        let unknown = |cell: &Cell, at: usize| {
+            let by = |agent: usize, lane: usize, clock: u32, pc: u32, wrote: bool| {
+                let (warp, lane_of) = self.clocks.slots.thread(agent, lane);
+                let copy = agent >= 32;
+                (!own.contains(&warp) && !known.front.covers(agent, lane, clock))
+                    .then_some((at, Conflict { warp, lane: lane_of, pc, wrote, copy, constant: false }))
+            };
+            let lane = usize::from(cell.write_lane);
+            let wrote = (cell.write_agent != NOBODY && !cell.flying)
+                .then(|| by(usize::from(cell.write_agent), lane, cell.write_clock, cell.write_pc, true));
+            wrote.flatten().or_else(|| {
+                self.sets.reads(cell).find_map(|(agent, read)| {
+                    (0..32).filter(|l| read.lanes >> l & 1 != 0).find_map(|l| by(agent, l, read.clock, read.pc, false))
+                })
+            })
+        };
+        (bytes.start / 4..bytes.end.div_ceil(4)).find_map(|word| {
+            let cell = self.shared.words.get(word)?;
+            if !cell.split {
+                return unknown(cell, 4 * word);
+            }
+            let bytes = self.shared.bytes.get(4 * word..4 * word + 4).unwrap_or_default();
+            bytes.iter().find_map(|cell| unknown(cell, 4 * word))
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! The async proxy: bulk copies and asynchronous products, which touch memory beside the warps that issue them.
+//!
+//! Each of them works for an agent of its own. What copies write counts for the phase of the mbarrier that they complete: who
+//! has seen the phase end knows of it. What they read counts for the groups of the thread that waits for them, what products read for
+//! the groups of the warp. Until then their accesses are ordered before nothing.
+//!
+//! Ordinary accesses are made through another proxy (PTX ISA 8.2.1): what a thread has written there these see only after a
+//! proxy fence, by the writer before it tells anybody or by whoever was told.
+
+use std::collections::HashMap;
+
+use super::cell::{self, Cell, NOBODY, Read};
+use super::clocks::{AGENTS, DATA, OBJECTS};
+use super::front::Part;
+use super::{Conflict, Known, Races, Strength, Who};
+
+/// The first agent of the async proxy.
+pub(super) const FIRST: usize = 64;
+/// How many there are. What needs more of them shares: that can hide a race, never invent one.
+pub(super) const SLOTS: usize = AGENTS - FIRST;
+
+/// What works beside the warps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Slot {
+    /// Copies that the mbarrier at this address counts.
+    Phase(u32),
+    /// Copies in bulk groups of a warp: what they read, and what they write.
+    Reads(usize),
+    Writes(usize),
+    /// Products of four warps, the first of which is this.
+    Products(usize),
+}
+
+/// The agents that have work.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    known: HashMap<Slot, usize>,
+    /// What each is for, and the warp it works for.
+    all: Vec<(Slot, usize)>,
+}
+
+impl Slots {
+    /// The thread an access of an agent is said to be of.
+    pub(super) fn thread(&self, agent: usize, lane: usize) -> (usize, usize) {
+        match agent.checked_sub(FIRST).and_then(|slot| self.all.get(slot)) {
+            Some((Slot::Products(first), _)) => (first + lane % 4, 0),
+            Some((_, warp)) => (*warp, lane),
+            None => (agent % 32, lane),
+        }
+    }
+}
+
+/// The lanes that stand for one of the four warps of a product: together they are all.
+pub(crate) const fn quarter(warp: usize) -> u32 {
+    0x1111_1111 << (warp % 4)
+}
+
+/// Why the async proxy may not touch a word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Offence {
+    Race(Conflict),
+    /// Ordered, but no proxy fence stands between.
+    Unfenced(Conflict),
+}
+
+impl Races {
+    /// The agent for this work, issued by `warp`.
+    pub(crate) fn slot(&mut self, what: Slot, warp: usize) -> usize {
+        let slots = &mut self.clocks.slots;
+        let next = slots.all.len();
+        let number = *slots.known.entry(what).or_insert(next % SLOTS);
+        if next < SLOTS && number == next {
+            slots.all.push((what, warp));
+        }
+        if let Some(slot) = slots.all.get_mut(number) {
+            slot.1 = if let Slot::Products(first) = slot.0 { first } else { warp };
+        }
+        if let Some(owner) = self.sets.owners.get_mut(number) {
+            *owner = warp as u8;
+        }
+        FIRST + number
+    }
+
+    /// The clock of an agent's next work.
+    pub(crate) fn start(&mut self, agent: usize) -> u32 {
+        self.clocks.advance(agent);
+        self.clocks.now(agent)
+    }
+
+    /// Whether what the last writer of a cell did is there for the async proxy.
+    #[inline(always)]
+    fn seen(&self, cell: &Cell, who: Who) -> Result<(), Offence> {
+        let (writer, clock) = (usize::from(cell.write_agent), cell.write_clock);
+        if cell.write_agent == NOBODY {
+            return Ok(());
+        }
+        if !cell.flying && writer < AGENTS && clock <= self.clocks.row(who.warp)[writer] {
+            if writer >= FIRST {
+                return Ok(());
+            }
+            if self.clocks.proxy_row(who.warp).is_some_and(|row| clock <= row[writer]) {
+                return Ok(());
+            }
+        }
+        if let Some(conflict) = cell::unordered_write(&self.clocks, cell, who) {
+            return Err(Offence::Race(conflict));
+        }
+        let lane = usize::from(cell.write_lane);
+        if writer >= FIRST || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, DATA) {
+            return Ok(());
+        }
+        let (warp, lane) = self.clocks.slots.thread(writer, lane);
+        Err(Offence::Unfenced(Conflict {
+            warp,
+            lane,
+            pc: cell.write_pc,
+            wrote: true,
+            copy: writer >= 32,
+            constant: false,
+        }))
+    }
+
+    /// The async proxy reads `n` bytes on behalf of `who`: `lanes` of `agent` at `clock`. The word at fault comes with the error.
+    pub(crate) fn async_read(
+        &mut self,
+        who: Who,
+        (agent, clock, lanes): (usize, u32, u32),
+        at: usize,
+        n: usize,
+    ) -> Result<(), (usize, Offence)> {
+        for word in at / 4..(at + n).div_ceil(4) {
+            let cell = self.shared.words[word];
+            if cell.split {
+                for byte in (4 * word).max(at)..(4 * word + 4).min(at + n) {
+                    let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
+                    self.seen(&cell, who).map_err(|e| (4 * word, e))?;
+                    let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
+                    let cell = &mut self.shared.bytes[byte];
+                    cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
+                        .map_err(|e| (4 * word, Offence::Race(e)))?;
+                }
+                continue;
+            }
+            self.seen(&cell, who).map_err(|e| (4 * word, e))?;
+            let row = self.clocks.row(who.warp);
+            let cell = &mut self.shared.words[word];
+            let reader = usize::from(cell.read_agent);
+            if reader == agent && !cell.read_strength.is_strong() {
+                // As `Read::then`; nobody learns of a part of the lanes without the moment of all.
+                let alone = cell.read_lanes == lanes || cell.read_clock <= row[agent];
+                cell.read_lanes = if alone { lanes } else { cell.read_lanes | lanes };
+                (cell.read_clock, cell.read_pc) = (clock.max(cell.read_clock), who.pc);
+            } else if cell.read_agent == NOBODY || (reader < AGENTS && cell.read_clock <= row[reader]) {
+                (cell.read_agent, cell.read_clock, cell.read_pc) = (agent as u8, clock, who.pc);
+                (cell.read_lanes, cell.read_strength) = (lanes, Strength::Weak);
+            } else {
+                let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
+                cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
+                    .map_err(|e| (4 * word, Offence::Race(e)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The async proxy is going to write whole words on behalf of `who`; until [`Races::async_land`] nobody may touch them.
+    pub(crate) fn async_claim(&mut self, who: Who, agent: usize, at: usize, n: usize) -> Result<(), (usize, Offence)> {
+        let who = Who { copy: true, ..who };
+        for at in (at..at + n).step_by(4) {
+            let cell = self.shared.words[at / 4];
+            if cell.split {
+                for byte in at..at + 4 {
+                    let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
+                    self.seen(&cell, who).map_err(|e| (at, e))?;
+                }
+            } else {
+                self.seen(&cell, who).map_err(|e| (at, e))?;
+            }
+            let fresh = cell.read_agent == NOBODY
+                || (usize::from(cell.read_agent) < AGENTS
+                    && cell.read_clock <= self.clocks.row(who.warp)[usize::from(cell.read_agent)]);
+            if cell.split || !fresh {
+                self.shared
+                    .write(&self.clocks, &mut self.sets, who, at, 4, false)
+                    .map_err(|e| (at, Offence::Race(e)))?;
+            }
+            let written = Cell { write_agent: agent as u8, ..Cell::written(who, 0) };
+            self.shared.each(at, 4, |cell| *cell = Cell { split: cell.split, ..written });
+        }
+        Ok(())
+    }
+
+    /// The write `seq` has happened.
+    pub(crate) fn async_land(&mut self, agent: usize, seq: u32, at: usize, n: usize) {
+        let clock = self.clocks.now(agent);
+        self.shared.each(at, n, |cell| {
+            if cell.flying && cell.write_seq == seq && usize::from(cell.write_agent) == agent {
+                (cell.flying, cell.write_clock) = (false, clock);
+            }
+        });
+    }
+
+    /// What was written to global memory just now is the work of `agent` at `clock`.
+    pub(crate) fn async_global(&mut self, address: u64, n: usize, agent: usize, clock: u32) {
+        self.global.hand_over((address, n), (agent, clock));
+    }
+
+    /// The work of `lanes` of an agent up to `clock` is known to be done.
+    pub(crate) fn async_done(&self, agent: usize, clock: u32, lanes: u32, into: &mut Known) {
+        into.front.join_part(Part { of: agent as u8, clock, lanes }, u32::MAX);
+    }
+
+    /// A phase ends: what its copies have written is known to be there, and later ones belong to the next phase.
+    pub(crate) fn phase_ends(&mut self, object: u32, into: &mut Known) {
+        if let Some(slot) = self.clocks.slots.known.get(&Slot::Phase(object)) {
+            let agent = FIRST + slot;
+            self.async_done(agent, self.clocks.now(agent), u32::MAX, into);
+            self.clocks.advance(agent);
+        }
+    }
+
+    /// Whether the async proxy sees the object in a word that was written when it was initialised, on behalf of `who`.
+    pub(crate) fn object_seen(&self, who: Who, at: usize) -> Result<(), Conflict> {
+        let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);
+        let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
+        let clock = cell.write_clock;
+        if cell.write_agent == NOBODY
+            || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, OBJECTS)
+        {
+            return Ok(());
+        }
+        Err(Conflict { warp: writer % 32, lane, pc: cell.write_pc, wrote: true, copy: false, constant: false })
+    }
+}

@@ -1,0 +1,343 @@
+//! Maps of tensors for bulk copies: what `cuTensorMapEncodeTiled` makes, as 128 bytes that only this simulator understands.
+//!
+//! The rules are those the CUDA driver states for that function; the bytes of a map are opaque there, too.
+
+use std::fmt;
+
+/// Type of the elements of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the variants are the driver's own type names")]
+pub enum TensorElement {
+    U8,
+    U16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    F32,
+    F64,
+    Bf16,
+    F32Ftz,
+    Tf32,
+    Tf32Ftz,
+}
+
+const ELEMENTS: [TensorElement; 13] = [
+    TensorElement::U8,
+    TensorElement::U16,
+    TensorElement::U32,
+    TensorElement::S32,
+    TensorElement::U64,
+    TensorElement::S64,
+    TensorElement::F16,
+    TensorElement::F32,
+    TensorElement::F64,
+    TensorElement::Bf16,
+    TensorElement::F32Ftz,
+    TensorElement::Tf32,
+    TensorElement::Tf32Ftz,
+];
+
+impl TensorElement {
+    /// Bytes of an element.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            TensorElement::U8 => 1,
+            TensorElement::U16 | TensorElement::F16 | TensorElement::Bf16 => 2,
+            TensorElement::U64 | TensorElement::S64 | TensorElement::F64 => 8,
+            _ => 4,
+        }
+    }
+
+    const fn is_float(self) -> bool {
+        !matches!(
+            self,
+            TensorElement::U8
+                | TensorElement::U16
+                | TensorElement::U32
+                | TensorElement::S32
+                | TensorElement::U64
+                | TensorElement::S64
+        )
+    }
+
+    /// The bytes of an element outside the tensor where these are to be NaN.
+    pub(crate) const fn nan(self) -> u64 {
+        match self {
+            TensorElement::F16 | TensorElement::Bf16 => 0x7FFF,
+            TensorElement::F64 => 0x7FFF_FFFF_FFFF_FFFF,
+            _ => 0x7FFF_FFFF,
+        }
+    }
+}
+
+/// How rows of a box are permuted in shared memory: by 16-byte units within so many bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the variants are the driver's own names")]
+pub enum Swizzle {
+    #[default]
+    None,
+    Bytes32,
+    Bytes64,
+    Bytes128,
+}
+
+impl Swizzle {
+    /// The bits of an address that are changed, by those three places above.
+    pub(crate) const fn mask(self) -> u64 {
+        match self {
+            Swizzle::None => 0,
+            Swizzle::Bytes32 => 0x10,
+            Swizzle::Bytes64 => 0x30,
+            Swizzle::Bytes128 => 0x70,
+        }
+    }
+
+    /// Bytes of a row of the pattern.
+    const fn span(self) -> u64 {
+        match self {
+            Swizzle::None => u64::MAX,
+            Swizzle::Bytes32 => 32,
+            Swizzle::Bytes64 => 64,
+            Swizzle::Bytes128 => 128,
+        }
+    }
+}
+
+/// What a load finds outside the tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Outside {
+    /// Zeros.
+    #[default]
+    Zero,
+    /// NaN, of floats.
+    Nan,
+}
+
+/// Why there is no such map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorMapError(String);
+
+impl fmt::Display for TensorMapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TensorMapError {}
+
+/// A tensor in global memory and the box that one copy moves; innermost dimension first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorMap {
+    /// Type of the elements.
+    pub element: TensorElement,
+    /// Address of the first element.
+    pub address: u64,
+    /// Elements along each dimension, one to five of them.
+    pub dims: Vec<u64>,
+    /// Bytes between neighbours along every dimension but the first.
+    pub strides: Vec<u64>,
+    /// Elements that a box spans along each dimension.
+    pub box_dims: Vec<u32>,
+    /// Of these every so-manieth is moved.
+    pub element_strides: Vec<u32>,
+    /// Order in shared memory.
+    pub swizzle: Swizzle,
+    /// What loads find outside.
+    pub outside: Outside,
+}
+
+const MAGIC: [u8; 8] = *b"simtmap1";
+/// Bytes of a map.
+pub(crate) const BYTES: usize = 128;
+
+impl TensorMap {
+    /// A map of a packed tensor, each element moved.
+    #[must_use]
+    pub fn packed(element: TensorElement, address: u64, dims: &[u64], box_dims: &[u32]) -> TensorMap {
+        let mut at = element.bytes();
+        let mut strides = Vec::new();
+        for dim in dims.iter().take(dims.len().saturating_sub(1)) {
+            at = at.saturating_mul(*dim);
+            strides.push(at);
+        }
+        TensorMap {
+            element,
+            address,
+            dims: dims.to_vec(),
+            strides,
+            box_dims: box_dims.to_vec(),
+            element_strides: vec![1; dims.len()],
+            swizzle: Swizzle::None,
+            outside: Outside::Zero,
+        }
+    }
+
+    /// Whether the driver would make such a map.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn check(&self) -> Result<(), TensorMapError> {
+        let fail = |message: String| Err(TensorMapError(message));
+        let rank = self.dims.len();
+        if !(1..=5).contains(&rank) {
+            return fail(format!("a tensor of {rank} dimensions: 1 to 5 are possible"));
+        }
+        if (self.strides.len(), self.box_dims.len(), self.element_strides.len()) != (rank - 1, rank, rank) {
+            return fail(format!("{rank} dimensions need {} strides, {rank} box sizes and element strides", rank - 1));
+        }
+        if !self.address.is_multiple_of(16) || self.address == 0 {
+            return fail(format!("address {:#x} is no multiple of 16", self.address));
+        }
+        if let Some(dim) = self.dims.iter().find(|d| !(1..=1 << 32).contains(*d)) {
+            return fail(format!("{dim} elements along a dimension: 1 to 2^32 are possible"));
+        }
+        if let Some(stride) = self.strides.iter().find(|s| **s % 16 != 0 || **s >= 1 << 40) {
+            return fail(format!("a stride of {stride} bytes: it must be a multiple of 16 below 2^40"));
+        }
+        if let Some(size) = self.box_dims.iter().find(|b| !(1..=256).contains(*b)) {
+            return fail(format!("a box of {size} elements along a dimension: 1 to 256 are possible"));
+        }
+        if let Some(stride) = self.element_strides.iter().find(|s| !(1..=8).contains(*s)) {
+            return fail(format!("an element stride of {stride}: 1 to 8 are possible"));
+        }
+        let inner = self.row_bytes();
+        if !inner.is_multiple_of(16) {
+            return fail(format!("the inner dimension of the box has {inner} bytes, no multiple of 16"));
+        }
+        if inner > self.swizzle.span() {
+            return fail(format!(
+                "the inner dimension of the box has {inner} bytes, the swizzle takes {}",
+                self.swizzle.span()
+            ));
+        }
+        if self.outside == Outside::Nan && !self.element.is_float() {
+            return fail(format!("elements of {:?} cannot be NaN", self.element));
+        }
+        Ok(())
+    }
+
+    /// The map as the parameter of a kernel, or for memory at a multiple of 64.
+    ///
+    /// # Errors
+    /// As [`TensorMap::check`].
+    pub fn encode(&self) -> Result<[u8; 128], TensorMapError> {
+        self.check()?;
+        let mut out = Vec::with_capacity(BYTES);
+        out.extend_from_slice(&MAGIC);
+        let element = ELEMENTS.iter().position(|e| *e == self.element).unwrap_or(0) as u8;
+        let rank = self.dims.len();
+        out.extend_from_slice(&[element, rank as u8, self.swizzle as u8, self.outside as u8, 0, 0, 0, 0]);
+        out.extend_from_slice(&self.address.to_le_bytes());
+        for i in 0..5 {
+            out.extend_from_slice(&((self.dims.get(i).map_or(0, |d| d - 1)) as u32).to_le_bytes());
+            out.extend_from_slice(&((self.box_dims.get(i).map_or(0, |d| d - 1)) as u8).to_le_bytes());
+            out.push(self.element_strides.get(i).map_or(0, |s| *s as u8));
+        }
+        for i in 0..4 {
+            out.extend_from_slice(&self.strides.get(i).copied().unwrap_or(0).to_le_bytes());
+        }
+        out.resize(BYTES - 4, 0);
+        let sum = checksum(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        let mut bytes = [0; BYTES];
+        bytes.copy_from_slice(&out);
+        Ok(bytes)
+    }
+
+    /// The map in these bytes, if they are one.
+    pub(crate) fn decode(bytes: &[u8; BYTES]) -> Option<TensorMap> {
+        let (data, sum) = bytes.split_at(BYTES - 4);
+        if data.get(..8)? != MAGIC || checksum(data).to_le_bytes() != sum {
+            return None;
+        }
+        let number = |at: usize, n: usize| {
+            data.get(at..at + n).map(|b| b.iter().rev().fold(0u64, |v, x| v << 8 | u64::from(*x)))
+        };
+        let rank = usize::from(*data.get(9)?).min(5);
+        let swizzles = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128];
+        let map = TensorMap {
+            element: *ELEMENTS.get(usize::from(data[8]))?,
+            address: number(16, 8)?,
+            dims: (0..rank).map(|i| number(24 + 6 * i, 4).map(|d| d + 1)).collect::<Option<_>>()?,
+            box_dims: (0..rank).map(|i| number(28 + 6 * i, 1).map(|d| d as u32 + 1)).collect::<Option<_>>()?,
+            element_strides: (0..rank).map(|i| number(29 + 6 * i, 1).map(|d| d as u32)).collect::<Option<_>>()?,
+            strides: (0..rank.saturating_sub(1)).map(|i| number(54 + 8 * i, 8)).collect::<Option<_>>()?,
+            swizzle: *swizzles.get(usize::from(data[10]))?,
+            outside: if data[11] == 0 { Outside::Zero } else { Outside::Nan },
+        };
+        map.check().ok().map(|()| map)
+    }
+
+    /// Elements of a box along a dimension that are moved.
+    pub(crate) fn moved(&self, dim: usize) -> u64 {
+        let (size, stride) = (self.box_dims[dim], self.step(dim));
+        u64::from(size.div_ceil(stride))
+    }
+
+    /// Elements from one that is moved to the next; along the innermost dimension all are.
+    pub(crate) fn step(&self, dim: usize) -> u32 {
+        if dim == 0 { 1 } else { self.element_strides[dim] }
+    }
+
+    /// Bytes of a row of the box in shared memory.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        u64::from(self.box_dims.first().copied().unwrap_or(1)) * self.element.bytes()
+    }
+
+    /// Bytes of the whole box in shared memory, which is what the mbarrier counts.
+    #[must_use]
+    pub fn box_bytes(&self) -> u64 {
+        (1..self.dims.len()).fold(self.row_bytes(), |n, dim| n * self.moved(dim))
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811C_9DC5, |hash, b| (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> TensorMap {
+        TensorMap::packed(TensorElement::F16, 0x1000, &[64, 5, 7], &[32, 2, 1])
+    }
+
+    #[test]
+    fn maps_come_back() {
+        for (swizzle, outside) in [(Swizzle::None, Outside::Zero), (Swizzle::Bytes64, Outside::Nan)] {
+            let map = TensorMap { swizzle, outside, element_strides: vec![1, 2, 8], ..map() };
+            let mut bytes = map.encode().expect("it is legal");
+            assert_eq!(TensorMap::decode(&bytes), Some(map));
+            bytes[20] ^= 1;
+            assert_eq!(TensorMap::decode(&bytes), None);
+        }
+        assert_eq!(TensorMap::decode(&[0; 128]), None);
+        assert_eq!((map().strides.clone(), map().box_bytes()), (vec![128, 640], 128));
+    }
+
+    #[test]
+    fn rules_of_the_driver() {
+        let wrong = [
+            TensorMap { address: 0x1008, ..map() },
+            TensorMap { dims: vec![], ..map() },
+            TensorMap { dims: vec![64, 5, 0], ..map() },
+            TensorMap { dims: vec![64, 5, (1 << 32) + 1], ..map() },
+            TensorMap { strides: vec![128], ..map() },
+            TensorMap { strides: vec![120, 640], ..map() },
+            TensorMap { strides: vec![128, 1 << 40], ..map() },
+            TensorMap { box_dims: vec![257, 1, 1], ..map() },
+            TensorMap { box_dims: vec![4, 2, 1], ..map() },
+            TensorMap { element_strides: vec![1, 9, 1], ..map() },
+            TensorMap { swizzle: Swizzle::Bytes32, ..map() },
+            TensorMap { element: TensorElement::U16, outside: Outside::Nan, ..map() },
+        ];
+        for map in wrong {
+            assert!(map.encode().is_err(), "{map:?}");
+        }
+        map().encode().expect("it is legal");
+    }
+}

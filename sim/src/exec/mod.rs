@@ -1,7 +1,8 @@
 //! Execution of a launch: blocks, their warps, and the scheduler (see [`Device::run`]).
 //!
 //! A block is a plain state machine. The scheduler runs one warp until it blocks at a synchronising instruction, ends, or
-//! has used its turn, then picks another by a seeded generator. Blocks are independent of each other and may run on several
+//! has used its turn, then picks another by a seeded generator. The blocks of a cluster are one such machine ([`cluster`]).
+//! Blocks are independent of each other and may run on several
 //! host threads; of their errors the one of the lowest block in launch order is reported, so that a result does not depend
 //! on the host.
 

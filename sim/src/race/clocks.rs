@@ -15,7 +15,7 @@
 use super::front::{Front, Known, Part, join_some};
 use super::proxy::Slots;
 
-/// Warps and engines of a block, a warp's engine 32 later, and behind them what works beside the warps ([`super::proxy`]).
+/// Warps and engines of a block or cluster, a warp's engine 32 later, and behind them what works beside the warps ([`super::proxy`]).
 pub(crate) const AGENTS: usize = 128;
 
 /// The agent that performs the asynchronous copies of `warp`.

@@ -19,6 +19,9 @@
 //! compared when all have ended ([`grid`]). The source of an asynchronous copy is read by the engine, until its thread has
 //! waited.
 //!
+//! What works beside the warps has agents of its own ([`proxy`]); a block of a cluster ends only when others are done with it
+//! ([`exits`]).
+//!
 //! For the executed path the verdict does not depend on the order in which the scheduler ran the warps.
 
 mod cell;

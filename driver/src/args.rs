@@ -393,7 +393,9 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 /// The subcommand that is meant by a word that is no file and looks like none.
 pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<&'static str> {
     let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
-    tilec::explain::nearest(word, ["run", "bench", "targets", "explain", "help"])
+    // A subcommand as it should be is not mistyped, whatever is wrong behind it.
+    let known = ["run", "bench", "targets", "explain", "help"];
+    if known.contains(&word) { None } else { tilec::explain::nearest(word, known) }
 }
 
 fn target_parser() -> impl TypedValueParser<Value = Target> {

@@ -14,6 +14,8 @@ use tilec::progress::Bar;
 pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
     let mut base = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    // What a variant refuses stands in its row.
+    base.refuse_sizes = false;
     let list = if args.ablate {
         if !args.variant.is_empty() {
             return Err(Failure::Usage("--ablate makes variants of its own; leave out --variant".to_owned()));

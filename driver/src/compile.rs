@@ -42,6 +42,8 @@ pub struct CompileOptions {
     pub sizes: Vec<Sizes>,
     /// Variants by definitions, in the order in which they are tried at launch: the first whose preconditions hold. Empty: none.
     pub variants: Vec<Vec<(String, String)>>,
+    /// Sizes that no kernel takes are an error; otherwise that is left to whoever launches.
+    pub refuse_sizes: bool,
     /// The card they are chosen for; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
     /// Passes that make only plain decisions.
@@ -80,6 +82,7 @@ impl Default for CompileOptions {
             defines: Vec::new(),
             sizes: Vec::new(),
             variants: Vec::new(),
+            refuse_sizes: true,
             card: None,
             disabled: BTreeSet::new(),
             disabled_in_choice: None,
@@ -271,7 +274,7 @@ pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Dia
     let (kernels, dispatch, sequences) = optimize_into(&source, options, &mut sink);
     let diagnostics = settle(&source, sink, &options.deny)?;
     let (target, deny) = (options.target, options.deny.clone());
-    let sizes = options.sizes.clone();
+    let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
     Ok(Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny, sizes })
 }
 

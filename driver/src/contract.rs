@@ -189,10 +189,9 @@ impl ParamKind {
     pub fn tensor(&self) -> Option<&TensorParam> {
         match self {
             ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) => Some(tensor),
-            ParamKind::Size { .. }
-            | ParamKind::Stride { .. }
-            | ParamKind::Scalar { .. }
-            | ParamKind::TensorMap(_) => None,
+            ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } | ParamKind::TensorMap(_) => {
+                None
+            }
         }
     }
 }

@@ -48,8 +48,11 @@ pub(crate) fn conditions(params: &[Param], tensor: &TensorParam, pointers: bool)
     if !all.iter().any(|(_, stride)| words(stride).any(|w| is_stride(params, w))) {
         return Vec::new();
     }
-    let inner = all.iter().find(|(_, stride)| *stride == "1").map_or("1", |(extent, _)| extent);
-    let rest: Vec<(&str, &str)> = all.iter().copied().filter(|(_, stride)| *stride != "1").collect();
+    // One dimension of stride 1 is innermost; another one steps over it like any.
+    let first = all.iter().position(|(_, stride)| *stride == "1");
+    let inner = first.map_or("1", |i| all[i].0);
+    let rest: Vec<(&str, &str)> =
+        all.iter().enumerate().filter(|(i, _)| Some(*i) != first).map(|(_, dim)| *dim).collect();
     let own = |&(extent, stride): &(&str, &str)| format!("{stride} >= {inner} || {extent} == 1");
     match rest[..] {
         [_] => rest.iter().map(own).collect(),

@@ -2,7 +2,7 @@
 
 use crate::bind::{Args, Number};
 use crate::compile::Sizes;
-use crate::contract::{Contract, Dispatch, LaunchFile, ParamKind};
+use crate::contract::{Contract, Dispatch, LaunchFile};
 use crate::expr;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -17,10 +17,15 @@ fn implies(given: &str, condition: &str) -> bool {
         || matches!((multiple(given), multiple(condition)), (Some((x, a)), Some((y, b))) if x == y && a.is_multiple_of(b))
 }
 
+/// Blocks along the second and third axis of a grid.
+const MAX_BLOCKS: i64 = 65_535;
+/// Limits of sizes and of blocks along the first axis are a little below 2^31.
+const NEAR_31_BITS: i64 = 1 << 30;
+
 /// Whether a condition only keeps sizes below what a launch can have, which depends on the tiles.
 fn is_limit(condition: &str) -> bool {
-    let last =
-        |part: &str| part.rsplit_once(" <= ").and_then(|(_, n)| n.parse().ok()).is_some_and(|n: i64| n >= 65_535);
+    let limit = |n: i64| n == MAX_BLOCKS || n >= NEAR_31_BITS;
+    let last = |part: &str| part.rsplit_once(" <= ").and_then(|(_, n)| n.parse().ok()).is_some_and(limit);
     condition.split(" && ").all(|part| last(part) || part.ends_with(" >= 0") || part.ends_with(" >= 1"))
 }
 
@@ -66,7 +71,12 @@ pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], span: impl Fn(&str) 
     let several = file.dispatch.iter().map(|d| d.cases.iter().map(|c| c.entry.as_str()).collect::<Vec<_>>());
     let variant = |c: &&Contract| file.dispatch.iter().any(|d| d.cases.iter().any(|case| case.entry == c.entry));
     let alone = file.kernels.iter().filter(|c| !variant(c)).map(|c| vec![c.entry.as_str()]);
-    for entries in several.chain(alone) {
+    let groups: Vec<Vec<&str>> = several.chain(alone).collect();
+    // Of several kernels some may be for other sizes.
+    if groups.len() > 1 {
+        return said;
+    }
+    for entries in groups {
         let contracts: Vec<&Contract> = entries.iter().filter_map(|e| file.contract(e)).collect();
         for given in sizes {
             let broken: Vec<&String> = contracts.iter().filter_map(|c| breaks(c, given)).collect();
@@ -82,19 +92,11 @@ pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], span: impl Fn(&str) 
     said
 }
 
-/// The condition of a contract that fails for these sizes and packed tensors, as far as they are known.
+/// The condition of a contract that fails for these sizes, whatever the strides are.
 fn breaks<'c>(contract: &'c Contract, given: &Sizes) -> Option<&'c String> {
-    let mut values: Args = given.iter().map(|(name, x)| (name.clone(), Number::Int(*x))).collect();
-    let value = |values: &Args, name: &str| values.get(name).and_then(|v| v.to_i64()).map(i128::from);
-    for param in &contract.params {
-        if let ParamKind::Stride { packed: Some(packed), .. } = &param.kind
-            && let Ok(x) = expr::integer(packed, &|name| value(&values, name))
-            && let Ok(x) = i64::try_from(x)
-        {
-            values.insert(param.name.clone(), Number::Int(x));
-        }
-    }
-    contract.requires.iter().find(|c| expr::condition(c, &|name| value(&values, name)) == Ok(false))
+    let values: Args = given.iter().map(|(name, x)| (name.clone(), Number::Int(*x))).collect();
+    let value = |name: &str| values.get(name).and_then(|v| v.to_i64()).map(i128::from);
+    contract.requires.iter().find(|c| expr::condition(c, &value) == Ok(false))
 }
 
 #[cfg(test)]

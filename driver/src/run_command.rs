@@ -57,6 +57,8 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     let run_options = run_options(args)?;
     let source = read(&args.input)?;
     let mut compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    // The launch checks the sizes and strides that it is given.
+    compile_options.refuse_sizes = false;
     compile_options.variants = definitions(&compile_options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let program = said.unless_error(compile(&source, &compile_options))?;

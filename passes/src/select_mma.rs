@@ -258,9 +258,10 @@ fn of_warpgroups(
         Ok(found) => found,
         Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
             let message = format!("this cannot be a product of warpgroups: {why}");
-            return Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, message).with_note(
-                "name no instruction to have one chosen; `--remarks` says which",
-            )));
+            return Err(cx.report(
+                Diagnostic::error(codes::NO_ATOM, span, message)
+                    .with_note("name no instruction to have one chosen; `--remarks` says which"),
+            ));
         }
         Err(why) => {
             cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
@@ -279,9 +280,9 @@ fn of_warpgroups(
 
 /// Whether both operands are slots of channels.
 fn in_slots(k: &Kernel, mma: &Mma) -> bool {
-    [mma.a, mma.b].into_iter().all(|e| {
-        resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))
-    })
+    [mma.a, mma.b]
+        .into_iter()
+        .all(|e| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. })))
 }
 
 /// The product as the instruction computes it, and behind it the wait for its sums.
@@ -435,7 +436,8 @@ fn tensor_cores(target: Target, input: Elem, acc: Elem, (wm, wn): (u64, u64)) ->
     Atom::all().filter(move |atom| {
         let row = atom.row();
         let (m, n, _) = row.log2_shape;
-        let native = !row.asynchronous() && target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
+        let native =
+            !row.asynchronous() && target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
         native && row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n
     })
 }

@@ -113,8 +113,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
     k.blocks[body] = consumed;
 
-    let (allocs, before): (Vec<Stmt>, Vec<Stmt>) =
-        list[..index].iter().partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if buffers.contains(&value)));
+    let (allocs, before): (Vec<Stmt>, Vec<Stmt>) = list[..index]
+        .iter()
+        .partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if buffers.contains(&value)));
     let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
     let mut asks = names.clone();
     asks.push(producer_loop);
@@ -159,7 +160,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
 fn plain_names(k: &mut Kernel) {
     let mut declared: Vec<Value> = Vec::new();
     k.walk(k.body, &mut |k, _, s| match k.stmts[s] {
-        StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => declared.push(value),
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
+            declared.push(value)
+        }
         StmtData::For { var, .. } => declared.push(var),
         _ => {}
     });

@@ -29,7 +29,9 @@ pub(crate) fn fits(
         return Err(format!("{} has no tensor copies", target.name()));
     }
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
-    let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else { return Err("its types are not known".into()) };
+    let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else {
+        return Err("its types are not known".into());
+    };
     if elem_of(k, buffer) != Some(elem) {
         return Err(format!("the copy of `{name}` converts"));
     }
@@ -40,7 +42,9 @@ pub(crate) fn fits(
         return Err(format!("how threads copy `{name}` is written"));
     }
     if tensor.pointers || tensor.shape.len() > MAX_RANK || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some()) {
-        return Err(format!("`{name}` has several addresses, more than {MAX_RANK} dimensions, or one of several modes"));
+        return Err(format!(
+            "`{name}` has several addresses, more than {MAX_RANK} dimensions, or one of several modes"
+        ));
     }
     if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err(format!("the window of `{name}` has an end of its own"));

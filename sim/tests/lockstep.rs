@@ -78,3 +78,19 @@ fn lanes_may_wait_for_flags_of_others() {
                W:\nld.volatile.shared.u32 %x, [s + 128];\nsetp.eq.u32 %q, %x, 0;\n@%q bra W;";
     assert_eq!(run(one), Ok(7));
 }
+
+#[test]
+fn lanes_that_wait_for_each_other_or_for_themselves_do_not() {
+    // Each lane counts in its own place and waits for its neighbour's count.
+    let handshake: String = (1..4)
+        .map(|i| {
+            format!(
+                "mov.u32 %n, {i};\nst.volatile.shared.u32 [%a], %n;\nspin{i}:\nxor.b32 %d, %a, 4;\n\
+                 ld.volatile.shared.u32 %y, [%d];\nsetp.lo.u32 %q, %y, %n;\n@%q bra spin{i};\n"
+            )
+        })
+        .collect();
+    assert_eq!(run(&format!("st.shared.u32 [%a], 0;\n{SYNC}\n{handshake}mov.u32 %x, 1;")), Ok(1));
+    // All write one place, and each has written it.
+    assert_eq!(run("mov.u32 %d, s;\nst.volatile.shared.u32 [%d], 7;\nld.volatile.shared.u32 %x, [%d];"), Ok(7));
+}

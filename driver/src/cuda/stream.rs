@@ -91,7 +91,9 @@ impl Stream {
         let steps = [1u32; MAX_TENSOR_RANK];
         self.context.with(|api| {
             let Some(encode) = api.cuTensorMapEncodeTiled else {
-                return Err(CudaError::refused("this driver knows no tensor maps: they came with CUDA 12.0".to_owned()));
+                return Err(CudaError::refused(
+                    "this driver knows no tensor maps: they came with CUDA 12.0".to_owned(),
+                ));
             };
             // SAFETY: the descriptor is 128 bytes, aligned to 64; the arrays have as many elements as the rank, of strides one
             // less, says, which is at most five.

@@ -145,7 +145,7 @@ fn arguments_lie_behind_their_addresses() {
     }
     let list: Vec<LaunchArg> = args.iter().map(|(arg, _)| *arg).collect();
     for sizes_known in [true, false] {
-        let mut arguments = Arguments::new(&list, sizes_known);
+        let mut arguments = Arguments::new(&list, &[], sizes_known);
         let addresses = arguments.addresses();
         assert!(if sizes_known { addresses.len() == list.len() } else { addresses.len() >= 32_764 });
         for ((arg, bytes), address) in args.iter().zip(&addresses) {
@@ -159,8 +159,8 @@ fn arguments_lie_behind_their_addresses() {
             assert!(rest.iter().all(|byte| *byte == 0));
         }
     }
-    assert!(Arguments::new(&[], true).addresses().is_empty());
-    assert!(Arguments::new(&[], false).addresses().len() >= 32_764);
+    assert!(Arguments::new(&[], &[], true).addresses().is_empty());
+    assert!(Arguments::new(&[], &[], false).addresses().len() >= 32_764);
 }
 
 #[test]

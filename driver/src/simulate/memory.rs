@@ -182,8 +182,9 @@ impl Memory {
                 let after = download(part.address, part.head + bytes)?;
                 let from = i * bytes;
                 let inside = &inside[from..from + bytes];
-                // What was never written reads as zero.
-                let old = |at: usize| if written || inside[at] { before[from + at] } else { 0 };
+                // What was never written reads as zero; gaps that are read hold no numbers.
+                let gap = if plan.reads_gaps { POISON } else { 0 };
+                let old = |at: usize| if written || inside[at] { before[from + at] } else { gap };
                 let front = if written { POISON } else { 0 };
                 let stray = (0..part.head).find(|&at| after[at] != front).map(|at| at as i64 - part.head as i64);
                 let changed = |at: &usize| !(written && inside[*at]) && after[part.head + at] != old(*at);

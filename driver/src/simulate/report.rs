@@ -69,6 +69,14 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
                 "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
                  does neither, this is a bug of tilec",
             ),
+            ReportKind::Race => Some(
+                "if the program has overlapping windows of a tensor, or strides that give two elements one address, that is what meets \
+                 here; if not, the compiler should have ordered the two: it is a bug of tilec, please report it",
+            ),
+            ReportKind::Uninitialised | ReportKind::Undefined => Some(
+                "give every register tile and buffer a value on every path that reads it; if the program does, it is a bug of tilec, \
+                 please report it",
+            ),
             ReportKind::Fuel => Some(MORE_FUEL),
             ReportKind::Launch | ReportKind::Cancelled => None,
             _ => {

@@ -8,8 +8,8 @@
 //! Facts: PTX ISA 9.7.15.5.1 (matrix descriptors), 5.5.7 (swizzling modes of tensor maps). Addresses count from a multiple of
 //! 1024 bytes, the longest period of a mode.
 
-use super::tile::SmemLayout;
 use super::F2Map;
+use super::tile::SmemLayout;
 
 /// How pieces of 16 bytes are exchanged.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -225,7 +225,11 @@ impl Types<'_> {
             let message = format!("the operands of `{}` have {a} and {b} dimensions", op.token());
             TypeError::from(
                 self.error(codes::SHAPE_MISMATCH, e, message)
-                    .with_note("only scalars and extents of 1 broadcast; give the smaller operand extents of 1"),
+                    .with_note("only scalars and extents of 1 broadcast; give the smaller operand extents of 1")
+                    .with_note(
+                        "a tensor that repeats along a dimension says so in its type: `bias: gmem f32[M, N] strides (0, 1)` has \
+                         one value for each column",
+                    ),
             )
         };
         match (a, b) {

@@ -16,11 +16,14 @@
 //! Needs: a kernel without roles. Keeps: barriers already there.
 
 use crate::analysis::uses::stmt_exprs;
+use crate::rewrite::same_expr;
+use crate::vectorize::register_layout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// What a barrier resolves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -226,9 +229,14 @@ impl State {
         for a in accesses(k, s) {
             self.pending(a).hazards(a.value, a.write, &mut out);
         }
-        // Of global memory only loads of what the block has stored need a barrier: a thread stores where it has loaded.
+        // In global memory a thread mostly stores where it has loaded itself; what is stored twice is the program's business.
         let global = |v: Value| matches!(k.values[v].def, ValueDef::Tensor(_));
-        out.retain(|h| !global(h.value) || matches!(h.kind, Kind::ReadAfterWrite));
+        out.retain(|h| match h.kind {
+            _ if !global(h.value) => true,
+            Kind::ReadAfterWrite => true,
+            Kind::WriteAfterRead => !stores_where_loaded(k, s, h.value),
+            Kind::WriteAfterWrite => false,
+        });
         if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
             for &value in channels {
                 let Some(ring) = self.rings.get(&value) else { continue };
@@ -335,6 +343,31 @@ impl State {
             ring.released.get_or_insert(earlier);
         }
     }
+}
+
+/// Whether every thread that stores elements of a tensor by statement `s` is the one that loads them anywhere else: the same window,
+/// dealt out to the threads in the same way. What `s` itself reads it stores to.
+fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
+    let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return false };
+    let (Some(to), Some(stored)) = (resolve_view(k, *dst), register_layout(k, *src)) else { return false };
+    let loads_elsewhere = |t: Stmt| t != s && accesses(k, t).iter().any(|a| a.value == tensor && !a.write);
+    crate::analysis::uses::all_stmts(k, k.body).into_iter().filter(|&t| loads_elsewhere(t)).all(|t| {
+        let StmtData::Copy { src, dst, .. } = &k.stmts[t] else { return false };
+        let loaded = crate::assign_layouts::plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
+        resolve_view(k, *src).is_some_and(|from| same_window(k, &from, &to)) && loaded.as_ref() == Some(&stored)
+    })
+}
+
+fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView) -> bool {
+    let same = |x: &[Expr], y: &[Expr]| x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| same_expr(k, x, y));
+    let dims = a.dims.iter().zip(&b.dims).all(|(x, y)| match (x, y) {
+        (ViewDim::Fixed(x), ViewDim::Fixed(y)) => same_expr(k, *x, *y),
+        (ViewDim::From { starts: x, end: p }, ViewDim::From { starts: y, end: q }) => {
+            same(x, y) && same(p.as_slice(), q.as_slice())
+        }
+        _ => false,
+    });
+    a.base == b.base && a.transposed == b.transposed && a.dims.len() == b.dims.len() && dims
 }
 
 /// A use of shared memory.

@@ -42,7 +42,11 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         walk.block(body);
         let left = walk.state;
         for (&(value, slot), &s) in &left.held {
-            found.push(fault(k, s, format!("a slot of `{}` is {} and never given back", k.values[value].name, took(slot))));
+            found.push(fault(
+                k,
+                s,
+                format!("a slot of `{}` is {} and never given back", k.values[value].name, took(slot)),
+            ));
         }
         if let Some(product) = left.pending.front() {
             found.push(fault(k, product.stmt, "products are still pending at the end of the role".to_owned()));
@@ -145,7 +149,10 @@ impl Walk<'_> {
         self.block(body);
         let once = self.state.clone();
         if once.held.keys().ne(entry.held.keys()) {
-            self.say(s, "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned());
+            self.say(
+                s,
+                "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned(),
+            );
             return;
         }
         if once.pending != entry.pending {
@@ -174,8 +181,10 @@ impl Walk<'_> {
                 }
                 let reader = self.state.pending.iter().find(|p| slot == Slot::Get && p.slots.contains(&v)).cloned();
                 if let Some(reader) = reader {
-                    let message =
-                        format!("a slot of {name} is released while products read it: {} is not awaited", self.name(reader.acc));
+                    let message = format!(
+                        "a slot of {name} is released while products read it: {} is not awaited",
+                        self.name(reader.acc)
+                    );
                     self.say(s, message);
                 }
             }
@@ -379,10 +388,7 @@ fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value, Value)>) -
                     return parting;
                 }
             }
-            (
-                Step::Loop { var: v, bounds: p, steps: s, .. },
-                Step::Loop { var: w, bounds: q, steps: t, .. },
-            ) => {
+            (Step::Loop { var: v, bounds: p, steps: s, .. }, Step::Loop { var: w, bounds: q, steps: t, .. }) => {
                 if !p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same)) {
                     return parting;
                 }
@@ -479,7 +485,8 @@ mod tests {
         one(&looped(FILL), &looped(USE).replace("step 64", "step 32"), "the same slots");
         one(&looped(FILL), &looped(USE).replace("0..K", "64..K"), "the same slots");
         one(&looped(FILL), &format!("if M == 1 {{\n{}\n}}", looped(USE)), "the same slots");
-        let apart = "acquire a\ncopy A[0.., k..] -> a.put tma\npublish a\nacquire b\ncopy A[0.., k..] -> b.put tma\npublish b";
+        let apart =
+            "acquire a\ncopy A[0.., k..] -> a.put tma\npublish a\nacquire b\ncopy A[0.., k..] -> b.put tma\npublish b";
         let crossed = "wait b\nwait a\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
         one(&looped(apart), &looped(crossed), "the same slots");
     }

@@ -502,7 +502,8 @@ impl Setting<'_> {
             let swap = self.warpgroups == Some(true);
             let n = if swap { wm } else { wn };
             // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
-            part.product += macs / self.card.rate(shape.atom, product.input, product.acc) * (SHORTEST / (n / 2.0)).max(1.0);
+            part.product +=
+                macs / self.card.rate(shape.atom, product.input, product.acc) * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
             part.shared += blocks * (64.0 + n) * depth * bytes;

@@ -6,10 +6,10 @@
 //! (`specialize-warps`).
 
 use super::{Operand, fits, known, operand};
-use crate::{Cx, Options};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::tensor_copies;
+use crate::{Cx, Options};
 use tilec_ir::atoms::{Atom, Unit};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};

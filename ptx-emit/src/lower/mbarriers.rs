@@ -43,7 +43,8 @@ impl Lower<'_> {
         if rings.is_empty() {
             return;
         }
-        self.emit.comment("barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it");
+        self.emit
+            .comment("barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it");
         let tid = self.block_tid();
         let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });

@@ -93,13 +93,7 @@ impl Lower<'_> {
     }
 
     /// One role; those that stand before it in the block's body have the lower warps.
-    pub(super) fn role(
-        &mut self,
-        s: Stmt,
-        warps: Expr,
-        registers: Option<Expr>,
-        body: Block,
-    ) -> Result<(), Reported> {
+    pub(super) fn role(&mut self, s: Stmt, warps: Expr, registers: Option<Expr>, body: Block) -> Result<(), Reported> {
         let k = self.k;
         let (StmtData::Role { name, .. }, Some(count)) = (&k.stmts[s], role_warps(k, s)) else {
             return Err(self.unsupported(warps, "a role without a number of warps"));
@@ -110,8 +104,8 @@ impl Lower<'_> {
         }
         let warp = self.warp_index();
         let (first, end) = (i64::from(before), i64::from(before + count));
-        let below = (first > 0)
-            .then(|| self.emit.pure(Class::Pred, P::SetpLtS32, vec![warp.into(), Operand::Imm(first)]));
+        let below =
+            (first > 0).then(|| self.emit.pure(Class::Pred, P::SetpLtS32, vec![warp.into(), Operand::Imm(first)]));
         let above = (end < i64::from(self.block_threads / WARP))
             .then(|| self.emit.pure(Class::Pred, P::SetpGeS32, vec![warp.into(), Operand::Imm(end)]));
         let done = self.emit.label(&format!("after_{name}"));
@@ -171,10 +165,9 @@ impl Lower<'_> {
         self.k.walk(body, &mut |k, _, s| {
             only &= match &k.stmts[s] {
                 StmtData::For { .. } | StmtData::If { .. } => true,
-                StmtData::Let { init, .. } => !matches!(
-                    tilec_ir::typing::type_of(k, *init),
-                    Ok(tilec_ir::typing::Type::Tile(_)) | Err(_)
-                ),
+                StmtData::Let { init, .. } => {
+                    !matches!(tilec_ir::typing::type_of(k, *init), Ok(tilec_ir::typing::Type::Tile(_)) | Err(_))
+                }
                 StmtData::Copy { attrs, .. } => attrs.tensor,
                 StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
                 _ => false,

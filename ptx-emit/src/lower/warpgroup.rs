@@ -54,13 +54,7 @@ struct Side {
 }
 
 impl Lower<'_> {
-    pub(super) fn warpgroup_product(
-        &mut self,
-        src: Expr,
-        atom: Atom,
-        mma: &Mma,
-        c: &Tile,
-    ) -> Result<u32, Reported> {
+    pub(super) fn warpgroup_product(&mut self, src: Expr, atom: Atom, mma: &Mma, c: &Tile) -> Result<u32, Reported> {
         let row = atom.row();
         let (rows, _, depth) = row.log2_shape;
         // The instruction's A and B; the tile's dimension that is the reduction.

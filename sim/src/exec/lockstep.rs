@@ -16,28 +16,27 @@ impl Cta<'_> {
         at: &[u64; 32],
         bytes: u64,
     ) -> Step {
-        if !order.strength.is_strong() || order.guess {
+        // Who polls waits for others, in whatever order they come.
+        if !order.strength.is_strong() || order.guess || order.polls {
             return Ok(());
         }
-        if !order.polls {
-            for_lanes!(lane in step.lanes => {
-                for word in (0..bytes).step_by(4) {
-                    let address = at[lane].saturating_add(word) as usize;
-                    if let Some(conflict) = self.races.in_step_with((warp, lane), address, step.writes) {
-                        let (mine, theirs) = if step.writes { ("write", "read") } else { ("read", "write") };
-                        let message = format!(
-                            "this {mine} of shared address {address:#x} and an earlier {theirs} by another lane of the warp count on \
-                             lanes running in step, which they need not since sm_70, `volatile` or not: put `bar.warp.sync` \
-                             (`__syncwarp()`) between reading and writing, and between writing and reading, or exchange values by \
-                             `shfl.sync`"
-                        );
-                        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
-                        fail.other = Some(conflict);
-                        return Err(fail);
-                    }
+        for_lanes!(lane in step.lanes => {
+            for word in (0..bytes).step_by(4) {
+                let address = at[lane].saturating_add(word) as usize;
+                if let Some(conflict) = self.races.in_step_with((warp, lane), address, step.writes) {
+                    let (mine, theirs) = if step.writes { ("write", "read") } else { ("read", "write") };
+                    let message = format!(
+                        "this {mine} of shared address {address:#x} and an earlier {theirs} by another lane of the warp count on \
+                         lanes running in step, which they need not since sm_70, `volatile` or not: put `bar.warp.sync` \
+                         (`__syncwarp()`) between reading and writing, and between writing and reading, or exchange values by \
+                         `shfl.sync`"
+                    );
+                    let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
+                    fail.other = Some(conflict);
+                    return Err(fail);
                 }
-            });
-        }
+            }
+        });
         self.races.took_step(warp, step);
         Ok(())
     }

@@ -141,7 +141,7 @@ impl Cta<'_> {
             match space {
                 Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Load);
-                    let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: false };
+                    let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: false, at: *at };
                     cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
@@ -289,7 +289,7 @@ impl Cta<'_> {
             match space {
                 Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
-                    let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: true };
+                    let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: true, at: *at };
                     cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };

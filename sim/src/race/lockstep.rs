@@ -22,6 +22,8 @@ pub(crate) struct Step {
     pub(crate) pc: u32,
     pub(crate) lanes: u32,
     pub(crate) writes: bool,
+    /// Where each lane did.
+    pub(crate) at: [u64; 32],
 }
 
 /// The latest of each warp.
@@ -52,7 +54,10 @@ impl Races {
         let steps = self.steps.of.get(warp)?;
         let cell = self.shared.cell(at)?;
         let writer = usize::from(cell.write_lane);
-        let wrote = |s: &&Step| s.writes && s.seq == cell.write_seq && s.lanes & both(writer) == both(writer);
+        // Who has written the same place itself finds its own value, or another's, in step or not.
+        let wrote = |s: &&Step| {
+            s.writes && s.seq == cell.write_seq && s.lanes & both(writer) == both(writer) && s.at[lane] != s.at[writer]
+        };
         if usize::from(cell.write_agent) == warp
             && writer != lane
             && cell.write_strength.is_strong()

@@ -1,13 +1,14 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
 use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
-use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, TensorMapParam};
+use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
 use crate::cuda::{
     Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, MAX_TENSOR_RANK, Module, Stream, TensorMap,
 };
 use crate::data::encode;
 use crate::dispatch::pick;
 use crate::program::{BoundProgram, Program, bind_program, may_alias};
+use crate::tensor_map::Description;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -279,7 +280,7 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
             ParamKind::TensorMap(map) => {
                 let plan = bound.tensors.iter().find(|t| t.name == map.tensor);
                 let plan = plan.expect("a contract describes tensors that it has");
-                LaunchArg::TensorMap(tensor_map(map, plan, address(&map.tensor)))
+                LaunchArg::TensorMap(tensor_map(&map.describe(plan), address(&map.tensor)))
             }
             ParamKind::Size { .. } => {
                 let size = value(&param.name).to_i64().and_then(|i| u32::try_from(i).ok());
@@ -294,8 +295,7 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
 }
 
 /// A descriptor as the contract says, of a tensor at an address.
-fn tensor_map(map: &TensorMapParam, plan: &TensorPlan, address: u64) -> TensorMap {
-    let described = map.describe(plan);
+pub fn tensor_map(described: &Description, address: u64) -> TensorMap {
     let rank = described.extents.len().min(MAX_TENSOR_RANK);
     let mut out = TensorMap {
         elem: described.elem,

@@ -27,6 +27,7 @@ mod tests {
                 device.upload(address, &vec![0; bytes]).expect("in bounds");
                 address.to_le_bytes().to_vec()
             }
+            ParamKind::TensorMap(_) => unreachable!("none of these is for sm_90a"),
             ParamKind::Size { .. } => (M as u32).to_le_bytes().to_vec(),
             ParamKind::Stride { .. } => M.to_le_bytes().to_vec(),
             ParamKind::Scalar { .. } => 0f32.to_le_bytes().to_vec(),

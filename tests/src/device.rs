@@ -10,6 +10,7 @@ use crate::problem::{Random, Run};
 use std::collections::BTreeMap;
 use tilec::contract::{Dimension, LaunchFile, ParamKind, TensorParam};
 use tilec::cuda::{Buffer, Device, Function, LaunchArg};
+use tilec::loaded::tensor_map;
 use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 
@@ -164,6 +165,17 @@ impl State<'_> {
             args.push(match &param.kind {
                 ParamKind::Tensor(of) => LaunchArg::Ptr(self.place(name, of, &integer)?),
                 ParamKind::Pointers(_) => return Err(format!("`{name}` is an array of pointers")),
+                ParamKind::TensorMap(map) => {
+                    let of = contract.param(&map.tensor).and_then(|p| p.kind.tensor());
+                    let of = of.ok_or_else(|| format!("`{name}` is a map of no tensor"))?;
+                    let list = |l: &[Dimension]| {
+                        l.iter().flat_map(Dimension::parts).map(|text| integer(text)).collect::<Result<Vec<_>, _>>()
+                    };
+                    let (shape, strides) = (list(&of.shape)?, list(&of.strides)?);
+                    let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
+                    let described = map.of_tensor(of.elem, |d| number(&shape, d), |d| number(&strides, d));
+                    LaunchArg::TensorMap(tensor_map(&described, self.place(&map.tensor, of, &integer)?))
+                }
                 ParamKind::Size { .. } => LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?),
                 ParamKind::Stride { .. } => LaunchArg::I64(integer(name)?),
                 ParamKind::Scalar { elem: Elem::F32, .. } => LaunchArg::F32(scalar(name)? as f32),

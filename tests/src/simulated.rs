@@ -241,6 +241,18 @@ impl Executable {
                     let address = if front == 0 { addresses[0] } else { table(device, &addresses)? };
                     address.to_le_bytes().to_vec()
                 }
+                ParamKind::TensorMap(map) => {
+                    let of = placed.iter().find(|p| p.meant.name == map.tensor);
+                    let (Some(of), Some(tensor)) = (of, contract.param(&map.tensor).and_then(|p| p.kind.tensor()))
+                    else {
+                        return Err(Failure::Launch(format!("`{name}` is a map of no tensor")));
+                    };
+                    let address = of.parts[0].address + of.parts[0].base as u64;
+                    let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
+                    let (shape, strides) = (&of.meant.shape, &of.meant.strides);
+                    map.of_tensor(tensor.elem, |d| number(shape, d), |d| number(strides, d))
+                        .encode_for_simulator(address)
+                }
                 ParamKind::Size { .. } => {
                     u32::try_from(integer(name)?).map_err(|e| format!("`{name}`: {e}"))?.to_le_bytes().to_vec()
                 }

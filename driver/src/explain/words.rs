@@ -77,6 +77,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "copy A[i.., k..] -> a vec 8 unaligned 1",
         "Of an access of 16 bytes only so many elements are aligned: two aligned words are loaded and shifted.",
     ),
+    (
+        "tma",
+        "copy A[i.., k..] -> ring.put tma",
+        "The tensor memory accelerator copies boxes of a tensor into a whole slot of a channel (sm_90a).",
+    ),
     ("prefetch", "copy A[i.., k + 64..] -> r prefetch", "Asks the second-level cache for a window; nothing is copied."),
     (
         "threads",

@@ -13,9 +13,8 @@ use crate::program::{BoundProgram, Temporary};
 use crate::run::Aliases;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
-use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
-use tilec_sim::{Device, Outside, Report, Swizzle, TensorElement, TensorMap};
+use tilec_sim::{Device, Report};
 
 /// What `cuMemAlloc` and the simulator align to; and no better.
 const ALLOCATION: u64 = 256;
@@ -209,34 +208,7 @@ impl Memory {
 
 /// A tensor map as the simulator has it.
 fn tensor_map(map: &TensorMapParam, bound: &BoundProgram, address: u64) -> Vec<u8> {
-    let Some(plan) = bound.tensor(&map.tensor) else { return Vec::new() };
-    let described = map.describe(plan);
-    let rank = described.extents.len();
-    let map = TensorMap {
-        element: match described.elem {
-            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool => TensorElement::U8,
-            Elem::U32 => TensorElement::U32,
-            Elem::I32 => TensorElement::S32,
-            Elem::I64 => TensorElement::S64,
-            Elem::F16 => TensorElement::F16,
-            Elem::BF16 => TensorElement::Bf16,
-            Elem::F32 | Elem::TF32 => TensorElement::F32,
-            Elem::F64 => TensorElement::F64,
-        },
-        address,
-        dims: described.extents,
-        strides: described.strides,
-        box_dims: described.box_extents,
-        element_strides: vec![1; rank],
-        swizzle: match described.swizzle {
-            Exchange::Bytes32 => Swizzle::Bytes32,
-            Exchange::Bytes64 => Swizzle::Bytes64,
-            Exchange::Bytes128 => Swizzle::Bytes128,
-        },
-        outside: Outside::Zero,
-    };
-    // What is no map is reported where the kernel uses it.
-    map.encode().map_or_else(|_| vec![0; 128], |bytes| bytes.to_vec())
+    bound.tensor(&map.tensor).map_or_else(Vec::new, |plan| map.describe(plan).encode_for_simulator(address))
 }
 
 /// The parameters in order, each as the bytes of its type.

@@ -403,12 +403,17 @@ fn accesses(k: &Kernel, s: Stmt) -> Vec<Access> {
                 last.flying = true;
             }
         }
-    } else {
+    } else if !names_a_window(k, s) {
         for e in stmt_exprs(k, s) {
             reads(k, e, &mut out);
         }
     }
     out
+}
+
+/// Whether a statement only gives a window a name.
+fn names_a_window(k: &Kernel, s: Stmt) -> bool {
+    matches!(k.stmts[s], StmtData::Let { init, .. } if resolve_view(k, init).is_some())
 }
 
 fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {

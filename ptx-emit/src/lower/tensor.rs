@@ -131,7 +131,13 @@ impl Lower<'_> {
         let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
         let root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
         let address = self.map_address(map.param);
-        let op = [P::TmaLoad1d, P::TmaLoad2d, P::TmaLoad3d, P::TmaLoad4d, P::TmaLoad5d][map.dims.len() - 1];
+        let op = [
+            P::CpAsyncBulkTensor1d,
+            P::CpAsyncBulkTensor2d,
+            P::CpAsyncBulkTensor3d,
+            P::CpAsyncBulkTensor4d,
+            P::CpAsyncBulkTensor5d,
+        ][map.dims.len() - 1];
         let kept = from.kept();
         for (start, offset) in &map.boxes.places {
             let mut at = Vec::new();

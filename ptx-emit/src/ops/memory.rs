@@ -182,19 +182,19 @@ macro_rules! memory_rows {
             CpAsyncWaitGroup "cp.async.wait_group",
         }
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(1), shared(8)] "asynchronous copy of a box of a tensor; its bytes count at an mbarrier" {
-            TmaLoad1d "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            CpAsyncBulkTensor1d "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
         }
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(2), shared(8)] "asynchronous copy of a box of a tensor; its bytes count at an mbarrier" {
-            TmaLoad2d "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            CpAsyncBulkTensor2d "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
         }
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(3), shared(8)] "asynchronous copy of a box of a tensor; its bytes count at an mbarrier" {
-            TmaLoad3d "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            CpAsyncBulkTensor3d "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
         }
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(4), shared(8)] "asynchronous copy of a box of a tensor; its bytes count at an mbarrier" {
-            TmaLoad4d "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            CpAsyncBulkTensor4d "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
         }
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8)] "asynchronous copy of a box of a tensor; its bytes count at an mbarrier" {
-            TmaLoad5d "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            CpAsyncBulkTensor5d "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
         }
         "9.7.9.27" V8_0_SM90 Read [] [TENSOR_MAP] "asks for a tensor map ahead of its use" { PrefetchTensormap "prefetch.tensormap" }
         "9.7.9.7" V6_0 Pure [B64] [PARAM_SYM] "address of a parameter in its own space" { MovParamU64 "mov.b64" }

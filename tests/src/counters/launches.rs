@@ -215,6 +215,7 @@ fn product(target: Target, disabled: Option<&str>, defines: &[(&str, &str)]) -> 
                     Param::Out(before)
                 }
             }
+            ParamKind::TensorMap(_) => return Err(format!("`{}`: tensor maps are not counted", param.name)),
             ParamKind::Size { .. } => Param::Value((SIZE as u32).to_le_bytes().to_vec()),
             ParamKind::Stride { .. } => Param::Value((SIZE as i64).to_le_bytes().to_vec()),
             ParamKind::Scalar { default, .. } => Param::Value((default.unwrap_or(1.0) as f32).to_le_bytes().to_vec()),

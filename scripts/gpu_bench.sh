@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The figures of docs/performance.md, measured again: every type and operand order against cuBLAS, with what `auto` chooses for the H200.
 #
-#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, small, more; all without one
+#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, small, more, hopper; all without one
 #
 # TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver, and cuBLAS to
 # compare with. Ten minutes for everything.
@@ -77,10 +77,22 @@ more() {
     bench examples/conv.tile --card H200 --for B=32,P=Q=56,R=S=3,C=O=256 --target sm_80 -D CALIGN=64 B=32 P=Q=56 R=S=3 C=O=256 xb=861184 xh=14848 xw=256
 }
 
+hopper() {
+    for T in f16 bf16; do
+        each "M=N=K=512 M=N=K=1024 M=N=K=2048 M=N=K=4096 M=N=K=8192 M=N=8192,K=1024 M=512,N=4096,K=4096 M=128,N=6144,K=4096" \
+            --target sm_90a -D T=$T,Out=$T
+    done
+    for orders in LA=col LB=col LA=col,LB=col; do
+        each "M=N=K=4096 M=N=K=8192" --target sm_90a -D Out=f16,$orders
+    done
+    each M=N=K=4096 --target sm_90a -D T=tf32,LB=col,ALIGN=4
+    each M=N=K=4096 --target sm_90a -D T=i8,Acc=i32,ALIGN=16,LB=col
+}
+
 for section in "${@:-}"; do
     case $section in
         half | orders | half16 | turing | types | fma | unaligned | small | more) "$section" ;;
-        "") half && orders && half16 && turing && types && fma && unaligned && small && more ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac
 done

@@ -98,6 +98,29 @@ for S in 1 3 8 40; do
     check gemm_splitk -D T=bf16 -D Out=bf16 S=$S M=72 N=520 K=264
 done
 
+# Warpgroups and tensor copies.
+for LA in row col; do
+    for LB in row col; do
+        for T in f16 bf16; do
+            orders="--target sm_90a -D T=$T -D LA=$LA -D LB=$LB"
+            check gemm $orders M=520 N=264 K=136
+            check gemm $orders -D LC=col -D Out=$T M=1000 N=72 K=1048 alpha=2 beta=-1
+            check gemm $orders -D BM=128,BN=256,BK=64,WM=64,WN=256,STAGES=4,KW=1,RASTER=8 M=2056 N=4104 K=72 beta=1
+        done
+        check gemm --target sm_90a -D LA=$LA -D LB=$LB -D Acc=f16 M=264 N=520 K=200
+        check gemm --target sm_90a -D LA=$LA -D LB=$LB -D T=f32,ALIGN=4 M=264 N=520 K=200
+    done
+done
+check gemm --target sm_90a -D T=tf32 -D LB=col -D ALIGN=4 M=264 N=136 K=200
+check gemm --target sm_90a -D T=i8 -D Acc=i32 -D LB=col -D ALIGN=16 M=272 N=144 K=208
+check gemm --target sm_90a -D ALIGN=1 M=67 N=45 K=33
+for activation in 0 2; do
+    check gemm_fused --target sm_90a -D ACT=$activation M=264 N=136 K=72 beta=2
+done
+for name in gemm_batched gemm_pointers; do check $name --target sm_90a Z=3 M=264 N=136 K=72; done
+check gemm_splitk --target sm_90a S=3 M=264 N=136 K=1048
+check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
+
 check gemm_explicit M=520 N=264 K=136
 check gemm_explicit M=1 N=8 K=8
 check gemm_explicit M=131 N=72 K=40 A_ld=48 B_ld=80 C_ld=88 alpha=-1 beta=2

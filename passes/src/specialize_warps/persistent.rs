@@ -66,10 +66,27 @@ impl Persistent {
     fn tiles(&self, k: &mut Kernel) -> Expr {
         let mut all = self.extent(k, 0);
         for axis in 1..self.axes.len() {
+            if axis > 1 {
+                // What is multiplied on fits 31 bits: a precondition says so.
+                let most = k.int(MOST - self.blocks, self.span);
+                all = k.binary(Op::Min, all, most, self.span);
+            }
             let more = self.extent(k, axis);
             all = k.binary(Op::Mul, all, more, self.span);
         }
         all
+    }
+
+    /// That there are no more tiles than indices reach, whichever axes are counted.
+    fn limits(&self, k: &mut Kernel) {
+        let mut all = self.extent(k, 0);
+        for axis in 1..self.axes.len().max(2) {
+            let more = self.extent(k, axis);
+            all = k.binary(Op::Mul, all, more, self.span);
+            let (product, most) = (Self::copy(k, all), k.int(MOST - self.blocks, self.span));
+            let within = k.binary(Op::Le, product, most, self.span);
+            k.requires.push(within);
+        }
     }
 
     /// The statements for every tile of a block, in a loop.
@@ -162,9 +179,7 @@ impl Persistent {
     pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
         let (all, blocks) = (self.tiles(k), k.int(self.blocks, self.span));
         let extent = k.binary(Op::Min, all, blocks, self.span);
-        let (all, most) = (self.tiles(k), k.int(MOST - self.blocks, self.span));
-        let within = k.binary(Op::Le, all, most, self.span);
-        k.requires.push(within);
+        self.limits(k);
         k.grid = vec![GridAxis { index: self.block, extent }];
         k.schedule.raster = None;
         let message = format!(

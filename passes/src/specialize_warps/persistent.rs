@@ -26,6 +26,9 @@ use tilec_ir::ops::Op;
 /// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
 const MOST: i64 = i32::MAX as i64;
 
+/// Tiles along axes behind the second, as for grids of blocks that do not stay.
+const LAYERS: i64 = 65_535;
+
 /// How tiles are dealt out.
 pub(super) struct Persistent {
     axes: Vec<GridAxis>,
@@ -85,6 +88,11 @@ impl Persistent {
             all = k.binary(Op::Mul, all, more, self.span);
             let (product, most) = (Self::copy(k, all), k.int(MOST - self.blocks, self.span));
             let within = k.binary(Op::Le, product, most, self.span);
+            k.requires.push(within);
+        }
+        for axis in 2..self.axes.len() {
+            let (extent, most) = (self.extent(k, axis), k.int(LAYERS, self.span));
+            let within = k.binary(Op::Le, extent, most, self.span);
             k.requires.push(within);
         }
     }
@@ -172,7 +180,12 @@ impl Persistent {
     fn bounded(&self, k: &mut Kernel, index: Expr, axis: usize) -> Expr {
         let (extent, one) = (self.extent(k, axis), k.int(1, self.span));
         let last = k.binary(Op::Sub, extent, one, self.span);
-        k.binary(Op::Min, index, last, self.span)
+        let index = k.binary(Op::Min, index, last, self.span);
+        if axis < 2 {
+            return index;
+        }
+        let most = k.int(LAYERS - 1, self.span);
+        k.binary(Op::Min, index, most, self.span)
     }
 
     /// The grid of such a kernel.

@@ -92,6 +92,8 @@ fn one(
         target,
         defines: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         sizes: vec![sizes],
+        // Some have operands of odd rows: whether a launch takes them is not asked here.
+        refuse_sizes: false,
         ..CompileOptions::default()
     };
     let done = tilec::compile(source, &options).map_err(|e| e.to_string())?;

@@ -73,8 +73,8 @@ impl Lower<'_> {
         // What a group of warps and a repetition add to the rows and columns.
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
         let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
-        let a = self.side(src, &va, ka, (rows, depth), &rows_of(&groups), &rows_of(&repeats), elem)?;
-        let b = self.side(src, &vb, kb, (cols, depth), &cols_of(&groups), &cols_of(&repeats), elem)?;
+        let a = self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?;
+        let b = self.side(src, &vb, kb, (cols, depth), (&cols_of(&groups), &cols_of(&repeats)))?;
         if a.steps.len() != b.steps.len() {
             return Err(self.unsupported(src, "operands of different depth"));
         }
@@ -104,18 +104,18 @@ impl Lower<'_> {
         }
     }
 
-    /// `along`: the tile's reduction dimension; `bits`: log2 of the instruction's extents along the other one and the reduction.
+    /// `along`: the tile's reduction dimension; `bits`: log2 of the instruction's extents along the other one and the reduction. Last,
+    /// what each bit of the warpgroup's number, and each repetition, adds along the other one.
     fn side(
         &mut self,
         src: Expr,
         view: &tilec_ir::typing::ResolvedView,
         along: usize,
         bits: (u32, u32),
-        groups: &[u64],
-        repeats: &[u64],
-        elem: Elem,
+        (groups, repeats): (&[u64], &[u64]),
     ) -> Result<Side, Reported> {
         let k = self.k;
+        let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(src, "these element types")) };
         let whole = view.dims.len() == 2 && view.slot == Some(tilec_ir::kernel::Slot::Get);
         let along = if view.transposed { 1 - along } else { along };
         let layout = k.tile_ty(view.base).and_then(|t| t.smem_layout.clone()).filter(|_| whole);
@@ -144,7 +144,7 @@ impl Lower<'_> {
                 self.emit.def(Class::B64, P::AddS64, vec![base.into(), wide.into()])
             }
             Some((Position::Slot(i), stride)) => {
-                let units = Operand::Imm((i * stride >> 4) as i64);
+                let units = Operand::Imm(((i * stride) >> 4) as i64);
                 self.emit.pure(Class::B64, P::AddS64, vec![base.into(), units])
             }
             None => base,

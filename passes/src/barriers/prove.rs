@@ -44,7 +44,7 @@ const WORK: u32 = 60_000;
 /// Checks that shared memory is free of races and that channels are used in order, for every trip count.
 ///
 /// Errors are [`codes::HAZARD`], with both statements and the trip counts that lead there. A warning with that code says
-/// that the check was given up. Of a kernel with roles the order of channel operations is proved ([`super::roles`]). Compile-time parameters must be bound.
+/// that the check was given up. Of a kernel with roles the order of channel operations is proved. Compile-time parameters must be bound.
 pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     let mut roles = false;
     let mut unbound = None;

@@ -1,6 +1,6 @@
 //! Measuring kernels: variants of one program against each other and against cuBLAS, in one process, taking turns.
 //!
-//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`], [`programs`]) and works out the problems
+//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`], `programs`) and works out the problems
 //! ([`sizes`]); a process of its own ([`session`]) makes data, checks results and measures; [`report`] and `--format json` say
 //! what came out.
 

@@ -91,7 +91,7 @@ hopper() {
 
 for section in "${@:-}"; do
     case $section in
-        half | orders | half16 | turing | types | fma | unaligned | small | more) "$section" ;;
+        half | orders | half16 | turing | types | fma | unaligned | small | more | hopper) "$section" ;;
         "") half && orders && half16 && turing && types && fma && unaligned && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac

@@ -29,7 +29,7 @@ use thiserror::Error;
 
 pub use cublas::{At, Compute, Cublas, CublasError, MatType, Matmul, Matrix, Product};
 pub use graph::Graph;
-pub use launch::{LaunchArg, MAX_TENSOR_RANK, TensorMap};
+pub use launch::{LaunchArg, TensorMap};
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use stream::{Event, Stream};

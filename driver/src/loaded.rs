@@ -2,9 +2,7 @@
 
 use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
 use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
-use crate::cuda::{
-    Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, MAX_TENSOR_RANK, Module, Stream, TensorMap,
-};
+use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Stream, TensorMap};
 use crate::data::encode;
 use crate::dispatch::pick;
 use crate::program::{BoundProgram, Program, bind_program, may_alias};
@@ -12,6 +10,7 @@ use crate::tensor_map::Description;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use thiserror::Error;
+use tilec_ir::target::MAX_TENSOR_RANK;
 use tilec_ir::types::Elem;
 
 /// Dynamic shared memory that needs no permission (CUDA programming guide, "Shared Memory" of compute capability 7.x on).

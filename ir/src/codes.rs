@@ -160,7 +160,7 @@ codes! {
     BAD_OVERLAY "E0244" "memory that cannot be taken over"
         "`let x = smem T[..] over a, b` puts x where a and b lie, whose contents are lost. It names buffers and channels that have memory of their own, each once. After it they are not used before they are declared again.";
     BAD_ROLE "E0242" "an impossible role"
-        "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8.";
+        "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8, given away by whole warpgroups; what one takes beyond its equal share another must give.";
     BAD_COPY "E0243" "a copy cannot have this attribute"
         "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers; `add`, `min` and `max` are for copies into global memory; `threads` is for copies between two memories, since register tiles have layouts of their own. `async` is for copies of a window of global memory into a channel's slot, 4, 8 or 16 bytes at a time and without conversion, from sm_80. `unaligned n` is for loads of a window of global memory, 16 bytes at a time, of which n elements, fewer than are loaded, are known to be aligned. `prefetch` is for windows of global memory and names a register tile of their extents. `when c` goes with an access to global memory.";
     BAD_SEQUENCE "E0245" "kernels of a sequence do not go together"

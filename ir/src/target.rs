@@ -67,6 +67,16 @@ pub const ASYNCHRONOUS_COPY_BYTES: [u32; 3] = [4, 8, 16];
 pub const WARP: u32 = 32;
 /// Threads a block may have.
 pub const MAX_THREADS: u32 = 1024;
+/// Warps of a warpgroup, the unit that multiplies out of shared memory and changes its registers (PTX ISA 9.7.15).
+pub const WARPGROUP: u32 = 4;
+/// Dimensions of a tensor map (`cuTensorMapEncodeTiled`).
+pub const MAX_TENSOR_RANK: usize = 5;
+
+/// Registers with which each thread of a block starts where `blocks` blocks of `threads` share a multiprocessor: equal shares, in
+/// steps of 8.
+pub fn register_share(threads: u32, blocks: u32) -> u32 {
+    REGISTERS_PER_SM / threads.saturating_mul(blocks).max(1) / 8 * 8
+}
 
 impl Target {
     /// The target called `name`.

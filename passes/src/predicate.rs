@@ -31,8 +31,19 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
         return Ok(());
     }
+    // Roles walk past the slots of a channel in step: a loop of one is not divided.
+    let of_roles: Vec<Stmt> = k.blocks[k.body]
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Role { body, .. } => Some(all_stmts(k, body)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
     for s in all_stmts(k, k.body) {
-        if let StmtData::For { unroll: false, .. } = k.stmts[s] {
+        if let StmtData::For { unroll: false, .. } = k.stmts[s]
+            && !of_roles.contains(&s)
+        {
             match Residue::of(k, s) {
                 Ok(Some(residue)) => residue.apply(k, cx),
                 Ok(None) => {}

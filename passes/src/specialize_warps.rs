@@ -34,14 +34,14 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
-use tilec_ir::target::{REGISTERS_PER_SM, WARP};
+use tilec_ir::target::{WARP, WARPGROUP, register_share};
 
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
-const PRODUCER_WARPS: i64 = 4;
+pub(crate) const PRODUCER_WARPS: u32 = WARPGROUP;
 /// Slots that are tried when the schedule names none; fewer where they do not fit.
 const SLOTS: u64 = 8;
 /// Bytes that a block keeps for its barriers.
-const BARRIER_BYTES: u64 = 1024;
+pub(crate) const BARRIER_BYTES: u64 = 1024;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let loops: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(|&s| multiplies(k, s)).collect();
@@ -131,7 +131,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
             (asks.into_iter().map(|s| clone_stmt(k, s, &mut map)).collect(), multiplies)
         }
     };
-    let warps = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128) / i64::from(WARP);
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128);
+    let warps = threads / WARP;
     let (few, many) = registers(k, warps);
     let producer = role(k, "producer", PRODUCER_WARPS, few, asks, span);
     let consumer = role(k, "consumer", warps, many, multiplies, span);
@@ -243,8 +244,8 @@ fn common(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-fn role(k: &mut Kernel, name: &str, warps: i64, registers: Option<i64>, body: Vec<Stmt>, span: Span) -> Stmt {
-    let warps = k.int(warps, span);
+fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Vec<Stmt>, span: Span) -> Stmt {
+    let warps = k.int(i64::from(warps), span);
     let registers = registers.map(|r| k.int(r, span));
     let body = k.block(body);
     k.stmt(StmtData::Role { name: name.to_owned(), warps, registers, body }, span)
@@ -254,16 +255,15 @@ fn role(k: &mut Kernel, name: &str, warps: i64, registers: Option<i64>, body: Ve
 ///
 /// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
 /// there was: a warpgroup that asks for more waits for ever.
-fn registers(k: &Kernel, warps: i64) -> (Option<i64>, Option<i64>) {
-    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
-    let threads = (warps + PRODUCER_WARPS) * i64::from(WARP);
-    let share = i64::from(REGISTERS_PER_SM) / (threads * blocks) / 8 * 8;
+fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    let share = i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks));
     if share >= 232 {
         return (None, None);
     }
     let few = if warps >= 12 { 32 } else { 40 };
-    let producer = PRODUCER_WARPS * i64::from(WARP);
-    let many = (share * threads - few * producer) / (warps * i64::from(WARP)) / 8 * 8;
+    let (producer, consumer) = (i64::from(PRODUCER_WARPS), i64::from(warps.max(1)));
+    let many = (share * (producer + consumer) - few * producer) / consumer / 8 * 8;
     match many {
         m if m <= share => (None, None),
         m => (Some(few), Some(m.min(240))),

@@ -67,7 +67,7 @@ fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
     SmemLayout::natural(&bits, &order)
 }
 
-/// The layout of a buffer that products of warpgroups read: that of the hardware that writes and reads it.
+/// The layout of a buffer that products of warpgroups read or tensor copies fill: that of the hardware that writes and reads it.
 fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
     let read = all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
@@ -75,7 +75,7 @@ fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout>
         let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
         asynchronous && [mma.a, mma.b].into_iter().any(|e| resolve_view(k, e).is_some_and(|view| view.base == v))
     });
-    if !read {
+    if !read && !k.fills_by_tensor_copies(v) {
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));

@@ -8,11 +8,8 @@ use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::panels;
-use tilec_ir::target::Target;
+use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::{ResolvedView, ViewDim};
-
-/// Dimensions of a descriptor (`cuTensorMapEncodeTiled`).
-const MAX_RANK: usize = 5;
 
 /// Why a copy of a window of a tensor into all of `buffer` is none for the accelerator; `Ok`: it is one.
 pub(crate) fn fits(
@@ -41,9 +38,12 @@ pub(crate) fn fits(
     if attrs.vec.is_some() || attrs.unaligned.is_some() || attrs.threads.is_some() || attrs.matrix {
         return Err(format!("how threads copy `{name}` is written"));
     }
-    if tensor.pointers || tensor.shape.len() > MAX_RANK || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some()) {
+    if tensor.pointers
+        || tensor.shape.len() > MAX_TENSOR_RANK
+        || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
+    {
         return Err(format!(
-            "`{name}` has several addresses, more than {MAX_RANK} dimensions, or one of several modes"
+            "`{name}` has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
         ));
     }
     if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {

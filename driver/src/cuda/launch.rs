@@ -3,6 +3,7 @@
 use super::{CudaError, Function, FunctionAttributes, Properties};
 use std::ffi::c_void;
 use tilec_ir::layout::hardware::Exchange;
+use tilec_ir::target::MAX_TENSOR_RANK;
 use tilec_ir::types::Elem;
 
 /// Bytes of parameters a kernel can have at most (PTX ISA 8.1, section 4.2.8 "Kernel function parameters", sm_70 on).
@@ -38,9 +39,6 @@ pub enum LaunchArg {
     /// 128 bytes: what the driver makes of it.
     TensorMap(TensorMap),
 }
-
-/// Dimensions of a tensor map at most.
-pub const MAX_TENSOR_RANK: usize = 5;
 
 /// What a tensor map describes; dimensions from the contiguous one on.
 #[derive(Debug, Clone, Copy, PartialEq)]

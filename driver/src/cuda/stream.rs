@@ -1,9 +1,10 @@
 //! Streams, launches on them, and events.
 
-use super::launch::{self, Arguments, Encoded, MAX_TENSOR_RANK, TensorMap};
+use super::launch::{self, Arguments, Encoded, TensorMap};
 use super::{Context, CudaError, Function, LaunchArg, Properties};
 use cudarc::driver::sys;
 use std::rc::Rc;
+use tilec_ir::target::MAX_TENSOR_RANK;
 
 /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
 const NO_INTERLEAVE: u32 = 0;

@@ -5,12 +5,10 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
-use crate::target::ASYNCHRONOUS_COPY_BYTES;
+use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK};
 use crate::types::{ElemRef, Space};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, shape_text};
 
-/// Dimensions that a descriptor of a tensor has at most (`cuTensorMapEncodeTiled`).
-const MAX_TENSOR_RANK: usize = 5;
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
 const MAX_ACCESS: u64 = 16;
 

@@ -8,7 +8,7 @@ use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
-use crate::target::{MAX_THREADS, WARP};
+use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
 use crate::types::{Elem, ElemRef, Space, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
 use std::collections::BTreeSet;
@@ -321,6 +321,50 @@ fn roles(cx: &mut Cx<'_, '_>) {
                 let message = format!("the registers of a role must be a multiple of 8, found {x}");
                 cx.error_at(codes::BAD_ROLE, registers, message, "");
             }
+            let warps = const_int(k, *warps);
+            if warps.is_some_and(|w| w % i64::from(WARPGROUP) != 0) || before % i64::from(WARPGROUP) != 0 {
+                let message = format!("role `{name}` has registers of its own, but is not made of whole warpgroups");
+                let note = "registers are given away by four warps at a time: let it, and the roles before it, have a multiple of 4 warps";
+                cx.error_at(codes::BAD_ROLE, registers, message, note);
+            }
         }
     }
+    register_budget(cx, total);
+}
+
+/// The registers of all roles together: a warpgroup that asks for more than the others leave waits for ever.
+fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
+    let k = cx.k;
+    let Ok(threads) = u32::try_from(warps.saturating_mul(i64::from(WARP))) else { return };
+    let blocks = k.schedule.min_ctas.and_then(|e| const_int(k, e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    if threads == 0 || threads > MAX_THREADS {
+        return;
+    }
+    let share = i64::from(register_share(threads, blocks));
+    let (mut left, mut last) = (share * warps, None);
+    for &s in &k.blocks[k.body] {
+        let StmtData::Role { warps, registers, .. } = k.stmts[s] else { continue };
+        let Some(warps) = const_int(k, warps) else { return };
+        let own = match registers {
+            Some(e) => match const_int(k, e) {
+                Some(x) => {
+                    last = Some(e);
+                    x
+                }
+                None => return,
+            },
+            None => share,
+        };
+        left = left.saturating_sub(own.saturating_mul(warps));
+    }
+    let Some(last) = last.filter(|_| left < 0) else { return };
+    let message = format!(
+        "the roles ask for {} registers, the block has {}",
+        (share * warps - left) * i64::from(WARP),
+        share * warps * i64::from(WARP)
+    );
+    let note = format!(
+        "a thread of {threads}, {blocks} block(s) on a multiprocessor, starts with {share}: what one role takes beyond, another must give"
+    );
+    cx.error_at(codes::BAD_ROLE, last, message, &note);
 }

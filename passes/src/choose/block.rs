@@ -7,10 +7,11 @@ use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup;
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
+use crate::specialize_warps::{BARRIER_BYTES, PRODUCER_WARPS};
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
-use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP};
+use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 
 /// Threads of a block without a product, unless the schedule has them.
 const PLAIN_THREADS: u64 = 128;
@@ -278,7 +279,7 @@ impl Setting<'_> {
         let stages = self.stages(env)?;
         // The sums are exchanged where the tiles were.
         cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
-        let barriers = if self.warpgroups.is_some() { BARRIERS } else { 0 };
+        let barriers = if self.warpgroups.is_some() { BARRIER_BYTES } else { 0 };
         if cost.block.shared + barriers > self.target.smem_per_block() {
             return Err(Illegal::SharedMemory);
         }
@@ -334,9 +335,12 @@ impl Setting<'_> {
         if let Some(swap) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
             let fits = warpgroup::tile(atom, Some(warp), (rows, cols), swap, product.acc);
-            let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP) * 4;
+            let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
             // The producer has a warpgroup of its own.
-            if groups > 1 || needed + 128 > u64::from(MAX_THREADS) || threads.is_some_and(|t| t != needed) {
+            if groups > 1
+                || needed + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS)
+                || threads.is_some_and(|t| t != needed)
+            {
                 return Err(Illegal::Threads);
             }
             *threads = Some(needed);
@@ -543,8 +547,6 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     )
 }
 
-/// Bytes of shared memory that a block with roles keeps for its barriers.
-const BARRIERS: u64 = 1024;
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
 const SHORTEST: f64 = 20.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.

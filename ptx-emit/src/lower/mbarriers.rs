@@ -12,8 +12,8 @@ use super::shared::Ring;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::entities::Value;
-use tilec_ir::kernel::ChannelOp;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ChannelOp, ExprData, Slot};
 
 /// Bytes of an mbarrier.
 pub(super) const BARRIER_BYTES: u64 = 8;
@@ -114,6 +114,10 @@ impl Lower<'_> {
             }
             ChannelOp::Release => {
                 let Some(turn) = ring.get_turn else { return };
+                if self.read_by_lanes(ring) {
+                    // One lane arrives for all: the others have read.
+                    self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
+                }
                 let lane = self.first_lane();
                 let state = self.emit.reg(Class::B64);
                 let guard = Some(Guard { reg: lane, negated: false });
@@ -122,16 +126,30 @@ impl Lower<'_> {
         }
     }
 
+    /// Whether threads read slots of a ring themselves. Products of warpgroups have read theirs when they are awaited.
+    fn read_by_lanes(&self, ring: &Ring) -> bool {
+        let k = self.k;
+        let read = |e: Expr, of_product: bool| match &k.exprs[e] {
+            ExprData::View(view) => !of_product && view.slot == Some(Slot::Get) && ring.channels.contains(&view.base),
+            _ => false,
+        };
+        let products: Vec<Expr> = k
+            .exprs
+            .values()
+            .filter_map(|data| match data {
+                ExprData::Mma(mma) if mma.atom.is_some_and(|a| a.row().asynchronous()) => Some([mma.a, mma.b]),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        k.exprs.keys().any(|e| read(e, products.contains(&e)))
+    }
+
     /// Waits for a phase; the hardware gives up after a while, so the question is asked again.
     fn wait_for(&mut self, barrier: Operand, parity: Reg, what: &str) {
         let again = self.emit.label(&format!("wait_{what}"));
         self.emit.item(Item::Label(again));
         let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, vec![barrier, parity.into()]);
         self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, vec![again.into()]);
-    }
-
-    /// Whether tensor copies fill a channel.
-    pub(super) fn filled_by_tensor_copies(&self, channel: Value) -> bool {
-        self.k.fills_by_tensor_copies(channel)
     }
 }

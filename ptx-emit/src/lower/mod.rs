@@ -149,6 +149,7 @@ pub fn lower(
         smem_bytes: 0,
         report: Report { stages: 1, ..Report::default() },
     };
+    cx.check_roles()?;
     cx.place_shared()?;
     cx.parameters()?;
     cx.tensor_maps()?;

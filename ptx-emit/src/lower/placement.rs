@@ -109,7 +109,7 @@ impl Lower<'_> {
             stage += self.align(bytes);
         }
         self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
-        let tensor = channels.iter().any(|&c| self.filled_by_tensor_copies(c));
+        let tensor = channels.iter().any(|&c| self.k.fills_by_tensor_copies(c));
         let bytes = channels.iter().filter_map(|&c| Some(tile_bytes(self.k, c, self.elem(c)?))).sum();
         self.rings.push(Ring {
             channels,

@@ -12,8 +12,8 @@ use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
-use tilec_ir::target::WARP;
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::target::{WARP, register_share};
 
 /// The role whose statements are being lowered.
 #[derive(Copy, Clone, Debug)]
@@ -92,6 +92,53 @@ impl Lower<'_> {
         self.emit.pure(Class::Pred, P::SetpEqS32, vec![lane.into(), Operand::Imm(0)])
     }
 
+    /// Refuses kernels whose roles would run without the synchronisation that they need.
+    ///
+    /// Barriers in front of a channel's slots come with tensor copies alone; what else is shared would have none. Who fills a channel
+    /// arrives once for all bytes of a slot, so that must be one lane.
+    pub(super) fn check_roles(&mut self) -> Result<(), Reported> {
+        let k = self.k;
+        let roles: Vec<Block> = k.blocks[k.body]
+            .iter()
+            .filter_map(|&s| match k.stmts[s] {
+                StmtData::Role { body, .. } => Some(body),
+                _ => None,
+            })
+            .collect();
+        if roles.is_empty() {
+            return Ok(());
+        }
+        for (v, data) in k.values.iter() {
+            let what = match data.def {
+                ValueDef::Smem(_) => "buffers of a kernel with roles; declare a channel that `tma` copies fill",
+                ValueDef::Channel { .. } if !k.fills_by_tensor_copies(v) => {
+                    "channels of a kernel with roles that are filled by other than `tma` copies"
+                }
+                _ => continue,
+            };
+            return Err(self.unsupported_at(data.span, what));
+        }
+        for body in roles {
+            if self.only_asks_for_copies(body) {
+                continue;
+            }
+            let mut filling = None;
+            k.walk(body, &mut |k, _, s| {
+                let fills = match &k.stmts[s] {
+                    StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
+                    StmtData::Copy { attrs, .. } => attrs.tensor,
+                    _ => false,
+                };
+                filling = filling.or(fills.then_some(s));
+            });
+            if let Some(s) = filling {
+                let what = "a role that fills channels and does more than that; give the copies a role of their own";
+                return Err(self.unsupported_at(k.stmt_spans[s], what));
+            }
+        }
+        Ok(())
+    }
+
     /// One role; those that stand before it in the block's body have the lower warps.
     pub(super) fn role(&mut self, s: Stmt, warps: Expr, registers: Option<Expr>, body: Block) -> Result<(), Reported> {
         let k = self.k;
@@ -134,11 +181,8 @@ impl Lower<'_> {
         done: crate::inst::Label,
     ) -> Result<(), Reported> {
         if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {
-            let share = i64::from(tilec_ir::target::REGISTERS_PER_SM)
-                / (i64::from(self.block_threads) * i64::from(self.emit.func.minnctapersm))
-                / 8
-                * 8;
-            let op = if count > share { P::SetmaxnregInc } else { P::SetmaxnregDec };
+            let share = register_share(self.block_threads, self.emit.func.minnctapersm);
+            let op = if count > i64::from(share) { P::SetmaxnregInc } else { P::SetmaxnregDec };
             self.emit.push(op, vec![Operand::Imm(count)]);
         }
         if self.only_asks_for_copies(body) {

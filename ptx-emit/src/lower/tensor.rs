@@ -95,13 +95,14 @@ impl Lower<'_> {
 
     /// Asks for the boxes of a tile.
     pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
+        let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return Err(self.unsupported(src, "this tensor copy")) };
         let found = sides(self.k, s).and_then(|(from, to)| {
             let (dims, extents, boxes) = self.box_of(&from, &to)?;
             let map = self.maps.iter().find(|m| m.is(from.base, &dims, &extents, &boxes))?.clone();
             Some((from, to, map))
         });
         let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
-        let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[self.destination(s)]) else {
+        let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
             return Err(self.unsupported(src, "a tensor copy into other than a slot"));
         };
         let ring = placed.ring.map(|r| self.rings[r].clone());
@@ -152,13 +153,6 @@ impl Lower<'_> {
             self.emit.push(op, vec![to, tensor, Operand::at(turn.barrier, 0)]);
         }
         Ok(())
-    }
-
-    fn destination(&self, s: Stmt) -> Expr {
-        match self.k.stmts[s] {
-            StmtData::Copy { dst, .. } => dst,
-            _ => unreachable!("a copy"),
-        }
     }
 
     /// The maps for the launch contract.

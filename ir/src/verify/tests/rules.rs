@@ -178,5 +178,13 @@ fn roles() {
     body("role one warps 0 {}", &[("E0242", "0")]);
     body("role one warps 20 {}\nrole two warps 20 {}", &[("E0242", "20")]);
     body("role one warps 4 registers 20 {}", &[("E0242", "20"), ("E0242", "20")]);
-    body(&format!("barrier\n{one}role two warps 8 registers 240 {{}}\nbarrier"), &[]);
+    body(&format!("barrier\n{one}role two warps 8 registers 208 {{}}\nbarrier"), &[("E0242", "208")]);
+    body("role one warps 4 registers 40 {}\nrole two warps 8 registers 232 {}", &[]);
+    // Half a warpgroup cannot give registers away, nor one that begins in the middle of another.
+    body("role one warps 2 registers 40 {}", &[("E0242", "40")]);
+    body("role one warps 2 {}\nrole two warps 4 registers 40 {}", &[("E0242", "40")]);
+    // A multiprocessor has 65536: 168 for each of 384 threads.
+    body("role one warps 4 registers 48 {}\nrole two warps 8 registers 240 {}", &[("E0242", "240")]);
+    body("role one warps 4 registers 24 {}\nrole two warps 8 registers 240 {}", &[]);
+    body("role one warps 4 {}\nrole two warps 8 registers 176 {}", &[("E0242", "176")]);
 }

@@ -146,8 +146,7 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some(atom) = of_warpgroups(k, cx, s, acc, &mma, (&a, &b))? {
-        let swap = stored_column_major(k, acc) || mma.swap;
+    if let Some((atom, swap)) = of_warpgroups(k, cx, s, acc, &mma, (&a, &b))? {
         return await_product(k, s, src, Mma { atom: Some(atom), swap, ..mma });
     }
     let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), Unit::Warp, span)?;
@@ -238,23 +237,22 @@ fn of_warpgroups(
     acc: Value,
     mma: &Mma,
     operands: (&Operand, &Operand),
-) -> Result<Option<Atom>, Reported> {
+) -> Result<Option<(Atom, bool)>, Reported> {
     let span = k.stmt_spans[s];
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
         return Ok(None);
     }
-    let swap = mma.swap || stored_column_major(k, acc);
-    let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
-    let scheduled = k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)));
+    let preferred = mma.swap || stored_column_major(k, acc);
+    let scheduled = scheduled_tile(k);
     let found = warpgroup::possible(k, cx.options, s, mma, operands, elem).and_then(|atom| match scheduled {
         Some(None) => Err("the warp tile is not constant".to_owned()),
-        scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, swap, elem) {
-            Some(tile) => Ok((atom, tile)),
-            None => Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns".to_owned()),
+        scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, preferred, elem) {
+            Some((tile, swap)) => Ok((atom, tile, swap)),
+            None => Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned()),
         },
     });
-    let (atom, (wm, wn)) = match found {
+    let (atom, (wm, wn), swap) = match found {
         Ok(found) => found,
         Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
             let message = format!("this cannot be a product of warpgroups: {why}");
@@ -273,9 +271,20 @@ fn of_warpgroups(
     }
     warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
     let row = atom.row();
-    let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads", row.name);
+    let why = match (swap, preferred) {
+        (false, _) => "",
+        (true, true) => ", transposed because the result is stored column-major",
+        (true, false) => ", transposed because the instruction has 64 rows",
+    };
+    let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads{why}", row.name);
     cx.remark(span, message);
-    Ok(Some(atom))
+    Ok(Some((atom, swap)))
+}
+
+/// The warp tile of the schedule; inside, `None` where it is not constant.
+fn scheduled_tile(k: &Kernel) -> Option<Option<(u64, u64)>> {
+    let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
+    k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)))
 }
 
 /// Whether both operands are slots of channels.

@@ -132,7 +132,7 @@ pub(super) struct Setting<'a> {
     pub(super) card: &'a Card,
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
-    /// Whether products are of warpgroups, and then whether they are computed transposed.
+    /// Whether products are of warpgroups, and then whether they are better computed transposed.
     pub(super) warpgroups: Option<bool>,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
@@ -148,6 +148,8 @@ struct Shape {
     /// Groups of warps that share the depth.
     groups: u64,
     atom: Atom,
+    /// A product of warpgroups that is computed transposed.
+    swap: bool,
 }
 
 impl Setting<'_> {
@@ -332,9 +334,9 @@ impl Setting<'_> {
             return Err(Illegal::Threads);
         }
         let types = (product.input, product.acc);
-        if let Some(swap) = self.warpgroups {
+        if let Some(preferred) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
-            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), swap, product.acc);
+            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), preferred, product.acc);
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
             // The producer has a warpgroup of its own.
             if groups > 1
@@ -345,7 +347,9 @@ impl Setting<'_> {
             }
             *threads = Some(needed);
             return match fits {
-                Some(_) if depth >= u64::from(atom.row().k) => Ok(Shape { rows, cols, depth, warp, groups, atom }),
+                Some((_, swap)) if depth >= u64::from(atom.row().k) => {
+                    Ok(Shape { rows, cols, depth, warp, groups, atom, swap })
+                }
                 Some(_) => Err(Illegal::Atom),
                 None => Err(Illegal::WarpTile),
             };
@@ -363,7 +367,7 @@ impl Setting<'_> {
         }
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
-        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)? })
+        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, swap: false })
     }
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.
@@ -501,19 +505,18 @@ impl Setting<'_> {
         let bytes = f64::from(product.input.bytes());
         let lanes = f64::from(WARP);
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
-        part.product += macs / self.card.rate(shape.atom, product.input, product.acc);
+        let clocks = macs / self.card.rate(shape.atom, product.input, product.acc);
         if row.asynchronous() {
-            let swap = self.warpgroups == Some(true);
-            let n = if swap { wm } else { wn };
+            let n = if shape.swap { wm } else { wn };
             // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
-            part.product +=
-                macs / self.card.rate(shape.atom, product.input, product.acc) * (SHORTEST / (n / 2.0)).max(1.0);
+            part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
             part.shared += blocks * (64.0 + n) * depth * bytes;
             part.issued += blocks * depth * 4.0;
             return;
         }
+        part.product += clocks;
         part.scalar |= !row.tensor_core;
         part.single |= !(shape.depth / shape.groups / slice(product, shape)).is_multiple_of(2);
         if row.tensor_core {

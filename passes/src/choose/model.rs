@@ -11,6 +11,10 @@
 //! above, and of the H200 latency and the bandwidth of the second-level cache, are fitted by hand to the order of measured kernels on one
 //! H200 (docs/performance.md names them and what the model gets wrong); [`LAUNCH`] is a usual figure. They hold for other cards
 //! as far as those are alike. Nothing here is fitted to other cards.
+//!
+//! Products of warpgroups, in kernels with roles, have a model of their own ([`warpgroups`]).
+
+mod warpgroups;
 
 use super::block::{Cost, Part};
 use super::cards::Card;
@@ -175,6 +179,9 @@ pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
 
 /// The same with other constants.
 pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
+    if cost.atom.is_some_and(|a| a.row().asynchronous()) {
+        return warpgroups::time(card, c, cost, launch);
+    }
     let sms = f64::from(card.sms);
     let light = |a: Atom| !a.row().tensor_core || a.row().types.iter().all(|t| t.input == Elem::F64);
     let clock = if cost.atom.is_some_and(light) { card.clock_scalar } else { card.clock } * 1e9;

@@ -76,7 +76,7 @@ pub(super) struct Search<'a> {
     stages: Option<Value>,
     /// The values that it may have.
     depths: Vec<i64>,
-    /// Whether products are of warpgroups, and then whether they are computed transposed.
+    /// Whether products are of warpgroups, and then whether they are better computed transposed.
     warpgroups: Option<bool>,
     /// Whether the first product is scalar.
     scalar: bool,
@@ -86,7 +86,7 @@ pub(super) struct Search<'a> {
     fastest_rate: f64,
 }
 
-/// Whether the products of a kernel are of warpgroups once its parameters have values, and are computed transposed: which values
+/// Whether the products of a kernel are of warpgroups once its parameters have values, and are better computed transposed: which values
 /// does not matter, but for the types and orders.
 fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<bool> {
     if !options.target.has_tensor_copies() || options.disabled.contains("select-mma") {
@@ -141,7 +141,13 @@ impl<'a> Search<'a> {
         }
         let card = options.card.unwrap_or_else(|| Card::of(options.target));
         let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
-        let depths = if options.target.has_asynchronous_copies() { vec![4, 3, 2, 5, 6, 8] } else { vec![2] };
+        let warpgroups = of_warpgroups(k, &values, options);
+        let depths = match warpgroups {
+            // One block has a multiprocessor to itself: there is no use for what its slots leave.
+            Some(_) => vec![8, 6, 5, 4, 3, 2],
+            None if options.target.has_asynchronous_copies() => vec![4, 3, 2, 5, 6, 8],
+            None => vec![2],
+        };
         let mut ordered = autos.to_vec();
         ordered.sort_by_key(|a| a.role as u8);
         let mut search = Search {
@@ -154,7 +160,7 @@ impl<'a> Search<'a> {
             domains: Vec::new(),
             stages,
             depths,
-            warpgroups: of_warpgroups(k, &values, options),
+            warpgroups,
             scalar: false,
             // Of a program that is given nothing is refused.
             crowded: autos.is_empty(),
@@ -200,10 +206,10 @@ impl<'a> Search<'a> {
             match role {
                 Role::Rows | Role::Cols => return vec![128, 256, 64, 32, 16],
                 Role::WarpRows | Role::WarpCols => return vec![256, 128, 64, 32, 16, 8],
-                // Rows of 128 bytes are exchanged without conflicts.
+                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps.
                 Role::Depth => {
                     let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
-                    return vec![128 / bytes, 64 / bytes];
+                    return [128, 256, 512].map(|row| row / bytes).to_vec();
                 }
                 Role::Groups => return vec![1],
                 Role::Stages | Role::Raster | Role::Threads | Role::Extent => {}
@@ -423,7 +429,11 @@ impl<'a> Search<'a> {
         {
             return (level(), false);
         }
-        let longest = if self.scalar { 64 } else { 128 };
+        let longest = match self.warpgroups {
+            Some(_) => 512,
+            None if self.scalar => 64,
+            None => 128,
+        };
         let depth = extent(product.shape[2]).saturating_mul(u64::from(product.input.bytes()));
         (last, chosen(Role::Depth).is_none() || depth <= longest * groups)
     }

@@ -105,7 +105,7 @@ pub(super) fn possible(
     Ok(atom)
 }
 
-/// Whether all products of a specialised kernel are of warpgroups, in whatever tile, and whether they are computed transposed.
+/// Whether all products of a specialised kernel are of warpgroups, in whatever tile, and whether they are better computed transposed.
 pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<bool> {
     let mut sink = Sink::new();
     let mut cx = Cx { options, enabled: true, pass: "select-mma", sink: &mut sink };
@@ -121,23 +121,21 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<bool> {
     swap
 }
 
-/// Rows and columns of a warpgroup, of an accumulator of `bm x bn`: as scheduled, else halves of its rows, or all of it.
+/// Rows and columns of a warpgroup, of an accumulator of `bm x bn`: as scheduled, else halves of its rows, or all of it. With
+/// them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has fewer.
 /// `None`: the instruction does not compute such tiles.
 pub(crate) fn tile(
     atom: Atom,
     scheduled: Option<(u64, u64)>,
     (bm, bn): (u64, u64),
-    swap: bool,
+    preferred: bool,
     acc: Elem,
-) -> Option<(u64, u64)> {
-    let natural = || {
+) -> Option<((u64, u64), bool)> {
+    [preferred, !preferred].into_iter().find_map(|swap| {
         let halves = if swap { (bm, bn / 2) } else { (bm / 2, bn) };
-        [halves, (bm, bn)].into_iter().find(|&t| works(atom, t, swap, acc))
-    };
-    match scheduled {
-        Some(t) => works(atom, t, swap, acc).then_some(t),
-        None => natural(),
-    }
+        let tiles = scheduled.map_or([halves, (bm, bn)], |t| [t; 2]);
+        tiles.into_iter().find(|&t| works(atom, t, swap, acc)).map(|t| (t, swap))
+    })
 }
 
 /// Columns of an instruction at most.

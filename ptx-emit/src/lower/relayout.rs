@@ -2,7 +2,8 @@
 //!
 //! Exchanging lane bit `l` with register bit `v`: of each pair of registers that differ in `v`, a thread keeps the one
 //! that belongs to its own value of `l` and trades the other with the lane that differs in `l`: one `shfl.sync.bfly` and
-//! three selections a pair.
+//! three selections a pair. Two elements of 16 bits share a register; the bit that tells them apart trades places with a register bit
+//! first, two permutations of bytes a pair.
 
 use super::Lower;
 use super::tiles::Tile;
@@ -19,13 +20,15 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     if from.elem != to.elem || from.layout.value_bits() != to.layout.value_bits() {
         return unsupported(cx);
     }
-    // The elements of a register move together: the value bits that tell them apart stay where they are.
+    // The elements of a register move together, unless they are two.
     let first = from.per_register.ilog2().min(from.layout.value_bits());
-    if (0..first).any(|i| from.layout.value_col(i) != to.layout.value_col(i)) {
+    let pairs = first == 1 && from.regs.len() > 1;
+    if !pairs && (0..first).any(|i| from.layout.value_col(i) != to.layout.value_col(i)) {
         return unsupported(cx);
     }
     let n_thread = from.layout.thread_bits();
-    let mut value: Vec<u64> = (first..from.layout.value_bits()).map(|i| from.layout.value_col(i)).collect();
+    let mut value: Vec<u64> = (0..from.layout.value_bits()).map(|i| from.layout.value_col(i)).collect();
+    let first = first as usize;
     let mut regs: Vec<Reg> = from.regs.clone();
     for l in 0..n_thread {
         let (have, want) = (from.layout.thread_col(l), to.layout.thread_col(l));
@@ -33,13 +36,27 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
             continue;
         }
         // The wanted bit must be in a register now, and the lane's bit must be wanted in one.
-        let Some(v) = value.iter().position(|&c| c == want).filter(|_| l < 5) else { return unsupported(cx) };
-        regs = swap(cx, &regs, v, l)?;
+        let Some(mut v) = value.iter().position(|&c| c == want).filter(|_| l < 5) else { return unsupported(cx) };
+        if v < first {
+            if !pairs {
+                return unsupported(cx);
+            }
+            regs = transpose(cx, &regs, 0);
+            value.swap(v, first);
+            v = first;
+        }
+        regs = swap(cx, &regs, v - first, l)?;
         value[v] = have;
     }
+    if pairs && value[0] != to.layout.value_col(0) {
+        let Some(v) = value.iter().position(|&c| c == to.layout.value_col(0)) else { return unsupported(cx) };
+        regs = transpose(cx, &regs, v - first);
+        value.swap(0, v);
+    }
     // What is left is a renaming of registers.
-    let Some(order) = (first..to.layout.value_bits())
-        .map(|i| value.iter().position(|&c| c == to.layout.value_col(i)))
+    let registers = &value[first..];
+    let Some(order) = (first as u32..to.layout.value_bits())
+        .map(|i| registers.iter().position(|&c| c == to.layout.value_col(i)))
         .collect::<Option<Vec<usize>>>()
     else {
         return unsupported(cx);
@@ -49,6 +66,19 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
         cx.mov(to.regs[v], regs[source]);
     }
     Ok(())
+}
+
+/// Exchanges register bit `v` with the bit that tells the two elements of a register apart.
+fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize) -> Vec<Reg> {
+    let mut out = regs.to_vec();
+    for lo in (0..regs.len()).filter(|i| i >> v & 1 == 0) {
+        let hi = lo | 1 << v;
+        let mut select = |bytes: i64| {
+            cx.emit.def(Class::B32, P::PrmtB32, vec![regs[lo].into(), regs[hi].into(), Operand::Imm(bytes)])
+        };
+        (out[lo], out[hi]) = (select(0x5410), select(0x7632));
+    }
+    out
 }
 
 /// Exchanges register bit `v` with lane bit `l`.

@@ -219,10 +219,6 @@ pub fn simulate(
     };
     let scene = |at: usize| Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound: &bound };
     let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene(0), &e))?;
-    if let Some(contract) = job.launches.iter().find(|c| c.cluster != [1, 1, 1]) {
-        let message = format!("the simulator has no clusters; the kernel is launched in {:?}", contract.cluster);
-        return Err(error(codes::SIM_LAUNCH, message));
-    }
     let together = program::Program::new(&first.entry, &contracts)
         .map_err(|misfits| error(codes::BAD_SEQUENCE, misfits.join("; ")))?;
     let generation = match options.imitate.or_else(|| target_generation(program.target())) {
@@ -254,7 +250,7 @@ pub fn simulate(
                 fuel: options.fuel,
                 generation: Some(generation),
                 landing,
-                cluster: None,
+                cluster: (contract.cluster != [1, 1, 1]).then_some(contract.cluster),
                 progress: None,
             };
             let blocks = own.grid.iter().map(|n| u64::from(*n)).product();

@@ -313,6 +313,8 @@ pub struct CopyAttrs {
     /// From global memory into a channel's slot by the tensor memory accelerator (`cp.async.bulk.tensor`): boxes, which a descriptor
     /// of the tensor cuts off at its end; lands at the latest at the `wait` for the slot: `tma`.
     pub tensor: bool,
+    /// Such a copy of a window that all blocks of the cluster want: each asks for its part, and all of them get it: `tma multicast`.
+    pub multicast: bool,
     /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
     pub prefetch: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.

@@ -74,6 +74,7 @@ const WORDS: &[&str] = &[
     "matrix",
     "async",
     "tma",
+    "multicast",
     "when",
     "add",
     "auto",

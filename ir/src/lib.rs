@@ -4,6 +4,7 @@
 //! The crate does no I/O and knows no pass and no PTX.
 
 pub mod atoms;
+pub mod cluster;
 pub mod codes;
 pub mod deferred;
 pub mod diag;

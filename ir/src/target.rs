@@ -97,6 +97,11 @@ impl Target {
         self.at_least(Target::Sm90a)
     }
 
+    /// Whether blocks of a cluster reach one another's shared memory (PTX ISA 9.7.13.3).
+    pub fn has_clusters(self) -> bool {
+        self.at_least(Target::Sm90)
+    }
+
     /// Whether it reads shared memory as 8x8 matrices (`ldmatrix`, PTX ISA 9.7.14.5.15).
     pub fn has_matrix_loads(self) -> bool {
         self.at_least(Target::Sm75)

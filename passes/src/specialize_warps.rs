@@ -22,6 +22,7 @@
 //! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
 //! of warpgroups.
 
+mod cluster;
 mod persistent;
 
 use crate::Cx;
@@ -141,6 +142,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let body = k.body;
     k.blocks[body] = all;
     plain_names(k);
+    if let StmtData::Role { body, .. } = k.stmts[producer] {
+        cluster::multicast(k, cx, body);
+    }
     let names: Vec<String> = buffers.iter().map(|&v| format!("`{}`", k.values[v].name)).collect();
     let budget = match few.zip(many) {
         Some((few, many)) => format!("{few} and {many} registers a thread"),

@@ -194,6 +194,8 @@ pub enum Operand {
     ParamSym(u32),
     /// A predicate behind an unused value, `_|%p`.
     Elected(Reg),
+    /// `_`: no value.
+    Sink,
     /// A tensor map at the generic address in a [`Class::B64`] register, and the first element of a box in it, by
     /// [`Class::B32`] registers, innermost dimension first; without coordinates the map alone.
     Tensor {
@@ -279,7 +281,8 @@ impl Operand {
             | Operand::Special(_)
             | Operand::Label(_)
             | Operand::SharedSym(_)
-            | Operand::ParamSym(_) => {}
+            | Operand::ParamSym(_)
+            | Operand::Sink => {}
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Function {
     pub labels: PrimaryMap<Label, String>,
     /// Threads per block, at most (`.maxntid`).
     pub maxntid: [u32; 3],
+    /// Blocks of a cluster (`.reqnctapercluster`); `[1, 1, 1]`: none.
+    pub cluster: [u32; 3],
     /// Blocks that must fit on one multiprocessor (`.minnctapersm`), at least 1.
     pub minnctapersm: u32,
     /// Shared arrays.
@@ -59,6 +61,7 @@ impl Function {
             regs: PrimaryMap::new(),
             labels: PrimaryMap::new(),
             maxntid: [1, 1, 1],
+            cluster: [1, 1, 1],
             minnctapersm: 1,
             shared: vec![],
             body: vec![],

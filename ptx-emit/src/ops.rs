@@ -67,6 +67,8 @@ pub enum Kind {
     ParamSym,
     /// A predicate, in the place behind that of a value nobody wants: `_|%p`.
     Elected,
+    /// `_`, in the place of a value that does not exist.
+    Sink,
     /// A tensor map, by a 64-bit register with its generic address, and the coordinates of a box in so many dimensions.
     Tensor(u8),
     /// A tensor map alone.
@@ -150,6 +152,7 @@ const PN: Kind = Kind::PredOrNot;
 const LABEL: Kind = Kind::Label;
 const PARAM_SYM: Kind = Kind::ParamSym;
 const ELECTED: Kind = Kind::Elected;
+const SINK: Kind = Kind::Sink;
 const TENSOR_MAP: Kind = Kind::TensorMap;
 /// What a thread's registers can be set to: 24 to 256 in steps of 8.
 const REGISTER_COUNTS: [i64; 30] = {

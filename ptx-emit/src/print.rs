@@ -88,6 +88,10 @@ fn print_function(out: &mut String, func: &Function) {
     let [x, y, z] = func.maxntid;
     out.push_str(if func.params.is_empty() { ")\n" } else { "\n)\n" });
     put(out, format_args!(".maxntid {x}, {y}, {z}\n"));
+    if func.cluster != [1, 1, 1] {
+        let [x, y, z] = func.cluster;
+        put(out, format_args!(".reqnctapercluster {x}, {y}, {z}\n"));
+    }
     put(out, format_args!(".minnctapersm {}\n{{\n", func.minnctapersm));
 
     let mut body = Body { func, text: String::new(), names: Names::new(func) };
@@ -250,6 +254,7 @@ impl Body<'_> {
             Operand::Label(label) => put(&mut self.text, format_args!("$L_{}", self.func.labels[*label])),
             Operand::SharedSym(index) => self.text.push_str(&self.func.shared[*index as usize].name),
             Operand::ParamSym(index) => self.text.push_str(&self.func.params[*index as usize].name),
+            Operand::Sink => self.text.push('_'),
             Operand::Elected(reg) => {
                 self.text.push_str("_|");
                 self.reg(*reg);

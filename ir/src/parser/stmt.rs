@@ -279,14 +279,24 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [tma] [prefetch] [add]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [tma] [multicast] [prefetch] [add]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
             && (matches!(
                 word,
-                "vec" | "unaligned" | "threads" | "check" | "when" | "keep" | "matrix" | "async" | "tma" | "prefetch"
+                "vec"
+                    | "unaligned"
+                    | "threads"
+                    | "check"
+                    | "when"
+                    | "keep"
+                    | "matrix"
+                    | "async"
+                    | "tma"
+                    | "multicast"
+                    | "prefetch"
             ) || combine(word).is_some())
         {
             let span = self.bump().span;
@@ -300,6 +310,7 @@ impl Parser<'_, '_> {
                 "matrix" => attrs.matrix = true,
                 "async" => attrs.asynchronous = true,
                 "tma" => attrs.tensor = true,
+                "multicast" => attrs.multicast = true,
                 "prefetch" => attrs.prefetch = true,
                 "when" => attrs.when = Some(self.expr()?),
                 _ => attrs.reduce = combine(word),

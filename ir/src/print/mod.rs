@@ -274,6 +274,9 @@ impl Printer<'_> {
         if attrs.tensor {
             self.put(" tma");
         }
+        if attrs.multicast {
+            self.put(" multicast");
+        }
         if attrs.prefetch {
             self.put(" prefetch");
         }

@@ -1,13 +1,14 @@
 //! Copies: rules 12 and 13.
 
 use super::{Cx, statements};
+use crate::cluster::Uniform;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
 use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK};
 use crate::types::{ElemRef, Space};
-use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, shape_text};
+use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
 
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
 const MAX_ACCESS: u64 = 16;
@@ -181,6 +182,9 @@ fn attributes(
     if attrs.tensor {
         tensor(cx, s, src, dst, attrs, target);
     }
+    if attrs.multicast {
+        multicast(cx, s, src, attrs);
+    }
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
@@ -321,6 +325,38 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
                 "copy without `async`, or make wider accesses possible: declare what divides the strides",
             );
         }
+    }
+}
+
+/// `.multicast::cluster` (PTX ISA 9.7.9.27): one window for all blocks of a cluster.
+fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs) {
+    let k = cx.k;
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    if !attrs.tensor {
+        bad("`multicast` is for tensor copies".to_owned(), "write `tma multicast`");
+        return;
+    }
+    if k.schedule.cluster.is_empty() {
+        bad("there is no cluster whose blocks would get this".to_owned(), "write `cluster (2, 1)` into the schedule");
+        return;
+    }
+    if k.schedule.cluster.iter().any(|&e| const_int(k, e).is_none()) {
+        return;
+    }
+    let mut same = Uniform::new(k);
+    let Some(from) = resolve_view(k, src) else { return };
+    let starts = from.dims.iter().flat_map(|d| match d {
+        ViewDim::From { starts, .. } => starts.clone(),
+        ViewDim::Fixed(e) => vec![*e],
+    });
+    if let Some(e) = starts.into_iter().find(|&e| !same.expr(e)) {
+        let d =
+            Diagnostic::error(codes::BAD_COPY, k.expr_spans[e], "the blocks of a cluster would copy different windows");
+        cx.report(d.with_note(
+            "of the index `g` of a grid axis with `c` blocks to a cluster, only `g / c` is the same in all of them",
+        ));
     }
 }
 

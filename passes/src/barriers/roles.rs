@@ -12,6 +12,8 @@
 //! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
 //! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot is released, and no
 //!    accumulator read or written by something else, before. At the end of a role none is pending.
+//! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
+//!    in all of them.
 //!
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Buffers that
 //! roles share otherwise are not looked at: lowering refuses them.
@@ -20,6 +22,7 @@ use super::prove::slot_uses;
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
 use std::collections::{BTreeMap, VecDeque};
+use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -54,7 +57,29 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         walks.push(trace(k, body));
     }
     pairs(k, &roles, &walks, &mut found);
+    clusters(k, &roles, &mut found);
     found
+}
+
+/// Statement 6: where blocks of a cluster fill slots for one another, they fill and empty equally many, in the same order.
+fn clusters(k: &Kernel, roles: &[(Stmt, Block)], found: &mut Vec<Diagnostic>) {
+    if cluster::blocks(k) == 1 {
+        return;
+    }
+    let shared = |k: &Kernel, s: Stmt| match &k.stmts[s] {
+        StmtData::Channel { channels, .. } => channels.iter().any(|&v| cluster::fills_by_multicast(k, v)),
+        _ => false,
+    };
+    let mut same = Uniform::new(k);
+    for &(_, body) in roles {
+        if let Some(s) = same.parted(body, &shared) {
+            let message =
+                "blocks of a cluster do not fill and empty shared slots equally often: this depends on the block";
+            found.push(Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message).with_note(
+                "of the index `g` of a grid axis with `c` blocks to a cluster, only `g / c` is the same in all of them",
+            ));
+        }
+    }
 }
 
 fn took(slot: Slot) -> &'static str {

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! Tiles that are worked on at once are neighbours, in strips of `raster` columns, so that they share operands in the second-level
-//! cache. What `min` says of the indices is always so; it is written for whoever reasons about their range.
+//! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
 
+use super::cluster::Cluster;
 use crate::Cx;
 use crate::choose::Card;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -34,8 +35,9 @@ pub(super) struct Persistent {
     axes: Vec<GridAxis>,
     /// The index of a block.
     block: Value,
-    /// Blocks of a launch at most.
-    blocks: i64,
+    cluster: Cluster,
+    /// Clusters of a launch at most; without clusters, blocks.
+    groups: i64,
     /// Columns of a strip.
     columns: i64,
     span: Span,
@@ -43,26 +45,61 @@ pub(super) struct Persistent {
 
 impl Persistent {
     /// `None`: the kernel has no grid to walk over.
-    pub(super) fn new(k: &mut Kernel, cx: &Cx<'_>, span: Span) -> Option<Persistent> {
-        if k.grid.is_empty() || !k.schedule.cluster.is_empty() {
+    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Persistent> {
+        if k.grid.is_empty() {
             return None;
         }
+        let cluster = Cluster::of(k, cx, span);
         let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
         let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
-        Some(Persistent { axes: k.grid.clone(), block, blocks: i64::from(card.sms) * per_sm, columns, span })
+        let groups = (i64::from(card.sms) * per_sm / cluster.blocks()).max(1);
+        Some(Persistent { axes: k.grid.clone(), block, cluster, groups, columns, span })
     }
 
     fn copy(k: &mut Kernel, e: Expr) -> Expr {
         k.clone_expr(e, &mut |_, _| None)
     }
 
+    /// Tiles along an axis; with clusters, groups of neighbours.
     fn extent(&self, k: &mut Kernel, axis: usize) -> Expr {
-        match self.axes.get(axis) {
-            Some(axis) => Self::copy(k, axis.extent),
-            None => k.int(1, self.span),
+        let Some(own) = self.axes.get(axis) else { return k.int(1, self.span) };
+        let tiles = Self::copy(k, own.extent);
+        match self.cluster.along.get(axis) {
+            Some(&c) if c > 1 => {
+                let by = k.int(c, self.span);
+                k.binary(Op::CeilDiv, tiles, by, self.span)
+            }
+            _ => tiles,
         }
+    }
+
+    /// The tile of a block within the group `unit` along an axis.
+    fn member(&self, k: &mut Kernel, unit: Expr, axis: usize) -> Expr {
+        let [rows, cols] = self.cluster.along;
+        let (c, inner) = match axis {
+            0 => (rows, 1),
+            1 => (cols, rows),
+            _ => return unit,
+        };
+        if c == 1 {
+            return unit;
+        }
+        let span = self.span;
+        let block = k.value_ref(self.block, span);
+        let all = k.int(self.cluster.blocks(), span);
+        let mut rank = k.binary(Op::Rem, block, all, span);
+        if inner > 1 {
+            let by = k.int(inner, span);
+            rank = k.binary(Op::Div, rank, by, span);
+        } else if cols > 1 {
+            let by = k.int(c, span);
+            rank = k.binary(Op::Rem, rank, by, span);
+        }
+        let c = k.int(c, span);
+        let first = k.binary(Op::Mul, unit, c, span);
+        k.binary(Op::Add, first, rank, span)
     }
 
     /// Tiles of the output.
@@ -71,7 +108,7 @@ impl Persistent {
         for axis in 1..self.axes.len() {
             if axis > 1 {
                 // What is multiplied on fits 31 bits: a precondition says so.
-                let most = k.int(MOST - self.blocks, self.span);
+                let most = k.int(MOST - self.groups, self.span);
                 all = k.binary(Op::Min, all, most, self.span);
             }
             let more = self.extent(k, axis);
@@ -86,7 +123,7 @@ impl Persistent {
         for axis in 1..self.axes.len().max(2) {
             let more = self.extent(k, axis);
             all = k.binary(Op::Mul, all, more, self.span);
-            let (product, most) = (Self::copy(k, all), k.int(MOST - self.blocks, self.span));
+            let (product, most) = (Self::copy(k, all), k.int(MOST - self.groups, self.span));
             let within = k.binary(Op::Le, product, most, self.span);
             k.requires.push(within);
         }
@@ -151,6 +188,7 @@ impl Persistent {
             let (at, by) = (k.value_ref(place, span), k.value_ref(columns, span));
             let row = k.binary(Op::Div, at, by, span);
             let row = self.bounded(k, row, 0);
+            let row = self.member(k, row, 0);
             let title = k.values[self.axes[0].index].name.clone();
             found.push((0, name(k, &mut body, &title, row)));
             let (at, by) = (k.value_ref(place, span), k.value_ref(columns, span));
@@ -158,6 +196,7 @@ impl Persistent {
             let start = first(k);
             let col = k.binary(Op::Add, start, within, span);
             let col = self.bounded(k, col, 1);
+            let col = self.member(k, col, 1);
             let title = k.values[self.axes[1].index].name.clone();
             found.push((1, name(k, &mut body, &title, col)));
         } else {
@@ -168,11 +207,15 @@ impl Persistent {
         }
         body.extend(stmts.iter().map(|&s| clone_stmt(k, s, &mut map)).collect::<Vec<_>>());
         let body = k.block(body);
-        let start = k.value_ref(self.block, span);
+        let mut start = k.value_ref(self.block, span);
+        if self.cluster.blocks() > 1 {
+            let by = k.int(self.cluster.blocks(), span);
+            start = k.binary(Op::Div, start, by, span);
+        }
         let all = self.tiles(k);
-        let most = k.int(MOST - self.blocks, span);
+        let most = k.int(MOST - self.groups, span);
         let end = k.binary(Op::Min, all, most, span);
-        let step = k.int(self.blocks, span);
+        let step = k.int(self.groups, span);
         k.stmt(StmtData::For { var: tile, start, end, step, unroll: false, body }, span)
     }
 
@@ -190,14 +233,23 @@ impl Persistent {
 
     /// The grid of such a kernel.
     pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
-        let (all, blocks) = (self.tiles(k), k.int(self.blocks, self.span));
-        let extent = k.binary(Op::Min, all, blocks, self.span);
+        let (all, groups) = (self.tiles(k), k.int(self.groups, self.span));
+        let mut extent = k.binary(Op::Min, all, groups, self.span);
+        let each = self.cluster.blocks();
+        if each > 1 {
+            let by = k.int(each, self.span);
+            extent = k.binary(Op::Mul, extent, by, self.span);
+            k.schedule.cluster = vec![k.int(each, self.span)];
+        } else {
+            k.schedule.cluster.clear();
+        }
         self.limits(k);
         k.grid = vec![GridAxis { index: self.block, extent }];
         k.schedule.raster = None;
         let message = format!(
             "{} blocks at most walk over the tiles of the output, in strips of {} column(s)",
-            self.blocks, self.columns
+            self.groups * each,
+            self.columns
         );
         cx.remark(self.span, message);
     }

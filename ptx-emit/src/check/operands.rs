@@ -110,6 +110,7 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
                 errors.push(format!("{what} is parameter {index}, which does not exist"));
             }
         }
+        (Kind::Sink, Operand::Sink) => {}
         (Kind::Elected, Operand::Elected(reg)) => check_reg(func, what, *reg, Class::Pred, errors),
         (Kind::TensorMap, Operand::Tensor { map, at }) if at.is_empty() => {
             check_reg(func, what, *map, Class::B64, errors);
@@ -140,6 +141,7 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
             | Kind::SharedSym
             | Kind::ParamSym
             | Kind::Elected
+            | Kind::Sink
             | Kind::Tensor(_)
             | Kind::TensorMap
             | Kind::Label,
@@ -172,6 +174,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Operand::SharedSym(_) => "a shared array",
         Operand::ParamSym(_) => "a parameter",
         Operand::Elected(_) => "a predicate behind a value",
+        Operand::Sink => "no value",
         Operand::Tensor { .. } => "a tensor map",
     };
     let expected = match kind {
@@ -186,6 +189,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Kind::SharedSym => "a shared array".to_string(),
         Kind::ParamSym => "a parameter".to_string(),
         Kind::Elected => "a predicate behind an unused value".to_string(),
+        Kind::Sink => "`_`".to_string(),
         Kind::Tensor(rank) => format!("a tensor map with {rank} coordinates"),
         Kind::TensorMap => "a tensor map without coordinates".to_string(),
         Kind::Label => "a label".to_string(),

@@ -56,12 +56,15 @@ impl Lower<'_> {
                 requires.push(format!("{text} <= {limit}"));
             }
         }
+        for (text, &blocks) in grid.iter().zip(&self.emit.func.cluster).filter(|&(_, &blocks)| blocks > 1) {
+            requires.push(format!("({text}) % {blocks} == 0"));
+        }
         let dynamic = self.smem_bytes > 48 * 1024;
         Launch {
             entry: k.name.clone(),
             target: self.target,
             block: [threads, 1, 1],
-            cluster: [1, 1, 1],
+            cluster: self.emit.func.cluster,
             dynamic_smem_bytes: if dynamic { self.smem_bytes as u32 } else { 0 },
             grid,
             params,

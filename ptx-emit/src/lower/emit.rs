@@ -229,7 +229,11 @@ impl Emit {
                     Key::At(*r, *offset)
                 }
                 Operand::ParamSym(i) => Key::ParamSym(*i),
-                Operand::Addr { .. } | Operand::Label(_) | Operand::Elected(_) | Operand::Tensor { .. } => {
+                Operand::Addr { .. }
+                | Operand::Label(_)
+                | Operand::Elected(_)
+                | Operand::Sink
+                | Operand::Tensor { .. } => {
                     mutable = true;
                     Key::Imm(0)
                 }

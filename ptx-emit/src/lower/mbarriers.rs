@@ -2,7 +2,8 @@
 //!
 //! `full` completes a phase when the producer has arrived and the bytes that it expects are there; `empty` when every consuming
 //! warp has arrived. Whoever waits knows the parity of the phase to come: it changes each time the ring begins anew. A barrier
-//! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15).
+//! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). Of channels
+//! that are filled for all blocks of a cluster, `empty` counts the consuming warps of all ([`super::cluster`]).
 //!
 //! The barriers lie behind all buffers: for each ring its `full` ones, then its `empty` ones.
 
@@ -50,7 +51,8 @@ impl Lower<'_> {
         let guard = Some(Guard { reg: first, negated: false });
         for ring in &rings {
             let Some(Barriers { offset, .. }) = ring.barriers else { continue };
-            let warps = ring.channels.first().map_or(1, |&c| releasing_warps(self.k, c)).max(1);
+            let own = ring.channels.first().map_or(1, |&c| releasing_warps(self.k, c)).max(1);
+            let warps = own * if self.is_multicast(ring) { self.cluster_blocks() } else { 1 };
             for i in 0..2 * ring.slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
                 let count = if i < ring.slots { 1 } else { i64::from(warps) };
@@ -58,7 +60,12 @@ impl Lower<'_> {
             }
         }
         self.emit.push_if(guard, P::FenceMbarrierInit, Vec::new());
-        self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
+        if self.blocks_meet() {
+            self.emit.push(P::ClusterArriveAligned, Vec::new());
+            self.emit.push(P::ClusterWaitAligned, Vec::new());
+        } else {
+            self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
+        }
         self.report.barriers += 1;
     }
 
@@ -117,6 +124,10 @@ impl Lower<'_> {
                 if self.read_by_lanes(ring) {
                     // One lane arrives for all: the others have read.
                     self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
+                }
+                if self.is_multicast(ring) {
+                    self.arrive_everywhere(turn.barrier, empty);
+                    return;
                 }
                 let lane = self.first_lane();
                 let state = self.emit.reg(Class::B64);

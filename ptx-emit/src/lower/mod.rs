@@ -11,6 +11,7 @@
 mod accesses;
 mod asynchronous;
 mod bytes;
+mod cluster;
 mod contract;
 mod copy;
 mod elementwise;
@@ -149,6 +150,7 @@ pub fn lower(
         smem_bytes: 0,
         report: Report { stages: 1, ..Report::default() },
     };
+    cx.set_cluster()?;
     cx.check_roles()?;
     cx.place_shared()?;
     cx.parameters()?;
@@ -156,6 +158,7 @@ pub fn lower(
     cx.ready_barriers();
     cx.grid()?;
     cx.block(kernel.body)?;
+    cx.leave_cluster();
     cx.emit.push(P::Ret, Vec::new());
     cx.emit.define_unwritten();
     cx.report.smem_bytes = cx.smem_bytes;

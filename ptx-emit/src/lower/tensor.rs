@@ -19,6 +19,9 @@ use tilec_ir::typing::{ResolvedView, resolve_view};
 const MAP_BYTES: u32 = 128;
 const MAP_ALIGN: u32 = 64;
 
+/// Rows of a box at least that a block of a cluster copies for all: the period in which rows exchange their pieces.
+const ROWS: u64 = 8;
+
 /// A tensor map of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
@@ -48,7 +51,7 @@ impl Lower<'_> {
         for s in copies {
             let Some((from, to)) = sides(k, s) else { continue };
             let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
-            let Some((dims, extents, boxes)) = self.box_of(&from, &to) else {
+            let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
                 return Err(self.unsupported(src, "a tensor copy into this layout, which no box fills"));
             };
             if self.maps.iter().any(|m| m.is(from.base, &dims, &extents, &boxes)) {
@@ -71,7 +74,8 @@ impl Lower<'_> {
     }
 
     /// The tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
-    fn box_of(&self, from: &ResolvedView, to: &ResolvedView) -> Option<(Vec<usize>, Vec<u64>, Boxes)> {
+    /// Of a copy for all blocks of a cluster it is the part of one of them.
+    fn box_of(&self, s: Stmt, from: &ResolvedView, to: &ResolvedView) -> Option<(Vec<usize>, Vec<u64>, Boxes)> {
         let elem = self.elem(to.base)?;
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
         let boxes = boxes(layout, elem.bytes())?;
@@ -81,11 +85,19 @@ impl Lower<'_> {
         }
         let mut dims: Vec<usize> = boxes.dims.iter().map(|&d| kept[d]).collect();
         let mut extents: Vec<u64> = boxes.bits.iter().map(|&b| 1 << b).collect();
+        if self.multicasts(s) {
+            let rows = extents.get_mut(1)?;
+            *rows = rows.checked_div(u64::from(self.cluster_blocks())).filter(|&rows| rows >= ROWS)?;
+        }
         for d in (0..from.dims.len()).rev().filter(|d| !kept.contains(d)) {
             dims.push(d);
             extents.push(1);
         }
         (tilec_ir::facts::contiguous_dim(self.k, from.base) == dims.first().copied()).then_some((dims, extents, boxes))
+    }
+
+    fn multicasts(&self, s: Stmt) -> bool {
+        self.cluster_blocks() > 1 && matches!(self.k.stmts[s], StmtData::Copy { ref attrs, .. } if attrs.multicast)
     }
 
     fn map_address(&mut self, param: u32) -> Reg {
@@ -97,7 +109,7 @@ impl Lower<'_> {
     pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
         let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return Err(self.unsupported(src, "this tensor copy")) };
         let found = sides(self.k, s).and_then(|(from, to)| {
-            let (dims, extents, boxes) = self.box_of(&from, &to)?;
+            let (dims, extents, boxes) = self.box_of(s, &from, &to)?;
             let map = self.maps.iter().find(|m| m.is(from.base, &dims, &extents, &boxes))?.clone();
             Some((from, to, map))
         });
@@ -130,15 +142,37 @@ impl Lower<'_> {
             super::shared::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
         };
         let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
-        let root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
+        let mut root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
         let address = self.map_address(map.param);
+        if self.multicasts(s) {
+            // The block's part of every box: so many rows on.
+            let (rows, bytes) = (map.extents[1] as i64, map.boxes.exchange.row_bytes() as i64);
+            let rank = self.cluster_rank();
+            let first = self.emit.pure(Class::B32, P::MulLoS32, vec![rank.into(), Operand::Imm(rows)]);
+            let skip = self.emit.pure(Class::B32, P::MulLoS32, vec![rank.into(), Operand::Imm(rows * bytes)]);
+            root = self.emit.def(Class::B32, P::AddS32, vec![root.into(), skip.into()]);
+            let last = i128::from(rows) * i128::from(self.cluster_blocks() - 1);
+            let first = super::index::Int { repr: super::index::Repr::R32(first), lo: 0, hi: last };
+            let Some(sum) = self.int_op(tilec_ir::ops::Op::Add, starts[map.dims[1]], first) else {
+                return Err(self.unsupported(src, "a window that may begin beyond 63 bits"));
+            };
+            starts[map.dims[1]] = sum;
+        }
         let op = [
             P::CpAsyncBulkTensor1d,
             P::CpAsyncBulkTensor2d,
             P::CpAsyncBulkTensor3d,
             P::CpAsyncBulkTensor4d,
             P::CpAsyncBulkTensor5d,
-        ][map.dims.len() - 1];
+        ];
+        let to_all = [
+            P::CpAsyncBulkTensor1dMulticast,
+            P::CpAsyncBulkTensor2dMulticast,
+            P::CpAsyncBulkTensor3dMulticast,
+            P::CpAsyncBulkTensor4dMulticast,
+            P::CpAsyncBulkTensor5dMulticast,
+        ];
+        let op = if self.multicasts(s) { to_all } else { op }[map.dims.len() - 1];
         let kept = from.kept();
         for (start, offset) in &map.boxes.places {
             let mut at = Vec::new();
@@ -150,7 +184,11 @@ impl Lower<'_> {
             }
             let to = Operand::at(root, (placed.offset + offset) as i64);
             let tensor = Operand::Tensor { map: address, at };
-            self.emit.push(op, vec![to, tensor, Operand::at(turn.barrier, 0)]);
+            let mut operands = vec![to, tensor, Operand::at(turn.barrier, 0)];
+            if self.multicasts(s) {
+                operands.push(Operand::Imm((1 << self.cluster_blocks()) - 1));
+            }
+            self.emit.push(op, operands);
         }
         Ok(())
     }

@@ -162,6 +162,10 @@ impl Lower<'_> {
             let part = self.in32(part);
             at = self.emit.pure(Class::B32, P::AddS32, vec![at.into(), part.into()]);
         }
+        if self.cluster_blocks() > 1 {
+            // The field has the lower 18 bits of an address; the others may tell the blocks of a cluster apart.
+            at = self.emit.pure(Class::B32, P::AndB32, vec![at.into(), Operand::Imm(0x3_FFFF)]);
+        }
         let units = self.emit.pure(Class::B32, P::ShrU32, vec![at.into(), Operand::Imm(4)]);
         let wide = self.emit.pure(Class::B64, P::CvtU64U32, vec![units.into()]);
         let fields = Operand::Imm(d.bits() as i64);

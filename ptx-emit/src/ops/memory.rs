@@ -196,6 +196,21 @@ macro_rules! memory_rows {
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8)] "asynchronous copy of a box of a tensor; its bytes count at an mbarrier" {
             CpAsyncBulkTensor5d "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
         }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(1), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor1dMulticast "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(2), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor2dMulticast "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(3), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor3dMulticast "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(4), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor4dMulticast "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor5dMulticast "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
         "9.7.9.27" V8_0_SM90 Read [] [TENSOR_MAP] "asks for a tensor map ahead of its use" { PrefetchTensormap "prefetch.tensormap" }
         "9.7.9.7" V6_0 Pure [B64] [PARAM_SYM] "address of a parameter in its own space" { MovParamU64 "mov.b64" }
         "9.7.9.20" V7_7 Pure [B64] [B64] "generic address of a parameter" { CvtaParamU64 "cvta.param.u64" }

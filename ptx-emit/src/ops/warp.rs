@@ -44,6 +44,16 @@ macro_rules! warp_rows {
         "9.7.13.15" V8_0_SM90 Sync [B64] [shared(8), B32I] "arrives at an mbarrier and expects this many bytes" {
             MbarrierArriveExpectTx "mbarrier.arrive.expect_tx.shared.b64",
         }
+        "9.7.13.15" V8_0_SM90 Sync [] [SINK, shared(8)] "arrives at an mbarrier of a block of the cluster" {
+            MbarrierArriveCluster "mbarrier.arrive.shared::cluster.b64",
+        }
+        "9.7.9.23" V7_8_SM90 Pure [B32] [B32, B32I] "the shared address of the same place in another block of the cluster" {
+            MapaSharedCluster "mapa.shared::cluster.u32",
+        }
+        "9.7.13.3" V7_8_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
+            ClusterArrive "barrier.cluster.arrive.release", ClusterWait "barrier.cluster.wait.acquire",
+            ClusterArriveAligned "barrier.cluster.arrive.release.aligned", ClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
+        }
         "9.7.13.15" V7_1_SM80 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete" {
             MbarrierTestWaitParity "mbarrier.test_wait.parity.shared.b64",
         }

@@ -157,7 +157,8 @@ impl<'a> Cta<'a> {
         let room = entry.shared_bytes + u64::from(launch.dynamic_smem);
         let ranks = cluster.iter().product::<u32>() as usize;
         // Behind each block's memory there is room that belongs to nobody; patterns of swizzles repeat after 1024 bytes.
-        let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(1024) };
+        // A descriptor of a matrix has 18 bits of an address: all of a block's memory differs in those.
+        let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(1 << 18) };
         let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };
         let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
         let mut races = Races::new(warps * ranks, shared_bytes as usize, entry.beside || ranks > 1);

@@ -1,0 +1,94 @@
+//! Clusters: blocks that share what they copy.
+//!
+//! A `multicast` copy is cut into as many parts as the cluster has blocks, along the rows of its boxes. Each block asks for its
+//! part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. So a block may fill a slot when the slot is
+//! empty in all blocks: a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
+//! `.shared::cluster`). Blocks begin and end together: a block that had ended could not be written to.
+
+use super::Lower;
+use super::shared::Ring;
+use crate::inst::{Class, Guard, Operand, Reg, Special};
+use crate::ops::Op as P;
+use tilec_ir::cluster;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::kernel::StmtData;
+
+/// Most axes of a cluster.
+const AXES: usize = 3;
+
+impl Lower<'_> {
+    /// Blocks of a cluster.
+    pub(super) fn cluster_blocks(&self) -> u32 {
+        self.emit.func.cluster.iter().product()
+    }
+
+    /// Takes the cluster from the schedule.
+    pub(super) fn set_cluster(&mut self) -> Result<(), Reported> {
+        let k = self.k;
+        let Some(&first) = k.schedule.cluster.first() else { return Ok(()) };
+        let blocks = cluster::blocks(k);
+        if blocks == 1 {
+            return Ok(());
+        }
+        if !self.target.has_clusters() {
+            let what = format!("{} has no clusters; leave `cluster` out of the schedule", self.target.name());
+            return Err(self.unsupported(first, &what));
+        }
+        if blocks > cluster::MAX_BLOCKS || (blocks.count_ones() != 1) {
+            let message = format!("a cluster of {blocks} blocks");
+            return Err(self.sink.report(
+                Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[first], message)
+                    .with_note("a cluster has 1, 2, 4 or 8 blocks: more no device can be relied on to run at once"),
+            ));
+        }
+        if self.raster() > 1 {
+            return Err(
+                self.unsupported(first, "a cluster of blocks that are walked over in groups of columns (`raster`)")
+            );
+        }
+        for axis in 0..AXES {
+            self.emit.func.cluster[axis] = u32::try_from(cluster::along(k, axis)).unwrap_or(1);
+        }
+        Ok(())
+    }
+
+    /// Whether blocks reach one another's memory, so that they begin and end together.
+    pub(super) fn blocks_meet(&self) -> bool {
+        self.cluster_blocks() > 1
+            && self.k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.multicast))
+    }
+
+    /// Behind all statements: nobody leaves while others may write to its memory.
+    pub(super) fn leave_cluster(&mut self) {
+        if self.blocks_meet() {
+            self.emit.comment("no block leaves while others may write to its memory");
+            self.emit.push(P::ClusterArrive, Vec::new());
+            self.emit.push(P::ClusterWait, Vec::new());
+        }
+    }
+
+    /// Whether slots of a ring are filled for all blocks.
+    pub(super) fn is_multicast(&self, ring: &Ring) -> bool {
+        self.cluster_blocks() > 1 && ring.channels.iter().any(|&c| cluster::fills_by_multicast(self.k, c))
+    }
+
+    /// The number of the block in its cluster.
+    pub(super) fn cluster_rank(&mut self) -> Reg {
+        self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(Special::ClusterCtaRank)])
+    }
+
+    /// Arrives at a barrier in all blocks, a lane for each; `offset` is counted from `barrier`.
+    pub(super) fn arrive_everywhere(&mut self, barrier: Reg, offset: i64) {
+        let tid = self.block_tid();
+        let lane = self.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(31)]);
+        let blocks = Operand::Imm(i64::from(self.cluster_blocks()));
+        let one_each = self.emit.pure(Class::Pred, P::SetpLtS32, vec![lane.into(), blocks]);
+        let own = self.emit.def(Class::B32, P::AddS32, vec![barrier.into(), Operand::Imm(offset)]);
+        // Other lanes number no block.
+        let guard = Some(Guard { reg: one_each, negated: false });
+        let there = self.emit.reg(Class::B32);
+        self.emit.push_if(guard, P::MapaSharedCluster, vec![there.into(), own.into(), lane.into()]);
+        self.emit.push_if(guard, P::MbarrierArriveCluster, vec![Operand::Sink, Operand::at(there, 0)]);
+    }
+}

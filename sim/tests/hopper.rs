@@ -94,6 +94,37 @@ fn runs_of_bytes_are_loaded() {
     bad(plain(&fenced(""), 64), ReportKind::Race, "fence.proxy.async");
 }
 
+#[test]
+fn no_load_outlives_its_block() {
+    // Asked for and forgotten: a copy that lands at once is not on its way any more.
+    let (forgotten, _) = LOAD.split_once("L:").unwrap();
+    for landing in [Landing::Late, Landing::LateReads, Landing::Latest] {
+        let report = run(&plain(forgotten, 64), landing).expect_err("nobody waits");
+        let says = "the block ends while this copy may still write to its shared memory";
+        assert!(report.kind == ReportKind::Invalid && report.message.contains(says), "{landing:?}: {report}");
+    }
+    // Whoever waits, one is enough.
+    good(plain(
+        &format!("{forgotten} @!%p7 bra E; L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L; E:"),
+        64,
+    ));
+}
+
+/// No variable is at the beginning of shared memory, which belongs to the system since sm_90.
+#[test]
+fn the_first_kilobyte_is_reserved() {
+    let out = good(plain("st.global.u32 [%out], %s; st.global.u32 [%out+4], %b;", 1));
+    let word = |i: usize| u32::from_le_bytes(out[i..i + 4].try_into().unwrap());
+    assert!(word(0) == 1024 && word(4) > 1024 + 4096, "{:#x} {:#x}", word(0), word(4));
+    bad(plain("mov.u32 %r0, 512; st.shared.u32 [%r0], %t;", 1), ReportKind::OutOfBounds, "shared");
+}
+
+/// Fences, commits and waits of products are legal without any.
+#[test]
+fn groups_of_products_may_be_empty() {
+    good(plain("wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;", 128));
+}
+
 /// Each thread writes a word, and thread 0 stores them.
 const STORE: &str = "shl.b32 %r0, %t, 2; add.u32 %r1, %s, %r0; st.shared.u32 [%r1], %t;\n\
     fence.proxy.async.shared::cta; bar.sync 0;\n\

@@ -138,7 +138,7 @@ fn waiting_for_ever_names_the_objects() {
         64,
         &[ReportKind::Deadlock],
     );
-    for part in ["warp 0", "warp 1", "0x0", "parity 0", "phase 0", "2 of 3 arrivals"] {
+    for part in ["warp 0", "warp 1", "0x400", "parity 0", "phase 0", "2 of 3 arrivals"] {
         assert!(report.message.contains(part), "{part}: {report}");
     }
 }

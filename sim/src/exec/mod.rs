@@ -205,10 +205,7 @@ impl<'a> Cta<'a> {
             cluster_moved: false,
             pools: vec![registers::Pool::default(); ranks],
             freed: false,
-            warpgroups: vec![
-                wgmma::Group::default();
-                if entry.touches.is_empty() { 0 } else { warps.div_ceil(4) * ranks }
-            ],
+            warpgroups: vec![wgmma::Group::default(); warps.div_ceil(4) * ranks],
             loads: VecDeque::new(),
             shared: Scratch::new(shared_bytes),
             locals: vec![Scratch::new(entry.local_bytes); locals],

@@ -96,13 +96,18 @@ impl Cta<'_> {
         }
     }
 
-    /// What was never waited for lands at the end of the kernel.
+    /// What was never waited for lands at the end of the kernel, if it may: memory of a block that has ended belongs to the next one,
+    /// and nothing says that a bulk copy keeps it from starting.
     pub(super) fn finish(&mut self, warps: &mut [Warp]) -> Result<(), Box<Report>> {
         while let Some(arrival) = self.arrivals.pop_front() {
             self.arrive_late(warps, arrival)?;
         }
-        while let Some(load) = self.loads.pop_front() {
-            self.load_late(warps, &load)?;
+        if let Some(load) = self.loads.pop_front() {
+            let message = "the block ends while this copy may still write to its shared memory: nobody waited for the \
+                           phase of its mbarrier";
+            let (warp, pc, lanes) = Cta::issuer(&load);
+            let fail = Fail::new(ReportKind::Invalid, message).at(lanes.trailing_zeros() as usize);
+            return Err(self.report(warp, pc, lanes, *fail));
         }
         if let Some(report) = self.end_steps(warps) {
             return Err(report);

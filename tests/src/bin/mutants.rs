@@ -1,11 +1,12 @@
 //! Tries every mutant of every kernel and prints the table: per operator how many, what killed them, which are equivalent.
 //!
 //! ```text
-//! cargo run --release -p tilec-tests --bin mutants [-- KERNEL ...] [--list] [--show NAME-PART]
+//! cargo run --release -p tilec-tests --bin mutants [-- KERNEL ...] [--only NAME-PART ...] [--list] [--show NAME-PART]
 //! ```
 //!
-//! `--list` prints the fate of every mutant, `--show` the changed text of those whose name contains it. Status 1: one survives
-//! that is not listed as equivalent, or one is killed that is.
+//! `--only` tries no others than those whose name contains it; given several times, one of them. `--list` prints the fate of every
+//! mutant, `--show` the changed text of those whose name contains it. Status 1: one survives that is not listed as equivalent,
+//! or one is killed that is.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -44,22 +45,24 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<bool, String> {
-    let (mut kernels, mut list, mut show) = (Vec::new(), false, None);
+    let (mut kernels, mut only, mut list, mut show) = (Vec::new(), Vec::new(), false, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--list" => list = true,
+            "--only" => only.push(words.next().ok_or("--only needs a part of a name")?),
             "--show" => show = Some(words.next().ok_or("--show needs a part of a name")?),
             _ => kernels.push(word),
         }
     }
-    let all = kernels.is_empty();
-    if all {
+    let all = kernels.is_empty() && only.is_empty();
+    if kernels.is_empty() {
         kernels.extend(programs::names().into_iter().map(str::to_owned));
     }
     let mut fates: Vec<Fate> = Vec::new();
     for kernel in &kernels {
-        let bench = Bench::new(programs::subject(kernel)?)?;
+        let mut bench = Bench::new(programs::subject(kernel)?)?;
+        bench.mutants.retain(|m| only.is_empty() || only.iter().any(|part| m.name.to_string().contains(part)));
         if let Some(part) = &show {
             for m in bench.mutants.iter().filter(|m| m.name.to_string().contains(part.as_str())) {
                 println!("// {}\n{}", m.name, m.ptx);

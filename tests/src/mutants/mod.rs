@@ -14,9 +14,11 @@ mod liveness;
 mod operator_tests;
 pub mod operators;
 pub mod programs;
+mod rows;
 pub mod run;
 mod slice;
 mod stored;
+mod tensor;
 mod text;
 
 use crate::programs::Test;

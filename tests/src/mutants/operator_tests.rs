@@ -1,4 +1,4 @@
-//! What the operators make of fences, mbarriers and named barriers, word for word.
+//! What the operators make of fences, mbarriers, named barriers, tensor copies and products of warpgroups, word for word.
 
 use super::operators::{OPERATORS, Unit};
 use super::slice::Slices;
@@ -33,10 +33,19 @@ fn phases_arrivals_and_counts_are_changed() {
         ]
     );
     assert_eq!(changes("mbarrier.init.shared.b64 [%r1], %r2;"), ["mbarrier/delete: "]);
-    assert_eq!(changes("mbarrier.arrive.shared.b64 %rd1, [%r1];"), ["mbarrier/delete: "]);
     assert_eq!(
-        changes("mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1], 512;"),
-        ["mbarrier/delete: ", "mbarrier/bytes +16: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1], 528"]
+        changes("mbarrier.arrive.shared.b64 %rd1, [%r1];"),
+        ["mbarrier/delete: ", "mbarrier/other barrier: mbarrier.arrive.shared.b64 %rd1, [%r1+8]"]
+    );
+    assert_eq!(
+        changes("mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+8], 512;"),
+        [
+            "mbarrier/delete: ",
+            "mbarrier/other barrier: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+16], 512",
+            "mbarrier/bytes +16: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+8], 528",
+            "mbarrier/bytes -16: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+8], 496",
+            "mbarrier/no bytes: mbarrier.arrive.shared.b64 %rd1, [%r1+8]"
+        ]
     );
     assert_eq!(
         changes("cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];")[..2],
@@ -50,7 +59,8 @@ fn parities_are_flipped_and_waits_pass_at_once() {
         changes("mbarrier.test_wait.parity.shared.b64 %p1, [%r1], 0;"),
         [
             "mbarrier/parity: mbarrier.test_wait.parity.shared.b64 %p1, [%r1], 1",
-            "mbarrier/wait gone: setp.eq.b32 %p1, 0, 0"
+            "mbarrier/wait gone: setp.eq.b32 %p1, 0, 0",
+            "mbarrier/other barrier: mbarrier.test_wait.parity.shared.b64 %p1, [%r1+8], 0"
         ]
     );
     let changed = changes("mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2, 1000;");
@@ -58,7 +68,92 @@ fn parities_are_flipped_and_waits_pass_at_once() {
         changed[0].contains("xor.b32 %mutant, %r2, 1;") && changed[0].contains("[%r1], %mutant, 1000;"),
         "{changed:?}"
     );
-    assert_eq!(changed.len(), 2, "{changed:?}");
+    assert_eq!(changed.len(), 3, "{changed:?}");
+    // What a wait takes for the first phase, and nothing else that a move sets.
+    let wait = "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;\n";
+    assert_eq!(changes(&format!("{wait} mov.b32 %r2, 1;")), ["mbarrier/first phase: mov.b32 %r2, 0"]);
+    assert_eq!(changes(&format!("{wait} mov.b32 %r3, 1;")), [""; 0]);
+}
+
+#[test]
+fn tensor_copies_go_elsewhere() {
+    let copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes";
+    let moved = |variant: &str, operands: &str| format!("tensor/{variant}: {copy} {operands}");
+    let added = |n: usize, register: &str, operands: &str| {
+        let add = format!("{{ .reg .b32 %mutant; add.s32 %mutant, {register}, 1;");
+        format!("tensor/coordinate {n} +1: {add} {copy} {operands}; }}")
+    };
+    assert_eq!(
+        changes(&format!("{copy} [%r1], [%rd1, {{%r2, %r3}}], [%r4+8];")),
+        [
+            "tensor/delete: ".to_owned(),
+            moved("shared memory +128", "[%r1+128], [%rd1, {%r2, %r3}], [%r4+8]"),
+            added(0, "%r2", "[%r1], [%rd1, {%mutant, %r3}], [%r4+8]"),
+            added(1, "%r3", "[%r1], [%rd1, {%r2, %mutant}], [%r4+8]"),
+            moved("coordinates turned", "[%r1], [%rd1, {%r3, %r2}], [%r4+8]"),
+            moved("other barrier", "[%r1], [%rd1, {%r2, %r3}], [%r4+16]"),
+        ]
+    );
+}
+
+#[test]
+fn fields_of_descriptors_are_changed() {
+    // Leading offset 2, stride 64, swizzle of 128 bytes.
+    let bits = |leading: u64, stride: u64, mode: u64| (leading << 16 | stride << 32 | mode << 62) as i64;
+    let product =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, %p1, 1, 1, 0, 1;";
+    let or = |value: i64| format!("or.b64 %rd1, %rd3, {value}");
+    let changed = changes(&format!("{product} {};", or(bits(2, 64, 1))));
+    let want = [
+        ("leading offset +16", bits(3, 64, 1)),
+        ("leading offset doubled", bits(4, 64, 1)),
+        ("stride +16", bits(2, 65, 1)),
+        ("stride doubled", bits(2, 128, 1)),
+        ("strides exchanged", bits(64, 2, 1)),
+        ("base offset", bits(2, 64, 1) | 1 << 49),
+        ("swizzle none", bits(2, 64, 0)),
+        ("swizzle 64 bytes", bits(2, 64, 2)),
+        ("swizzle 32 bytes", bits(2, 64, 3)),
+    ];
+    assert_eq!(changed, want.map(|(name, value)| format!("descriptor/{name}: {}", or(value))));
+    // A step of a descriptor is a stride.
+    assert_eq!(
+        changes(&format!("{product} add.s64 %rd2, %rd3, 2;")),
+        ["stride/2 to 3: add.s64 %rd2, %rd3, 3", "stride/2 to 4: add.s64 %rd2, %rd3, 4"]
+    );
+}
+
+#[test]
+fn products_of_warpgroups_are_changed() {
+    let product =
+        |sums: &str, rest: &str| format!("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{sums}}}, {rest}");
+    let changed = changes(&format!("{};", product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %p1, 1, 1, 0, 1")));
+    let anew = product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %mutant, 1, 1, 0, 1");
+    let want = [
+        ("delete", String::new()),
+        ("first two sums", product("%f1, %f0, %f2, %f3", "%rd1, %rd2, %p1, 1, 1, 0, 1")),
+        ("last two sums", product("%f0, %f1, %f3, %f2", "%rd1, %rd2, %p1, 1, 1, 0, 1")),
+        ("operands exchanged", product("%f0, %f1, %f2, %f3", "%rd2, %rd1, %p1, 1, 1, 0, 1")),
+        ("sums anew", format!("{{ .reg .pred %mutant; setp.ne.b32 %mutant, 0, 0; {anew}; }}")),
+        ("sign of a", product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %p1, -1, 1, 0, 1")),
+        ("sign of b", product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %p1, 1, -1, 0, 1")),
+        ("order of a", product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %p1, 1, 1, 1, 1")),
+        ("order of b", product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %p1, 1, 1, 0, 0")),
+    ];
+    assert_eq!(changed, want.map(|(name, text)| format!("product/{name}: {text}")));
+    // Its sums are read as well as written: what sets them matters.
+    let sums = product("%f0", "%rd1, %rd2, %p1");
+    let text = format!(".visible .entry k()\n{{\nmov.f32 %f0, 0f00000000;\n{sums};\nst.global.f32 [%rd3], %f0;\n}}\n");
+    let body = text::body(&text);
+    assert_eq!(super::liveness::needed(&body), [true; 3]);
+}
+
+#[test]
+fn registers_are_kept_or_asked_for() {
+    assert_eq!(
+        changes("setmaxnreg.inc.sync.aligned.u32 232;"),
+        ["registers/delete: ", "registers/+8: setmaxnreg.inc.sync.aligned.u32 240"]
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! (`Slices`), never by which program it sees, so that new pipelines are covered as they come.
 
 use super::slice::Slices;
+use super::tensor;
 use super::text::{Guard, Statement, registers};
 
 /// What an operator may know of the kernel around a statement.
@@ -49,18 +50,30 @@ pub const OPERATORS: &[Operator] = &[
     Operator { name: "fragment", about: "registers of a matrix product, vector or exchange swapped", edits: fragment },
     Operator { name: "transpose", about: "fragments loaded or multiplied in the other order", edits: transpose },
     Operator { name: "zero-fill", about: "a copy that reads what it should fill with zeros", edits: zero_fill },
+    Operator {
+        name: "tensor",
+        about: "a tensor copy from or to another place, or for another barrier",
+        edits: tensor::copy,
+    },
+    Operator { name: "descriptor", about: "a field of a matrix descriptor wrong", edits: tensor::descriptor },
+    Operator {
+        name: "product",
+        about: "sums, operands, signs or orders of a warpgroup's product",
+        edits: tensor::product,
+    },
+    Operator { name: "registers", about: "registers not given back, or too many asked for", edits: tensor::budget },
 ];
 
-fn edit(variant: impl Into<String>, text: impl Into<String>) -> Edit {
+pub(super) fn edit(variant: impl Into<String>, text: impl Into<String>) -> Edit {
     Edit { variant: variant.into(), text: text.into() }
 }
 
-fn delete() -> Edit {
+pub(super) fn delete() -> Edit {
     edit("delete", "")
 }
 
 /// An integer literal.
-fn literal(operand: &str) -> Option<i64> {
+pub(super) fn literal(operand: &str) -> Option<i64> {
     match operand.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16).ok(),
         None => operand.parse().ok(),
@@ -68,7 +81,7 @@ fn literal(operand: &str) -> Option<i64> {
 }
 
 /// The only literal among the sources of `s`, with its index.
-fn constant(s: &Statement) -> Option<(usize, i64)> {
+pub(super) fn constant(s: &Statement) -> Option<(usize, i64)> {
     let mut all = s.operands.iter().enumerate().skip(1).filter_map(|(i, o)| Some((i, literal(o)?)));
     all.next().filter(|_| s.operands.len() > 2 && all.next().is_none())
 }
@@ -138,7 +151,11 @@ fn fence(_: &Unit, s: &Statement) -> Vec<Edit> {
     edits
 }
 
-fn mbarrier(_: &Unit, s: &Statement) -> Vec<Edit> {
+fn mbarrier(unit: &Unit, s: &Statement) -> Vec<Edit> {
+    if s.root() == "mov" && unit.slices.writes_phase(s) {
+        let first = s.operands.get(1).and_then(|o| literal(o));
+        return first.map(|n| edit("first phase", s.with_operand(1, (n ^ 1).to_string()))).into_iter().collect();
+    }
     let arrives_for_copies = s.opcode.starts_with("cp.async.mbarrier");
     if s.root() != "mbarrier" && !arrives_for_copies {
         return Vec::new();
@@ -155,11 +172,14 @@ fn mbarrier(_: &Unit, s: &Statement) -> Vec<Edit> {
     if s.has("init") {
         let count =
             |n: i64| edit(format!("count {:+}", n), s.with_operand(last, (number.unwrap_or(0) + n).to_string()));
-        return if number.is_some() { vec![delete(), count(1), count(-1)] } else { vec![delete()] };
+        let mut edits = vec![delete()];
+        edits.extend(number.map(|_| [count(1), count(-1)]).into_iter().flatten());
+        return edits;
     }
+    let Some((address, name)) = s.addresses().next() else { return Vec::new() };
+    let other = edit("other barrier", s.with_operand(address, tensor::moved(name, 8)));
     if s.has("parity") {
         // [state or address], parity [, suspend hint]: the operand after the address.
-        let Some((address, _)) = s.addresses().next() else { return Vec::new() };
         let Some(parity) = s.operands.get(address + 1) else { return Vec::new() };
         let flipped = match literal(parity) {
             Some(n) => edit("parity", s.with_operand(address + 1, (n ^ 1).to_string())),
@@ -168,14 +188,21 @@ fn mbarrier(_: &Unit, s: &Statement) -> Vec<Edit> {
                 edit("parity", format!("{{ .reg .b32 %mutant; xor.b32 %mutant, {parity}, 1; {changed} }}"))
             }
         };
-        return vec![flipped, edit("wait gone", passed(s))];
+        return vec![flipped, edit("wait gone", passed(s)), other];
     }
     if s.has("expect_tx") || s.has("complete_tx") {
-        let mut edits = vec![delete()];
-        edits.extend(number.map(|n| edit("bytes +16", s.with_operand(last, (n + 16).to_string()))));
+        let mut edits = vec![delete(), other];
+        for bytes in [16, -16] {
+            let text = |n: i64| s.with_operand(last, (n + bytes).to_string());
+            edits.extend(number.map(|n| edit(format!("bytes {bytes:+}"), text(n))));
+        }
+        if s.has("arrive") {
+            let plain = s.opcode.replace(".expect_tx", "");
+            edits.push(edit("no bytes", s.rewritten(s.guard.as_ref(), &plain, &s.operands[..last])));
+        }
         return edits;
     }
-    if s.has("arrive") { vec![delete()] } else { Vec::new() }
+    if s.has("arrive") { vec![delete(), other] } else { Vec::new() }
 }
 
 /// A wait that says at once that the phase is complete.
@@ -205,7 +232,8 @@ fn swizzle(unit: &Unit, s: &Statement) -> Vec<Edit> {
 }
 
 fn stride(unit: &Unit, s: &Statement) -> Vec<Edit> {
-    if !unit.slices.feeds_address(s) || swizzles(unit, s) || s.addresses().next().is_some() {
+    let places = unit.slices.feeds_address(s) || unit.slices.feeds_descriptor(s) && !(s.root() == "or" && s.has("b64"));
+    if !places || swizzles(unit, s) || s.addresses().next().is_some() {
         return Vec::new();
     }
     let mut edits = other_constants(s);
@@ -251,13 +279,11 @@ fn bytes(s: &Statement) -> i64 {
 }
 
 fn offset(_: &Unit, s: &Statement) -> Vec<Edit> {
-    if s.has("param") || s.root() == "mbarrier" {
+    if s.has("param") || s.root() == "mbarrier" || tensor::is_copy(s) {
         return Vec::new();
     }
     let moved = s.addresses().map(|(i, address)| {
-        let inside = address.trim_start_matches('[').trim_end_matches(']');
-        let (base, offset) = inside.split_once('+').map_or((inside, 0), |(b, o)| (b, literal(o).unwrap_or(0)));
-        let next = format!("[{base}+{}]", offset + bytes(s));
+        let next = tensor::moved(address, bytes(s));
         edit(if i == 0 { "destination +1" } else { "source +1" }, s.with_operand(i, next))
     });
     moved.collect()
@@ -322,7 +348,7 @@ fn parts(operand: &str) -> Vec<&str> {
 }
 
 /// The statement with neighbours `at` and `at + 1` of a vector operand exchanged, if they differ.
-fn swapped(s: &Statement, operand: usize, at: usize) -> Option<String> {
+pub(super) fn swapped(s: &Statement, operand: usize, at: usize) -> Option<String> {
     let text = s.operands.get(operand).filter(|o| o.starts_with('{'))?;
     let mut list = parts(text);
     if list.len() < at + 2 || list[at] == list[at + 1] {

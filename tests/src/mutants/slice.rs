@@ -1,6 +1,7 @@
 //! What a register is for: does it reach an address, a branch or guard? By name, without regard to the flow of control: a
 //! register counts as soon as one of its values does.
 
+use super::tensor;
 use super::text::{Statement, registers};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Slices<'a> {
     /// Registers that addresses of global, shared or local memory are computed from.
     address: BTreeSet<&'a str>,
+    /// Registers that matrix descriptors of products are computed from.
+    descriptor: BTreeSet<&'a str>,
+    /// Registers that hold the parities of waits.
+    phase: BTreeSet<&'a str>,
     /// Registers that guards are computed from.
     control: BTreeSet<&'a str>,
     /// Opcode roots of the direct users of each register.
@@ -19,7 +24,7 @@ impl<'a> Slices<'a> {
     pub fn new(statements: &'a [Statement]) -> Slices<'a> {
         let mut definitions: BTreeMap<&str, Vec<&Statement>> = BTreeMap::new();
         let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let (mut addresses, mut guards) = (Vec::new(), Vec::new());
+        let (mut addresses, mut descriptors, mut phases, mut guards) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for s in statements {
             for register in s.writes() {
                 definitions.entry(register).or_default().push(s);
@@ -29,6 +34,11 @@ impl<'a> Slices<'a> {
             }
             if !s.has("param") {
                 addresses.extend(s.addresses().flat_map(|(_, o)| registers(o)));
+            }
+            descriptors.extend(tensor::descriptors(s));
+            if s.root() == "mbarrier" && s.has("parity") {
+                let parity = s.addresses().next().and_then(|(address, _)| s.operands.get(address + 1));
+                phases.extend(parity.into_iter().flat_map(|o| registers(o)));
             }
             guards.extend(s.guard.as_ref().map(|g| g.register.as_str()));
         }
@@ -43,13 +53,23 @@ impl<'a> Slices<'a> {
             }
             closed
         };
-        let (address, control) = (close(addresses), close(guards));
-        Slices { address, control, users }
+        let (address, descriptor) = (close(addresses), close(descriptors));
+        Slices { address, descriptor, phase: phases.into_iter().collect(), control: close(guards), users }
     }
 
     /// Whether the statement computes part of an address.
     pub fn feeds_address(&self, s: &Statement) -> bool {
         s.writes().iter().any(|r| self.address.contains(r))
+    }
+
+    /// Whether the statement computes part of a matrix descriptor.
+    pub fn feeds_descriptor(&self, s: &Statement) -> bool {
+        s.writes().iter().any(|r| self.descriptor.contains(r))
+    }
+
+    /// Whether the statement writes a parity that a wait names.
+    pub fn writes_phase(&self, s: &Statement) -> bool {
+        s.writes().iter().any(|r| self.phase.contains(r))
     }
 
     /// Whether the statement computes part of a guard.

@@ -72,7 +72,8 @@ impl Statement {
 
     /// Registers it reads, its guard included. A destination that is also an address or source is listed too.
     pub fn reads(&self) -> Vec<&str> {
-        let skip = usize::from(!self.writes().is_empty());
+        // The sums of a warpgroup's product are added to.
+        let skip = usize::from(!self.writes().is_empty() && self.root() != "wgmma");
         let mut all: Vec<&str> = self.operands.iter().skip(skip).flat_map(|o| registers(o)).collect();
         all.extend(self.guard.as_ref().map(|g| g.register.as_str()));
         all

@@ -19,7 +19,7 @@ pub(super) fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
 }
 
 /// The number of a target: 90 of `sm_90a`.
-fn target_number(target: &str) -> u32 {
+pub(super) fn target_number(target: &str) -> u32 {
     let digits = target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_alphabetic());
     digits.parse().unwrap_or(u32::MAX)
 }

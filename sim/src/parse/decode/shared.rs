@@ -4,7 +4,7 @@ use super::*;
 
 /// Shared memory as it is laid out: variables follow each other as the assembler puts them, except that behind each there is room
 /// that belongs to nobody, so that whoever runs past a variable does not meet the next one. Addresses stay the same modulo
-/// 128, and with them the banks.
+/// 128, and with them the banks. From sm_90 on the first KiB of a block belongs to the system, so that no variable is at zero.
 #[derive(Clone, Debug)]
 pub(super) struct SharedLayout {
     /// The end without the gaps.
@@ -13,6 +13,8 @@ pub(super) struct SharedLayout {
     pub(super) shift: u64,
     /// A multiple of every alignment.
     gap: u64,
+    /// Bytes in front of all variables.
+    reserved: u64,
     /// The end of the last variable.
     pub(super) end: u64,
     pub(super) gaps: Vec<(u64, u64)>,
@@ -21,19 +23,23 @@ pub(super) struct SharedLayout {
 impl SharedLayout {
     /// Bytes of all gaps; behind the variables that come later there is none.
     const MAX_GAPS: u64 = 16 << 10;
+    /// What the system has of a block's shared memory, from sm_90 on.
+    const RESERVED: u64 = 1 << 10;
 
     pub(super) fn new(raw: &RawModule<'_>) -> SharedLayout {
         let bodies = raw.entries.iter().map(|e| &e.body).chain(raw.funcs.iter().filter_map(|f| f.body.as_ref()));
         let all = raw.vars.iter().chain(bodies.flat_map(|b| variables(b)));
         let align = all.filter(|v| v.space == Space::Shared).map(|v| v.align).max().unwrap_or(1);
-        SharedLayout { packed: 0, shift: 0, gap: align.max(128), end: 0, gaps: Vec::new() }
+        let reserved =
+            if module::target_number(raw.target) >= 90 { SharedLayout::RESERVED.next_multiple_of(align) } else { 0 };
+        SharedLayout { packed: 0, shift: reserved, gap: align.max(128), reserved, end: 0, gaps: Vec::new() }
     }
 
     pub(super) fn place(&mut self, var: &RawVar<'_>) -> Result<u64> {
         let start = place(&mut self.packed, var, MAX_SHARED)? + self.shift;
         self.skip_to(start);
         self.end = start + var.bytes.unwrap_or(0);
-        if self.shift + self.gap <= SharedLayout::MAX_GAPS {
+        if self.shift - self.reserved + self.gap <= SharedLayout::MAX_GAPS {
             self.shift += self.gap;
         }
         Ok(start)

@@ -1,0 +1,452 @@
+//! The programs of the repository whose mutants are tried, how they are compiled, and the problems.
+
+/// A program of the repository, how it is compiled, and with which sizes it runs.
+pub(super) struct Row {
+    /// Unique.
+    pub(super) name: &'static str,
+    /// The file, and behind a colon which kernel of several.
+    pub(super) path: &'static str,
+    /// Target and definitions.
+    pub(super) args: &'static str,
+    /// Lists of sizes and scalars; `M=1..64/3` is a sweep from 1 to 64 in steps of 3, and a problem for each.
+    pub(super) runs: &'static [&'static [&'static str]],
+}
+
+const GEMM: &str = "examples/gemm.tile";
+/// Rows may start anywhere; gaps between rows.
+const ODD: &[&str] = &[
+    "M=70 N=40 K=29 alpha=2 beta=0 seed=3 A_ld=81 B_ld=47 C_ld=91",
+    "M=131 N=72 K=5 alpha=-1 beta=1 seed=4 A_ld=139 B_ld=79 C_ld=141",
+    "M=64 N=32 K=16 alpha=1 beta=2 seed=5",
+    "M=3 N=393 K=9 beta=0 seed=6",
+    "M=1..65/1 N=3 K=20 beta=2",
+    "M=2 N=1..33/1 K=20 beta=2",
+    "M=2 N=1..33/1 K=12 beta=2",
+    "M=2 N=1..17/1 K=5 beta=2",
+    "M=3 N=2 K=1..34/1 beta=0",
+    // Words that end with the tensor, and tensors that are smaller than what covers one access.
+    "M=2..9/1 N=3 K=8 beta=0",
+    "M=37 N=3 K=1..17/1 beta=0",
+    "M=1 N=3 K=8..15/1 at=8 beta=0",
+];
+/// Rows start at multiples of eight elements.
+const EVEN: &[&str] = &[
+    "M=72 N=40 K=56 alpha=2 beta=0 seed=3 A_ld=80 B_ld=64 C_ld=88",
+    "M=136 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=144 B_ld=88 C_ld=152",
+    "M=64 N=32 K=64 alpha=1 beta=2 seed=5",
+    "M=8 N=392 K=24 beta=0 seed=6",
+    "M=8..72/8 N=8 K=24 beta=2",
+    "M=8 N=8..40/8 K=24 beta=2",
+    "M=8 N=8 K=8..72/8 beta=0",
+];
+/// Rows start at multiples of four elements.
+const FOURS: &[&str] = &[
+    "M=68 N=36 K=52 alpha=2 beta=0 seed=3 A_ld=76 B_ld=60 C_ld=84",
+    "M=132 N=68 K=4 alpha=-1 beta=1 seed=4 A_ld=140 B_ld=84 C_ld=148",
+    "M=64 N=32 K=64 alpha=1 beta=2 seed=5",
+    "M=4 N=388 K=20 beta=0 seed=6",
+    "M=4..68/4 N=4 K=20 beta=2",
+    "M=4 N=4..36/4 K=20 beta=2",
+    "M=4 N=4 K=4..68/4 beta=0",
+];
+/// Half-precision accumulators: small scalars, so that sums stay exact.
+const HALF: &[&str] = &[
+    "M=72 N=40 K=56 alpha=1 beta=0 seed=3 A_ld=80 B_ld=64 C_ld=88",
+    "M=136 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=144 B_ld=88 C_ld=152",
+    "M=8 N=392 K=24 beta=0 seed=6",
+    "M=8..72/8 N=8 K=24 beta=2",
+    "M=8 N=8..40/8 K=24 beta=2",
+    "M=8 N=8 K=8..72/8 beta=0",
+];
+/// As [`EVEN`], with several steps of 64.
+const DEEP: &[&str] = &[
+    "M=72 N=40 K=328 alpha=2 beta=0 seed=3 A_ld=336 B_ld=344 C_ld=88",
+    "M=136 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=24 C_ld=152",
+    "M=8 N=392 K=24 beta=0 seed=6 C_ld=16",
+    "M=8..72/8 N=8 K=72 beta=2",
+    "M=8 N=8..40/8 K=72 beta=2",
+    "M=8 N=8 K=8..200/8 beta=0",
+];
+/// Rows of A start at multiples of eight elements, those of B and C anywhere. This program adds `beta * C` whatever `beta` is: a zero
+/// would make NaN of all results, since C starts as NaN then.
+const MIXED: &[&str] = &[
+    "M=70 N=41 K=56 alpha=2 beta=1 seed=3 A_ld=64 B_ld=47 C_ld=91",
+    "M=35 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=79 C_ld=81",
+    "M=32 N=32 K=64 alpha=1 beta=2 seed=5",
+    "M=3 N=197 K=24 beta=1 seed=6",
+    "M=1..33/1 N=3 K=24 beta=2",
+    "M=2 N=1..33/1 K=24 beta=2",
+    "M=2 N=1..33/1 K=56 beta=2",
+    // The last row of B in either access of each stage of the prologue, and rows that are all needed in each.
+    "M=2 N=1..33/1 K=8 beta=2",
+    "M=2 N=1..33/1 K=16 beta=2",
+    "M=2 N=1..33/1 K=40 beta=2",
+    "M=3 N=75 K=8..120/8 beta=1",
+    "M=3 N=1..3/1 K=8 at=8 beta=1",
+    "M=3 N=2 K=8..80/8 beta=1",
+];
+/// What no precondition binds: rows of `row` operands and columns of `col` ones may be any number.
+const ANY_M: &[&str] = &["M=1..65/1 N=8 K=24 beta=2", "M=1..33/1 N=8 K=8 beta=0"];
+const ANY_N: &[&str] = &["M=8 N=1..33/1 K=72 beta=2", "M=40 N=1..33/1 K=8 beta=0"];
+const ANY_K: &[&str] = &["M=8 N=8 K=1..66/1 beta=0", "M=72 N=40 K=1..19/1 beta=2"];
+const MATRIX: &[&str] =
+    &["M=131 N=75 A_ld=83 B_ld=139 seed=2", "M=67 N=259 A_ld=263 B_ld=269 seed=3", "M=1..65/1 N=5", "M=5 N=1..129/1"];
+const MATRIX_8: &[&str] =
+    &["M=136 N=88 A_ld=96 B_ld=144 seed=2", "M=72 N=264 A_ld=272 B_ld=280 seed=3", "M=8..72/8 N=8", "M=8 N=8..136/8"];
+/// Only N is a multiple of eight.
+const ROWS_8: &[&str] =
+    &["M=131 N=88 A_ld=96 B_ld=104 seed=2", "M=70 N=264 A_ld=272 B_ld=280 seed=3", "M=1..33/1 N=8", "M=5 N=8..136/8"];
+
+/// All of them.
+pub(super) const ROWS: &[Row] = &[
+    Row { name: "copy", path: "examples/copy.tile", args: "sm_70", runs: &[ROWS_8] },
+    Row { name: "copy-f16-odd", path: "examples/copy.tile", args: "sm_75 -D T=f16 -D ALIGN=1", runs: &[MATRIX] },
+    Row { name: "transpose", path: "examples/transpose.tile", args: "sm_70", runs: &[MATRIX_8] },
+    Row { name: "transpose-f16", path: "examples/transpose.tile", args: "sm_80 -D T=f16", runs: &[MATRIX_8] },
+    Row {
+        name: "transpose-odd",
+        path: "examples/transpose.tile",
+        args: "sm_70 -D ALIGN=1 -D BM=32 -D BN=32",
+        runs: &[MATRIX],
+    },
+    Row {
+        name: "transpose-plain",
+        path: "examples/transpose.tile",
+        args: "sm_70 -D BM=32 -D BN=32 --disable swizzle",
+        runs: &[MATRIX_8],
+    },
+    Row {
+        name: "gemm-70",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32",
+        runs: &[EVEN, ANY_M],
+    },
+    Row {
+        name: "gemm-70-odd",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=8 -D WM=32 -D WN=32 -D ALIGN=1",
+        runs: &[ODD],
+    },
+    Row {
+        name: "gemm-70-single",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=1 -D LA=col",
+        runs: &[EVEN, ANY_K],
+    },
+    Row {
+        name: "gemm-70-three-f16",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D Acc=f16 -D LB=col",
+        runs: &[HALF, ANY_M],
+    },
+    Row {
+        name: "gemm-70-no-swizzle",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col --disable swizzle",
+        runs: &[EVEN],
+    },
+    Row {
+        name: "gemm-70-plain",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=8 -D WM=32 -D WN=32 -D ALIGN=1 --disable all",
+        runs: &[ODD],
+    },
+    Row {
+        name: "gemm-70-col",
+        path: GEMM,
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LC=col -D Acc=f16",
+        runs: &[HALF],
+    },
+    Row {
+        name: "gemm-75",
+        path: GEMM,
+        args: "sm_75 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32",
+        runs: &[EVEN, ANY_M],
+    },
+    Row {
+        name: "gemm-75-cols-f16",
+        path: GEMM,
+        args: "sm_75 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col -D Acc=f16",
+        runs: &[HALF],
+    },
+    Row {
+        name: "gemm-80",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32",
+        runs: &[EVEN, ANY_M],
+    },
+    Row {
+        name: "gemm-80-bf16-cols",
+        path: GEMM,
+        args: "sm_80 -D T=bf16 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D LB=col -D STAGES=3",
+        runs: &[EVEN],
+    },
+    Row {
+        name: "gemm-80-four-f16",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D LA=col -D STAGES=4 -D Acc=f16",
+        runs: &[HALF, ANY_K],
+    },
+    Row {
+        name: "gemm-80-deep",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=64 -D WM=32 -D WN=32 -D LB=col -D LC=col -D STAGES=4",
+        runs: &[DEEP, ANY_N],
+    },
+    Row {
+        name: "gemm-80-k-warps",
+        path: GEMM,
+        args: "sm_80 -D T=f32 -D BM=32 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D KW=2 -D STAGES=3 -D ALIGN=4",
+        runs: &[FOURS, ANY_M],
+    },
+    Row {
+        name: "gemm-75-k-warps",
+        path: GEMM,
+        args: "sm_75 -D BM=32 -D BN=32 -D BK=32 -D WM=32 -D WN=32 -D KW=2 -D LC=col",
+        runs: &[DEEP],
+    },
+    Row {
+        name: "gemm-80-mixed",
+        path: "tests/files/interp/gemm_mixed.tile",
+        args: "sm_80 -D STAGES=3",
+        runs: &[MIXED],
+    },
+    Row {
+        name: "gemm-80-odd-single",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D ALIGN=1 -D STAGES=1 -D LB=col",
+        runs: &[ODD],
+    },
+    Row {
+        name: "gemm-80-plain",
+        path: GEMM,
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D ALIGN=1 --disable all",
+        runs: &[ODD],
+    },
+    Row {
+        name: "gemm-direct",
+        path: "examples/gemm_direct.tile",
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32",
+        runs: &[EVEN, ANY_M],
+    },
+    Row {
+        name: "gemm-naive",
+        path: "examples/gemm_naive.tile",
+        args: "sm_70 -D BM=64 -D BN=32 -D WM=32 -D WN=32",
+        runs: &[EVEN, ANY_M],
+    },
+    Row {
+        name: "gemm-naive-f32",
+        path: "examples/gemm_naive.tile",
+        args: "sm_70 -D T=f32 -D BM=32 -D BN=32 -D WM=16 -D WN=32",
+        runs: &[EVEN, ANY_M],
+    },
+    Row {
+        name: "batched",
+        path: "tests/files/interp/batched.tile",
+        args: "sm_70 -D T=f16 -D ALIGN=8",
+        runs: &[&[
+            "Z=2 M=72 N=72 K=56 A_ld0=4616 A_ld1=64 B_ld0=4488 B_ld1=80 C_ld0=6400 C_ld1=88 seed=3",
+            "Z=1 M=8 N=8 K=8 seed=4",
+            "Z=1 M=1..33/1 N=8 K=24",
+            "Z=1 M=5 N=8..40/8 K=24",
+            "Z=1 M=5 N=8 K=8..72/8",
+        ]],
+    },
+    Row {
+        name: "batched-f32",
+        path: "tests/files/interp/batched.tile",
+        args: "sm_70 -D T=f32 -D ALIGN=1",
+        runs: &[&[
+            "Z=2 M=67 N=69 K=55 A_ld0=4603 A_ld1=64 B_ld0=4489 B_ld1=73 C_ld0=6401 C_ld1=88 seed=3",
+            "Z=1 M=1 N=1 K=1 seed=4",
+            "Z=1 M=1..33/1 N=3 K=20",
+            "Z=1 M=1..33/4 N=3 K=13",
+            "Z=1 M=2 N=1..33/1 K=20",
+            "Z=1 M=2 N=1..33/1 K=12",
+            "Z=1 M=2 N=1..9/1 K=36",
+            "Z=1 M=2 N=1..9/1 K=3",
+            "Z=1 M=2 N=1..9/1 K=7",
+            "Z=1 M=2 N=1..9/1 K=15",
+            "Z=1 M=5 N=37 K=1..35/1",
+            "Z=1 M=9 N=37 K=18 seed=7",
+            "Z=1 M=1 N=1 K=1..20/1 at=4",
+            "Z=1 M=37 N=2 K=1..34/1",
+        ]],
+    },
+    Row {
+        name: "gemm-batched",
+        path: "examples/gemm_batched.tile",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D LB=col",
+        runs: &[&[
+            "Z=3 M=72 N=40 K=56 alpha=2 beta=1 seed=3 A_ld0=4616 A_ld1=64 B_ld0=2248 B_ld1=56 C_ld0=3600 C_ld1=48",
+            "Z=2 M=72 N=72 K=8 beta=0 seed=4 A_ld0=0",
+            "Z=1 M=8 N=392 K=24 beta=0 seed=6",
+            "Z=2 M=8..72/8 N=8 K=24",
+            "Z=1 M=1..33/1 N=8 K=24",
+            "Z=2 M=8 N=8..40/8 K=24 beta=1",
+            "Z=2 M=8 N=8 K=8..72/8 beta=0",
+        ]],
+    },
+    Row {
+        name: "splitk-partial",
+        path: "examples/gemm_splitk.tile:partial",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D UNIT=32 -D LA=col",
+        runs: &[&[
+            "S=3 M=72 N=40 K=215 seed=5 A_ld=80 B_ld=48 W_ld0=4200 W_ld1=56",
+            "S=5 M=8 N=392 K=73 seed=6",
+            "S=2 M=8..72/8 N=8 K=72",
+            "S=2 M=8 N=8..40/8 K=72",
+            "S=2 M=8 N=8 K=1..134/7",
+            "S=1..6/1 M=8 N=8 K=104",
+        ]],
+    },
+    Row {
+        name: "splitk-partial-70",
+        path: "examples/gemm_splitk.tile:partial",
+        args: "sm_70 -D BM=64 -D BN=32 -D BK=8 -D WM=32 -D WN=32 -D UNIT=16 -D ALIGN=1",
+        runs: &[&[
+            "S=3 M=69 N=37 K=107 seed=5 A_ld=113 B_ld=41 W_ld0=4201 W_ld1=57",
+            "S=5 M=3 N=393 K=29 seed=6",
+            "S=2 M=1..65/1 N=3 K=40",
+            "S=2 M=3 N=1..33/1 K=40",
+            "S=2 M=3 N=2 K=1..67/1",
+            "S=1..6/1 M=2 N=3 K=55",
+            "S=1 M=3 N=1..17/1 K=16",
+            // The last rows of B in the loop.
+            "S=1 M=3 N=1..9/1 K=24",
+            "S=1 M=3 N=37 K=20..51/1",
+            "S=1 M=1 N=3 K=8..15/1 at=8",
+        ]],
+    },
+    Row {
+        name: "splitk-reduce",
+        path: "examples/gemm_splitk.tile:reduce",
+        args: "sm_70 -D RM=8 -D RN=32",
+        runs: &[&[
+            "S=3 M=21 N=72 alpha=2 beta=1 seed=5 W_ld0=2400 W_ld1=88 C_ld=80",
+            "S=1 M=5 N=8 alpha=-1 beta=0 seed=6",
+            "S=2 M=1..17/1 N=8 beta=2",
+            "S=2 M=3 N=8..72/8 beta=0",
+        ]],
+    },
+    Row {
+        name: "conv-80-nchw",
+        path: "examples/conv.tile",
+        args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D RASTER=8 -D ALIGN=8 -D CALIGN=16 -D NCHW=1",
+        runs: &[&[
+            "B=2 P=4 Q=10 R=3 S=2 C=16 O=40 xb=1056 xh=176 xw=16 seed=1",
+            "B=3 P=2 Q=4 R=1 S=3 C=32 O=8 xb=1088 xh=224 xw=32 seed=2",
+            "B=1 P=4 Q=2 R=1 S=1 C=16 O=392 xb=128 xh=32 xw=16 seed=3",
+            "B=1 P=4..36/4 Q=2 R=2 S=1 C=16 O=8 xb=1200 xh=32 xw=16",
+            "B=1 P=4 Q=2 R=2 S=2 C=16 O=8..40/8 xb=400 xh=64 xw=16",
+            "B=1 P=4 Q=2 R=1..3/1 S=2 C=16 O=8 xb=800 xh=96 xw=16",
+        ]],
+    },
+    Row {
+        name: "ahead",
+        path: "tests/files/interp/residue_ahead.tile",
+        args: "sm_70",
+        runs: &[&["M=72 K=109 A_ld=113 C_ld=37 D_ld=39 seed=2", "M=1..33/1 K=40", "M=32 K=1..100/1"]],
+    },
+    Row { name: "through-global", path: "tests/files/interp/residue_gb.tile", args: "sm_70", runs: &[] },
+    Row {
+        name: "two-loops",
+        path: "tests/files/interp/residue_two_aligned.tile",
+        args: "sm_70",
+        runs: &[&[
+            "M=70 N=72 K=56 L=104 A_ld=64 B_ld=80 E_ld=120 F_ld=88 C_ld=80 seed=2",
+            "M=35 N=40 K=24 L=40 A_ld=32 B_ld=48 E_ld=56 F_ld=56 C_ld=72 seed=3",
+            "M=1..33/1 N=8 K=56 L=104",
+            "M=1..33/1 N=8 K=8 L=8",
+            "M=3 N=8..40/8 K=24 L=40",
+            "M=3 N=8..40/8 K=72 L=16",
+            "M=37 N=8 K=8..64/8 L=8",
+            "M=37 N=8 K=8 L=8..104/8",
+        ]],
+    },
+    Row {
+        name: "keep",
+        path: "tests/files/interp/residue_keep.tile",
+        args: "sm_70",
+        runs: &[&["M=100 K=110 A_ld=115 C_ld=37 seed=2", "M=1..50/1 K=40", "M=48 K=1..100/1"]],
+    },
+    Row {
+        name: "gemm-90a",
+        path: GEMM,
+        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=3 -D RASTER=2",
+        runs: &[&[
+            "M=70 N=40 K=520 alpha=2 beta=0 seed=3 A_ld=528 B_ld=64 C_ld=88",
+            "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
+            // Whole tiles, one row or one column of them.
+            "M=64 N=128 K=64 alpha=1 beta=2 seed=5",
+            "M=128 N=32 K=128 beta=0 seed=7",
+            "M=3 N=168 K=136 beta=0 seed=6",
+            "M=1..65/1 N=8 K=72 beta=2",
+            "M=3 N=8..72/8 K=72 beta=2",
+            "M=3 N=8 K=8..264/8 beta=0",
+            // More tiles than blocks.
+            "M=70 N=2160 K=72..80/8 beta=0",
+        ]],
+    },
+    Row {
+        name: "gemm-90a-groups",
+        path: GEMM,
+        args: "sm_90a -D T=bf16 -D BM=128 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LA=col -D LB=col -D STAGES=2 -D RASTER=2",
+        runs: &[&[
+            "M=136 N=24 K=328 alpha=2 beta=0 seed=3 A_ld=144 B_ld=336 C_ld=32",
+            "M=264 N=40 K=8 alpha=-1 beta=1 seed=4 A_ld=272 B_ld=16 C_ld=48",
+            "M=128 N=64 K=64 alpha=1 beta=2 seed=5",
+            "M=256 N=16 K=64 beta=0 seed=6",
+            "M=8..136/8 N=8 K=72 beta=2",
+            "M=8 N=8..40/8 K=72 beta=2",
+            "M=8 N=8 K=8..200/8 beta=0",
+            "M=136 N=1080 K=72..80/8 beta=0",
+        ]],
+    },
+    Row {
+        name: "gemm-90a-bytes",
+        path: GEMM,
+        args: "sm_90a -D T=i8 -D Acc=i32 -D BM=64 -D BN=16 -D BK=32 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16",
+        runs: &[&[
+            "M=70 N=48 K=176 alpha=2 beta=0 seed=3 A_ld=192 B_ld=208 C_ld=64",
+            "M=131 N=32 K=16 alpha=-1 beta=1 seed=4 A_ld=32 B_ld=48 C_ld=48",
+            "M=64 N=64 K=64 alpha=1 beta=2 seed=5",
+            "M=128 N=16 K=64 beta=0 seed=6",
+            "M=1..65/1 N=16 K=48 beta=2",
+            "M=3 N=16..48/16 K=48 beta=2",
+            "M=3 N=16 K=16..160/16 beta=0",
+            "M=70 N=1088 K=48..64/16 beta=0",
+        ]],
+    },
+    Row {
+        name: "gemm-90a-tf32",
+        path: GEMM,
+        args: "sm_90a -D T=tf32 -D BM=64 -D BN=8 -D BK=16 -D WM=64 -D WN=8 -D LB=col -D STAGES=4 -D RASTER=2 -D ALIGN=4",
+        runs: &[&[
+            "M=70 N=12 K=164 alpha=2 beta=0 seed=3 A_ld=172 B_ld=180 C_ld=20",
+            "M=131 N=20 K=4 alpha=-1 beta=1 seed=4 A_ld=8 B_ld=12 C_ld=24",
+            "M=64 N=32 K=32 alpha=1 beta=2 seed=5",
+            "M=128 N=8 K=32 beta=0 seed=6",
+            "M=1..65/1 N=4 K=20 beta=2",
+            "M=3 N=4..20/4 K=20 beta=2",
+            "M=3 N=4 K=4..100/4 beta=0",
+            "M=70 N=540 K=20..24/4 beta=0",
+        ]],
+    },
+    Row {
+        name: "panels-90a",
+        path: "tests/files/interp/panels_sm_90a.tile",
+        args: "sm_90a",
+        runs: &[&[
+            "M=70 N=264 K=88 seed=3 A_ld=96 B_ld=272 C_ld=280",
+            "M=131 N=72 K=8 seed=4 A_ld=16 B_ld=88 C_ld=152",
+            "M=64 N=512 K=32 seed=5",
+            "M=128 N=128 K=32 seed=6",
+            "M=1..65/1 N=8 K=24",
+            "M=3 N=8..136/8 K=24",
+            "M=3 N=8 K=8..80/8",
+            "M=3 N=17032 K=24..32/8",
+        ]],
+    },
+];

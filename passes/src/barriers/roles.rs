@@ -13,10 +13,12 @@
 //! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot is released, and no
 //!    accumulator read or written by something else, before. At the end of a role none is pending.
 //!
-//! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Buffers that
-//! roles share otherwise are not looked at: lowering refuses them.
+//! 6. A buffer is used by one role alone, whose barriers order what its threads do to it.
+//!
+//! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 6, that there are
+//! barriers enough is the proof for a block of threads ([`prove_role`]).
 
-use super::prove::slot_uses;
+use super::prove::{buffer_uses, prove_role, slot_uses};
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +28,18 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::typing::{let_init, resolve_view};
 
-/// What is wrong with the channels of a kernel with roles.
+/// The bodies of a kernel's roles.
+pub(super) fn bodies(k: &Kernel) -> Vec<Block> {
+    k.blocks[k.body]
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Role { body, .. } => Some(body),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What is wrong with the channels and buffers of a kernel with roles.
 pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let roles: Vec<(Stmt, Block)> = k.blocks[k.body]
         .iter()
@@ -54,6 +67,45 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         walks.push(trace(k, body));
     }
     pairs(k, &roles, &walks, &mut found);
+    let shared = shared(k);
+    if shared.is_empty() {
+        let bodies = [vec![k.body], bodies(k)].concat();
+        found.extend(bodies.into_iter().flat_map(|body| prove_role(k, body)));
+    }
+    found.extend(shared);
+    found
+}
+
+/// Statement 6: buffers that two roles use, or a role and what stands beside the roles.
+fn shared(k: &Kernel) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut users: BTreeMap<Value, (Stmt, Stmt)> = BTreeMap::new();
+    let mut reported: Vec<Value> = Vec::new();
+    for &top in &k.blocks[k.body] {
+        let mut stmts = vec![top];
+        for b in k.sub_blocks(top) {
+            k.walk(b, &mut |_, _, s| stmts.push(s));
+        }
+        for s in stmts {
+            for v in buffer_uses(k, s) {
+                let &mut (user, first) = users.entry(v).or_insert((top, s));
+                let both_beside = [user, top].iter().all(|&t| !matches!(k.stmts[t], StmtData::Role { .. }));
+                if user == top || both_beside || reported.contains(&v) {
+                    continue;
+                }
+                reported.push(v);
+                let message = format!(
+                    "`{}` is used by a role and by other threads, and nothing orders the two",
+                    k.values[v].name
+                );
+                found.push(
+                    Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
+                        .with_place(k.stmt_spans[first], "used here too")
+                        .with_note("roles hand tiles over by channels; a buffer is for one role, and its `barrier` for the threads of that"),
+                );
+            }
+        }
+    }
     found
 }
 

@@ -565,6 +565,56 @@ fn roles_get_no_barriers() {
     assert_eq!((barriers(&k).len(), said), (0, Vec::new()));
 }
 
+/// A role with a buffer of its own, and the statements of its loop.
+fn role(text: &str) -> Kernel {
+    body(&format!(
+        "let a = channel f16[32, 32] slots 2
+         let b = smem f16[32, 32]
+         role p warps 1 {{ for k in 0..N step 32 {{ acquire a copy A -> a.put publish a }} }}
+         role c warps 1 {{ for k in 0..N step 32 {{ wait a {text} release a }} }}"
+    ))
+}
+
+#[test]
+fn buffers_of_roles_get_barriers() {
+    let k = good(role("copy a.get -> b copy b -> O"));
+    assert_eq!(barriers(&k).len(), 2, "{}", tilec_ir::print::print(&k));
+    needs_each(&k);
+    // All of them in the role.
+    assert!(barriers(&k).iter().all(|&(b, _)| b != k.body));
+    let k = good(role("copy a.get -> b barrier copy b -> O barrier"));
+    assert_eq!(barriers(&k).len(), 2);
+    needs_each(&k);
+}
+
+#[test]
+fn a_buffer_is_for_one_role() {
+    for text in [
+        "let b = smem f16[32, 32]
+         role p warps 1 { copy A -> b }
+         role c warps 1 { copy A -> b copy b -> O }",
+        "let b = smem f16[32, 32]
+         copy A -> b
+         role p warps 1 { copy b -> O }
+         role c warps 1 { copy A -> O }",
+    ] {
+        let (_, said) = placed(body(text));
+        let hit = said.iter().find(|d| d.severity == Severity::Error).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(hit.code, codes::HAZARD);
+        assert!(hit.message.contains("`b` is used by a role and by other threads"), "{hit:#?}");
+    }
+    // What stands beside the roles has the buffer to itself.
+    let beside = body(
+        "let b = smem f16[32, 32]
+         copy A -> b
+         copy b -> O
+         role p warps 1 { copy A -> O }",
+    );
+    let k = good(beside);
+    assert_eq!(barriers(&k).len(), 1);
+    needs_each(&k);
+}
+
 /// A barrier between any two statements is never wrong, and any program of buffers alone can be made right with some.
 #[test]
 fn placed_barriers_suffice_for_every_small_program() {

@@ -64,18 +64,7 @@ impl Lower<'_> {
                 self.channel_op(op, &channels, pending);
                 Ok(())
             }
-            StmtData::Barrier => {
-                if self.part.is_some() {
-                    let span = self.k.stmt_spans[s];
-                    return Err(self.unsupported_at(span, "barriers of a role"));
-                }
-                self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
-                self.report.barriers += 1;
-                if !self.loops.is_empty() {
-                    self.report.barriers_in_loop += 1;
-                }
-                Ok(())
-            }
+            StmtData::Barrier => self.barrier(s),
             StmtData::Await { value, pending } => {
                 if self.accumulates_asynchronously(value) {
                     self.await_products(pending);

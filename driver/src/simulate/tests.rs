@@ -241,6 +241,35 @@ fn every_barrier_of_a_role_that_is_removed_is_missed() {
     }
 }
 
+const TENSOR_STORE: &str = include_str!("../../../tests/files/interp/tensor_store_sm_90a.tile");
+
+/// Of a tensor store neither the wait for its reading, nor the fence in front of it, nor a barrier around it can go.
+#[test]
+fn what_orders_a_tensor_store_is_missed() {
+    let options = CompileOptions { target: tilec_ir::target::Target::Sm90a, ..CompileOptions::default() };
+    let program = crate::compile(TENSOR_STORE, &options).expect("compiles");
+    let run = |ptx: &str| run_with(ptx, program.contracts(), &[("M", 136), ("K", 200)], |_| ());
+    run(&program.ptx).expect("all of it there");
+    let kinds = [
+        ("bar.sync\t2, 128", 2, ""),
+        ("fence.proxy.async.shared::cta", 1, "an asynchronous copy after a write"),
+        ("cp.async.bulk.wait_group.read", 2, ""),
+    ];
+    for (what, count, said) in kinds {
+        let places: Vec<usize> = program.ptx.match_indices(what).map(|(at, _)| at).collect();
+        assert_eq!(places.len(), count, "{what}: {}", program.ptx);
+        for at in places {
+            let line = program.ptx[..at].rfind('\n').map_or(0, |n| n + 1);
+            let mut ptx = program.ptx.clone();
+            ptx.replace_range(line..line + 2, "//");
+            let text = run(&ptx).expect_err(what);
+            let seen =
+                ["nothing orders a ", "was never written", "fence", "shared memory"].iter().any(|w| text.contains(w));
+            assert!(seen && text.contains(said), "{what}: {text}");
+        }
+    }
+}
+
 /// The same from a tile program: carets into its lines, and the tile that the address is in.
 #[test]
 fn reports_of_tile_programs_point_into_them() {

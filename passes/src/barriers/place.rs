@@ -25,6 +25,7 @@ use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// What a barrier resolves.
@@ -103,7 +104,7 @@ pub(super) fn place(k: &Kernel) -> Placement {
 enum Scope {
     /// All threads of the block.
     Block,
-    /// Those of a role: its buffers. Slots have barriers of their own.
+    /// Those of a role: its buffers, and tensors that it writes by tensor stores. Slots have barriers of their own.
     Role,
 }
 
@@ -218,6 +219,8 @@ impl Ring {
 struct State {
     buffers: BTreeMap<Value, Pending>,
     rings: BTreeMap<Value, Ring>,
+    /// Buffers that a tensor store may be reading, which no barrier ends.
+    storing: BTreeMap<Value, Stmt>,
 }
 
 impl State {
@@ -232,6 +235,9 @@ impl State {
         }
         for (&v, r) in &other.rings {
             self.rings.entry(v).or_insert_with(|| r.clone()).join(r);
+        }
+        for (&v, &s) in &other.storing {
+            self.storing.entry(v).or_insert(s);
         }
     }
 
@@ -296,8 +302,20 @@ impl State {
                 }
             }
         }
+        if let Some((buffer, _)) = tensor_store(k, s) {
+            self.storing.insert(buffer, s);
+        }
         match &k.stmts[s] {
             StmtData::Barrier => self.fence(),
+            // The thread that waits knows that the buffer is read; the others do after a barrier.
+            StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+                for (&v, &store) in &self.storing {
+                    self.buffers.entry(v).or_default().note(false, store);
+                }
+                if *pending == 0 {
+                    self.storing.clear();
+                }
+            }
             StmtData::Alloc { value, .. } => self.alloc(k, overlays, *value),
             StmtData::Channel { op, channels, .. } => {
                 for v in channels {
@@ -432,7 +450,12 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         }
     }
     if scope == Scope::Role {
-        out.retain(|a| matches!(k.values[a.value].def, ValueDef::Smem(_)));
+        let stored = |v| k.stmts.keys().any(|s| tensor_store(k, s).is_some_and(|(_, tensor)| tensor == v));
+        out.retain(|a| match k.values[a.value].def {
+            ValueDef::Smem(_) => true,
+            ValueDef::Tensor(_) => stored(a.value),
+            _ => false,
+        });
     }
     out
 }

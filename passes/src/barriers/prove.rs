@@ -12,6 +12,10 @@
 //!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
 //!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
 //!
+//! * a tensor store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
+//!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote is a fence that lowering
+//!   puts behind each write. When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards.
+//!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
 //! way everywhere. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
 //! covers every trip count, since there are finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal
@@ -37,7 +41,8 @@ use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
-use uses::uses;
+use tilec_ir::tensor_store::tensor_store;
+use uses::{tensors, uses};
 
 /// Statements executed before the check is given up, with a warning.
 const WORK: u32 = 60_000;
@@ -89,6 +94,7 @@ fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnos
     let mut run = Run {
         k,
         buffers_only,
+        stored: k.stmts.keys().filter_map(|s| tensor_store(k, s)).map(|(_, tensor)| tensor).collect(),
         overlays: Overlays::of(k),
         memo: BTreeMap::new(),
         work: WORK,
@@ -102,6 +108,11 @@ fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnos
         return vec![Diagnostic::warning(codes::HAZARD, k.name_span, message)];
     };
     for (state, trace) in &ends {
+        for &v in &state.storing {
+            if let Some(&(_, Some(s))) = trace.last.get(&(v, None)) {
+                run.fault(s, Fault { value: v, slot: None, why: Why::NeverAwaited, other: None }, trace);
+            }
+        }
         for (&v, ring) in &state.rings {
             if let Some(slot) = ring.put_slot()
                 && let Some(&s) = trace.acquired.get(&(v, slot))
@@ -123,6 +134,12 @@ pub(super) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
     uses(k, s).into_iter().filter(|u| u.slot.is_none()).map(|u| u.value).collect()
 }
 
+/// The tensors that a statement itself touches.
+pub(super) fn tensor_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
+    let found = tensors(k, s);
+    [found.loads, found.stores].concat()
+}
+
 /// What the future depends on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct State {
@@ -132,8 +149,23 @@ struct State {
     groups: VecDeque<Vec<(Value, u32)>>,
     /// Those of no closed group yet.
     open: Vec<(Value, u32)>,
+    /// Buffers that tensor stores may be reading, each where its last store stands, the oldest first.
+    storing: Vec<Value>,
+    /// What was done to the tensors that tensor stores write.
+    tensors: BTreeMap<Value, Touched>,
     /// Conditions decided, by their number.
     decided: BTreeMap<usize, bool>,
+}
+
+/// What was done to a tensor that tensor stores write.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct Touched {
+    /// Loaded from in this epoch.
+    loaded: bool,
+    /// Stored to by threads.
+    written: bool,
+    /// Stored to by tensor stores.
+    stored: bool,
 }
 
 impl State {
@@ -182,6 +214,8 @@ struct Run<'k> {
     k: &'k Kernel,
     /// Channels order themselves: in roles.
     buffers_only: bool,
+    /// Tensors that tensor stores write.
+    stored: BTreeSet<Value>,
     /// Which buffers share memory.
     overlays: Overlays,
     memo: BTreeMap<(Block, State), Rc<States>>,
@@ -206,7 +240,9 @@ impl Run<'_> {
                 by_text.entry(tilec_ir::print::print_expr(k, cond)).or_default().push(s);
             }
         }
-        for (number, stmts) in by_text.into_values().filter(|stmts| stmts.len() > 1).enumerate() {
+        // A condition alone recurs in loops, where what is done to a tensor may depend on it.
+        let matters = !self.stored.is_empty();
+        for (number, stmts) in by_text.into_values().filter(|stmts| stmts.len() > 1 || matters).enumerate() {
             self.decidable.extend(stmts.into_iter().map(|s| (s, number)));
         }
     }
@@ -218,8 +254,8 @@ impl Run<'_> {
             let mut here = match k.stmts[s] {
                 StmtData::Channel { .. } => !self.buffers_only,
                 StmtData::Alloc { value, .. } => self.concerns(value),
-                StmtData::Barrier => true,
-                _ => uses(k, s).iter().any(|u| self.concerns(u.value)),
+                StmtData::Barrier | StmtData::Await { .. } => true,
+                _ => uses(k, s).iter().any(|u| self.concerns(u.value)) || !self.touches(s).is_empty(),
             };
             if !matches!(k.stmts[s], StmtData::Role { .. }) {
                 for b in k.sub_blocks(s) {
@@ -232,6 +268,17 @@ impl Run<'_> {
             any |= here;
         }
         any
+    }
+
+    /// What a statement itself does to tensors that tensor stores write: of each, whether it stores.
+    fn touches(&self, s: Stmt) -> Vec<(Value, bool)> {
+        if self.stored.is_empty() {
+            return Vec::new();
+        }
+        let found = tensors(self.k, s);
+        let loads = found.loads.into_iter().map(|v| (v, false));
+        let all = loads.chain(found.stores.into_iter().map(|v| (v, true)));
+        all.filter(|(v, _)| self.stored.contains(v)).collect()
     }
 
     fn concerns(&self, value: Value) -> bool {

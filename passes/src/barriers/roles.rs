@@ -18,14 +18,15 @@
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 6, that there are
 //! barriers enough is the proof for a block of threads ([`prove_role`]).
 
-use super::prove::{buffer_uses, prove_role, slot_uses};
+use super::prove::{buffer_uses, prove_role, slot_uses, tensor_uses};
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
 use std::collections::{BTreeMap, VecDeque};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{let_init, resolve_view};
 
 /// The bodies of a kernel's roles.
@@ -73,24 +74,57 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         found.extend(bodies.into_iter().flat_map(|body| prove_role(k, body)));
     }
     found.extend(shared);
+    stored(k, &mut found);
     found
+}
+
+/// The statements of each part of a kernel: of its roles, and of what stands beside them.
+fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
+    let mut parts: BTreeMap<Option<Stmt>, Vec<Stmt>> = BTreeMap::new();
+    for &top in &k.blocks[k.body] {
+        let role = matches!(k.stmts[top], StmtData::Role { .. }).then_some(top);
+        let part = parts.entry(role).or_default();
+        part.push(top);
+        for b in k.sub_blocks(top) {
+            k.walk(b, &mut |_, _, s| part.push(s));
+        }
+    }
+    parts
+}
+
+/// Tensors that tensor stores of one part write and another part uses: nothing tells it when they arrive.
+fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
+    let parts = parts(k);
+    for (part, stmts) in &parts {
+        for &store in stmts {
+            let Some((_, tensor)) = tensor_store(k, store) else { continue };
+            let others = parts.iter().filter(|(other, _)| *other != part).flat_map(|(_, stmts)| stmts);
+            let used = others.copied().find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor));
+            if let Some(used) = used {
+                let message = format!(
+                    "`{}` is used beside tensor stores to it, which may not have arrived",
+                    k.values[tensor].name
+                );
+                found.push(
+                    Diagnostic::error(codes::HAZARD, k.stmt_spans[used], message)
+                        .with_place(k.stmt_spans[store], "stored here")
+                        .with_note("nothing but the end of the kernel waits for them to arrive: give what is stored a tensor of its own"),
+                );
+            }
+        }
+    }
 }
 
 /// Statement 6: buffers that two roles use, or a role and what stands beside the roles.
 fn shared(k: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mut users: BTreeMap<Value, (Stmt, Stmt)> = BTreeMap::new();
+    let mut users: BTreeMap<Value, (Option<Stmt>, Stmt)> = BTreeMap::new();
     let mut reported: Vec<Value> = Vec::new();
-    for &top in &k.blocks[k.body] {
-        let mut stmts = vec![top];
-        for b in k.sub_blocks(top) {
-            k.walk(b, &mut |_, _, s| stmts.push(s));
-        }
+    for (part, stmts) in parts(k) {
         for s in stmts {
             for v in buffer_uses(k, s) {
-                let &mut (user, first) = users.entry(v).or_insert((top, s));
-                let both_beside = [user, top].iter().all(|&t| !matches!(k.stmts[t], StmtData::Role { .. }));
-                if user == top || both_beside || reported.contains(&v) {
+                let &mut (user, first) = users.entry(v).or_insert((part, s));
+                if user == part || reported.contains(&v) {
                     continue;
                 }
                 reported.push(v);
@@ -170,7 +204,7 @@ impl Walk<'_> {
                     self.channel(s, *op, v);
                 }
             }
-            StmtData::Await { pending, .. } => {
+            StmtData::Await { value, pending } if !matches!(self.k.values[*value].def, ValueDef::Smem(_)) => {
                 while self.state.pending.len() > *pending as usize {
                     self.state.pending.pop_front();
                 }

@@ -29,6 +29,7 @@ mod runs;
 mod shared;
 mod stmt;
 mod tensor;
+mod tensor_store;
 mod tiles;
 mod warpgroup;
 

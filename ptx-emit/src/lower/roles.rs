@@ -14,6 +14,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{WARP, register_share};
+use tilec_ir::tensor_store::tensor_store;
 
 /// The role whose statements are being lowered.
 #[derive(Copy, Clone, Debug)]
@@ -132,7 +133,7 @@ impl Lower<'_> {
             k.walk(body, &mut |k, _, s| {
                 let fills = match &k.stmts[s] {
                     StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
-                    StmtData::Copy { attrs, .. } => attrs.tensor,
+                    StmtData::Copy { attrs, .. } => attrs.tensor && tensor_store(k, s).is_none(),
                     _ => false,
                 };
                 filling = filling.or(fills.then_some(s));
@@ -221,7 +222,7 @@ impl Lower<'_> {
                 StmtData::Let { init, .. } => {
                     !matches!(tilec_ir::typing::type_of(k, *init), Ok(tilec_ir::typing::Type::Tile(_)) | Err(_))
                 }
-                StmtData::Copy { attrs, .. } => attrs.tensor,
+                StmtData::Copy { attrs, .. } => attrs.tensor && tensor_store(k, s).is_none(),
                 StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
                 _ => false,
             };

@@ -51,7 +51,11 @@ impl Lower<'_> {
                 };
                 self.assign_elementwise(src, &tile, src)
             }
-            StmtData::Copy { src, dst, attrs } => self.copy(s, src, dst, &attrs),
+            StmtData::Copy { src, dst, attrs } => {
+                self.copy(s, src, dst, &attrs)?;
+                self.fence_for_stores(s);
+                Ok(())
+            }
             StmtData::For { var, start, end, step, unroll, body } => {
                 if unroll {
                     self.unrolled(s, var, start, end, step, body)
@@ -68,6 +72,8 @@ impl Lower<'_> {
             StmtData::Await { value, pending } => {
                 if self.accumulates_asynchronously(value) {
                     self.await_products(pending);
+                } else if tilec_ir::tensor_store::is_stored(self.k, value) {
+                    self.await_stores(pending);
                 }
                 Ok(())
             }

@@ -8,14 +8,26 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
+use tilec_ir::tensor_store::tensor_store;
 
 impl Run<'_> {
     /// Executes a statement that owns no block.
     pub(super) fn step(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
         let k = self.k;
         self.access(s, state, trace)?;
+        self.touch(s, state, trace)?;
         match &k.stmts[s] {
+            StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+                let read = state.storing.len().saturating_sub(*pending as usize);
+                for v in state.storing.drain(..read) {
+                    // One thread knows.
+                    if let Some(cell) = state.buffers.get_mut(&v) {
+                        cell.read = true;
+                    }
+                }
+            }
             StmtData::Barrier => {
+                state.tensors.values_mut().for_each(|t| t.loaded = false);
                 state.buffers.values_mut().for_each(Cell::pass_barrier);
                 state.rings.values_mut().for_each(Ring::pass_barrier);
             }
@@ -81,6 +93,9 @@ impl Run<'_> {
                 return Err(fault(if u.write { Why::WrittenInFlight } else { Why::InFlight }, last.0));
             }
             if u.write {
+                if u.slot.is_none() && state.storing.contains(&u.value) {
+                    return Err(fault(Why::WrittenWhileStored, last.1));
+                }
                 if cell.written {
                     return Err(fault(Why::WriteAfterWrite, last.0));
                 }
@@ -105,6 +120,41 @@ impl Run<'_> {
                 last.1 = Some(s);
             }
         }
+        if let Some((buffer, _)) = tensor_store(self.k, s) {
+            state.storing.retain(|&v| v != buffer);
+            state.storing.push(buffer);
+        }
+        Ok(())
+    }
+
+    /// What a statement does to tensors that tensor stores write.
+    fn touch(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+        let by_accelerator = tensor_store(self.k, s).is_some();
+        for (value, stores) in self.touches(s) {
+            let touched = state.tensors.entry(value).or_default();
+            let last = trace.last.entry((value, None)).or_default();
+            let fault = |why, other| Fault { value, slot: None, why, other };
+            if stores && by_accelerator {
+                if touched.written {
+                    return Err(fault(Why::StoredTwice, last.0));
+                }
+                if touched.loaded {
+                    return Err(fault(Why::WriteAfterRead, last.1));
+                }
+                touched.stored = true;
+            } else if touched.stored {
+                return Err(fault(Why::UsedAfterStore, last.0));
+            } else if stores {
+                touched.written = true;
+            } else {
+                touched.loaded = true;
+            }
+            if stores {
+                last.0 = Some(s);
+            } else {
+                last.1 = Some(s);
+            }
+        }
         Ok(())
     }
 }
@@ -122,6 +172,9 @@ fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut T
             let last = trace.last.get(&(other, slot)).copied().unwrap_or_default();
             if cell.flying {
                 return Err(Fault { value: other, slot, why: Why::TakenInFlight, other: last.0 });
+            }
+            if slot.is_none() && state.storing.contains(&other) {
+                return Err(Fault { value: other, slot, why: Why::TakenWhileStored, other: last.1 });
             }
             past.follow(cell);
             let kept = trace.last.entry((value, None)).or_default();

@@ -18,6 +18,7 @@ mod roles;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use prove::is_fixed;
 pub use prove::prove;
 
 use crate::Cx;

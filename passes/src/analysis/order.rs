@@ -26,7 +26,7 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
 }
 
 /// The dimension that is contiguous in the tensor that a tensor store moves a buffer to: the accelerator turns nothing over.
-fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
+pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
     all_stmts(k, k.body).into_iter().find_map(|s| {
         let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;
         let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };

@@ -429,7 +429,7 @@ fn trips(k: &Kernel, s: Stmt) -> Trips {
 }
 
 /// Whether a condition has one value throughout a run of a block of threads.
-fn is_fixed(k: &Kernel, e: Expr) -> bool {
+pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) => {
             matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)

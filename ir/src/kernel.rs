@@ -310,8 +310,9 @@ pub struct CopyAttrs {
     /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
     /// `wait` for the slot: `async`.
     pub asynchronous: bool,
-    /// From global memory into a channel's slot by the tensor memory accelerator (`cp.async.bulk.tensor`): boxes, which a descriptor
-    /// of the tensor cuts off at its end; lands at the latest at the `wait` for the slot: `tma`.
+    /// From global memory into a channel's slot, or from a buffer to global memory, by the tensor memory accelerator
+    /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
+    /// slot, has read the buffer at the latest at its `await`: `tma`.
     pub tensor: bool,
     /// Such a copy of a window that all blocks of the cluster want: each asks for its part, and all of them get it: `tma multicast`.
     pub multicast: bool,
@@ -428,9 +429,10 @@ pub enum StmtData {
     },
     /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
     Barrier,
-    /// `await acc, n`: at most `n` of the asynchronous products that target `acc` are still running.
+    /// `await acc, n`: at most `n` of the asynchronous products that target `acc` are still running. `await s, n`: all but the last `n`
+    /// tensor stores of the role have read their buffers, `s` among them.
     Await {
-        /// The accumulator.
+        /// The accumulator or buffer.
         value: Value,
         /// How many may still run.
         pending: u32,

@@ -14,13 +14,13 @@
 //! single elements, no re-layout.
 
 mod broadcast;
-mod epilogue;
+pub(crate) mod epilogue;
 mod fragments;
 mod scattered;
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
-use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order};
+use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::vectorize::memory_views;
@@ -68,7 +68,14 @@ fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
         .map(|(v, _)| v)
         .collect();
     for v in buffers {
-        let known = source_order(k, v);
+        let rank = k.tile_ty(v).map_or(0, |t| t.shape.len());
+        let stored = stored_dim(k, v);
+        let along = |d: usize| [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == d);
+        let known = stored.and_then(along).or_else(|| source_order(k, v));
+        // Neither of the two: the swizzle knows.
+        if stored.is_some_and(|d| along(d).is_none()) {
+            continue;
+        }
         // `row` and `col` cannot name the dimensions in the middle: the swizzle finds the contiguous one.
         if known.is_none() && k.tile_ty(v).is_some_and(|t| t.shape.len() > 2) && filled_from_registers(k, v) {
             continue;

@@ -7,8 +7,8 @@
 //! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
 //! order, or a race. The pass is the last one, so what it saw is what is lowered.
 //!
-//! Keeps barriers that are written. Roles synchronise through channels alone, so there is nothing to place; that they use them in order
-//! is proved ([`roles`]).
+//! Keeps barriers that are written. Roles synchronise through channels alone, which they use in order ([`roles`]); a buffer belongs to one
+//! of them, whose threads barriers order as they do those of a block.
 //!
 //! Needs: bound compile-time parameters. Cannot be switched off.
 
@@ -18,6 +18,7 @@ mod roles;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use prove::is_fixed;
 pub use prove::prove;
 
 use crate::Cx;
@@ -36,7 +37,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
         _ => {}
     });
-    if role.is_some() {
+    let buffers = k.values.values().any(|v| matches!(v.def, ValueDef::Smem(_)));
+    if role.is_some() && !buffers {
         return proved(k, cx);
     }
     let placement = place::place(k);

@@ -18,6 +18,7 @@ mod schedule;
 mod select_mma;
 mod specialize;
 mod specialize_warps;
+mod stage_stores;
 mod swizzle;
 mod tensor_copies;
 mod unaligned;
@@ -129,6 +130,12 @@ pub const PASSES: &[PassInfo] = &[
         summary: "picks the instruction of every product; makes its fragments explicit register tiles",
         required: false,
         run: select_mma::run,
+    },
+    PassInfo {
+        name: "stage-stores",
+        summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
+        required: false,
+        run: stage_stores::run,
     },
     PassInfo {
         name: "assign-layouts",

@@ -61,7 +61,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 }
 
 /// Whether a loop ends with a product of warpgroups on buffers.
-fn multiplies(k: &Kernel, s: Stmt) -> bool {
+pub(crate) fn multiplies(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
     k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().all(|v| is_buffer(k, v))))
 }
@@ -114,13 +114,21 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
     k.blocks[body] = consumed;
 
-    let (allocs, before): (Vec<Stmt>, Vec<Stmt>) = list[..index]
-        .iter()
-        .partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if buffers.contains(&value)));
+    let (allocs, before): (Vec<Stmt>, Vec<Stmt>) =
+        list[..index].iter().partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
     let mut asks = names.clone();
     asks.push(producer_loop);
-    let multiplies: Vec<Stmt> = [names, own, list[index..].to_vec()].concat();
+    // What waits for the last store of a buffer does so once, behind all tiles: in front of the next one another does.
+    let mut rest = list[index..].to_vec();
+    let mut last = Vec::new();
+    while let Some(&s) = rest.last()
+        && let StmtData::Await { value, .. } = k.stmts[s]
+        && awaited_before(k, &rest, s, value)
+    {
+        last.extend(rest.pop());
+    }
+    let multiplies: Vec<Stmt> = [names, own, rest].concat();
     let (asks, multiplies) = match Persistent::new(k, cx, span) {
         Some(tiles) => {
             let (asks, multiplies) = (tiles.walk(k, &asks), tiles.walk(k, &multiplies));
@@ -132,6 +140,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
             (asks.into_iter().map(|s| clone_stmt(k, s, &mut map)).collect(), multiplies)
         }
     };
+    let multiplies = [multiplies, last].concat();
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128);
     let warps = threads / WARP;
     let (few, many) = registers(k, warps);
@@ -274,6 +283,26 @@ fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
     }
 }
 
+/// Whether a buffer is awaited under `list` by a statement other than `s`.
+fn awaited_before(k: &Kernel, list: &[Stmt], s: Stmt, value: Value) -> bool {
+    let mut found = false;
+    for &top in list {
+        let mut see = |t: Stmt| found |= t != s && matches!(k.stmts[t], StmtData::Await { value: v, .. } if v == value);
+        see(top);
+        for b in k.sub_blocks(top) {
+            k.walk(b, &mut |_, _, t| see(t));
+        }
+    }
+    found && is_buffer(k, value)
+}
+
+/// Bytes of shared memory that a block may have.
+pub(crate) fn shared_limit(k: &Kernel, cx: &Cx<'_>) -> u64 {
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
+    let target = cx.options.target;
+    target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(1024))
+}
+
 /// The slots of the channels, and the bytes they take.
 fn slots(k: &Kernel, cx: &mut Cx<'_>, buffers: &[Value], span: Span) -> Result<(u64, u64), Reported> {
     let bytes = |v: Value| {
@@ -281,9 +310,10 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, buffers: &[Value], span: Span) -> Result<(
         elems * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
     };
     let slot: u64 = buffers.iter().map(|&v| bytes(v)).sum();
-    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
-    let target = cx.options.target;
-    let limit = target.smem_per_block().min(target.smem_per_sm() / blocks - 1024).saturating_sub(BARRIER_BYTES);
+    // Buffers of the consumer, as they are aligned.
+    let others = k.values.iter().filter(|(v, d)| matches!(d.def, ValueDef::Smem(_)) && !buffers.contains(v));
+    let taken: u64 = others.map(|(v, _)| bytes(v).next_multiple_of(1024)).sum();
+    let limit = shared_limit(k, cx).saturating_sub(BARRIER_BYTES + taken);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e));
     let slots = match asked {
         Some(n) => u64::try_from(n).unwrap_or(0).max(1),

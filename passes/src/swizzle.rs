@@ -18,6 +18,7 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
+use tilec_ir::tensor_store::is_stored;
 use tilec_ir::types::Order;
 use tilec_ir::typing::resolve_view;
 
@@ -67,7 +68,7 @@ fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
     SmemLayout::natural(&bits, &order)
 }
 
-/// The layout of a buffer that products of warpgroups read or tensor copies fill: that of the hardware that writes and reads it.
+/// The layout of a buffer that products of warpgroups read, or that tensor copies fill or store: that of the hardware that writes and reads it.
 fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
     let read = all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
@@ -75,7 +76,7 @@ fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout>
         let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
         asynchronous && [mma.a, mma.b].into_iter().any(|e| resolve_view(k, e).is_some_and(|view| view.base == v))
     });
-    if !read && !k.fills_by_tensor_copies(v) {
+    if !read && !k.fills_by_tensor_copies(v) && !is_stored(k, v) {
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));

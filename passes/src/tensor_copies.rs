@@ -3,11 +3,12 @@
 //! A descriptor has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). What lies past an
 //! extent arrives as zero, which is what the language says of it.
 
-use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::panels;
+use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
@@ -62,4 +63,37 @@ pub(crate) fn fits(
         Some(_) => Ok(()),
         None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes")),
     }
+}
+
+/// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.
+pub(crate) fn no_descriptor(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
+    let name = &k.values[tensor].name;
+    let elem = elem_of(k, tensor)?;
+    let full = u64::from((MAX_ACCESS_BYTES / elem.bytes()).max(1));
+    let Some(contiguous) = contiguous_dim(k, tensor) else {
+        return Some((format!("no dimension of `{name}` has stride 1"), String::new()));
+    };
+    let ty = k.tensor_ty(tensor)?;
+    if let Some(align) = ty.align.filter(|&a| a < MAX_ACCESS_BYTES) {
+        return Some((format!("`{name}` is declared with `align {align}`"), String::new()));
+    }
+    let lacks = |text: String| {
+        let why = format!("`{text}` is not known to be a multiple of {full}, which makes 16 bytes");
+        (why, format!("{text} % {full} == 0"))
+    };
+    (0..ty.shape.len()).filter(|&d| d != contiguous).find_map(|d| match strides(k, tensor, d) {
+        Some(steps) => steps.into_iter().find_map(|step| match step {
+            Stride::Const(n) if !n.unsigned_abs().is_multiple_of(full) => {
+                Some((format!("dimension {d} of `{name}` has stride {n}"), String::new()))
+            }
+            Stride::Value(v) if !facts.divisor_of_value(k, v).is_multiple_of(full) => {
+                Some(lacks(k.values[v].name.clone()))
+            }
+            Stride::Computed(e) if !facts.divisor(k, e).is_multiple_of(full) => {
+                Some((lacks(print_expr(k, e)).0, String::new()))
+            }
+            _ => None,
+        }),
+        None => Some((format!("the strides of `{name}` are not known"), String::new())),
+    })
 }

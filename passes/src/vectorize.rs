@@ -34,6 +34,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         // No thread accesses what the hardware moves.
         if attrs.tensor {
+            result = result.and(describable(k, cx, &facts, s, src, dst));
             continue;
         }
         // Written: the width is that of a matrix row.
@@ -120,6 +121,22 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// Refuses a tensor copy of a tensor that the host can make no descriptor of.
+fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, dst: Expr) -> Result<(), Reported> {
+    let views = [resolve_view(k, src), resolve_view(k, dst)].into_iter().flatten();
+    for view in views.filter(|v| k.tensor_ty(v.base).is_some()) {
+        let Some((why, missing)) = crate::tensor_copies::no_descriptor(k, facts, view.base) else { continue };
+        let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
+        let message = format!("{what} cannot be `tma`: {why}");
+        let mut d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message);
+        if !missing.is_empty() {
+            d = d.with_note(format!("declare `where {missing}`"));
+        }
+        return Err(cx.report(d.with_note("without `tma` threads copy the elements")));
+    }
+    Ok(())
 }
 
 /// Whether a thread owns whole accesses, and what it shifts them by is the same for all of them.

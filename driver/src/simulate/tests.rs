@@ -10,8 +10,17 @@ const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
 /// Runs PTX on the simulator.
 fn run(ptx: &str, json: &str, args: &[(&str, i64)], change: impl FnOnce(&mut RunOptions)) -> Result<RunReport, String> {
-    let file = contracts(json, ptx).expect("a launch description");
-    let foreign = Foreign { ptx: SourceFile::new("k.ptx", ptx), name: "k".to_owned(), launches: file.kernels };
+    run_with(ptx, contracts(json, ptx).expect("a launch description").kernels, args, change)
+}
+
+/// The same with contracts that the compiler made: those for tensor maps cannot be written by hand.
+fn run_with(
+    ptx: &str,
+    launches: Vec<Contract>,
+    args: &[(&str, i64)],
+    change: impl FnOnce(&mut RunOptions),
+) -> Result<RunReport, String> {
+    let foreign = Foreign { ptx: SourceFile::new("k.ptx", ptx), name: "k".to_owned(), launches };
     let args = args.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
     let mut options = RunOptions { args, on: On::Simulator, ..RunOptions::default() };
     change(&mut options);
@@ -207,6 +216,57 @@ fn every_barrier_that_is_removed_is_missed() {
         }
         assert!(text.contains("ld.shared.v4.b32") && text.contains("st.shared.v4.b32"), "{text}");
         assert!(text.contains("from gemm.tile:"), "{text}");
+    }
+}
+
+const ROLE_BUFFER: &str = include_str!("../../../tests/files/interp/role_buffer_sm_90a.tile");
+
+/// The same for the barriers of a role, which its threads alone wait at.
+#[test]
+fn every_barrier_of_a_role_that_is_removed_is_missed() {
+    let options = CompileOptions { target: tilec_ir::target::Target::Sm90a, ..CompileOptions::default() };
+    let program = crate::compile(ROLE_BUFFER, &options).expect("compiles");
+    let run = |ptx: &str| run_with(ptx, program.contracts(), &[("M", 136), ("K", 200)], |_| ());
+    run(&program.ptx).expect("all of them there");
+    let barriers: Vec<usize> = program.ptx.match_indices("bar.sync\t2, 256").map(|(at, _)| at).collect();
+    assert_eq!(barriers.len(), 2, "{}", program.ptx);
+    for at in barriers {
+        let mut ptx = program.ptx.clone();
+        ptx.replace_range(at..at + 2, "//");
+        // The first slot is read before anybody has written it.
+        let text = run(&ptx).expect_err("a race");
+        let seen =
+            ["data race on shared memory: nothing orders a ", "was never written"].iter().any(|w| text.contains(w));
+        assert!(seen && text.contains("of `k_smem`"), "{text}");
+    }
+}
+
+const TENSOR_STORE: &str = include_str!("../../../tests/files/interp/tensor_store_sm_90a.tile");
+
+/// Of a tensor store neither the wait for its reading, nor the fence in front of it, nor a barrier around it can go.
+#[test]
+fn what_orders_a_tensor_store_is_missed() {
+    let options = CompileOptions { target: tilec_ir::target::Target::Sm90a, ..CompileOptions::default() };
+    let program = crate::compile(TENSOR_STORE, &options).expect("compiles");
+    let run = |ptx: &str| run_with(ptx, program.contracts(), &[("M", 136), ("K", 200)], |_| ());
+    run(&program.ptx).expect("all of it there");
+    let kinds = [
+        ("bar.sync\t2, 128", 2, ""),
+        ("fence.proxy.async.shared::cta", 1, "an asynchronous copy after a write"),
+        ("cp.async.bulk.wait_group.read", 2, ""),
+    ];
+    for (what, count, said) in kinds {
+        let places: Vec<usize> = program.ptx.match_indices(what).map(|(at, _)| at).collect();
+        assert_eq!(places.len(), count, "{what}: {}", program.ptx);
+        for at in places {
+            let line = program.ptx[..at].rfind('\n').map_or(0, |n| n + 1);
+            let mut ptx = program.ptx.clone();
+            ptx.replace_range(line..line + 2, "//");
+            let text = run(&ptx).expect_err(what);
+            let seen =
+                ["nothing orders a ", "was never written", "fence", "shared memory"].iter().any(|w| text.contains(w));
+            assert!(seen && text.contains(said), "{what}: {text}");
+        }
     }
 }
 

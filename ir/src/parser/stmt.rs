@@ -107,9 +107,9 @@ impl Parser<'_, '_> {
             }
             "await" => {
                 self.bump();
-                let value = self.named("the accumulator")?;
+                let value = self.named("the accumulator or buffer")?;
                 self.expect_sign(",")?;
-                StmtData::Await { value, pending: self.small_int("a number of products")? }
+                StmtData::Await { value, pending: self.small_int("a number of products or stores")? }
             }
             _ => match ChannelOp::ALL.iter().find(|op| op.token() == word) {
                 Some(&op) => {

@@ -368,12 +368,24 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
     let mut bad = |message: &str, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
+    let whole = |v: &ResolvedView| {
+        !v.transposed && v.dims.iter().all(|d| matches!(d, ViewDim::From { starts, end: None } if starts.is_empty()))
+    };
+    // A load from a tensor into a slot, or a store of a buffer to a tensor.
+    let stores = target.space(k) == Space::Gmem;
     let to_slot = matches!(k.values[target.base].def, ValueDef::Channel { .. }) && target.slot != Some(Slot::Get);
-    if !to_slot || target.dims.iter().any(|d| !matches!(d, ViewDim::From { starts, end: None } if starts.is_empty())) {
+    if !(stores || to_slot && whole(target)) {
         bad(
-            "`tma` is for copies into a whole slot of a channel",
-            "what waits for the copy is the `wait` of its channel: `copy A[i.., k..] -> ring.put tma`",
+            "`tma` is for copies into a whole slot of a channel, or of a whole buffer to a tensor",
+            "what waits for the copy is the `wait` of its channel: `copy A[i.., k..] -> ring.put tma`; or `await`: `copy s -> C[i.., j..] tma`",
         );
+    }
+    if stores && !from.as_ref().is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Smem(_)) && whole(v)) {
+        bad(
+            "a `tma` copy to a tensor stores a whole buffer of shared memory",
+            "copy what is to be stored into a buffer first: `let s = smem f16[64, 64]`, `copy x -> s`, `copy s -> C[i.., j..] tma`",
+        );
+        return;
     }
     if attrs.keep
         || attrs.reduce.is_some()
@@ -391,21 +403,22 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
             "the hardware moves boxes of the tensor as they are, and no thread moves an element",
         );
     }
-    let Some(from) = from.filter(|v| v.space(k) == Space::Gmem) else {
+    let global = if stores { Some(target) } else { from.as_ref().filter(|v| v.space(k) == Space::Gmem) };
+    let Some(global) = global else {
         bad("`tma` copies a window of global memory", "without `tma` any expression is copied, through registers");
         return;
     };
-    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+    if global.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         bad(
             "`tma` copies no window with an end of its own",
             "the descriptor knows the end of the tensor; copy without `tma`, which checks the bounds of the window",
         );
     }
-    if let Some(t) = k.tensor_ty(from.base)
+    if let Some(t) = k.tensor_ty(global.base)
         && (t.pointers || t.shape.len() > MAX_TENSOR_RANK || (0..t.shape.len()).any(|d| t.modes(d).is_some()))
     {
         bad(
-            "`tma` copies from tensors of up to five dimensions, of one mode each, at one address",
+            "`tma` copies from and to tensors of up to five dimensions, of one mode each, at one address",
             "copy without `tma`, element by element",
         );
     }

@@ -25,11 +25,13 @@
 //! 12. `copy` ends in a place or a window; the two sides agree in shape, at least one has extents, and the element types
 //!     convert.
 //! 13. `vec` is a power of two and at most 16 bytes; `check` names dimensions of the global side; `keep` is for copies into
-//!     registers, `add` and its like for copies into global memory, `threads` for copies that touch no registers.
+//!     registers, `add` and its like for copies into global memory, `threads` for copies that touch no registers; `tma` moves a
+//!     window of a tensor into a whole slot, or a whole buffer to a window of a tensor, and goes with nothing else.
 //! 14. Loop bounds are indices, steps at least 1 where known; an unrolled loop has compile-time bounds, and the bodies
 //!     laid out by nested ones are at most 4096.
 //! 15. Conditions are scalar truth values.
-//! 16. `acquire`, `publish`, `wait`, `release` name channels, each once; `await` names a register variable.
+//! 16. `acquire`, `publish`, `wait`, `release` name channels, each once; `await` names a register variable or a
+//!     buffer.
 //! 17. Roles stand next to each other in the body of the kernel, have 1 to 32 warps (together at most 32), different names,
 //!     and 24 to 256 registers per thread in steps of 8.
 //!

@@ -102,10 +102,14 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
             }
         }
         StmtData::Await { value, .. } => {
-            if !matches!(k.values[*value].def, ValueDef::Var(_)) {
-                let message =
-                    format!("`await` takes an accumulator, and `{}` is no register variable", cx.name(*value));
-                cx.report(Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message));
+            if !matches!(k.values[*value].def, ValueDef::Var(_) | ValueDef::Smem(_)) {
+                let message = format!(
+                    "`await` takes an accumulator or a buffer, and `{}` is no register variable and no shared memory",
+                    cx.name(*value)
+                );
+                cx.report(Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message).with_note(
+                    "what is awaited are asynchronous products into an accumulator, or tensor stores (`tma`) out of a buffer",
+                ));
             }
         }
         StmtData::Barrier | StmtData::Role { .. } => {}

@@ -5,10 +5,12 @@ use super::uses::all_stmts;
 use crate::assign_layouts::{log2_shape, plain_var};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::Order;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor it is filled from, else that along
+/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor that a tensor store moves it to, else that of the
+/// tensor it is filled from, else that along
 /// which a thread has the neighbours that it fills it with.
 pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
     let tile = k.tile_ty(buffer)?;
@@ -18,7 +20,19 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
     if let Some(order) = tile.order {
         return Some(order.contiguous_dim(tile.shape.len()));
     }
-    source_order(k, buffer).map(|o| o.contiguous_dim(tile.shape.len())).or_else(|| register_run(k, buffer))
+    stored_dim(k, buffer)
+        .or_else(|| source_order(k, buffer).map(|o| o.contiguous_dim(tile.shape.len())))
+        .or_else(|| register_run(k, buffer))
+}
+
+/// The dimension that is contiguous in the tensor that a tensor store moves a buffer to: the accelerator turns nothing over.
+pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
+    all_stmts(k, k.body).into_iter().find_map(|s| {
+        let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;
+        let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
+        let dim = contiguous_dim(k, tensor)?;
+        resolve_view(k, dst)?.kept().iter().position(|&d| d == dim)
+    })
 }
 
 /// The dimension along which threads own neighbours in the register tiles that a buffer is copied from and to: in as many of

@@ -15,6 +15,7 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
 
@@ -123,7 +124,7 @@ struct Relaid {
 type Place = (Block, usize);
 
 /// Where `var` is re-laid-out for the copy `at`: before the branches around the copy, as far out as `var` is declared and
-/// holds what the copy stores.
+/// holds what the copy stores. A way that stores out of a buffer is spared it.
 fn place(k: &Kernel, at: Stmt, var: Value) -> Place {
     let path = path_to(k, at).unwrap_or_default();
     let mut steps = path.iter().rev().copied();
@@ -131,12 +132,17 @@ fn place(k: &Kernel, at: Stmt, var: Value) -> Place {
     for step in steps {
         let (block, index) = step;
         let branch = k.blocks[block][index];
-        if !matches!(k.stmts[branch], StmtData::If { .. }) || writes(k, branch, var) {
+        if !matches!(k.stmts[branch], StmtData::If { .. }) || writes(k, branch, var) || stages(k, branch) {
             break;
         }
         place = step;
     }
     place
+}
+
+/// Whether a statement inside `branch` is a tensor store.
+fn stages(k: &Kernel, branch: Stmt) -> bool {
+    k.sub_blocks(branch).into_iter().flat_map(|b| all_stmts(k, b)).any(|s| tensor_store(k, s).is_some())
 }
 
 /// Whether a statement, or one inside it, declares or changes `var`.
@@ -180,7 +186,7 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
 }
 
 /// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.
-pub(super) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
+pub(crate) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
     let mut named = Vec::new();
     for_each_ref(k, e, &mut |v| {
         f(v);

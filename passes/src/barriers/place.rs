@@ -13,7 +13,9 @@
 //! changes: each change records one more pending access or lowers a count, so that ends. Results are kept per block and
 //! state, so nesting does not multiply the work.
 //!
-//! Needs: a kernel without roles. Keeps: barriers already there.
+//! In a kernel with roles the body of each is a program of its own, with the buffers that it uses: channels order themselves there.
+//!
+//! Keeps: barriers already there.
 
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
@@ -23,6 +25,7 @@ use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// What a barrier resolves.
@@ -78,11 +81,31 @@ const WORK: u32 = 400_000;
 
 /// Finds the barriers that `k` needs.
 pub(super) fn place(k: &Kernel) -> Placement {
-    let mut analysis = Analysis { k, overlays: Overlays::of(k), memo: BTreeMap::new(), work: WORK };
-    match analysis.block(k.body, State::default()) {
-        Some(result) => Placement { barriers: result.placed.clone(), cautious: false },
-        None => Placement { barriers: everywhere(k), cautious: true },
+    let roles = super::roles::bodies(k);
+    let scope = if roles.is_empty() { Scope::Block } else { Scope::Role };
+    // What stands beside roles is for all threads.
+    let bodies = [vec![k.body], roles].concat();
+    let mut placement = Placement { barriers: Vec::new(), cautious: false };
+    for body in bodies {
+        let mut analysis = Analysis { k, scope, overlays: Overlays::of(k), memo: BTreeMap::new(), work: WORK };
+        match analysis.block(body, State::default()) {
+            Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
+            None => {
+                placement.barriers.extend(everywhere(k, body, scope));
+                placement.cautious = true;
+            }
+        }
     }
+    placement
+}
+
+/// Whose accesses barriers are placed for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Scope {
+    /// All threads of the block.
+    Block,
+    /// Those of a role: its buffers, and tensors that it writes by tensor stores. Slots have barriers of their own.
+    Role,
 }
 
 /// Puts the barriers into the program.
@@ -103,11 +126,11 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 }
 
 /// The plain decision: a barrier before every statement that touches shared memory or takes a slot.
-fn everywhere(k: &Kernel) -> Vec<Placed> {
+fn everywhere(k: &Kernel, body: Block, scope: Scope) -> Vec<Placed> {
     let mut out = Vec::new();
-    k.walk(k.body, &mut |k, _, s| {
-        let takes = matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
-        if takes || !accesses(k, s).is_empty() {
+    k.walk(body, &mut |k, _, s| {
+        let takes = scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
+        if takes || !accesses(k, scope, s).is_empty() {
             out.push(Placed { before: s, hazards: Vec::new() });
         }
     });
@@ -196,6 +219,8 @@ impl Ring {
 struct State {
     buffers: BTreeMap<Value, Pending>,
     rings: BTreeMap<Value, Ring>,
+    /// Buffers that a tensor store may be reading, which no barrier ends.
+    storing: BTreeMap<Value, Stmt>,
 }
 
 impl State {
@@ -211,6 +236,9 @@ impl State {
         for (&v, r) in &other.rings {
             self.rings.entry(v).or_insert_with(|| r.clone()).join(r);
         }
+        for (&v, &s) in &other.storing {
+            self.storing.entry(v).or_insert(s);
+        }
     }
 
     fn pending(&self, a: Access) -> Pending {
@@ -224,9 +252,9 @@ impl State {
     }
 
     /// Why a barrier is needed before `s`.
-    fn hazards(&self, k: &Kernel, s: Stmt) -> Vec<Hazard> {
+    fn hazards(&self, k: &Kernel, scope: Scope, s: Stmt) -> Vec<Hazard> {
         let mut out = Vec::new();
-        for a in accesses(k, s) {
+        for a in accesses(k, scope, s) {
             self.pending(a).hazards(a.value, a.write, &mut out);
         }
         // In global memory a thread mostly stores where it has loaded itself; what is stored twice is the program's business.
@@ -252,8 +280,8 @@ impl State {
     }
 
     /// The effect of a statement that owns no block.
-    fn step(&mut self, k: &Kernel, overlays: &Overlays, s: Stmt) {
-        for a in accesses(k, s) {
+    fn step(&mut self, k: &Kernel, scope: Scope, overlays: &Overlays, s: Stmt) {
+        for a in accesses(k, scope, s) {
             match a.slot {
                 None => self.buffers.entry(a.value).or_default().note(a.write, s),
                 Some(slot) => {
@@ -274,8 +302,20 @@ impl State {
                 }
             }
         }
+        if let Some((buffer, _)) = tensor_store(k, s) {
+            self.storing.insert(buffer, s);
+        }
         match &k.stmts[s] {
             StmtData::Barrier => self.fence(),
+            // The thread that waits knows that the buffer is read; the others do after a barrier.
+            StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+                for (&v, &store) in &self.storing {
+                    self.buffers.entry(v).or_default().note(false, store);
+                }
+                if *pending == 0 {
+                    self.storing.clear();
+                }
+            }
             StmtData::Alloc { value, .. } => self.alloc(k, overlays, *value),
             StmtData::Channel { op, channels, .. } => {
                 for v in channels {
@@ -350,7 +390,8 @@ impl State {
 fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
     let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return false };
     let (Some(to), Some(stored)) = (resolve_view(k, *dst), register_layout(k, *src)) else { return false };
-    let loads_elsewhere = |t: Stmt| t != s && accesses(k, t).iter().any(|a| a.value == tensor && !a.write);
+    let loads_elsewhere =
+        |t: Stmt| t != s && accesses(k, Scope::Block, t).iter().any(|a| a.value == tensor && !a.write);
     crate::analysis::uses::all_stmts(k, k.body).into_iter().filter(|&t| loads_elsewhere(t)).all(|t| {
         let StmtData::Copy { src, dst, .. } = &k.stmts[t] else { return false };
         let loaded = crate::assign_layouts::plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
@@ -381,7 +422,7 @@ struct Access {
 }
 
 /// The uses of shared memory by a statement itself (not by its blocks).
-fn accesses(k: &Kernel, s: Stmt) -> Vec<Access> {
+fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
     let mut out = Vec::new();
     if let StmtData::Copy { src, dst, attrs } = &k.stmts[s] {
         reads(k, *src, &mut out);
@@ -407,6 +448,14 @@ fn accesses(k: &Kernel, s: Stmt) -> Vec<Access> {
         for e in stmt_exprs(k, s) {
             reads(k, e, &mut out);
         }
+    }
+    if scope == Scope::Role {
+        let stored = |v| k.stmts.keys().any(|s| tensor_store(k, s).is_some_and(|(_, tensor)| tensor == v));
+        out.retain(|a| match k.values[a.value].def {
+            ValueDef::Smem(_) => true,
+            ValueDef::Tensor(_) => stored(a.value),
+            _ => false,
+        });
     }
     out
 }
@@ -455,6 +504,7 @@ struct Outcome {
 
 struct Analysis<'k> {
     k: &'k Kernel,
+    scope: Scope,
     overlays: Overlays,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
     work: u32,
@@ -471,20 +521,20 @@ impl Analysis<'_> {
         let mut placed = Vec::new();
         for &s in &self.k.blocks[block] {
             self.work = self.work.checked_sub(1)?;
-            let hazards = state.hazards(self.k, s);
+            let hazards = state.hazards(self.k, self.scope, s);
             if !hazards.is_empty() {
                 state.fence();
                 placed.push(Placed { before: s, hazards });
             }
             match &self.k.stmts[s] {
                 StmtData::For { body, .. } => {
-                    state.step(self.k, &self.overlays, s);
+                    state.step(self.k, self.scope, &self.overlays, s);
                     let result = self.loop_(s, *body, state)?;
                     placed.extend(result.placed);
                     state = result.exit;
                 }
                 StmtData::If { then, otherwise, .. } => {
-                    state.step(self.k, &self.overlays, s);
+                    state.step(self.k, self.scope, &self.overlays, s);
                     let then = self.block(*then, state.clone())?;
                     placed.extend(then.placed.iter().cloned());
                     if let Some(otherwise) = otherwise {
@@ -494,8 +544,8 @@ impl Analysis<'_> {
                     }
                     state.join(&then.exit);
                 }
-                StmtData::Role { body, .. } => state = self.block(*body, state)?.exit.clone(),
-                _ => state.step(self.k, &self.overlays, s),
+                StmtData::Role { .. } => {}
+                _ => state.step(self.k, self.scope, &self.overlays, s),
             }
         }
         let outcome = Rc::new(Outcome { exit: state, placed });

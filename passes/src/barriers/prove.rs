@@ -12,6 +12,10 @@
 //!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
 //!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
 //!
+//! * a tensor store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
+//!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote is a fence that lowering
+//!   puts behind each write. When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards.
+//!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
 //! way everywhere. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
 //! covers every trip count, since there are finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal
@@ -25,6 +29,7 @@
 
 mod report;
 mod ring;
+mod step;
 mod uses;
 
 use report::{Fault, report};
@@ -34,9 +39,10 @@ use std::rc::Rc;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
-use uses::uses;
+use tilec_ir::tensor_store::tensor_store;
+use uses::{tensors, uses};
 
 /// Statements executed before the check is given up, with a warning.
 const WORK: u32 = 60_000;
@@ -67,8 +73,28 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     if roles {
         return super::roles::check(k);
     }
+    run(k, k.body, State::default(), false)
+}
+
+/// Checks the buffers that a role uses, or what stands beside the roles: of these threads alone, which find those that are declared in
+/// front of the roles.
+pub(super) fn prove_role(k: &Kernel, body: Block) -> Vec<Diagnostic> {
+    let mut start = State::default();
+    for &s in &k.blocks[k.body] {
+        if let StmtData::Alloc { value, .. } = k.stmts[s]
+            && matches!(k.values[value].def, ValueDef::Smem(_))
+        {
+            start.buffers.insert(value, Cell::default());
+        }
+    }
+    run(k, body, start, true)
+}
+
+fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnostic> {
     let mut run = Run {
         k,
+        buffers_only,
+        stored: k.stmts.keys().filter_map(|s| tensor_store(k, s)).map(|(_, tensor)| tensor).collect(),
         overlays: Overlays::of(k),
         memo: BTreeMap::new(),
         work: WORK,
@@ -76,13 +102,17 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
         relevant: BTreeSet::new(),
         decidable: BTreeMap::new(),
     };
-    run.prepare();
-    let start = BTreeMap::from([(State::default(), Trace::default())]);
-    let Some(ends) = run.block(k.body, start) else {
+    run.prepare(body);
+    let Some(ends) = run.block(body, BTreeMap::from([(start, Trace::default())])) else {
         let message = format!("the synchronisation of `{}` is too intricate to be proved", k.name);
         return vec![Diagnostic::warning(codes::HAZARD, k.name_span, message)];
     };
     for (state, trace) in &ends {
+        for &v in &state.storing {
+            if let Some(&(_, Some(s))) = trace.last.get(&(v, None)) {
+                run.fault(s, Fault { value: v, slot: None, why: Why::NeverAwaited, other: None }, trace);
+            }
+        }
         for (&v, ring) in &state.rings {
             if let Some(slot) = ring.put_slot()
                 && let Some(&s) = trace.acquired.get(&(v, slot))
@@ -99,6 +129,17 @@ pub(super) fn slot_uses(k: &Kernel, s: Stmt) -> Vec<(Value, Slot)> {
     uses(k, s).into_iter().filter_map(|u| Some((u.value, u.slot?))).collect()
 }
 
+/// The buffers that a statement itself touches.
+pub(super) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
+    uses(k, s).into_iter().filter(|u| u.slot.is_none()).map(|u| u.value).collect()
+}
+
+/// The tensors that a statement itself touches.
+pub(super) fn tensor_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
+    let found = tensors(k, s);
+    [found.loads, found.stores].concat()
+}
+
 /// What the future depends on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct State {
@@ -108,8 +149,23 @@ struct State {
     groups: VecDeque<Vec<(Value, u32)>>,
     /// Those of no closed group yet.
     open: Vec<(Value, u32)>,
+    /// Buffers that tensor stores may be reading, each where its last store stands, the oldest first.
+    storing: Vec<Value>,
+    /// What was done to the tensors that tensor stores write.
+    tensors: BTreeMap<Value, Touched>,
     /// Conditions decided, by their number.
     decided: BTreeMap<usize, bool>,
+}
+
+/// What was done to a tensor that tensor stores write.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct Touched {
+    /// Loaded from in this epoch.
+    loaded: bool,
+    /// Stored to by threads.
+    written: bool,
+    /// Stored to by tensor stores.
+    stored: bool,
 }
 
 impl State {
@@ -156,6 +212,10 @@ fn merge(into: &mut States, from: States) {
 
 struct Run<'k> {
     k: &'k Kernel,
+    /// Channels order themselves: in roles.
+    buffers_only: bool,
+    /// Tensors that tensor stores write.
+    stored: BTreeSet<Value>,
     /// Which buffers share memory.
     overlays: Overlays,
     memo: BTreeMap<(Block, State), Rc<States>>,
@@ -169,9 +229,9 @@ struct Run<'k> {
 
 impl Run<'_> {
     /// Finds what matters, and which conditions recur.
-    fn prepare(&mut self) {
+    fn prepare(&mut self, body: Block) {
         let k = self.k;
-        self.mark(k.body);
+        self.mark(body);
         let mut by_text: BTreeMap<String, Vec<Stmt>> = BTreeMap::new();
         for &s in &self.relevant {
             if let StmtData::If { cond, .. } = k.stmts[s]
@@ -180,7 +240,9 @@ impl Run<'_> {
                 by_text.entry(tilec_ir::print::print_expr(k, cond)).or_default().push(s);
             }
         }
-        for (number, stmts) in by_text.into_values().filter(|stmts| stmts.len() > 1).enumerate() {
+        // A condition alone recurs in loops, where what is done to a tensor may depend on it.
+        let matters = !self.stored.is_empty();
+        for (number, stmts) in by_text.into_values().filter(|stmts| stmts.len() > 1 || matters).enumerate() {
             self.decidable.extend(stmts.into_iter().map(|s| (s, number)));
         }
     }
@@ -190,11 +252,15 @@ impl Run<'_> {
         let mut any = false;
         for &s in &k.blocks[block] {
             let mut here = match k.stmts[s] {
-                StmtData::Barrier | StmtData::Channel { .. } | StmtData::Alloc { .. } => true,
-                _ => !uses(k, s).is_empty(),
+                StmtData::Channel { .. } => !self.buffers_only,
+                StmtData::Alloc { value, .. } => self.concerns(value),
+                StmtData::Barrier | StmtData::Await { .. } => true,
+                _ => uses(k, s).iter().any(|u| self.concerns(u.value)) || !self.touches(s).is_empty(),
             };
-            for b in k.sub_blocks(s) {
-                here |= self.mark(b);
+            if !matches!(k.stmts[s], StmtData::Role { .. }) {
+                for b in k.sub_blocks(s) {
+                    here |= self.mark(b);
+                }
             }
             if here {
                 self.relevant.insert(s);
@@ -202,6 +268,21 @@ impl Run<'_> {
             any |= here;
         }
         any
+    }
+
+    /// What a statement itself does to tensors that tensor stores write: of each, whether it stores.
+    fn touches(&self, s: Stmt) -> Vec<(Value, bool)> {
+        if self.stored.is_empty() {
+            return Vec::new();
+        }
+        let found = tensors(self.k, s);
+        let loads = found.loads.into_iter().map(|v| (v, false));
+        let all = loads.chain(found.stores.into_iter().map(|v| (v, true)));
+        all.filter(|(v, _)| self.stored.contains(v)).collect()
+    }
+
+    fn concerns(&self, value: Value) -> bool {
+        !self.buffers_only || matches!(self.k.values[value].def, ValueDef::Smem(_))
     }
 
     fn fault(&mut self, s: Stmt, fault: Fault, trace: &Trace) {
@@ -238,7 +319,7 @@ impl Run<'_> {
             _ => {
                 let mut out = States::new();
                 for (mut state, mut trace) in states {
-                    match step(k, &self.overlays, s, &mut state, &mut trace) {
+                    match self.step(s, &mut state, &mut trace) {
                         Ok(()) => {
                             out.entry(state).or_insert(trace);
                         }
@@ -348,7 +429,7 @@ fn trips(k: &Kernel, s: Stmt) -> Trips {
 }
 
 /// Whether a condition has one value throughout a run of a block of threads.
-fn is_fixed(k: &Kernel, e: Expr) -> bool {
+pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) => {
             matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)
@@ -357,147 +438,4 @@ fn is_fixed(k: &Kernel, e: Expr) -> bool {
         _ => false,
     };
     own && k.children(e).into_iter().all(|c| is_fixed(k, c))
-}
-
-/// Executes a statement that owns no block.
-fn step(k: &Kernel, overlays: &Overlays, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
-    access(k, s, state, trace)?;
-    match &k.stmts[s] {
-        StmtData::Barrier => {
-            state.buffers.values_mut().for_each(Cell::pass_barrier);
-            state.rings.values_mut().for_each(Ring::pass_barrier);
-        }
-        StmtData::Alloc { value, .. } => {
-            let past = take_over(overlays, *value, state, trace)?;
-            match k.values[*value].def {
-                ValueDef::Smem(_) => {
-                    let cell = state.buffers.entry(*value).or_default();
-                    cell.filled = false;
-                    cell.follow(past);
-                }
-                ValueDef::Channel { slots, .. } => {
-                    let slots = k.as_int(slots).and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1);
-                    let ring = state.rings.entry(*value).or_insert_with(|| Ring::new(slots));
-                    ring.restart();
-                    if past != Cell::default() {
-                        (0..slots).for_each(|n| ring.cells.entry(n).or_default().follow(past));
-                    }
-                }
-                _ => {}
-            }
-        }
-        StmtData::Channel { op, channels, pending } => {
-            for &value in channels {
-                channel(*op, value, s, state, trace)?;
-            }
-            match op {
-                ChannelOp::Publish if channels.iter().any(|&v| k.fills_asynchronously(v)) => state.close_group(),
-                ChannelOp::Wait if channels.iter().any(|&v| k.fills_asynchronously(v)) => {
-                    state.land(pending.unwrap_or(0) as usize);
-                }
-                _ => {}
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Ends what lies where `value` is to lie. Returns what was done in this epoch to that memory.
-fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
-    let mut past = Cell::default();
-    for other in overlays.sharing(value) {
-        let mut cells = Vec::new();
-        cells.extend(state.buffers.remove(&other).map(|cell| (None, cell)));
-        if let Some(ring) = state.rings.remove(&other) {
-            cells.extend(ring.cells.into_iter().map(|(n, cell)| (Some(n), cell)));
-        }
-        for (slot, cell) in cells {
-            let last = trace.last.get(&(other, slot)).copied().unwrap_or_default();
-            if cell.flying {
-                return Err(Fault { value: other, slot, why: Why::TakenInFlight, other: last.0 });
-            }
-            past.follow(cell);
-            let kept = trace.last.entry((value, None)).or_default();
-            *kept = (kept.0.or(last.0), kept.1.or(last.1));
-        }
-    }
-    Ok(past)
-}
-
-fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
-    let absent = Fault { value, slot: None, why: Why::NotAllocated, other: None };
-    let ring = state.rings.get_mut(&value).ok_or(absent)?;
-    let held = |slot: Option<u32>| slot.and_then(|n| trace.acquired.get(&(value, n)).copied());
-    let result = match op {
-        ChannelOp::Acquire => {
-            ring.acquire().map_err(|why| (why, Some(ring.head), held(ring.put_slot().or(Some(ring.head)))))
-        }
-        ChannelOp::Publish => ring.publish().map_err(|why| (why, None, None)),
-        ChannelOp::Wait => ring.wait().map_err(|why| (why, ring.put_slot(), held(ring.put_slot()))),
-        ChannelOp::Release => ring.release().map_err(|why| (why, None, None)),
-    };
-    match result {
-        Err((why, slot, other)) => Err(Fault { value, slot, why, other }),
-        Ok(()) => {
-            if op == ChannelOp::Acquire
-                && let Some(slot) = ring.put_slot()
-            {
-                trace.acquired.insert((value, slot), s);
-            }
-            Ok(())
-        }
-    }
-}
-
-fn access(k: &Kernel, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
-    let uses = uses(k, s);
-    // Places that this statement read, and whether only element by element and not since before it.
-    let mut own: BTreeMap<(Value, Option<u32>), bool> = BTreeMap::new();
-    for u in &uses {
-        let (cell, slot) = match u.slot {
-            None => (state.buffers.get_mut(&u.value), None),
-            Some(which) => {
-                let ring = state.rings.get_mut(&u.value);
-                let slot = ring.as_ref().and_then(|r| match which {
-                    Slot::Put => r.put_slot(),
-                    Slot::Get => r.get_slot(),
-                });
-                let why = if which == Slot::Put { Why::NotAcquired } else { Why::NotWaited };
-                let Some(n) = slot else { return Err(Fault { value: u.value, slot: None, why, other: None }) };
-                (ring.map(|r| r.cells.entry(n).or_default()), slot)
-            }
-        };
-        let fault = |why, other| Fault { value: u.value, slot, why, other };
-        let Some(cell) = cell else { return Err(fault(Why::NotAllocated, None)) };
-        let last = trace.last.entry((u.value, slot)).or_default();
-        if cell.flying {
-            return Err(fault(if u.write { Why::WrittenInFlight } else { Why::InFlight }, last.0));
-        }
-        if u.write {
-            if cell.written {
-                return Err(fault(Why::WriteAfterWrite, last.0));
-            }
-            if cell.read && !(u.own && own.get(&(u.value, slot)) == Some(&true)) {
-                return Err(fault(Why::WriteAfterRead, last.1));
-            }
-            *cell = Cell { filled: true, written: !u.flying, flying: u.flying, ..*cell };
-            if let (true, Some(slot)) = (u.flying, slot) {
-                state.open.push((u.value, slot));
-            }
-            last.0 = Some(s);
-        } else {
-            if !cell.filled {
-                return Err(fault(Why::Unwritten, None));
-            }
-            if cell.written {
-                return Err(fault(Why::ReadAfterWrite, last.0));
-            }
-            let fresh = !cell.read;
-            own.entry((u.value, slot)).and_modify(|o| *o &= u.own).or_insert(fresh && u.own);
-            cell.read = true;
-            last.1 = Some(s);
-        }
-    }
-    Ok(())
 }

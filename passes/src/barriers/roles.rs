@@ -14,11 +14,12 @@
 //!    accumulator read or written by something else, before. At the end of a role none is pending.
 //! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
 //!    in all of them.
+//! 7. A buffer is used by one role alone, whose barriers order what its threads do to it.
 //!
-//! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Buffers that
-//! roles share otherwise are not looked at: lowering refuses them.
+//! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
+//! barriers enough is the proof for a block of threads ([`prove_role`]).
 
-use super::prove::slot_uses;
+use super::prove::{buffer_uses, prove_role, slot_uses, tensor_uses};
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,10 +27,22 @@ use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{let_init, resolve_view};
 
-/// What is wrong with the channels of a kernel with roles.
+/// The bodies of a kernel's roles.
+pub(super) fn bodies(k: &Kernel) -> Vec<Block> {
+    k.blocks[k.body]
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Role { body, .. } => Some(body),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What is wrong with the channels and buffers of a kernel with roles.
 pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let roles: Vec<(Stmt, Block)> = k.blocks[k.body]
         .iter()
@@ -58,6 +71,78 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     }
     pairs(k, &roles, &walks, &mut found);
     clusters(k, &roles, &mut found);
+    let shared = shared(k);
+    if shared.is_empty() {
+        let bodies = [vec![k.body], bodies(k)].concat();
+        found.extend(bodies.into_iter().flat_map(|body| prove_role(k, body)));
+    }
+    found.extend(shared);
+    stored(k, &mut found);
+    found
+}
+
+/// The statements of each part of a kernel: of its roles, and of what stands beside them.
+fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
+    let mut parts: BTreeMap<Option<Stmt>, Vec<Stmt>> = BTreeMap::new();
+    for &top in &k.blocks[k.body] {
+        let role = matches!(k.stmts[top], StmtData::Role { .. }).then_some(top);
+        let part = parts.entry(role).or_default();
+        part.push(top);
+        for b in k.sub_blocks(top) {
+            k.walk(b, &mut |_, _, s| part.push(s));
+        }
+    }
+    parts
+}
+
+/// Tensors that tensor stores of one part write and another part uses: nothing tells it when they arrive.
+fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
+    let parts = parts(k);
+    for (part, stmts) in &parts {
+        for &store in stmts {
+            let Some((_, tensor)) = tensor_store(k, store) else { continue };
+            let others = parts.iter().filter(|(other, _)| *other != part).flat_map(|(_, stmts)| stmts);
+            let used = others.copied().find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor));
+            if let Some(used) = used {
+                let message = format!(
+                    "`{}` is used beside tensor stores to it, which may not have arrived",
+                    k.values[tensor].name
+                );
+                found.push(
+                    Diagnostic::error(codes::HAZARD, k.stmt_spans[used], message)
+                        .with_place(k.stmt_spans[store], "stored here")
+                        .with_note("nothing but the end of the kernel waits for them to arrive: give what is stored a tensor of its own"),
+                );
+            }
+        }
+    }
+}
+
+/// Statement 7: buffers that two roles use, or a role and what stands beside the roles.
+fn shared(k: &Kernel) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut users: BTreeMap<Value, (Option<Stmt>, Stmt)> = BTreeMap::new();
+    let mut reported: Vec<Value> = Vec::new();
+    for (part, stmts) in parts(k) {
+        for s in stmts {
+            for v in buffer_uses(k, s) {
+                let &mut (user, first) = users.entry(v).or_insert((part, s));
+                if user == part || reported.contains(&v) {
+                    continue;
+                }
+                reported.push(v);
+                let message = format!(
+                    "`{}` is used by a role and by other threads, and nothing orders the two",
+                    k.values[v].name
+                );
+                found.push(
+                    Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
+                        .with_place(k.stmt_spans[first], "used here too")
+                        .with_note("roles hand tiles over by channels; a buffer is for one role, and its `barrier` for the threads of that"),
+                );
+            }
+        }
+    }
     found
 }
 
@@ -143,7 +228,7 @@ impl Walk<'_> {
                     self.channel(s, *op, v);
                 }
             }
-            StmtData::Await { pending, .. } => {
+            StmtData::Await { value, pending } if !matches!(self.k.values[*value].def, ValueDef::Smem(_)) => {
                 while self.state.pending.len() > *pending as usize {
                     self.state.pending.pop_front();
                 }

@@ -315,6 +315,41 @@ const GOOD: &[(&str, usize, &str)] = &[
          copy A -> y
          copy y -> O",
     ),
+    (
+        "a tensor store waits for writers, the next writers for it",
+        2,
+        "let a = smem f16[32, 32]
+         for k in 0..N step 32 {
+             await a, 0
+             copy A[0.., k..] -> a
+             copy a -> O[0.., k..] tma
+         }
+         await a, 0",
+    ),
+    (
+        "two buffers in turn",
+        4,
+        "let a = smem f16[32, 32]
+         let b = smem f16[32, 32]
+         for k in 0..N step 64 {
+             await a, 1
+             copy A[0.., k..] -> a
+             copy a -> O[0.., k..] tma
+             await b, 1
+             copy A[0.., k + 32..] -> b
+             copy b -> O[0.., k + 32..] tma
+         }
+         await b, 0",
+    ),
+    (
+        "a tensor is loaded, or stored to by the accelerator",
+        3,
+        "let a = smem f16[32, 32]
+         for k in 0..N step 32 {
+             copy A[0.., k..] -> a
+             if n == 1 { copy a -> O[0.., k..] tma await a, 0 } else { copy a + O[0.., k..] -> O[0.., k..] }
+         }",
+    ),
     ("no conflict, no barrier", 0, "let a = smem f16[32, 32]\n copy A -> a"),
 ];
 
@@ -524,6 +559,78 @@ const BAD: &[(&str, &str, &str, &str)] = &[
          for i in 0..4 unroll { acquire a copy A -> a.put publish a }",
     ),
     (
+        "stored again without waiting",
+        "`a` is overwritten while a tensor store may still be reading it",
+        "after 1 iteration of the loop over `k`",
+        "let a = smem f16[32, 32]
+         for k in 0..N step 32 { copy A[0.., k..] -> a copy a -> O[0.., k..] tma }
+         await a, 0",
+    ),
+    (
+        "one store too many in flight",
+        "`a` is overwritten while a tensor store may still be reading it",
+        "after 1 iteration of the loop over `k`",
+        "let a = smem f16[32, 32]
+         for k in 0..N step 32 { await a, 1 copy A[0.., k..] -> a copy a -> O[0.., k..] tma }
+         await a, 0",
+    ),
+    (
+        "a store that the end does not wait for",
+        "a tensor store may still be reading `a` when its threads end",
+        "",
+        "let a = smem f16[32, 32]
+         copy A -> a
+         copy a -> O tma",
+    ),
+    (
+        "memory that is taken over from a store",
+        "the memory of `a` is taken over while a tensor store may still be reading it",
+        "",
+        "let a = smem f16[32, 32]
+         copy A -> a
+         copy a -> O tma
+         let x = smem f16[32, 32] over a
+         copy A -> x
+         copy x -> A
+         await a, 0",
+    ),
+    (
+        "a tensor that is loaded after a store",
+        "`O` is used after a tensor store to it, which may not have arrived",
+        "",
+        "let a = smem f16[32, 32]
+         copy A -> a
+         copy a -> O tma
+         await a, 0
+         copy O -> a",
+    ),
+    (
+        "a tensor that is loaded in the next iteration",
+        "`O` is used after a tensor store to it",
+        "after 1 iteration of the loop over `k`",
+        "let a = smem f16[32, 32]
+         for k in 0..N step 32 { await a, 0 copy O[0.., k..] -> a copy a -> O[0.., k..] tma }
+         await a, 0",
+    ),
+    (
+        "a tensor that is stored to in two ways",
+        "a tensor store to `O`, which other copies of the same threads store to",
+        "",
+        "let a = smem f16[32, 32]
+         copy A -> a
+         copy A -> O
+         copy a -> O tma
+         await a, 0",
+    ),
+    (
+        "nothing is stored",
+        "`a` is read before anything is written to it",
+        "",
+        "let a = smem f16[32, 32]
+         copy a -> O tma
+         await a, 0",
+    ),
+    (
         "a thread's elements are others' in the transpose",
         "`a` is overwritten while other threads may still be reading it",
         "",
@@ -563,6 +670,56 @@ fn roles_get_no_barriers() {
         role c warps 1 { wait a copy a.get -> O release a }";
     let (k, said) = placed(body(text));
     assert_eq!((barriers(&k).len(), said), (0, Vec::new()));
+}
+
+/// A role with a buffer of its own, and the statements of its loop.
+fn role(text: &str) -> Kernel {
+    body(&format!(
+        "let a = channel f16[32, 32] slots 2
+         let b = smem f16[32, 32]
+         role p warps 1 {{ for k in 0..N step 32 {{ acquire a copy A -> a.put publish a }} }}
+         role c warps 1 {{ for k in 0..N step 32 {{ wait a {text} release a }} }}"
+    ))
+}
+
+#[test]
+fn buffers_of_roles_get_barriers() {
+    let k = good(role("copy a.get -> b copy b -> O"));
+    assert_eq!(barriers(&k).len(), 2, "{}", tilec_ir::print::print(&k));
+    needs_each(&k);
+    // All of them in the role.
+    assert!(barriers(&k).iter().all(|&(b, _)| b != k.body));
+    let k = good(role("copy a.get -> b barrier copy b -> O barrier"));
+    assert_eq!(barriers(&k).len(), 2);
+    needs_each(&k);
+}
+
+#[test]
+fn a_buffer_is_for_one_role() {
+    for text in [
+        "let b = smem f16[32, 32]
+         role p warps 1 { copy A -> b }
+         role c warps 1 { copy A -> b copy b -> O }",
+        "let b = smem f16[32, 32]
+         copy A -> b
+         role p warps 1 { copy b -> O }
+         role c warps 1 { copy A -> O }",
+    ] {
+        let (_, said) = placed(body(text));
+        let hit = said.iter().find(|d| d.severity == Severity::Error).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(hit.code, codes::HAZARD);
+        assert!(hit.message.contains("`b` is used by a role and by other threads"), "{hit:#?}");
+    }
+    // What stands beside the roles has the buffer to itself.
+    let beside = body(
+        "let b = smem f16[32, 32]
+         copy A -> b
+         copy b -> O
+         role p warps 1 { copy A -> O }",
+    );
+    let k = good(beside);
+    assert_eq!(barriers(&k).len(), 1);
+    needs_each(&k);
 }
 
 /// A barrier between any two statements is never wrong, and any program of buffers alone can be made right with some.

@@ -30,6 +30,7 @@ mod runs;
 mod shared;
 mod stmt;
 mod tensor;
+mod tensor_store;
 mod tiles;
 mod warpgroup;
 

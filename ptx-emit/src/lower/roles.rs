@@ -14,13 +14,21 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{WARP, register_share};
+use tilec_ir::tensor_store::tensor_store;
 
 /// The role whose statements are being lowered.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Part {
     /// Its first thread in the block.
     first: u32,
+    /// Its threads.
+    threads: u32,
+    /// The hardware barrier of its threads, if there is one left. Barrier 0 is for all threads of the block.
+    barrier: Option<u32>,
 }
+
+/// Hardware barriers of a block (PTX ISA 9.7.13.1).
+const BARRIERS: u32 = 16;
 
 impl Lower<'_> {
     /// The first warp of the present role.
@@ -63,7 +71,7 @@ impl Lower<'_> {
     pub(crate) fn tid(&mut self) -> Reg {
         let tid = self.block_tid();
         match self.part {
-            Some(Part { first }) if first > 0 => {
+            Some(Part { first, .. }) if first > 0 => {
                 self.emit.pure(Class::B32, P::SubS32, vec![tid.into(), Operand::Imm(i64::from(first))])
             }
             _ => tid,
@@ -94,8 +102,8 @@ impl Lower<'_> {
 
     /// Refuses kernels whose roles would run without the synchronisation that they need.
     ///
-    /// Barriers in front of a channel's slots come with tensor copies alone; what else is shared would have none. Who fills a channel
-    /// arrives once for all bytes of a slot, so that must be one lane.
+    /// Barriers in front of a channel's slots come with tensor copies alone. Who fills a channel arrives once for all bytes of a slot, so
+    /// that must be one lane. Buffers belong to one role each, which is proved by the pass `barriers`.
     pub(super) fn check_roles(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let roles: Vec<Block> = k.blocks[k.body]
@@ -108,15 +116,14 @@ impl Lower<'_> {
         if roles.is_empty() {
             return Ok(());
         }
+        if let Some((v, _)) = tilec_ir::overlay::Overlays::of(k).iter().next() {
+            return Err(self.unsupported_at(k.values[v].span, "a buffer over others in a kernel with roles"));
+        }
         for (v, data) in k.values.iter() {
-            let what = match data.def {
-                ValueDef::Smem(_) => "buffers of a kernel with roles; declare a channel that `tma` copies fill",
-                ValueDef::Channel { .. } if !k.fills_by_tensor_copies(v) => {
-                    "channels of a kernel with roles that are filled by other than `tma` copies"
-                }
-                _ => continue,
-            };
-            return Err(self.unsupported_at(data.span, what));
+            if matches!(data.def, ValueDef::Channel { .. }) && !k.fills_by_tensor_copies(v) {
+                let what = "channels of a kernel with roles that are filled by other than `tma` copies";
+                return Err(self.unsupported_at(data.span, what));
+            }
         }
         for body in roles {
             if self.only_asks_for_copies(body) {
@@ -126,7 +133,7 @@ impl Lower<'_> {
             k.walk(body, &mut |k, _, s| {
                 let fills = match &k.stmts[s] {
                     StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
-                    StmtData::Copy { attrs, .. } => attrs.tensor,
+                    StmtData::Copy { attrs, .. } => attrs.tensor && tensor_store(k, s).is_none(),
                     _ => false,
                 };
                 filling = filling.or(fills.then_some(s));
@@ -157,7 +164,10 @@ impl Lower<'_> {
             .then(|| self.emit.pure(Class::Pred, P::SetpGeS32, vec![warp.into(), Operand::Imm(end)]));
         let done = self.emit.label(&format!("after_{name}"));
         let outer = (self.part, self.thread_bits);
-        self.part = Some(Part { first: before * WARP });
+        let number =
+            1 + k.blocks[k.body].iter().take_while(|&&t| t != s).filter(|&&t| role_warps(k, t).is_some()).count();
+        let barrier = u32::try_from(number).ok().filter(|&n| n < BARRIERS);
+        self.part = Some(Part { first: before * WARP, threads: count * WARP, barrier });
         self.thread_bits = (count * WARP).ilog2();
         // What the role's statements share with the others is computed in front of them.
         self.emit.push_frame();
@@ -212,12 +222,32 @@ impl Lower<'_> {
                 StmtData::Let { init, .. } => {
                     !matches!(tilec_ir::typing::type_of(k, *init), Ok(tilec_ir::typing::Type::Tile(_)) | Err(_))
                 }
-                StmtData::Copy { attrs, .. } => attrs.tensor,
+                StmtData::Copy { attrs, .. } => attrs.tensor && tensor_store(k, s).is_none(),
                 StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
                 _ => false,
             };
         });
         only
+    }
+
+    /// A barrier of the threads of the present role, or of the block.
+    pub(super) fn barrier(&mut self, s: Stmt) -> Result<(), Reported> {
+        match self.part {
+            None => self.emit.push(P::BarSync, vec![Operand::Imm(0)]),
+            Some(Part { barrier: Some(barrier), threads, .. }) => {
+                let operands = vec![Operand::Imm(i64::from(barrier)), Operand::Imm(i64::from(threads))];
+                self.emit.push(P::BarSyncCount, operands);
+            }
+            Some(Part { barrier: None, .. }) => {
+                let what = "barriers of more than fifteen roles";
+                return Err(self.unsupported_at(self.k.stmt_spans[s], what));
+            }
+        }
+        self.report.barriers += 1;
+        if !self.loops.is_empty() {
+            self.report.barriers_in_loop += 1;
+        }
+        Ok(())
     }
 
     /// A predicate that always holds.

@@ -51,7 +51,11 @@ impl Lower<'_> {
                 };
                 self.assign_elementwise(src, &tile, src)
             }
-            StmtData::Copy { src, dst, attrs } => self.copy(s, src, dst, &attrs),
+            StmtData::Copy { src, dst, attrs } => {
+                self.copy(s, src, dst, &attrs)?;
+                self.fence_for_stores(s);
+                Ok(())
+            }
             StmtData::For { var, start, end, step, unroll, body } => {
                 if unroll {
                     self.unrolled(s, var, start, end, step, body)
@@ -64,21 +68,12 @@ impl Lower<'_> {
                 self.channel_op(op, &channels, pending);
                 Ok(())
             }
-            StmtData::Barrier => {
-                if self.part.is_some() {
-                    let span = self.k.stmt_spans[s];
-                    return Err(self.unsupported_at(span, "barriers of a role"));
-                }
-                self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
-                self.report.barriers += 1;
-                if !self.loops.is_empty() {
-                    self.report.barriers_in_loop += 1;
-                }
-                Ok(())
-            }
+            StmtData::Barrier => self.barrier(s),
             StmtData::Await { value, pending } => {
                 if self.accumulates_asynchronously(value) {
                     self.await_products(pending);
+                } else if tilec_ir::tensor_store::is_stored(self.k, value) {
+                    self.await_stores(pending);
                 }
                 Ok(())
             }

@@ -1,10 +1,11 @@
 //! Copies by the tensor memory accelerator (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27).
 //!
-//! What a copy moves is a box of the tensor that a *tensor map* describes: a kernel parameter of 128 bytes, which the host encodes
+//! What a copy moves, to a slot or from a buffer, is a box of the tensor that a *tensor map* describes: a kernel parameter of 128 bytes, which the host encodes
 //! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane asks for as many boxes as
-//! the tile has; their bytes count at the `full` barrier of the slot.
+//! the tile has; their bytes count at the `full` barrier of the slot. Stores are a group of that lane, which waits until the buffer is read.
 
 use super::Lower;
+use super::index::Int;
 use crate::inst::{Class, Operand, Reg};
 use crate::launch::TensorMap;
 use crate::module::ParamTy;
@@ -13,6 +14,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::hardware::{Boxes, boxes};
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Bytes and alignment of a tensor map.
@@ -25,21 +27,20 @@ const ROWS: u64 = 8;
 /// A tensor map of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
-    tensor: Value,
+    pub(super) tensor: Value,
     /// Extents of a box along the tensor's dimensions, the contiguous one first.
     extents: Vec<u64>,
     /// The tensor's dimensions in that order.
-    dims: Vec<usize>,
-    boxes: Boxes,
+    pub(super) dims: Vec<usize>,
+    pub(super) boxes: Boxes,
     param: u32,
 }
 
-/// What is copied from where, for a tensor copy.
-fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
-    match &k.stmts[s] {
-        StmtData::Copy { src, dst, attrs } if attrs.tensor => resolve_view(k, *src).zip(resolve_view(k, *dst)),
-        _ => None,
-    }
+/// The window of the tensor, and the tile, of a tensor copy.
+pub(super) fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
+    let (from, to) = attrs.tensor.then(|| resolve_view(k, *src).zip(resolve_view(k, *dst)))??;
+    Some(if tensor_store(k, s).is_some() { (to, from) } else { (from, to) })
 }
 
 impl Lower<'_> {
@@ -52,7 +53,9 @@ impl Lower<'_> {
             let Some((from, to)) = sides(k, s) else { continue };
             let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
             let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
-                return Err(self.unsupported(src, "a tensor copy into this layout, which no box fills"));
+                return Err(
+                    self.unsupported(src, "a tensor copy between this layout and this tensor, which no boxes make up")
+                );
             };
             if self.maps.iter().any(|m| m.is(from.base, &dims, &extents, &boxes)) {
                 continue;
@@ -105,26 +108,17 @@ impl Lower<'_> {
         self.emit.pure(Class::B64, P::CvtaParamU64, vec![own.into()])
     }
 
-    /// Asks for the boxes of a tile.
-    pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
-        let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return Err(self.unsupported(src, "this tensor copy")) };
-        let found = sides(self.k, s).and_then(|(from, to)| {
-            let (dims, extents, boxes) = self.box_of(s, &from, &to)?;
-            let map = self.maps.iter().find(|m| m.is(from.base, &dims, &extents, &boxes))?.clone();
-            Some((from, to, map))
-        });
-        let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
-        let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
-            return Err(self.unsupported(src, "a tensor copy into other than a slot"));
-        };
-        let ring = placed.ring.map(|r| self.rings[r].clone());
-        let Some((ring, turn)) = ring.and_then(|r| r.put_turn.map(|t| (r, t))) else {
-            return Err(self.unsupported(src, "a tensor copy outside of a role"));
-        };
-        // First coordinates of the tile, in the order of the tensor's dimensions.
+    /// The map of a tensor copy.
+    pub(super) fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
+        let (dims, extents, boxes) = self.box_of(s, window, tile)?;
+        self.maps.iter().find(|m| m.is(window.base, &dims, &extents, &boxes)).cloned()
+    }
+
+    /// First coordinates of the window, in the order of the tensor's dimensions.
+    pub(super) fn tensor_starts(&mut self, src: Expr, window: &ResolvedView) -> Result<Vec<Int>, Reported> {
         let mut starts = Vec::new();
-        for dim in &from.dims {
-            let mut sum = super::index::Int::constant(0);
+        for dim in &window.dims {
+            let mut sum = Int::constant(0);
             for &e in super::global::starts(dim) {
                 let x = self.index(e)?;
                 let Some(more) = self.int_op(tilec_ir::ops::Op::Add, sum, x) else {
@@ -133,17 +127,52 @@ impl Lower<'_> {
                 sum = more;
             }
             if !super::index::fits32(sum.lo, sum.hi) {
-                return Err(self.unsupported(src, "a tensor copy from coordinates beyond 31 bits"));
+                return Err(self.unsupported(src, "a tensor copy at coordinates beyond 31 bits"));
             }
             starts.push(sum);
         }
+        Ok(starts)
+    }
+
+    /// A box of the tensor that begins `start` elements into the window.
+    pub(super) fn tensor_box(&mut self, map: &Map, window: &ResolvedView, starts: &[Int], start: &[u64]) -> Operand {
+        let kept = window.kept();
+        let mut at = Vec::new();
+        for &d in &map.dims {
+            let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
+            let more = Int::constant(more as i64);
+            let x = self.int_op(tilec_ir::ops::Op::Add, starts[d], more).unwrap_or(starts[d]);
+            at.push(self.in32(x));
+        }
+        let map = self.map_address(map.param);
+        Operand::Tensor { map, at }
+    }
+
+    /// Asks for the boxes of a tile.
+    pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
+        let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return Err(self.unsupported(src, "this tensor copy")) };
+        let found = sides(self.k, s).and_then(|(from, to)| {
+            let map = self.map_of(s, &from, &to)?;
+            Some((from, to, map))
+        });
+        let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
+        if tensor_store(self.k, s).is_some() {
+            return self.store_tensor(src, &to, &from, &map);
+        }
+        let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
+            return Err(self.unsupported(src, "a tensor copy into other than a slot"));
+        };
+        let ring = placed.ring.map(|r| self.rings[r].clone());
+        let Some((ring, turn)) = ring.and_then(|r| r.put_turn.map(|t| (r, t))) else {
+            return Err(self.unsupported(src, "a tensor copy outside of a role"));
+        };
+        let mut starts = self.tensor_starts(src, &from)?;
         let slot = match ring.put {
             super::shared::Position::Reg(r) => r,
             super::shared::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
         };
         let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
         let mut root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
-        let address = self.map_address(map.param);
         if self.multicasts(s) {
             // The block's part of every box: so many rows on.
             let (rows, bytes) = (map.extents[1] as i64, map.boxes.exchange.row_bytes() as i64);
@@ -173,17 +202,9 @@ impl Lower<'_> {
             P::CpAsyncBulkTensor5dMulticast,
         ];
         let op = if self.multicasts(s) { to_all } else { op }[map.dims.len() - 1];
-        let kept = from.kept();
         for (start, offset) in &map.boxes.places {
-            let mut at = Vec::new();
-            for &d in &map.dims {
-                let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
-                let more = super::index::Int::constant(more as i64);
-                let x = self.int_op(tilec_ir::ops::Op::Add, starts[d], more).unwrap_or(starts[d]);
-                at.push(self.in32(x));
-            }
             let to = Operand::at(root, (placed.offset + offset) as i64);
-            let tensor = Operand::Tensor { map: address, at };
+            let tensor = self.tensor_box(&map, &from, &starts, start);
             let mut operands = vec![to, tensor, Operand::at(turn.barrier, 0)];
             if self.multicasts(s) {
                 operands.push(Operand::Imm((1 << self.cluster_blocks()) - 1));

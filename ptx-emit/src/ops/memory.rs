@@ -211,6 +211,27 @@ macro_rules! memory_rows {
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
             CpAsyncBulkTensor5dMulticast "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
         }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(1), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
+            CpAsyncBulkTensorStore1d "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(2), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
+            CpAsyncBulkTensorStore2d "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(3), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
+            CpAsyncBulkTensorStore3d "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(4), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
+            CpAsyncBulkTensorStore4d "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(5), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
+            CpAsyncBulkTensorStore5d "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [] "closes a group of the thread's bulk copies" {
+            CpAsyncBulkCommitGroup "cp.async.bulk.commit_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [range(0, 255)] "waits until at most this many of the thread's bulk groups have not read their source" {
+            CpAsyncBulkWaitGroupRead "cp.async.bulk.wait_group.read",
+        }
         "9.7.9.27" V8_0_SM90 Read [] [TENSOR_MAP] "asks for a tensor map ahead of its use" { PrefetchTensormap "prefetch.tensormap" }
         "9.7.9.7" V6_0 Pure [B64] [PARAM_SYM] "address of a parameter in its own space" { MovParamU64 "mov.b64" }
         "9.7.9.20" V7_7 Pure [B64] [B64] "generic address of a parameter" { CvtaParamU64 "cvta.param.u64" }

@@ -30,7 +30,7 @@ macro_rules! warp_rows {
             FenceAcqRelCta "fence.acq_rel.cta", FenceAcqRelGpu "fence.acq_rel.gpu", FenceScGpu "fence.sc.gpu",
         }
         "9.7.13.4" V8_0_SM90 Sync [] [] "orders generic accesses with those of the asynchronous proxy" {
-            FenceProxyAsync "fence.proxy.async",
+            FenceProxyAsync "fence.proxy.async", FenceProxyAsyncSharedCta "fence.proxy.async.shared::cta",
         }
         "9.7.13.15" V7_0_SM80 Sync [] [shared(8), B32I] "readies an mbarrier for this many arrivals" {
             MbarrierInit "mbarrier.init.shared.b64",

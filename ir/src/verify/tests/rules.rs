@@ -165,8 +165,9 @@ fn conditions() {
 fn channels() {
     body("acquire a", &[("E0241", "acquire a")]);
     body("wait ring, ring", &[("E0241", "wait ring, ring")]);
-    body("await a, 0", &[("E0231", "await a, 0")]);
-    body("await acc, 0\nacquire ring\npublish ring", &[]);
+    body("await ring, 0", &[("E0231", "await ring, 0")]);
+    body("await A, 0", &[("E0231", "await A, 0")]);
+    body("await a, 0\nawait acc, 0\nacquire ring\npublish ring", &[]);
 }
 
 #[test]

@@ -101,6 +101,32 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
             "",
             format!("`publish {name}` hands the slot to the consumer"),
         ),
+        Why::WrittenWhileStored => (
+            format!("{cell} is overwritten while a tensor store may still be reading it"),
+            "stored here",
+            format!("`await {name}, 0` waits until it is read; a `barrier` then tells the other threads"),
+        ),
+        Why::TakenWhileStored => (
+            format!("the memory of {cell} is taken over while a tensor store may still be reading it"),
+            "stored here",
+            format!("`await {name}, 0` waits until it is read"),
+        ),
+        Why::NeverAwaited => (
+            format!("a tensor store may still be reading {cell} when its threads end"),
+            "",
+            format!("`await {name}, 0` at the end waits until it is read"),
+        ),
+        Why::UsedAfterStore => (
+            format!("{cell} is used after a tensor store to it, which may not have arrived"),
+            "stored here",
+            "nothing but the end of the kernel waits for it to arrive: give what is stored a tensor of its own"
+                .to_owned(),
+        ),
+        Why::StoredTwice => (
+            format!("a tensor store to {cell}, which other copies of the same threads store to"),
+            "stored here",
+            "nothing orders the two: write all of the tensor by tensor stores, or nothing".to_owned(),
+        ),
     };
     let mut d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message);
     if let Some(other) = fault.other {

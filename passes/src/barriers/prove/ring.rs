@@ -33,6 +33,16 @@ pub(super) enum Why {
     NotWaited,
     /// Acquired, and then the kernel ends.
     NeverPublished,
+    /// Written while a tensor store may be reading it.
+    WrittenWhileStored,
+    /// Its memory is taken over while a tensor store may be reading it.
+    TakenWhileStored,
+    /// Stored, and then the kernel or role ends.
+    NeverAwaited,
+    /// A tensor that is loaded from, or stored to in another way, after a tensor store.
+    UsedAfterStore,
+    /// A tensor store to what was stored to in another way.
+    StoredTwice,
 }
 
 /// A buffer or a slot.

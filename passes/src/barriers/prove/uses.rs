@@ -2,6 +2,7 @@
 
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::typing::{let_init, resolve_view};
 
 /// A use of shared memory by a statement.
 pub(super) struct Use {
@@ -79,5 +80,55 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
     let own = own && matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. });
     for child in k.children(e) {
         reads(k, child, own, out);
+    }
+}
+
+/// What a statement itself does to tensors in global memory.
+#[derive(Default)]
+pub(super) struct Touches {
+    pub(super) loads: Vec<Value>,
+    pub(super) stores: Vec<Value>,
+}
+
+/// The tensors that a statement itself loads from and stores to, under a name or not.
+pub(super) fn tensors(k: &Kernel, s: Stmt) -> Touches {
+    let mut touches = Touches::default();
+    match &k.stmts[s] {
+        StmtData::Copy { src, dst, attrs } => {
+            tensors_in(k, *src, &mut touches.loads);
+            tensors_in(k, *dst, &mut touches.stores);
+            if attrs.reduce.is_some() {
+                tensors_in(k, *dst, &mut touches.loads);
+            }
+        }
+        // A name for a window loads nothing.
+        StmtData::Let { init, .. } if resolve_view(k, *init).is_some() => {}
+        _ => {
+            for e in crate::analysis::uses::stmt_exprs(k, s) {
+                tensors_in(k, e, &mut touches.loads);
+            }
+        }
+    }
+    touches
+}
+
+fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
+    let named = match &k.exprs[e] {
+        ExprData::Ref(v) => Some(*v),
+        ExprData::View(view) => Some(view.base),
+        ExprData::Iota { .. } => return,
+        _ => None,
+    };
+    match named.map(|v| (v, &k.values[v].def)) {
+        Some((v, ValueDef::Tensor(_))) => out.push(v),
+        Some((v, ValueDef::Let)) => {
+            if let Some(init) = let_init(k, v) {
+                tensors_in(k, init, out);
+            }
+        }
+        _ => {}
+    }
+    for child in k.children(e) {
+        tensors_in(k, child, out);
     }
 }

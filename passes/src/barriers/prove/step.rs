@@ -1,0 +1,210 @@
+//! What a statement does to the state, and what it asks of it.
+
+use super::report::Fault;
+use super::ring::{Cell, Ring, Why};
+use super::uses::uses;
+use super::{Run, State, Trace};
+use std::collections::BTreeMap;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, Slot, StmtData, ValueDef};
+use tilec_ir::overlay::Overlays;
+use tilec_ir::tensor_store::tensor_store;
+
+impl Run<'_> {
+    /// Executes a statement that owns no block.
+    pub(super) fn step(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+        let k = self.k;
+        self.access(s, state, trace)?;
+        self.touch(s, state, trace)?;
+        match &k.stmts[s] {
+            StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+                let read = state.storing.len().saturating_sub(*pending as usize);
+                for v in state.storing.drain(..read) {
+                    // One thread knows.
+                    if let Some(cell) = state.buffers.get_mut(&v) {
+                        cell.read = true;
+                    }
+                }
+            }
+            StmtData::Barrier => {
+                state.tensors.values_mut().for_each(|t| t.loaded = false);
+                state.buffers.values_mut().for_each(Cell::pass_barrier);
+                state.rings.values_mut().for_each(Ring::pass_barrier);
+            }
+            StmtData::Alloc { value, .. } => {
+                let past = take_over(&self.overlays, *value, state, trace)?;
+                match k.values[*value].def {
+                    ValueDef::Smem(_) => {
+                        let cell = state.buffers.entry(*value).or_default();
+                        cell.filled = false;
+                        cell.follow(past);
+                    }
+                    ValueDef::Channel { slots, .. } => {
+                        let slots = k.as_int(slots).and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1);
+                        let ring = state.rings.entry(*value).or_insert_with(|| Ring::new(slots));
+                        ring.restart();
+                        if past != Cell::default() {
+                            (0..slots).for_each(|n| ring.cells.entry(n).or_default().follow(past));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            StmtData::Channel { op, channels, pending } => {
+                for &value in channels {
+                    channel(*op, value, s, state, trace)?;
+                }
+                match op {
+                    ChannelOp::Publish if channels.iter().any(|&v| k.fills_asynchronously(v)) => state.close_group(),
+                    ChannelOp::Wait if channels.iter().any(|&v| k.fills_asynchronously(v)) => {
+                        state.land(pending.unwrap_or(0) as usize);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn access(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+        let mut uses = uses(self.k, s);
+        uses.retain(|u| self.concerns(u.value));
+        // Places that this statement read, and whether only element by element and not since before it.
+        let mut own: BTreeMap<(Value, Option<u32>), bool> = BTreeMap::new();
+        for u in &uses {
+            let (cell, slot) = match u.slot {
+                None => (state.buffers.get_mut(&u.value), None),
+                Some(which) => {
+                    let ring = state.rings.get_mut(&u.value);
+                    let slot = ring.as_ref().and_then(|r| match which {
+                        Slot::Put => r.put_slot(),
+                        Slot::Get => r.get_slot(),
+                    });
+                    let why = if which == Slot::Put { Why::NotAcquired } else { Why::NotWaited };
+                    let Some(n) = slot else { return Err(Fault { value: u.value, slot: None, why, other: None }) };
+                    (ring.map(|r| r.cells.entry(n).or_default()), slot)
+                }
+            };
+            let fault = |why, other| Fault { value: u.value, slot, why, other };
+            let Some(cell) = cell else { return Err(fault(Why::NotAllocated, None)) };
+            let last = trace.last.entry((u.value, slot)).or_default();
+            if cell.flying {
+                return Err(fault(if u.write { Why::WrittenInFlight } else { Why::InFlight }, last.0));
+            }
+            if u.write {
+                if u.slot.is_none() && state.storing.contains(&u.value) {
+                    return Err(fault(Why::WrittenWhileStored, last.1));
+                }
+                if cell.written {
+                    return Err(fault(Why::WriteAfterWrite, last.0));
+                }
+                if cell.read && !(u.own && own.get(&(u.value, slot)) == Some(&true)) {
+                    return Err(fault(Why::WriteAfterRead, last.1));
+                }
+                *cell = Cell { filled: true, written: !u.flying, flying: u.flying, ..*cell };
+                if let (true, Some(slot)) = (u.flying, slot) {
+                    state.open.push((u.value, slot));
+                }
+                last.0 = Some(s);
+            } else {
+                if !cell.filled {
+                    return Err(fault(Why::Unwritten, None));
+                }
+                if cell.written {
+                    return Err(fault(Why::ReadAfterWrite, last.0));
+                }
+                let fresh = !cell.read;
+                own.entry((u.value, slot)).and_modify(|o| *o &= u.own).or_insert(fresh && u.own);
+                cell.read = true;
+                last.1 = Some(s);
+            }
+        }
+        if let Some((buffer, _)) = tensor_store(self.k, s) {
+            state.storing.retain(|&v| v != buffer);
+            state.storing.push(buffer);
+        }
+        Ok(())
+    }
+
+    /// What a statement does to tensors that tensor stores write.
+    fn touch(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+        let by_accelerator = tensor_store(self.k, s).is_some();
+        for (value, stores) in self.touches(s) {
+            let touched = state.tensors.entry(value).or_default();
+            let last = trace.last.entry((value, None)).or_default();
+            let fault = |why, other| Fault { value, slot: None, why, other };
+            if stores && by_accelerator {
+                if touched.written {
+                    return Err(fault(Why::StoredTwice, last.0));
+                }
+                if touched.loaded {
+                    return Err(fault(Why::WriteAfterRead, last.1));
+                }
+                touched.stored = true;
+            } else if touched.stored {
+                return Err(fault(Why::UsedAfterStore, last.0));
+            } else if stores {
+                touched.written = true;
+            } else {
+                touched.loaded = true;
+            }
+            if stores {
+                last.0 = Some(s);
+            } else {
+                last.1 = Some(s);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ends what lies where `value` is to lie. Returns what was done in this epoch to that memory.
+fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
+    let mut past = Cell::default();
+    for other in overlays.sharing(value) {
+        let mut cells = Vec::new();
+        cells.extend(state.buffers.remove(&other).map(|cell| (None, cell)));
+        if let Some(ring) = state.rings.remove(&other) {
+            cells.extend(ring.cells.into_iter().map(|(n, cell)| (Some(n), cell)));
+        }
+        for (slot, cell) in cells {
+            let last = trace.last.get(&(other, slot)).copied().unwrap_or_default();
+            if cell.flying {
+                return Err(Fault { value: other, slot, why: Why::TakenInFlight, other: last.0 });
+            }
+            if slot.is_none() && state.storing.contains(&other) {
+                return Err(Fault { value: other, slot, why: Why::TakenWhileStored, other: last.1 });
+            }
+            past.follow(cell);
+            let kept = trace.last.entry((value, None)).or_default();
+            *kept = (kept.0.or(last.0), kept.1.or(last.1));
+        }
+    }
+    Ok(past)
+}
+
+fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+    let absent = Fault { value, slot: None, why: Why::NotAllocated, other: None };
+    let ring = state.rings.get_mut(&value).ok_or(absent)?;
+    let held = |slot: Option<u32>| slot.and_then(|n| trace.acquired.get(&(value, n)).copied());
+    let result = match op {
+        ChannelOp::Acquire => {
+            ring.acquire().map_err(|why| (why, Some(ring.head), held(ring.put_slot().or(Some(ring.head)))))
+        }
+        ChannelOp::Publish => ring.publish().map_err(|why| (why, None, None)),
+        ChannelOp::Wait => ring.wait().map_err(|why| (why, ring.put_slot(), held(ring.put_slot()))),
+        ChannelOp::Release => ring.release().map_err(|why| (why, None, None)),
+    };
+    match result {
+        Err((why, slot, other)) => Err(Fault { value, slot, why, other }),
+        Ok(()) => {
+            if op == ChannelOp::Acquire
+                && let Some(slot) = ring.put_slot()
+            {
+                trace.acquired.insert((value, slot), s);
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `stage-stores`: have the tensor memory accelerator store results of warpgroups, out of a buffer.
+//!
+//! ```text
+//! await c_tile, 0                              // the store of the tile before has read it
+//! copy cast<f16>(alpha * acc) -> c_tile
+//! copy c_tile -> C[bm * 128.., bn * 256..] tma
+//! ..
+//! await c_tile, 0                              // at the end
+//! ```
+//!
+//! Threads write the buffer in the layout of their sums, which rows of 128 bytes take without bank conflicts, where stores to global
+//! memory need an exchange between lanes. The accelerator moves it while the products of the next tile run.
+//!
+//! A buffer takes the room of slots: a tile is staged where [`LEAST_SLOTS`] are left, or those that the schedule asks for. What reads
+//! matrices from global memory stays with threads, and so do tensors that are loaded, or stored to in another way, on the same path.
+//!
+//! Needs: products of warpgroups, as `select-mma` chooses them. Switched off: threads store.
+
+use crate::Cx;
+use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::uses::{all_stmts, path_to};
+use crate::analysis::width::elem_of;
+use crate::assign_layouts::{epilogue::for_each_tile, log2_shape};
+use crate::barriers::is_fixed;
+use crate::specialize_warps::{BARRIER_BYTES, multiplies};
+use crate::tensor_copies::no_descriptor;
+use crate::vectorize::memory_views;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::hardware::panels;
+use tilec_ir::target::MAX_TENSOR_RANK;
+use tilec_ir::types::{ElemRef, Order, TileTy};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+
+/// Slots that are left for the operands.
+const LEAST_SLOTS: u64 = 4;
+/// Bytes of a bank: of smaller elements threads write two at a time.
+const WORD: u32 = 4;
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
+    let [at] = loops[..] else { return Ok(()) };
+    if !cx.enabled {
+        return Ok(());
+    }
+    let mut stores = Vec::new();
+    for &s in &k.blocks[k.body][at + 1..] {
+        stores.push(s);
+        for b in k.sub_blocks(s) {
+            k.walk(b, &mut |_, _, s| stores.push(s));
+        }
+    }
+    let facts = Facts::new(k);
+    let deferred = Deferred::of(k);
+    let neighbours = usize::from(!swapped(k, k.blocks[k.body][at]));
+    let mut staged: Vec<(Stmt, Value)> = Vec::new();
+    for &s in &stores {
+        let StmtData::Copy { dst, .. } = k.stmts[s] else { continue };
+        let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
+        match fits(k, &facts, &deferred, (s, &to), neighbours) {
+            Ok(()) => staged.push((s, to.base)),
+            Err(why) => say(k, cx, s, to.base, &why),
+        }
+    }
+    let Some(&(first, tensor)) = staged.first() else { return Ok(()) };
+    if let Some(&(s, other)) = staged.iter().find(|(_, t)| *t != tensor) {
+        say(k, cx, s, other, "one buffer is staged, and that is for another tensor");
+        staged.retain(|(_, t)| *t == tensor);
+    }
+    if let Some(other) = stores.iter().copied().find(|&s| in_the_way(k, s, tensor, &staged)) {
+        say(k, cx, other, tensor, "the same threads load it or store to it in another way");
+        return Ok(());
+    }
+    let slots = match room(k, cx, k.blocks[k.body][at], first) {
+        Ok(slots) => slots,
+        Err(why) => {
+            say(k, cx, first, tensor, &why);
+            return Ok(());
+        }
+    };
+    stage(k, first, tensor, &staged);
+    let name = &k.values[tensor].name;
+    let message = format!(
+        "`{name}` is stored out of a buffer by the accelerator, which leaves room for {slots} slots of operands"
+    );
+    cx.remark(k.stmt_spans[first], message);
+    Ok(())
+}
+
+/// Whether the products of a loop are of the transposed operands: a thread then has neighbours along columns.
+fn swapped(k: &Kernel, at: Stmt) -> bool {
+    let StmtData::For { body, .. } = k.stmts[at] else { return false };
+    k.blocks[body].iter().any(|&s| match k.stmts[s] {
+        StmtData::Assign { src, .. } => matches!(&k.exprs[src], ExprData::Mma(mma) if mma.swap),
+        _ => false,
+    })
+}
+
+fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: &str) {
+    cx.remark(k.stmt_spans[s], format!("`{}` is stored by threads: {why}", k.values[tensor].name));
+}
+
+/// Why a store of sums is none for the accelerator.
+///
+/// `neighbours`: the dimension along which a thread has pairs of sums.
+fn fits(
+    k: &Kernel,
+    facts: &Facts,
+    deferred: &Deferred,
+    (s, to): (Stmt, &ResolvedView),
+    neighbours: usize,
+) -> Result<(), String> {
+    let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return Err("it is no copy".to_owned()) };
+    if *attrs != CopyAttrs::default() {
+        return Err("how they do is written".to_owned());
+    }
+    let mut sums = Vec::new();
+    let mut matrices = Vec::new();
+    for_each_tile(k, deferred, src, &mut |v| match &k.values[v].def {
+        ValueDef::Var(t) if !t.shape.is_empty() => sums.push(v),
+        ValueDef::Tensor(_) => matrices.push(v),
+        _ => {}
+    });
+    matrices.extend(memory_views(k, src).iter().filter(|v| v.kept().len() > 1).map(|v| v.base));
+    if let Some(&v) = matrices.iter().find(|&&v| k.tensor_ty(v).is_some_and(|t| t.shape.len() > 1)) {
+        let read = &k.values[v].name;
+        return Err(format!("`{read}` is loaded for it, as wide as threads store"));
+    }
+    let Some(shape) = fixed_shape(k, src) else { return Err("it has no extents".to_owned()) };
+    if !sums.iter().any(|&v| k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).as_ref() == Some(&shape)) {
+        return Err("it is no tile of registers".to_owned());
+    }
+    let Some(tensor) = k.tensor_ty(to.base) else { return Err("it is no tensor".to_owned()) };
+    if tensor.pointers
+        || tensor.shape.len() > MAX_TENSOR_RANK
+        || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
+    {
+        return Err(format!(
+            "it has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
+        ));
+    }
+    if to.transposed || to.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        return Err("the window is transposed, or has an end of its own".to_owned());
+    }
+    if let Some((why, missing)) = no_descriptor(k, facts, to.base) {
+        return Err(if missing.is_empty() { why } else { format!("{why}; declare `where {missing}`") });
+    }
+    let window = contiguous_dim(k, to.base).and_then(|dim| to.kept().iter().position(|&d| d == dim));
+    let (Some(dim), Some(elem)) = (window, elem_of(k, to.base)) else {
+        return Err("the window has one element along its contiguous dimension".to_owned());
+    };
+    let bits = log2_shape(&shape);
+    if panels(&bits, dim, elem.bytes()).is_none() {
+        return Err("rows of the tile are shorter than 32 bytes".to_owned());
+    }
+    if elem.bytes() < WORD && dim != neighbours {
+        return Err("a thread has no neighbours along its contiguous dimension".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether a statement does something else to the tensor, and on a way on which it is staged.
+fn in_the_way(k: &Kernel, s: Stmt, tensor: Value, staged: &[(Stmt, Value)]) -> bool {
+    let touches = |s: Stmt| {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
+        [src, dst].into_iter().any(|e| {
+            let mut found = memory_views(k, e).iter().any(|v| v.base == tensor);
+            for_each_tile(k, &Deferred::of(k), e, &mut |v| {
+                found |= v == tensor
+                    || tilec_ir::typing::let_init(k, v)
+                        .and_then(|e| resolve_view(k, e))
+                        .is_some_and(|v| v.base == tensor);
+            });
+            found
+        })
+    };
+    staged.iter().all(|(t, _)| *t != s) && touches(s) && !staged.iter().all(|&(t, _)| exclusive(k, s, t))
+}
+
+/// Whether of two statements a block executes one at most, however often it comes by: the condition that parts them is fixed.
+fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
+    let (Some(a), Some(b)) = (path_to(k, s), path_to(k, t)) else { return false };
+    let Some(fork) = a.iter().zip(&b).position(|(x, y)| x != y) else { return false };
+    let Some(&(block, index)) = fork.checked_sub(1).and_then(|i| a.get(i)) else { return false };
+    let different = a[fork].0 != b[fork].0;
+    different && matches!(k.stmts[k.blocks[block][index]], StmtData::If { cond, .. } if is_fixed(k, cond))
+}
+
+fn bytes(k: &Kernel, v: Value) -> u64 {
+    let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
+    elems * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
+}
+
+/// How many slots are left beside the buffer, or why they are too few.
+fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt) -> Result<u64, String> {
+    let StmtData::Copy { src, dst, .. } = k.stmts[store] else { return Err("it is no copy".to_owned()) };
+    let elems: u64 = fixed_shape(k, src).map_or(0, |s| s.iter().product());
+    let tensor = resolve_view(k, dst).map(|v| v.base);
+    let tile = elems * u64::from(tensor.and_then(|t| elem_of(k, t)).map_or(4, |e| e.bytes()));
+    let StmtData::For { body, .. } = k.stmts[at] else { return Err("there is no loop".to_owned()) };
+    let mut operands: Vec<Value> = Vec::new();
+    for s in all_stmts(k, body) {
+        if let StmtData::Copy { dst, .. } = k.stmts[s]
+            && let ExprData::Ref(v) = k.exprs[dst]
+            && matches!(k.values[v].def, ValueDef::Smem(_))
+            && !operands.contains(&v)
+        {
+            operands.push(v);
+        }
+    }
+    let slot: u64 = operands.iter().map(|&v| bytes(k, v)).sum();
+    let limit = crate::specialize_warps::shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
+    let left = limit.saturating_sub(tile.next_multiple_of(1024)) / slot.max(1);
+    let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
+    let wanted = asked.unwrap_or(LEAST_SLOTS);
+    if left < wanted {
+        return Err(format!("a buffer of {tile} bytes leaves room for {left} slots of operands, not for {wanted}"));
+    }
+    Ok(asked.unwrap_or(left))
+}
+
+/// Declares the buffer, and stores through it.
+fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[(Stmt, Value)]) {
+    let span = k.stmt_spans[first];
+    let StmtData::Copy { src, dst, .. } = k.stmts[first] else { return };
+    let (Some(shape), Some(elem)) = (fixed_shape(k, src), elem_of(k, tensor)) else { return };
+    let Some(to) = resolve_view(k, dst) else { return };
+    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    // The accelerator turns nothing over.
+    let last = contiguous_dim(k, tensor).is_some_and(|d| to.kept().last() == Some(&d));
+    let order = Some(if last { Order::Row } else { Order::Col });
+    let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, smem_layout: None };
+    let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
+    let buffer = k.value(&name, span, ValueDef::Smem(tile));
+    for &(s, _) in staged {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let Some(&(block, index)) = path_to(k, s).as_ref().and_then(|p| p.last()) else { continue };
+        let span = k.stmt_spans[s];
+        let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
+        let place = k.value_ref(buffer, span);
+        let fill = k.stmt(StmtData::Copy { src, dst: place, attrs: CopyAttrs::default() }, span);
+        let from = k.value_ref(buffer, span);
+        let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
+        let store = k.stmt(StmtData::Copy { src: from, dst, attrs }, span);
+        k.blocks[block].splice(index..=index, [wait, fill, store]);
+    }
+    let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
+    let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
+    let body = k.body;
+    // Behind the others, as its place in memory is.
+    let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
+    k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
+    k.blocks[body].push(wait);
+}

@@ -1,0 +1,95 @@
+//! Tensor stores: the tensor memory accelerator moves a buffer to a window of a tensor.
+//!
+//! One lane asks for the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
+//! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs; each fences what it has
+//! written to such a buffer at once, in front of whatever barrier follows.
+
+use super::Lower;
+use super::tensor::Map;
+use crate::inst::{Class, Guard, Operand, Reg};
+use crate::module::Item;
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::StmtData;
+use tilec_ir::tensor_store::is_stored;
+use tilec_ir::typing::{ResolvedView, resolve_view};
+
+const STORES: [P; 5] = [
+    P::CpAsyncBulkTensorStore1d,
+    P::CpAsyncBulkTensorStore2d,
+    P::CpAsyncBulkTensorStore3d,
+    P::CpAsyncBulkTensorStore4d,
+    P::CpAsyncBulkTensorStore5d,
+];
+
+impl Lower<'_> {
+    /// Asks for the boxes of a buffer.
+    pub(super) fn store_tensor(
+        &mut self,
+        src: Expr,
+        tile: &ResolvedView,
+        window: &ResolvedView,
+        map: &Map,
+    ) -> Result<(), Reported> {
+        let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {
+            return Err(self.unsupported(src, "a tensor store out of other than a buffer"));
+        };
+        let starts = self.tensor_starts(src, window)?;
+        // The accelerator refuses them, where loads are zero (PTX ISA 5.5.3).
+        if starts.iter().any(|x| x.lo < 0) {
+            return Err(self.unsupported(src, "a tensor store to coordinates that may be negative"));
+        }
+        let boxes: Vec<(Operand, Operand)> = map
+            .boxes
+            .places
+            .iter()
+            .map(|(start, offset)| {
+                let from = Operand::shared(0, (placed.offset + offset) as i64);
+                (self.tensor_box(map, window, &starts, start), from)
+            })
+            .collect();
+        let op = STORES[map.dims.len() - 1];
+        self.by_one_lane(&mut |this, elected| {
+            let guard = Some(Guard { reg: elected, negated: false });
+            for (to, from) in &boxes {
+                this.emit.push_if(guard, op, vec![to.clone(), from.clone()]);
+            }
+            this.emit.push_if(guard, P::CpAsyncBulkCommitGroup, Vec::new());
+        });
+        Ok(())
+    }
+
+    /// Waits until all but the last `pending` stores have read their buffers: the lane that asked for them, alone.
+    pub(super) fn await_stores(&mut self, pending: u32) {
+        self.by_one_lane(&mut |this, elected| {
+            let guard = Some(Guard { reg: elected, negated: false });
+            let pending = Operand::Imm(i64::from(pending.min(255)));
+            this.emit.push_if(guard, P::CpAsyncBulkWaitGroupRead, vec![pending]);
+        });
+    }
+
+    /// Instructions of the first warp of the role (of the block), under a predicate that holds in one lane.
+    fn by_one_lane(&mut self, body: &mut dyn FnMut(&mut Self, Reg)) {
+        let warp = self.warp_index();
+        let first = Operand::Imm(i64::from(self.role_first_warp()));
+        let other = self.emit.pure(Class::Pred, P::SetpNeS32, vec![warp.into(), first]);
+        let done = self.emit.label("asked");
+        self.emit.push_frame();
+        let elected = self.emit.reg(Class::Pred);
+        self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
+        body(self, elected);
+        let items = self.emit.pop_frame();
+        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
+        self.emit.items(items);
+        self.emit.item(Item::Label(done));
+    }
+
+    /// Shows the accelerator what threads have written to a buffer that it stores.
+    pub(super) fn fence_for_stores(&mut self, s: Stmt) {
+        let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return };
+        if resolve_view(self.k, dst).is_some_and(|to| is_stored(self.k, to.base)) {
+            self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
+        }
+    }
+}

@@ -158,7 +158,7 @@ pub(crate) struct Bench {
     pub(crate) values: Vec<String>,
     #[command(flatten)]
     pub(crate) program: Program,
-    /// A program to measure: compile-time parameters, `target=`, `off=PASS+PASS`; `/` separates alternatives
+    /// A program to measure: compile-time parameters, `target=`, `off=PASS+PASS`, `on=PASS`; `/` separates alternatives
     /// (BM=64/128,target=sm_80). May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
@@ -308,6 +308,9 @@ pub(crate) struct Program {
     /// Makes only plain decisions in this pass
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) disable_pass: Vec<String>,
+    /// Runs this pass, which is off by default
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    pub(crate) enable_pass: Vec<String>,
     /// Shows what the passes did, or declined to do and why
     #[arg(long)]
     pub(crate) remarks: bool,

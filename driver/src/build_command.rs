@@ -101,6 +101,14 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
             None => return Err(unknown("pass", pass, explain::pass_names())),
         }
     }
+    for pass in &program.enable_pass {
+        if explain::can_disable(pass).is_none() {
+            return Err(unknown("pass", pass, explain::pass_names()));
+        }
+        if program.disable_pass.contains(pass) {
+            return Err(Failure::Usage(format!("pass `{pass}` is both enabled and disabled")));
+        }
+    }
     for (i, (name, value)) in program.defines.iter().enumerate() {
         if let Some((_, first)) = program.defines[..i].iter().find(|(other, _)| other == name) {
             return Err(Failure::Usage(format!(
@@ -133,6 +141,7 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         sizes: program.sizes.iter().map(|s| s.0.clone()).collect(),
         card: program.card,
         disabled: program.disable_pass.iter().cloned().collect(),
+        enabled: program.enable_pass.iter().cloned().collect(),
         deny,
         ..CompileOptions::default()
     })

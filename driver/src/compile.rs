@@ -48,6 +48,8 @@ pub struct CompileOptions {
     pub card: Option<&'static Card>,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
+    /// Passes that are off by default and are wanted.
+    pub enabled: BTreeSet<String>,
     /// Passes taken to be switched off where `auto` parameters are chosen; `None`: those that are. It keeps the tile of a
     /// program whose passes are switched off one after the other.
     pub disabled_in_choice: Option<BTreeSet<String>>,
@@ -85,6 +87,7 @@ impl Default for CompileOptions {
             refuse_sizes: true,
             card: None,
             disabled: BTreeSet::new(),
+            enabled: BTreeSet::new(),
             disabled_in_choice: None,
             deny: BTreeSet::new(),
             keep: Keep::default(),
@@ -107,6 +110,7 @@ impl CompileOptions {
         let mut options = tilec_passes::Options::new(self.target);
         options.verify_each = self.verify_each;
         options.disabled.clone_from(&self.disabled);
+        options.enabled.clone_from(&self.enabled);
         options.card = self.card;
         options
     }

@@ -51,6 +51,8 @@ pub fn explain(word: &str) -> Result<String, String> {
     for pass in PASSES.iter().filter(|p| p.name == word) {
         let off = if pass.required {
             "It always runs".to_owned()
+        } else if !pass.by_default {
+            format!("It is off by default; `--enable-pass {word}` switches it on")
         } else {
             format!("`--disable-pass {word}` switches it off")
         };

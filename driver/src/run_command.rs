@@ -81,6 +81,7 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
         ("--target", program.target.is_some()),
         ("--define", !program.defines.is_empty()),
         ("--disable-pass", !program.disable_pass.is_empty()),
+        ("--enable-pass", !program.enable_pass.is_empty()),
         ("--remarks", program.remarks),
         ("--deny", !program.deny.is_empty()),
     ];

@@ -123,7 +123,7 @@ mod tests {
             "kernel k(A: gmem f16[M, K]) grid (g: ceildiv(M, 64), h: 4) schedule {{ threads 128 cluster (2, 1) }} {{\n{body}\n}}\n"
         );
         let mut sink = Sink::new();
-        crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics())).remove(0)
+        crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics())).kernels.remove(0)
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Options {
     pub defines: Vec<(String, String)>,
     /// Names of passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
+    /// Names of passes that are off by default and are wanted.
+    pub enabled: BTreeSet<String>,
     /// Verify after every pass.
     pub verify_each: bool,
     /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
@@ -55,6 +57,7 @@ impl Options {
             target,
             defines: Vec::new(),
             disabled: BTreeSet::new(),
+            enabled: BTreeSet::new(),
             verify_each: cfg!(debug_assertions),
             sizes: Vec::new(),
             card: None,
@@ -108,6 +111,8 @@ pub struct PassInfo {
     pub summary: &'static str,
     /// Cannot be switched off.
     pub required: bool,
+    /// Switched on if nothing is said; what has not been measured yet is not.
+    pub by_default: bool,
     run: fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>,
 }
 
@@ -117,72 +122,84 @@ pub const PASSES: &[PassInfo] = &[
         name: choose::NAME,
         summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
         required: false,
+        by_default: true,
         run: choose::run,
     },
     PassInfo {
         name: "specialize",
         summary: "binds compile-time parameters, folds constants, checks what can be checked",
         required: true,
+        by_default: true,
         run: specialize::run,
     },
     PassInfo {
         name: "select-mma",
         summary: "picks the instruction of every product; makes its fragments explicit register tiles",
         required: false,
+        by_default: true,
         run: select_mma::run,
     },
     PassInfo {
         name: "stage-stores",
         summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
         required: false,
+        by_default: false,
         run: stage_stores::run,
     },
     PassInfo {
         name: "assign-layouts",
         summary: "decides which thread holds and moves which element",
         required: false,
+        by_default: true,
         run: assign_layouts::run,
     },
     PassInfo {
         name: "vectorize",
         summary: "decides the access width of every copy",
         required: false,
+        by_default: true,
         run: vectorize::run,
     },
     PassInfo {
         name: "swizzle",
         summary: "finds the cheapest conflict-free shared-memory layouts",
         required: false,
+        by_default: true,
         run: swizzle::run,
     },
     PassInfo {
         name: "specialize-warps",
         summary: "gives tensor copies and products of warpgroups to warps of their own",
         required: false,
+        by_default: true,
         run: specialize_warps::run,
     },
     PassInfo {
         name: "pipeline",
         summary: "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
         required: false,
+        by_default: true,
         run: pipeline::run,
     },
     PassInfo {
         name: "predicate",
         summary: "peels the residue and drops bounds checks that cannot fail",
         required: false,
+        by_default: true,
         run: predicate::run,
     },
     PassInfo {
         name: "schedule",
         summary: "orders loads, products and stores inside loop bodies",
         required: false,
+        by_default: true,
         run: schedule::run,
     },
     PassInfo {
         name: "barriers",
         summary: "places the barriers that shared memory needs, and proves that they suffice",
         required: true,
+        by_default: true,
         run: barriers::run,
     },
 ];
@@ -198,7 +215,8 @@ pub fn run(
     after: &mut dyn FnMut(&'static str, &Kernel),
 ) -> Result<(), Reported> {
     for pass in PASSES {
-        let enabled = pass.required || !options.disabled.contains(pass.name);
+        let wanted = pass.by_default || options.enabled.contains(pass.name);
+        let enabled = pass.required || wanted && !options.disabled.contains(pass.name);
         let mut cx = Cx { options, enabled, pass: pass.name, sink };
         (pass.run)(kernel, &mut cx)?;
         if pass.name == SPECIALIZED {

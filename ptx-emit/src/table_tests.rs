@@ -64,6 +64,7 @@ fn rows_agree_with_their_mnemonics() {
                 | Kind::SharedSym
                 | Kind::ParamSym
                 | Kind::Elected
+                | Kind::Sink
                 | Kind::TensorMap
                 | Kind::Tensor(_)
                 | Kind::Label => {}
@@ -233,6 +234,7 @@ impl Sample {
             Kind::SharedSym => Operand::SharedSym(self.shared),
             Kind::ParamSym => Operand::ParamSym(self.param),
             Kind::Elected => Operand::Elected(self.regs(Class::Pred, 1)[0]),
+            Kind::Sink => Operand::Sink,
             Kind::TensorMap => Operand::Tensor { map: self.regs(Class::B64, 1)[0], at: Vec::new() },
             Kind::Tensor(rank) => {
                 Operand::Tensor { map: self.regs(Class::B64, 1)[0], at: self.regs(Class::B32, usize::from(rank)) }

@@ -1,7 +1,7 @@
 //! Which programs to measure against each other: sets of compile-time parameters, targets, passes switched off.
 //!
 //! `BM=128,BN=256,target=sm_80` is one variant on top of the command's own `-D` and `--target`; `off=swizzle+pipeline`
-//! switches passes off. `/` separates alternatives: `BM=64/128,target=sm_75/sm_80` is four variants.
+//! switches passes off, `on=stage-stores` those on that are off by default. `/` separates alternatives: `BM=64/128,target=sm_75/sm_80` is four variants.
 
 use crate::compile::{CompileOptions, Sizes};
 use crate::explain;
@@ -99,6 +99,14 @@ fn set(options: &mut CompileOptions, name: &str, value: &str) -> Result<(), Stri
             Some(target) => options.target = target,
             None => return Err(format!("no target `{value}`; see `tilec targets`")),
         },
+        "on" => {
+            for pass in value.split('+') {
+                if explain::can_disable(pass).is_none() {
+                    return Err(format!("no pass `{pass}`"));
+                }
+                options.enabled.insert(pass.to_owned());
+            }
+        }
         "off" => {
             for pass in value.split('+') {
                 match explain::can_disable(pass) {
@@ -133,7 +141,7 @@ pub fn ladder(base: &CompileOptions) -> Vec<Variant> {
 
 /// The passes that the ladder switches on.
 fn rungs() -> impl Iterator<Item = &'static str> {
-    PASSES.iter().filter(|p| !p.required && p.name != choose::NAME).map(|p| p.name)
+    PASSES.iter().filter(|p| !p.required && p.by_default && p.name != choose::NAME).map(|p| p.name)
 }
 
 #[cfg(test)]

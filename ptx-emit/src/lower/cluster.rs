@@ -23,12 +23,13 @@ impl Lower<'_> {
         self.emit.func.cluster.iter().product()
     }
 
-    /// Takes the cluster from the schedule.
+    /// Takes the cluster from the schedule, if blocks have something to share: otherwise it would change nothing but what grids are possible.
     pub(super) fn set_cluster(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let Some(&first) = k.schedule.cluster.first() else { return Ok(()) };
         let blocks = cluster::blocks(k);
-        if blocks == 1 {
+        let shared = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.multicast));
+        if blocks == 1 || !shared {
             return Ok(());
         }
         if !self.target.has_clusters() {
@@ -56,7 +57,6 @@ impl Lower<'_> {
     /// Whether blocks reach one another's memory, so that they begin and end together.
     pub(super) fn blocks_meet(&self) -> bool {
         self.cluster_blocks() > 1
-            && self.k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.multicast))
     }
 
     /// Behind all statements: nobody leaves while others may write to its memory.

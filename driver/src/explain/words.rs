@@ -82,6 +82,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "copy A[i.., k..] -> ring.put tma",
         "The tensor memory accelerator copies boxes of a tensor into a whole slot of a channel (sm_90a).",
     ),
+    (
+        "multicast",
+        "copy A[i / 2 * 64.., k..] -> ring.put tma multicast",
+        "All blocks of a cluster want the same window: each asks for its part, and the hardware gives it to all of them.",
+    ),
     ("prefetch", "copy A[i.., k + 64..] -> r prefetch", "Asks the second-level cache for a window; nothing is copied."),
     (
         "threads",

@@ -63,8 +63,8 @@ impl Lower<'_> {
     pub(super) fn leave_cluster(&mut self) {
         if self.blocks_meet() {
             self.emit.comment("no block leaves while others may write to its memory");
-            self.emit.push(P::ClusterArrive, Vec::new());
-            self.emit.push(P::ClusterWait, Vec::new());
+            self.emit.push(P::BarrierClusterArrive, Vec::new());
+            self.emit.push(P::BarrierClusterWait, Vec::new());
         }
     }
 

@@ -61,8 +61,8 @@ impl Lower<'_> {
         }
         self.emit.push_if(guard, P::FenceMbarrierInit, Vec::new());
         if self.blocks_meet() {
-            self.emit.push(P::ClusterArriveAligned, Vec::new());
-            self.emit.push(P::ClusterWaitAligned, Vec::new());
+            self.emit.push(P::BarrierClusterArriveAligned, Vec::new());
+            self.emit.push(P::BarrierClusterWaitAligned, Vec::new());
         } else {
             self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
         }

@@ -52,6 +52,9 @@ impl Lower<'_> {
         for s in copies {
             let Some((from, to)) = sides(k, s) else { continue };
             let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
+            if !self.target.has_tensor_copies() {
+                return Err(self.unsupported(src, "tensor copies (`tma`); sm_90a has them"));
+            }
             let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
                 return Err(
                     self.unsupported(src, "a tensor copy between this layout and this tensor, which no boxes make up")

@@ -51,8 +51,8 @@ macro_rules! warp_rows {
             MapaSharedCluster "mapa.shared::cluster.u32",
         }
         "9.7.13.3" V7_8_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
-            ClusterArrive "barrier.cluster.arrive.release", ClusterWait "barrier.cluster.wait.acquire",
-            ClusterArriveAligned "barrier.cluster.arrive.release.aligned", ClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
+            BarrierClusterArrive "barrier.cluster.arrive.release", BarrierClusterWait "barrier.cluster.wait.acquire",
+            BarrierClusterArriveAligned "barrier.cluster.arrive.release.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
         }
         "9.7.13.15" V7_1_SM80 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete" {
             MbarrierTestWaitParity "mbarrier.test_wait.parity.shared.b64",

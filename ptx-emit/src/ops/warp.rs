@@ -50,7 +50,7 @@ macro_rules! warp_rows {
         "9.7.9.23" V7_8_SM90 Pure [B32] [B32, B32I] "the shared address of the same place in another block of the cluster" {
             MapaSharedCluster "mapa.shared::cluster.u32",
         }
-        "9.7.13.3" V7_8_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
+        "9.7.13.3" V8_0_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
             BarrierClusterArrive "barrier.cluster.arrive.release", BarrierClusterWait "barrier.cluster.wait.acquire",
             BarrierClusterArriveAligned "barrier.cluster.arrive.release.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
         }

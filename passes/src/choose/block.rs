@@ -33,6 +33,8 @@ const BESIDE_STAGED: u64 = 40;
 const BESIDE_SLICED: u64 = 50;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
+/// Bytes of a line of the second-level cache.
+const LINE: u64 = 128;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 
@@ -475,7 +477,12 @@ impl Setting<'_> {
             direct &= !fills || asynchronous || shifted;
             // Rows shorter than a sector of 32 bytes fetch more than they use.
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
-            let fetched = bytes * (32.0 / run as f64).max(1.0);
+            let mut fetched = bytes * (32.0 / run as f64).max(1.0);
+            // A tensor copy asks for two lines where a row of the tile lies across them.
+            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs() * m.bytes;
+            if self.warpgroups.is_some() && fills && !pitch.is_multiple_of(LINE) {
+                fetched *= 2.0;
+            }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
             let each = if fills && !asynchronous { 2.5 } else { 1.5 };

@@ -61,6 +61,8 @@ pub(super) struct Move {
     pub(super) plain: bool,
     /// Of a tensor with a dimension of several modes: where an element is follows from the digits of its index.
     pub(super) modes: bool,
+    /// Elements from row to row of the tensor, without padding.
+    pub(super) pitch: Option<Expr>,
 }
 
 /// Statements that run equally often.
@@ -371,6 +373,8 @@ impl Reader<'_> {
             .sketch
             .tensor_ty(view.base)
             .is_some_and(|t| (0..t.shape.len()).any(|d| t.modes(d).is_some_and(|modes| modes.len() > 1)));
-        Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false, modes })
+        let rows = tilec_ir::facts::contiguous_dim(self.sketch, view.base);
+        let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
+        Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false, modes, pitch })
     }
 }

@@ -9,6 +9,7 @@
 //! The constants are fitted to the tiles that docs/performance.md lists ("Hopper code on an H200"), f16 with f32 sums.
 
 use super::{Card, Constants, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
+use tilec_ir::target::{WARP, WARPGROUP};
 
 /// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot, waiting for the next.
 const DRAIN: f64 = 350.0;
@@ -28,7 +29,7 @@ const READ: f64 = 0.9;
 /// is taken from the products.
 const POWER: f64 = 0.01;
 /// Threads of a warpgroup.
-const THREADS: f64 = 128.0;
+const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
 pub(super) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     let clock = card.clock * 1e9;

@@ -11,7 +11,11 @@
 
 #[cfg(feature = "cuda")]
 mod smoke {
-    use tilec::cuda::{CudaError, Device, LaunchArg};
+    use tilec::cuda::{CudaError, Device, LaunchArg, Shape};
+
+    fn shape(grid: [u32; 3], block: [u32; 3], dynamic_smem: u32) -> Shape {
+        Shape { grid, block, dynamic_smem, programmatic: false }
+    }
 
     const PTX: &str = "
 .version 6.0
@@ -85,7 +89,7 @@ DONE:
         let (start, end) = (device.event()?, device.event()?);
         let stream = device.stream()?;
         stream.record(&start)?;
-        stream.launch(&add, grid, [256, 1, 1], 0, &args)?;
+        stream.launch(&add, &shape(grid, [256, 1, 1], 0), &args)?;
         stream.record(&end)?;
         println!("{:.4} ms", end.elapsed_ms_since(&start)?);
         device.synchronize()?;
@@ -102,15 +106,18 @@ DONE:
 
         // Opting in to all the shared memory there is, and no more.
         add.set_max_dynamic_smem(p.max_shared_bytes_optin)?;
-        device.launch(&add, [1, 1, 1], [32, 1, 1], p.max_shared_bytes_optin, &args)?;
+        device.launch(&add, &shape([1, 1, 1], [32, 1, 1], p.max_shared_bytes_optin), &args)?;
         device.synchronize()?;
-        must_fail("one byte more", device.launch(&add, [1, 1, 1], [32, 1, 1], p.max_shared_bytes_optin + 1, &args))?;
-        must_fail("too many threads", device.launch(&add, [1, 1, 1], [1024, 2, 1], 0, &args))?;
-        must_fail("an empty grid", device.launch(&add, [1, 0, 1], [32, 1, 1], 0, &args))?;
+        must_fail(
+            "one byte more",
+            device.launch(&add, &shape([1, 1, 1], [32, 1, 1], p.max_shared_bytes_optin + 1), &args),
+        )?;
+        must_fail("too many threads", device.launch(&add, &shape([1, 1, 1], [1024, 2, 1], 0), &args))?;
+        must_fail("an empty grid", device.launch(&add, &shape([1, 0, 1], [32, 1, 1], 0), &args))?;
         if p.driver_version >= (12, 4) {
-            must_fail("an argument short", device.launch(&add, grid, [256, 1, 1], 0, &args[..4]))?;
+            must_fail("an argument short", device.launch(&add, &shape(grid, [256, 1, 1], 0), &args[..4]))?;
             let wide = [args[0], args[1], args[2], LaunchArg::U64(1), args[4]];
-            must_fail("an argument too wide", device.launch(&add, grid, [256, 1, 1], 0, &wide))?;
+            must_fail("an argument too wide", device.launch(&add, &shape(grid, [256, 1, 1], 0), &wide))?;
         }
         must_fail("an unknown entry", module.function("sub").map(drop))?;
         must_fail("too much memory", device.alloc(usize::MAX / 2).map(drop))?;

@@ -31,6 +31,10 @@ pub struct Contract {
     pub block: [u32; 3],
     /// Blocks per cluster; `[1, 1, 1]`: no cluster launch.
     pub cluster: [u32; 3],
+    /// The launch may begin while the one in front of it in the stream ends: programmatic stream serialization is allowed, and asked
+    /// for by the launch attribute of that name. Without it the launch is as any other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub programmatic: bool,
     /// Dynamic shared memory of a block in bytes; above 48 KiB the function attribute must be raised.
     pub dynamic_smem_bytes: u32,
     /// Grid extents as expressions over sizes, strides and integer scalars.
@@ -404,6 +408,7 @@ impl Contract {
             ptx_version: decimal_version(version),
             block: launch.block,
             cluster: launch.cluster,
+            programmatic: launch.programmatic,
             dynamic_smem_bytes: launch.dynamic_smem_bytes,
             grid: launch.grid.clone(),
             params: launch.params.iter().map(Param::from).collect(),
@@ -492,6 +497,7 @@ pub(crate) mod tests {
                 target: Target::Sm70,
                 block: [128, 1, 1],
                 cluster: [1, 1, 1],
+                programmatic: false,
                 dynamic_smem_bytes: 32768,
                 grid: ["ceildiv(N, 128)".to_owned(), "ceildiv(M, 128)".to_owned(), "1".to_owned()],
                 params: vec![

@@ -29,7 +29,7 @@ use thiserror::Error;
 
 pub use cublas::{At, Compute, Cublas, CublasError, MatType, Matmul, Matrix, Product};
 pub use graph::Graph;
-pub use launch::{LaunchArg, TensorMap};
+pub use launch::{LaunchArg, Shape, TensorMap};
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use stream::{Event, Stream};
@@ -244,15 +244,8 @@ impl Device {
     }
 
     /// Launches on the default stream; see [`Stream::launch`].
-    pub fn launch(
-        &self,
-        function: &Function,
-        grid: [u32; 3],
-        block: [u32; 3],
-        dynamic_smem: u32,
-        params: &[LaunchArg],
-    ) -> Result<(), CudaError> {
-        self.default_stream.launch(function, grid, block, dynamic_smem, params)
+    pub fn launch(&self, function: &Function, shape: &Shape, params: &[LaunchArg]) -> Result<(), CudaError> {
+        self.default_stream.launch(function, shape, params)
     }
 
     /// Waits for all work of the context. A failure of a kernel is reported here at the latest.

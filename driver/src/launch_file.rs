@@ -22,6 +22,7 @@ const FIELDS: &[&str] = &[
     "ptx_version",
     "block",
     "cluster",
+    "programmatic",
     "dynamic_smem_bytes",
     "grid",
     "params",

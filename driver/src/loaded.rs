@@ -2,7 +2,9 @@
 
 use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
 use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
-use crate::cuda::{Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Stream, TensorMap};
+use crate::cuda::{
+    Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Shape, Stream, TensorMap,
+};
 use crate::data::encode;
 use crate::dispatch::pick;
 use crate::program::{BoundProgram, Program, bind_program, may_alias};
@@ -101,8 +103,13 @@ impl<'d> LoadedKernel<'d> {
     /// The driver refuses.
     pub fn launch_bound(&self, stream: &Stream, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
         let args = launch_args(&self.contract, bound, address);
-        let Contract { block, dynamic_smem_bytes, .. } = self.contract;
-        stream.launch(&self.function, bound.grid, block, dynamic_smem_bytes, &args)
+        let shape = Shape {
+            grid: bound.grid,
+            block: self.contract.block,
+            dynamic_smem: self.contract.dynamic_smem_bytes,
+            programmatic: self.contract.programmatic,
+        };
+        stream.launch(&self.function, &shape, &args)
     }
 
     /// What the driver's assembler made of the kernel.

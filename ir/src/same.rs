@@ -59,6 +59,7 @@ impl Pair<'_> {
             (s.stages, t.stages),
             (s.raster, t.raster),
             (s.min_ctas, t.min_ctas),
+            (s.overlap, t.overlap),
         ];
         items.into_iter().try_for_each(|(x, y)| self.options(x, y))?;
         let tile = |s: &crate::kernel::Schedule| s.warp_tile.map_or(Vec::new(), |(m, n)| vec![m, n]);

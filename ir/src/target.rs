@@ -102,6 +102,11 @@ impl Target {
         self.at_least(Target::Sm90)
     }
 
+    /// Whether a grid can begin while the one in front of it ends (`griddepcontrol`, PTX ISA 9.7.13.13).
+    pub fn has_dependent_launches(self) -> bool {
+        self.at_least(Target::Sm90)
+    }
+
     /// Whether it reads shared memory as 8x8 matrices (`ldmatrix`, PTX ISA 9.7.14.5.15).
     pub fn has_matrix_loads(self) -> bool {
         self.at_least(Target::Sm75)

@@ -11,6 +11,7 @@ pub mod analysis;
 mod assign_layouts;
 mod barriers;
 pub mod choose;
+mod overlap_launches;
 mod pipeline;
 mod predicate;
 mod rewrite;
@@ -194,6 +195,13 @@ pub const PASSES: &[PassInfo] = &[
         required: false,
         by_default: true,
         run: schedule::run,
+    },
+    PassInfo {
+        name: overlap_launches::NAME,
+        summary: "lets a launch begin while the one in front of it ends",
+        required: false,
+        by_default: true,
+        run: overlap_launches::run,
     },
     PassInfo {
         name: "barriers",

@@ -18,6 +18,8 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Blocks per cluster; `[1, 1, 1]`: no cluster launch.
     pub cluster: [u32; 3],
+    /// A launch may begin while the one in front of it ends: programmatic stream serialization is allowed.
+    pub programmatic: bool,
     /// Dynamic shared memory, bytes. Above 48 KiB the function attribute must be raised.
     pub dynamic_smem_bytes: u32,
     /// Grid extents as expressions.

@@ -25,6 +25,7 @@ struct Case<'a> {
     body: &'a str,
     threads: u32,
     map: Option<&'a dyn Fn(u64) -> TensorMap>,
+    programmatic: bool,
 }
 
 fn run(case: &Case<'_>, landing: Landing) -> Result<Output, Box<Report>> {
@@ -36,7 +37,8 @@ fn run(case: &Case<'_>, landing: Landing) -> Result<Output, Box<Report>> {
     let map = case.map.map_or([0; 128], |map| map(out).encode().unwrap());
     let params = vec![out.to_le_bytes().to_vec(), map.to_vec()];
     let launch = Launch { entry: "k".into(), grid: [1; 3], block: [case.threads, 1, 1], dynamic_smem: 0, params };
-    device.run(&program, &launch, &Options { landing, fuel: 1_000_000, ..Options::default() })?;
+    let options = Options { landing, fuel: 1_000_000, programmatic: case.programmatic, ..Options::default() };
+    device.run(&program, &launch, &options)?;
     Ok(device.download(out, 4096).unwrap())
 }
 
@@ -57,7 +59,7 @@ fn bad(case: Case<'_>, kind: ReportKind, says: &str) {
 }
 
 fn plain(body: &str, threads: u32) -> Case<'_> {
-    Case { directives: "", body, threads, map: None }
+    Case { directives: "", body, threads, map: None, programmatic: false }
 }
 
 /// A load of the second kilobyte, which all threads wait for and write back a kilobyte further.
@@ -186,7 +188,7 @@ fn elements_are_reduced() {
 }
 
 fn tensor<'a>(body: &'a str, map: &'a dyn Fn(u64) -> TensorMap) -> Case<'a> {
-    Case { directives: "", body, threads: 32, map: Some(map) }
+    Case { directives: "", body, threads: 32, map: Some(map), programmatic: false }
 }
 
 /// A tensor of one to five dimensions is loaded at `at`, and its first words written back.
@@ -280,7 +282,7 @@ fn stores_stay_inside_and_undo_the_swizzle() {
 }
 
 fn roles<'a>(directives: &'a str, body: &'a str) -> Case<'a> {
-    Case { directives, body, threads: 384, map: None }
+    Case { directives, body, threads: 384, map: None, programmatic: false }
 }
 
 const ROLES: &str = ".maxntid 384, 1, 1\n.minnctapersm 1";
@@ -306,7 +308,13 @@ fn registers_are_given_back_and_taken() {
     bad(roles(ROLES, &body.replace("240", "160")), ReportKind::Invalid, "raised");
     bad(roles("", body), ReportKind::Invalid, "ignores");
     bad(roles(".maxntid 384, 1, 1", body), ReportKind::Invalid, "ignores");
-    let case = Case { directives: ROLES, body: "setmaxnreg.dec.sync.aligned.u32 24;", threads: 96, map: None };
+    let case = Case {
+        directives: ROLES,
+        body: "setmaxnreg.dec.sync.aligned.u32 24;",
+        threads: 96,
+        map: None,
+        programmatic: false,
+    };
     bad(case, ReportKind::Invalid, "four warps");
 }
 
@@ -390,4 +398,24 @@ fn a_in_registers() {
         ReportKind::Race,
         "in the matrix A",
     );
+}
+
+/// A launch that may overlap others touches global memory behind its wait.
+#[test]
+fn dependent_launches() {
+    fn overlapping(body: &str) -> Case<'_> {
+        Case { programmatic: true, ..plain(body, 64) }
+    }
+    good(plain("@%p7 st.global.u32 [%out], 7;", 64));
+    good(overlapping("griddepcontrol.launch_dependents; griddepcontrol.wait; @%p7 st.global.u32 [%out], 7;"));
+    // One thread may wait for all.
+    good(overlapping("@%p7 griddepcontrol.wait; bar.sync 0; @%p7 st.global.u32 [%out], 7;"));
+    for early in [
+        "ld.global.u32 %r0, [%out];",
+        "griddepcontrol.launch_dependents; ld.global.u32 %r0, [%out];",
+        "ld.global.u32 %r0, [%out]; griddepcontrol.wait;",
+        "@%p7 red.global.add.u32 [%out], 1; griddepcontrol.wait;",
+    ] {
+        bad(overlapping(early), ReportKind::Race, "griddepcontrol.wait");
+    }
 }

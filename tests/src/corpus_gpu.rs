@@ -1,7 +1,7 @@
 //! A launch of the corpus on a GPU, and its results beside the simulator's.
 
 use crate::corpus::{Agreement, Case, Param, data};
-use tilec::cuda::{Device, LaunchArg};
+use tilec::cuda::{Device, LaunchArg, Shape};
 
 /// Bytes behind every buffer, which nobody may write.
 const GUARD: usize = 256;
@@ -35,7 +35,8 @@ pub fn launch(device: &Device, case: &Case) -> Result<Vec<Vec<u8>>, String> {
         args.push(buffer.arg());
         buffers.push((buffer, image, written));
     }
-    device.launch(&function, case.grid, case.block, case.dynamic, &args).map_err(|e| e.to_string())?;
+    let shape = Shape { grid: case.grid, block: case.block, dynamic_smem: case.dynamic, programmatic: false };
+    device.launch(&function, &shape, &args).map_err(|e| e.to_string())?;
     device.synchronize().map_err(|e| format!("fault: {e}"))?;
     let mut outputs = Vec::new();
     for (i, (buffer, image, written)) in buffers.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::number::Format;
 use crate::problem::{Random, Run};
 use std::collections::BTreeMap;
 use tilec::contract::{Dimension, LaunchFile, ParamKind, TensorParam};
-use tilec::cuda::{Buffer, Device, Function, LaunchArg};
+use tilec::cuda::{Buffer, Device, Function, LaunchArg, Shape};
 use tilec::loaded::tensor_map;
 use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
@@ -190,7 +190,13 @@ impl State<'_> {
         for (extent, text) in grid.iter_mut().zip(&contract.grid) {
             *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
         }
-        let launched = self.device.launch(function, grid, contract.block, contract.dynamic_smem_bytes, &args);
+        let shape = Shape {
+            grid,
+            block: contract.block,
+            dynamic_smem: contract.dynamic_smem_bytes,
+            programmatic: contract.programmatic,
+        };
+        let launched = self.device.launch(function, &shape, &args);
         launched.map_err(|e| e.to_string())
     }
 

@@ -1,6 +1,7 @@
 //! Launches: limits and arguments, checked before the driver sees them.
 
 use super::{CudaError, Function, FunctionAttributes, Properties};
+use cudarc::driver::sys;
 use std::ffi::c_void;
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::target::MAX_TENSOR_RANK;
@@ -8,6 +9,29 @@ use tilec_ir::types::Elem;
 
 /// Bytes of parameters a kernel can have at most (PTX ISA 8.1, section 4.2.8 "Kernel function parameters", sm_70 on).
 const MAX_PARAM_BYTES: usize = 32_764;
+
+/// How a kernel is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, bytes.
+    pub dynamic_smem: u32,
+    /// It may begin while the launch in front of it ends, if the driver and the device can (compute capability 9.0): the kernel waits
+    /// itself (`griddepcontrol.wait`).
+    pub programmatic: bool,
+}
+
+/// The launch attribute that lets a launch begin while the one in front of it ends.
+pub(super) fn programmatic_serialization() -> sys::CUlaunchAttribute {
+    // SAFETY: integers, pointers and enumerations that have a zero, for all of which zero is a value.
+    let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+    attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    attribute
+}
 
 /// A kernel argument. Its size is that of the variant.
 #[derive(Debug, Clone, Copy, PartialEq)]

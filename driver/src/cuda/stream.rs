@@ -1,6 +1,6 @@
 //! Streams, launches on them, and events.
 
-use super::launch::{self, Arguments, Encoded, TensorMap};
+use super::launch::{self, Arguments, Encoded, Shape, TensorMap};
 use super::{Context, CudaError, Function, LaunchArg, Properties};
 use cudarc::driver::sys;
 use std::rc::Rc;
@@ -38,21 +38,15 @@ impl Stream {
         Ok(made)
     }
 
-    /// Launches `function` over `grid` blocks of `block` threads with `dynamic_smem` bytes of dynamic shared memory.
+    /// Launches `function` over `shape`.
     ///
     /// Refuses, and never clamps: extents of zero, extents, threads and shared memory beyond the device's or the
     /// function's limits, a function of another device, and arguments that do not match the parameters in number and
     /// size (the sizes are known from driver R550 on). Returns when the work is queued; a failure of the kernel itself
     /// appears at a later call.
-    pub fn launch(
-        &self,
-        function: &Function,
-        grid: [u32; 3],
-        block: [u32; 3],
-        dynamic_smem: u32,
-        params: &[LaunchArg],
-    ) -> Result<(), CudaError> {
+    pub fn launch(&self, function: &Function, shape: &Shape, params: &[LaunchArg]) -> Result<(), CudaError> {
         self.same_context(function.context(), "function")?;
+        let Shape { grid, block, dynamic_smem, programmatic } = *shape;
         launch::check(&self.properties, function, grid, block, dynamic_smem, params)?;
         let maps = params.iter().filter_map(|p| match p {
             LaunchArg::TensorMap(map) => Some(self.encode(map)),
@@ -62,6 +56,24 @@ impl Stream {
         let mut arguments = Arguments::new(params, &maps, function.param_bytes().is_some());
         let mut addresses = arguments.addresses();
         self.context.with(|api| {
+            if let (true, Some(launch)) = (programmatic, api.cuLaunchKernelEx) {
+                let mut serialization = launch::programmatic_serialization();
+                let config = sys::CUlaunchConfig {
+                    gridDimX: grid[0],
+                    gridDimY: grid[1],
+                    gridDimZ: grid[2],
+                    blockDimX: block[0],
+                    blockDimY: block[1],
+                    blockDimZ: block[2],
+                    sharedMemBytes: dynamic_smem,
+                    hStream: self.stream,
+                    attrs: &raw mut serialization,
+                    numAttrs: 1,
+                };
+                // SAFETY: as below; the configuration and its one attribute live until the driver returns.
+                let code = unsafe { launch(&config, function.handle(), addresses.as_mut_ptr(), std::ptr::null_mut()) };
+                return api.check("cuLaunchKernelEx", code);
+            }
             // SAFETY: function and stream are alive and of the current context. There are as many addresses as the
             // function has parameters, or as any function can have, each with the parameter's bytes behind it, and the
             // driver copies them before it returns.

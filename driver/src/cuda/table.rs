@@ -130,8 +130,9 @@ driver_api! {
         cuGetErrorName(u32, *mut *const c_char);
         cuGetErrorString(u32, *mut *const c_char);
     }
-    // CUDA 12.0; its enumerations as integers.
+    // CUDA 11.8 and 12.0; enumerations as integers.
     optional_own_types {
+        cuLaunchKernelEx(*const sys::CUlaunchConfig, sys::CUfunction, *mut *mut c_void, *mut *mut c_void);
         cuTensorMapEncodeTiled(
             *mut c_void, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_uint, c_uint,
             c_uint, c_uint

@@ -51,6 +51,7 @@ fn contract() -> Contract {
         ptx_version: "6.4".to_owned(),
         block: [32, 1, 1],
         cluster: [1, 1, 1],
+        programmatic: false,
         dynamic_smem_bytes: 0,
         grid: ["ceildiv(M, 16)".to_owned(), "ceildiv(N, 16)".to_owned(), "1".to_owned()],
         params: vec![

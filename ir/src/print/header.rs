@@ -180,6 +180,7 @@ impl Printer<'_> {
             p.schedule_item("stages", s.stages);
             p.schedule_item("raster", s.raster);
             p.schedule_item("min_ctas", s.min_ctas);
+            p.schedule_item("overlap", s.overlap);
             if !s.cluster.is_empty() {
                 p.put(" cluster (");
                 p.list(&s.cluster, |p, &e| p.expr(e));

@@ -176,6 +176,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     items.extend(s.stages.map(|e| ("`stages`", e)));
     items.extend(s.raster.map(|e| ("`raster`", e)));
     items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
+    items.extend(s.overlap.map(|e| ("`overlap`", e)));
     items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));
     items
 }
@@ -188,9 +189,11 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
             "`cluster`" => 16,
+            "`overlap`" => 1,
             _ => 1 << 20,
         };
-        cx.bounded(codes::BAD_SCHEDULE, what, e, 1, max);
+        let min = if what == "`overlap`" { 0 } else { 1 };
+        cx.bounded(codes::BAD_SCHEDULE, what, e, min, max);
     }
     if let Some(e) = k.schedule.threads
         && let Some(x) = const_int(k, e)

@@ -65,6 +65,7 @@ impl Lower<'_> {
             target: self.target,
             block: [threads, 1, 1],
             cluster: self.emit.func.cluster,
+            programmatic: self.overlaps(),
             dynamic_smem_bytes: if dynamic { self.smem_bytes as u32 } else { 0 },
             grid,
             params,

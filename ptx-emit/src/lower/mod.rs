@@ -157,6 +157,7 @@ pub fn lower(
     cx.parameters()?;
     cx.tensor_maps()?;
     cx.ready_barriers();
+    cx.follow_other_grids();
     cx.grid()?;
     cx.block(kernel.body)?;
     cx.leave_cluster();
@@ -314,6 +315,22 @@ impl Lower<'_> {
             self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::Ret, Vec::new());
         }
         Ok(())
+    }
+
+    /// Whether a launch may begin while the one in front of it ends.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.k.schedule.overlap.and_then(|e| self.k.as_int(e)) == Some(1)
+    }
+
+    /// Lets the next grid begin, and waits for those in front of this one. Behind what needs no global memory, in front of
+    /// everything that does.
+    fn follow_other_grids(&mut self) {
+        if self.overlaps() {
+            self.emit
+                .comment("the next launch may begin; what this one reads and writes waits for those in front of it");
+            self.emit.push(P::GriddepcontrolLaunchDependents, Vec::new());
+            self.emit.push(P::GriddepcontrolWait, Vec::new());
+        }
     }
 
     /// Columns that are walked together; 1: none.

@@ -54,6 +54,9 @@ macro_rules! warp_rows {
             BarrierClusterArrive "barrier.cluster.arrive.release", BarrierClusterWait "barrier.cluster.wait.acquire",
             BarrierClusterArriveAligned "barrier.cluster.arrive.release.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
         }
+        "9.7.13.13" V7_8_SM90 Sync [] [] "lets the grids that depend on this one begin; waits for those that this one depends on" {
+            GriddepcontrolLaunchDependents "griddepcontrol.launch_dependents", GriddepcontrolWait "griddepcontrol.wait",
+        }
         "9.7.13.15" V7_1_SM80 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete" {
             MbarrierTestWaitParity "mbarrier.test_wait.parity.shared.b64",
         }

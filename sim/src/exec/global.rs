@@ -55,6 +55,7 @@ impl Cta<'_> {
         noted: bool,
     ) -> Result<[u32; 4], Box<Fail>> {
         let lane = who.lane;
+        self.after_other_grids(who)?;
         let alloc = self.global(lane, address, bytes)?;
         let start = (address - alloc.base) as usize;
         let mut out = [0; 4];
@@ -112,6 +113,7 @@ impl Cta<'_> {
 
     /// Writes up to 16 bytes of global memory.
     pub(crate) fn write_global(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+        self.after_other_grids(who)?;
         let alloc = self.global(who.lane, address, bytes)?;
         if alloc.constant {
             return Err(outside(who.lane, address, bytes, "writable memory: this is a constant"));

@@ -40,6 +40,9 @@ pub struct Options {
     pub landing: Landing,
     /// Blocks of a cluster (x, y, z), as the launch attribute says; by default what the kernel's `.reqnctapercluster` does.
     pub cluster: Option<[u32; 3]>,
+    /// The launch may begin while others in front of it still use global memory (programmatic stream serialization): it is an error
+    /// then to access it before `griddepcontrol.wait`.
+    pub programmatic: bool,
     /// For a thread that watches the launch or ends it.
     pub progress: Option<Arc<Progress>>,
 }
@@ -54,6 +57,7 @@ impl Default for Options {
             generation: None,
             landing: Landing::Early,
             cluster: None,
+            programmatic: false,
             progress: None,
         }
     }

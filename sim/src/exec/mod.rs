@@ -17,6 +17,7 @@ mod collective;
 pub(crate) mod convert;
 mod copy;
 mod global;
+mod grids;
 pub(crate) mod lanewise;
 mod launch;
 mod lockstep;
@@ -108,6 +109,8 @@ pub(crate) struct Cta<'a> {
     pub(crate) cluster_barrier: cluster::ClusterBarrier,
     /// Somebody has arrived there.
     pub(crate) cluster_moved: bool,
+    /// Who has waited for the grids in front of this one.
+    pub(crate) waits: grids::Waits,
     /// Registers of each block, and whether some were given back.
     pub(crate) pools: Vec<registers::Pool>,
     pub(crate) freed: bool,
@@ -203,6 +206,7 @@ impl<'a> Cta<'a> {
             ends: vec![crate::race::Known::default(); ranks],
             cluster_barrier: cluster::ClusterBarrier::default(),
             cluster_moved: false,
+            waits: grids::Waits::new(options.programmatic, warps * ranks),
             pools: vec![registers::Pool::default(); ranks],
             freed: false,
             warpgroups: vec![wgmma::Group::default(); warps.div_ceil(4) * ranks],

@@ -222,6 +222,7 @@ impl Cta<'_> {
             Op::Ld(ref access) => self.load(w, access, m, pc)?,
             Op::St(ref access) => self.store(w, access, m, pc)?,
             Op::Nop => {}
+            Op::GridWait => self.wait_for_grids(w, m),
             _ => return self.rare(w, at, op, m, pc),
         }
         Ok(Next::Advance)

@@ -379,4 +379,6 @@ pub(crate) enum Op {
     /// A failed assertion: where its message and the file, line and function of it are.
     Assert(Box<[Addr; 4]>),
     Nop,
+    /// `griddepcontrol.wait`.
+    GridWait,
 }

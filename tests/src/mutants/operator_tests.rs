@@ -149,6 +149,12 @@ fn products_of_warpgroups_are_changed() {
 }
 
 #[test]
+fn other_grids_are_waited_for() {
+    assert_eq!(changes("griddepcontrol.wait;"), ["wait/delete: "]);
+    assert!(changes("griddepcontrol.launch_dependents;").is_empty());
+}
+
+#[test]
 fn registers_are_kept_or_asked_for() {
     assert_eq!(
         changes("setmaxnreg.inc.sync.aligned.u32 232;"),

@@ -38,7 +38,11 @@ pub struct Operator {
 /// All operators.
 pub const OPERATORS: &[Operator] = &[
     Operator { name: "barrier", about: "a barrier missing, or waiting for too few", edits: barrier },
-    Operator { name: "wait", about: "a wait for asynchronous copies missing, or one group short", edits: wait },
+    Operator {
+        name: "wait",
+        about: "a wait for asynchronous copies or other grids missing, or one group short",
+        edits: wait,
+    },
     Operator { name: "commit", about: "a group of copies not closed", edits: commit },
     Operator { name: "fence", about: "a fence missing, or of a smaller scope", edits: fence },
     Operator { name: "mbarrier", about: "a phase, an arrival or a count wrong", edits: mbarrier },
@@ -118,6 +122,9 @@ fn barrier(unit: &Unit, s: &Statement) -> Vec<Edit> {
 }
 
 fn wait(_: &Unit, s: &Statement) -> Vec<Edit> {
+    if s.opcode == "griddepcontrol.wait" {
+        return vec![delete()];
+    }
     if s.has("wait_all") {
         return vec![delete(), edit("one group short", "cp.async.wait_group 1;")];
     }

@@ -175,6 +175,7 @@ impl Stored {
             ptx_version: directive(".version")?,
             block: [self.block, 1, 1],
             cluster: [1; 3],
+            programmatic: false,
             dynamic_smem_bytes: self.smem,
             grid: self.grid.map(str::to_owned),
             params: self.params.iter().map(param).collect(),

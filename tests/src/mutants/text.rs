@@ -41,6 +41,7 @@ const NO_DESTINATION: &[&str] = &[
     "fence",
     "cp",
     "nanosleep",
+    "griddepcontrol",
     "prefetch",
 ];
 

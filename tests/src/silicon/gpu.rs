@@ -3,7 +3,7 @@
 use super::kernel::BLOCK;
 use super::probe::Probe;
 use super::run::{BLOCKS, Machine};
-use tilec::cuda::{Buffer, Device, Function, LaunchArg};
+use tilec::cuda::{Buffer, Device, Function, LaunchArg, Shape};
 
 /// A GPU, as one thread sees it.
 pub struct Gpu {
@@ -45,7 +45,8 @@ impl Machine for Gpu {
             // What is not stored must not look like an earlier result.
             target.fill(0xa5)?;
             let args = [source.arg(), target.arg(), LaunchArg::U32(sets)];
-            self.device.launch(function, [BLOCKS, 1, 1], [BLOCK, 1, 1], 0, &args)?;
+            let shape = Shape { grid: [BLOCKS, 1, 1], block: [BLOCK, 1, 1], dynamic_smem: 0, programmatic: false };
+            self.device.launch(function, &shape, &args)?;
             self.device.synchronize()?;
             let mut bytes = vec![0; 4 * results];
             target.download(0, &mut bytes)?;

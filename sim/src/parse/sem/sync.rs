@@ -70,6 +70,11 @@ pub(crate) fn bar_warp(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result
     Ok(Op::BarWarp { mask: slot(args, 0) })
 }
 
+/// `griddepcontrol`: nothing is launched behind a launch that is simulated.
+pub(crate) fn grid_dependency(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
+    Ok(if m.has("wait") { Op::GridWait } else { Op::Nop })
+}
+
 /// `membar`, `fence`.
 pub(crate) fn fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
     // The blocks of a cluster have one set of clocks.

@@ -67,5 +67,5 @@ pub(super) const ROWS: &[Row] = table! {
     // 9.7.19 miscellaneous
     "nanosleep" "u32", "s" => sem::nop;
     "pmevent" "mask?", "i" => sem::nop;
-    "griddepcontrol" "wait|launch_dependents", "" => sem::nop;
+    "griddepcontrol" "wait|launch_dependents", "" => sem::grid_dependency;
 };

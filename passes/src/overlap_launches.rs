@@ -1,0 +1,36 @@
+//! `overlap-launches`: let a launch begin while the one in front of it ends (programmatic dependent launch).
+//!
+//! ```text
+//! schedule { overlap 1 }
+//! ```
+//!
+//! A grid that says `griddepcontrol.launch_dependents` may be followed before its blocks have ended, as multiprocessors become
+//! free; a grid that says `griddepcontrol.wait` waits there until all in front of it have ended and what they wrote can be seen
+//! (PTX ISA 9.7.13.13). Kernels say both as soon as their barriers are ready, and touch global memory only behind that: what a launch costs
+//! is hidden, and nothing else changes. Whoever launches them without asking for it (`programmatic` in the launch contract) finds
+//! them as they were: nothing is in front of them, and the wait is over at once.
+//!
+//! Needs: sm_90. Switched off, or `overlap 0`: launches follow one another.
+
+use crate::Cx;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::kernel::Kernel;
+
+pub(crate) const NAME: &str = "overlap-launches";
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let target = cx.options.target;
+    if let Some(e) = k.schedule.overlap {
+        if k.as_int(e) == Some(1) && !target.has_dependent_launches() {
+            let message = format!("{} cannot begin a launch before the one in front of it has ended", target.name());
+            let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+            return Err(cx.report(d.with_note("sm_90 and later can; leave `overlap` out, or write `overlap 0`")));
+        }
+        return Ok(());
+    }
+    if cx.enabled && target.has_dependent_launches() {
+        k.schedule.overlap = Some(k.int(1, k.schedule.span));
+    }
+    Ok(())
+}

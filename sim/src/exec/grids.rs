@@ -1,0 +1,62 @@
+//! A launch that may overlap those in front of it (programmatic stream serialization): what it does with global memory must come
+//! after `griddepcontrol.wait`, its thread's own or one that is ordered before (PTX ISA 9.7.13.13).
+
+use super::warp::Warp;
+use super::{Cta, Fail, Step};
+use crate::race::Who;
+use crate::report::ReportKind;
+
+/// Who has waited for the grids in front of this one.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    /// There may be some.
+    overlaps: bool,
+    /// Warp, lanes and clock of every wait.
+    waits: Vec<(usize, u32, u32)>,
+    /// Lanes of each warp whose accesses are known to come after one.
+    cleared: Vec<u32>,
+}
+
+impl Waits {
+    pub(crate) fn new(overlaps: bool, warps: usize) -> Waits {
+        Waits { overlaps, waits: Vec::new(), cleared: vec![0; if overlaps { warps } else { 0 }] }
+    }
+}
+
+impl Cta<'_> {
+    /// `griddepcontrol.wait` in the lanes of `m`.
+    pub(crate) fn wait_for_grids(&mut self, w: &Warp, m: u32) {
+        let clock = self.races.clocks.now(w.index);
+        if let Some(cleared) = self.waits.cleared.get_mut(w.index)
+            && *cleared & m != m
+        {
+            *cleared |= m;
+            self.waits.waits.push((w.index, m, clock));
+        }
+    }
+
+    /// Whether a thread may access global memory.
+    #[inline(always)]
+    pub(crate) fn after_other_grids(&mut self, who: Who) -> Step {
+        match self.waits.cleared.get(who.warp) {
+            Some(lanes) if self.waits.overlaps && lanes >> who.lane & 1 == 0 => self.ordered_after_wait(who),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn ordered_after_wait(&mut self, who: Who) -> Step {
+        let clocks = &self.races.clocks;
+        let waited = self.waits.waits.iter().any(|&(warp, lanes, clock)| {
+            let mut lanes = (0..32).filter(|lane| lanes >> lane & 1 != 0);
+            lanes.any(|lane| clocks.ordered((who.warp, who.lane), (warp, lane), clock))
+        });
+        if waited {
+            self.waits.cleared[who.warp] |= 1 << who.lane;
+            return Ok(());
+        }
+        let message = "global memory is accessed and no `griddepcontrol.wait` is ordered before: a grid in front of this one, which \
+                       the launch may overlap, may still use it";
+        Err(Fail::new(ReportKind::Race, message.to_owned()).at(who.lane))
+    }
+}

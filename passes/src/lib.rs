@@ -141,10 +141,10 @@ pub const PASSES: &[PassInfo] = &[
         run: select_mma::run,
     },
     PassInfo {
-        name: "stage-stores",
+        name: stage_stores::NAME,
         summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
         required: false,
-        by_default: false,
+        by_default: true,
         run: stage_stores::run,
     },
     PassInfo {

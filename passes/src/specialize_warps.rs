@@ -39,6 +39,13 @@ use tilec_ir::target::{WARP, WARPGROUP, register_share};
 
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
 pub(crate) const PRODUCER_WARPS: u32 = WARPGROUP;
+/// Tiles of the output, if the sizes are given, and the blocks that share them out.
+pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
+    let mut extents = k.grid.iter().map(|axis| cluster::tiles(k, cx, axis.extent));
+    let tiles = extents.try_fold(1i64, |n, extent| n.checked_mul(extent?))?;
+    Some((tiles, persistent::blocks(k, cx)))
+}
+
 /// Slots that are tried when the schedule names none; fewer where they do not fit.
 const SLOTS: u64 = 8;
 /// Bytes that a block keeps for its barriers.

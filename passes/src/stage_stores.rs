@@ -22,7 +22,7 @@ use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::{epilogue::for_each_tile, log2_shape};
 use crate::barriers::is_fixed;
-use crate::specialize_warps::{BARRIER_BYTES, multiplies};
+use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
 use crate::tensor_copies::no_descriptor;
 use crate::vectorize::memory_views;
 use tilec_ir::deferred::Deferred;
@@ -35,9 +35,11 @@ use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 /// Slots that are left for the operands.
-const LEAST_SLOTS: u64 = 4;
+const LEAST_SLOTS: u64 = 3;
 /// Bytes of a bank: of smaller elements threads write two at a time.
 const WORD: u32 = 4;
+
+pub(crate) const NAME: &str = "stage-stores";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
@@ -80,6 +82,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             return Ok(());
         }
     };
+    if tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
+        say(k, cx, first, tensor, "every block computes one tile, and would wait for the accelerator at its end");
+        return Ok(());
+    }
     stage(k, first, tensor, &staged);
     let name = &k.values[tensor].name;
     let message = format!(

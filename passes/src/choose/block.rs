@@ -77,6 +77,9 @@ pub(super) struct Cost {
     slot: u64,
     /// Bytes in which groups of warps exchange their sums.
     exchanged: u64,
+    /// Bytes of a buffer out of which results can be stored by the accelerator, and whether there is room for it.
+    result: u64,
+    pub(super) offloaded: bool,
     /// Blocks that are resident on a multiprocessor.
     pub(super) resident: u64,
     pub(super) parts: Vec<Part>,
@@ -136,6 +139,8 @@ pub(super) struct Setting<'a> {
     pub(super) tensor_cores: bool,
     /// Whether products are of warpgroups, and then whether they are better computed transposed.
     pub(super) warpgroups: Option<bool>,
+    /// Whether results may be stored by the accelerator, out of a buffer.
+    pub(super) stage_stores: bool,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
@@ -267,6 +272,10 @@ impl Setting<'_> {
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
             *of = of.saturating_add(bytes);
         }
+        let stored = |m: &&Move| !m.load && !m.modes && m.width * m.bytes >= 16;
+        let result = moves().filter(stored);
+        let result = result.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes).max().unwrap_or(0);
+        let result = if self.stage_stores && self.warpgroups.is_some() { result.next_multiple_of(1024) } else { 0 };
         let (tile, atom) = (shapes.first().map(|s| (s.rows, s.cols)), shapes.first().map(|s| s.atom));
         // The smaller tile of a product loses less where sizes are ragged. Other tiles should give a thread four accesses of 16
         // bytes, along rows of 512.
@@ -275,7 +284,7 @@ impl Setting<'_> {
         let each = |m: &Move| work.elements(env, &m.shape).unwrap_or(1) * m.bytes / threads;
         let plain = moves().map(|m| 16 * far(each(m), 64) + far(run(m), 512)).max();
         let rank = tile.map_or(plain.unwrap_or(0), |(rows, cols)| rows * cols);
-        Ok(Cost { block, fixed, slot, exchanged, resident: 1, parts, tile, atom, macs, rank })
+        Ok(Cost { block, fixed, slot, exchanged, result, offloaded: false, resident: 1, parts, tile, atom, macs, rank })
     }
 
     /// Completes a cost for the number of stages.
@@ -286,6 +295,11 @@ impl Setting<'_> {
         let barriers = if self.warpgroups.is_some() { BARRIER_BYTES } else { 0 };
         if cost.block.shared + barriers > self.target.smem_per_block() {
             return Err(Illegal::SharedMemory);
+        }
+        let with_result = cost.block.shared + cost.result;
+        cost.offloaded = cost.result > 0 && with_result + barriers <= self.target.smem_per_block();
+        if cost.offloaded {
+            cost.block.shared = with_result;
         }
         cost.resident = if self.warpgroups.is_some() { 1 } else { self.resident(cost) };
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {

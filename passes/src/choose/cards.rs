@@ -189,7 +189,7 @@ pub static CARDS: &[Card] = &[
         name: "H200",
         cc: 90,
         sms: 132,
-        clock: 1.8,
+        clock: 1.825,
         clock_scalar: 1.98,
         dram: 4800.0,
         l2: 7500.0,

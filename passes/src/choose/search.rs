@@ -245,6 +245,7 @@ impl<'a> Search<'a> {
             card: self.card,
             tensor_cores: self.tensor_cores(),
             warpgroups: self.warpgroups,
+            stage_stores: !self.options.disabled.contains(crate::stage_stores::NAME),
             crowded: self.crowded,
         }
     }
@@ -367,7 +368,7 @@ impl<'a> Search<'a> {
                 let seconds = model::time(self.card, &cost, &launch).seconds;
                 // Fewer stages leave little room for loads that take longer than most, so they must gain something. Deeper
                 // pipelines take more shared memory: once one is no better, none will be.
-                if stages < USUAL_STAGES {
+                if stages < USUAL_STAGES && !cost.offloaded {
                     if seconds >= last * (1.0 - LEAST_GAIN) {
                         continue;
                     }

@@ -218,11 +218,16 @@ pub(super) fn product_shapes(k: &Kernel) -> Vec<[Option<Expr>; 3]> {
 
 /// The extents of an operand, where they are those of a tile.
 fn operand_shape(k: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
+    written_shape(k, k, e)
+}
+
+/// The same of an operand of `sketch`, whose tiles have the extents that are written in `k`.
+fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
     let whole = |v: Value| k.tile_ty(v).map(|t| t.shape.iter().map(|&e| Some(e)).collect());
-    match &k.exprs[e] {
-        ExprData::Ref(v) => whole(*v).or_else(|| operand_shape(k, let_init(k, *v)?)),
+    match &sketch.exprs[e] {
+        ExprData::Ref(v) => whole(*v).or_else(|| written_shape(k, sketch, let_init(sketch, *v)?)),
         ExprData::View(view) if view.ranges.is_empty() => whole(view.base),
-        ExprData::Transpose(inner) => operand_shape(k, *inner).map(|s| s.into_iter().rev().collect()),
+        ExprData::Transpose(inner) => written_shape(k, sketch, *inner).map(|s| s.into_iter().rev().collect()),
         _ => None,
     }
 }
@@ -346,7 +351,7 @@ impl Reader<'_> {
 
     /// The extents that a copy has: those of a tile on either side.
     fn tile_side(&self, src: Expr, dst: Expr) -> Option<Vec<Expr>> {
-        let whole = |e: Expr| operand_shape(self.k, e)?.into_iter().collect::<Option<Vec<Expr>>>();
+        let whole = |e: Expr| written_shape(self.k, self.sketch, e)?.into_iter().collect::<Option<Vec<Expr>>>();
         let matrix = |shape: &Vec<Expr>| !shape.is_empty();
         if let Some(shape) = whole(dst).or_else(|| whole(src)).filter(matrix) {
             return Some(shape);

@@ -73,7 +73,7 @@ fn tile(k: &Kernel) -> Option<(u64, u64)> {
 }
 
 /// Tiles along an axis, if the sizes are given.
-fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
+pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
     match &k.exprs[e] {
         ExprData::Int(x) => Some(*x),
         ExprData::Ref(v) => {

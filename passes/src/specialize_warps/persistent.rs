@@ -43,6 +43,13 @@ pub(super) struct Persistent {
     span: Span,
 }
 
+/// Blocks that stay.
+pub(super) fn blocks(k: &Kernel, cx: &Cx<'_>) -> i64 {
+    let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
+    let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
+    i64::from(card.sms) * per_sm
+}
+
 impl Persistent {
     /// `None`: the kernel has no grid to walk over.
     pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Persistent> {
@@ -50,11 +57,9 @@ impl Persistent {
             return None;
         }
         let cluster = Cluster::of(k, cx, span);
-        let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
-        let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
-        let groups = (i64::from(card.sms) * per_sm / cluster.blocks()).max(1);
+        let groups = (blocks(k, cx) / cluster.blocks()).max(1);
         Some(Persistent { axes: k.grid.clone(), block, cluster, groups, columns, span })
     }
 

@@ -2,36 +2,59 @@
 //!
 //! A step of the loop takes the longest of what goes on side by side: the products of all warpgroups at the rate that the
 //! power of the card sustains; what one warpgroup does one after the other, its products and the way from the last of them to the first of the
-//! next step ([`DRAIN`]); what products read of shared memory; the tiles' way from the second-level cache; and their landing, shared by the slots. In front of the first step the
+//! next step ([`Constants::drain`]); what products read of shared memory; the tiles' way from the second-level cache; and their landing, shared by the slots. In front of the first step the
 //! pipeline fills, once for all tiles of a block; behind the last one of each tile the results are stored. All of that takes at least as long as
 //! memory needs.
 //!
-//! The constants are fitted to the tiles that docs/performance.md lists ("Hopper code on an H200"), f16 with f32 sums.
+//! The constants are fitted to the kernels of `h200.csv` for sm_90a, f16 with f32 sums.
 
-use super::{Card, Constants, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
+use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
 use tilec_ir::target::{WARP, WARPGROUP};
 
-/// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot, waiting for the next.
-const DRAIN: f64 = 350.0;
-/// Share of their rate that products keep when all multiprocessors multiply: the clock falls.
-const SUSTAINED: f64 = 0.74;
-/// Share of the second-level cache's bandwidth that tensor copies reach.
-const FED: f64 = 0.79;
-/// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
-const LANDING: f64 = 1100.0;
-/// Clocks that storing a tile takes beside its bytes.
-const STORING: f64 = 400.0;
-/// Share of the memory's bandwidth that stores of whole tiles reach, all multiprocessors at the same moment.
-const STORED: f64 = 0.6;
-/// Share of the memory's bandwidth that tensor copies reach.
-const READ: f64 = 0.9;
-/// Of the clocks that shared memory is read by products, the share that they cost even where something else takes longer: the power
-/// is taken from the products.
-const POWER: f64 = 0.01;
+/// What the model of warpgroups knows beside the figures of the card.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::choose) struct Constants {
+    /// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot, waiting for the next.
+    pub(in crate::choose) drain: f64,
+    /// Share of their rate that products of a multiprocessor reach.
+    pub(in crate::choose) peak: f64,
+    /// Share of their rate that products keep when all multiprocessors multiply all the time: the clock falls.
+    pub(in crate::choose) sustained: f64,
+    /// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
+    pub(in crate::choose) landing: f64,
+    /// Clocks that storing a tile takes beside its bytes.
+    pub(in crate::choose) storing: f64,
+    /// Clocks that a tile takes that the accelerator stores, out of a buffer.
+    pub(in crate::choose) staging: f64,
+    /// Share of the memory's bandwidth that stores of whole tiles reach, all multiprocessors at the same moment.
+    pub(in crate::choose) stored: f64,
+    /// Share of the memory's bandwidth that tensor copies reach.
+    pub(in crate::choose) read: f64,
+    /// Of what several multiprocessors take from memory at once, the share by which each doubling of their number is like more of it:
+    /// it crosses between the halves of the second-level cache.
+    pub(in crate::choose) crossing: f64,
+    /// Seconds of a launch beside its blocks.
+    pub(in crate::choose) launch: f64,
+}
+
+/// Found by `fit.rs` for the H200, and rounded.
+pub(in crate::choose) static FITTED: Constants = Constants {
+    drain: 352.0,
+    peak: 0.768,
+    sustained: 0.64,
+    landing: 700.0,
+    storing: 190.0,
+    staging: 920.0,
+    stored: 0.95,
+    read: 0.79,
+    crossing: 0.53,
+    launch: 0.44e-6,
+};
+
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
-pub(super) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
+pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
     let places = f64::from(card.sms) * cost.resident as f64;
@@ -40,15 +63,19 @@ pub(super) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> 
     let dram = card.dram * 1e9 / clock / active;
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
     let (mut loops, mut products, mut shared, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    let (mut fill, mut store) = (0.0f64, 0.0);
+    let (mut fill, mut store, mut all) = (0.0f64, 0.0, 0.0);
+    let traffic = traffic(card, cost, launch, tiles);
+    let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
+    let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
     for part in &cost.parts {
         if part.product > 0.0 {
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
-            let multiply = (part.product / SUSTAINED).max(part.product / groups + DRAIN);
-            let feed = part.loads / (FED * card.l2 / active).min(L2_PORT);
-            let landing = LANDING + part.loads / dram;
+            let multiply = (part.product / c.peak).max(part.product / groups + c.drain);
+            let feed = part.loads / L2_PORT;
+            let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
-            let step = multiply.max(feed).max(landing / slots).max(read) + POWER * read;
+            let step = multiply.max(feed).max(landing / slots).max(read);
+            all += part.trips * part.product;
             loops += part.trips * step;
             products += part.trips * multiply;
             shared += part.trips * read;
@@ -57,22 +84,37 @@ pub(super) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> 
             fill = fill.max(landing);
         } else {
             let bytes = part.loads + part.stores;
-            let memory = bytes / (STORED * dram).min(L2_PORT);
-            store += part.trips * if bytes > 0.0 { memory + STORING } else { 0.0 };
+            let memory = bytes / (c.stored * dram).min(L2_PORT);
+            // The accelerator stores a tile while the next one is computed.
+            let each = if cost.offloaded && tiles > places { c.staging } else { memory + c.storing };
+            store += part.trips * if bytes > 0.0 { each } else { 0.0 };
         }
     }
-    let working = (rounds * (loops + store) + fill) / clock;
-    let memory = traffic(card, cost, launch, tiles) / (READ * card.dram * 1e9);
-    let seconds = c.launch + working.max(memory) + c.overlap * working.min(memory);
+    // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
+    let ends = rounds * store + fill;
+    let allowed = tiles / places * all / c.sustained + ends;
+    let working = (rounds * loops + ends).max(allowed) / clock;
+    let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
+    let seconds = c.launch + working.max(memory);
     let terms = Terms {
-        products: rounds * products / clock,
+        products: (rounds * products).max(tiles / places * all / c.sustained) / clock,
         shared: rounds * shared / clock,
         l2: rounds * l2 / clock,
         memory,
         latency: rounds * latency / clock,
         barriers: 0.0,
-        ends: (rounds * store + fill) / clock,
+        ends: ends / clock,
         uneven: (rounds - tiles / places) * loops / clock,
     };
     Time { seconds, terms, blocks: tiles, waves: tiles / places }
+}
+
+/// Bytes of the operands, times the doublings from one to the tiles that take them.
+fn crossing(cost: &Cost, launch: &Launch) -> f64 {
+    let Some((rows, cols)) = cost.tile else { return 0.0 };
+    let (rows, cols) = (rows as f64, cols as f64);
+    let tile: f64 = cost.parts.iter().filter(|p| p.product > 0.0).map(|p| p.trips * p.loads).sum();
+    let [down, across, batch] = launch.grid;
+    let of = |extent: f64, tiles: f64, readers: f64| tile * extent / (rows + cols) * tiles * readers.max(1.0).log2();
+    batch * (of(rows, down, across) + of(cols, across, down))
 }

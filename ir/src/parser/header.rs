@@ -293,6 +293,7 @@ impl<'s> Parser<'s, '_> {
                 "threads" => s.threads = Some(self.expr()?),
                 "stages" => s.stages = Some(self.expr()?),
                 "raster" => s.raster = Some(self.expr()?),
+                "promote" => s.promote = Some(self.expr()?),
                 "min_ctas" => s.min_ctas = Some(self.expr()?),
                 "warp_tile" => s.warp_tile = Some(self.pair()?),
                 "cluster" => {
@@ -301,8 +302,17 @@ impl<'s> Parser<'s, '_> {
                     self.expect_sign(")")?;
                 }
                 _ => {
-                    let items =
-                        ["target", "threads", "warp_tile", "k_warps", "stages", "raster", "min_ctas", "cluster"];
+                    let items = [
+                        "target",
+                        "threads",
+                        "warp_tile",
+                        "k_warps",
+                        "stages",
+                        "raster",
+                        "promote",
+                        "min_ctas",
+                        "cluster",
+                    ];
                     let message = format!("no schedule item is called `{}`", clip(word));
                     let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, span, message);
                     if let Some(near) = self.near_word(word, &items) {

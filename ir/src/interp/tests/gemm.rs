@@ -150,7 +150,7 @@ fn errors_follow_the_absolute_products() {
             .tensor("B", scaled(Elem::F16, k * n))
             .tensor("C", tensor(Elem::F32, m * n))
     };
-    let accuracy = SumAccuracy { exact_below: 2f64.powi(24), per_term: 2f64.powi(-23) };
+    let accuracy = SumAccuracy::new(2f64.powi(24), 2f64.powi(-23));
     let opts = Options { accuracy: Some(accuracy), ..Options::default() };
     let mut whole = inputs(1.0);
     run(&gemm(), &mut whole, &opts).unwrap();

@@ -387,7 +387,7 @@ static M64K32_I8: AtomRow = AtomRow {
     ..M64K16
 };
 
-/// The same of 8-bit floats, whose sums have 14 bits (facts of MMA-Sim: docs/numerics.md).
+/// The same of 8-bit floats, whose sums have 14 bits (docs/numerics.md).
 static M64K32_F8: AtomRow = AtomRow {
     name: "m64k32_f8",
     log2_shape: (6, 3, 5),

@@ -424,7 +424,7 @@ pub(super) const ROWS: &[Row] = &[
         path: GEMM,
         args: "sm_90a -D T=e4m3 -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16",
         runs: &[&[
-            "M=70 N=48 K=176 alpha=2 beta=0 seed=3 C_ld=64",
+            "M=70 N=48 K=336 alpha=2 beta=0 seed=3 C_ld=64",
             "M=131 N=32 K=16 alpha=-1 beta=1 seed=4 C_ld=48",
             "M=64 N=64 K=128 alpha=1 beta=2 seed=5",
             "M=128 N=16 K=128 beta=0 seed=6",

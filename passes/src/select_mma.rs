@@ -257,7 +257,10 @@ fn of_warpgroups(
         match scheduled {
             Some(None) => Err("the warp tile is not constant".to_owned()),
             scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, sums)) {
-                Some((tile, swap)) => Ok((atom, tile, swap)),
+                Some((tile, swap)) if sums == 1 || warpgroup::has_room_for_parts(k, shape, tile, elem) => {
+                    Ok((atom, tile, swap))
+                }
+                Some(_) => Err("a thread has no room for the sums and their parts (`promote`)".to_owned()),
                 None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, 1)).is_some() => {
                     Err("a thread has no room for the sums and their parts (`promote`)".to_owned())
                 }

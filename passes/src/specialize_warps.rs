@@ -323,8 +323,7 @@ fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Ve
 /// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
 /// there was: a warpgroup that asks for more waits for ever.
 fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
-    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    let share = i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks));
+    let share = share(k, warps);
     if share >= 232 {
         return (None, None);
     }
@@ -335,6 +334,17 @@ fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
         m if m <= share => (None, None),
         m => (Some(few), Some(m.min(240))),
     }
+}
+
+/// Registers of each thread as a block starts.
+fn share(k: &Kernel, warps: u32) -> i64 {
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks))
+}
+
+/// Registers of a thread of the consumer, if it has so many warps.
+pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
+    registers(k, warps).1.unwrap_or_else(|| share(k, warps))
 }
 
 /// Whether a buffer is awaited under `list` by a statement other than `s`.

@@ -8,13 +8,14 @@
 use super::{Operand, fits, known, operand};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::specialize_warps::consumer_registers;
 use crate::tensor_copies;
 use crate::{Cx, Options};
 use tilec_ir::atoms::{Atom, Unit};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
-use tilec_ir::target::Target;
+use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::resolve_view;
 
@@ -164,6 +165,18 @@ fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, (acc, sums): (Elem, u64))
     let registers = sums * wm * wn / lanes * u64::from(acc.bytes()) / 4;
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
     whole && fits(atom, (rows, cols, u64::from(atom.row().k))) && cols <= COLUMNS && registers <= ACCUMULATORS
+}
+
+/// Registers that addresses and counters take beside accumulators.
+const BESIDE: u64 = 24;
+
+/// Whether the warpgroups of a block, that compute `wm x wn` each, have registers for their sums and the parts of these.
+pub(super) fn has_room_for_parts(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), acc: Elem) -> bool {
+    let lanes = u64::from(WARP * WARPGROUP);
+    let warps = (bm / wm.max(1) * (bn / wn.max(1))).saturating_mul(u64::from(WARPGROUP));
+    let registers = 2 * wm * wn / lanes * u64::from(acc.bytes()) / 4 + BESIDE;
+    let room = u32::try_from(warps).map_or(0, |warps| consumer_registers(k, warps.min(MAX_THREADS / WARP)));
+    u64::try_from(room).is_ok_and(|room| registers <= room)
 }
 
 /// The element type of an accumulator.

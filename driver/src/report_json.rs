@@ -188,6 +188,9 @@ pub struct Mma {
     pub per_warp: u32,
     /// Groups of warps that share the reduction.
     pub k_warps: u32,
+    /// Products that are summed up before the sum is added to an accumulator, if not all of a reduction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promoted: Option<u64>,
     /// In an innermost loop.
     pub in_loop: bool,
 }
@@ -196,7 +199,7 @@ pub struct Mma {
 impl Mma {
     /// A product for tests of what reads a report.
     pub(crate) fn new(atom: &str) -> Mma {
-        Mma { place: None, atom: atom.to_owned(), per_warp: 1, k_warps: 1, in_loop: true }
+        Mma { place: None, atom: atom.to_owned(), per_warp: 1, k_warps: 1, promoted: None, in_loop: true }
     }
 }
 
@@ -305,6 +308,7 @@ impl KernelReport {
                     atom: m.atom.clone(),
                     per_warp: m.per_warp,
                     k_warps: m.k_warps,
+                    promoted: m.promoted,
                     in_loop: m.in_loop,
                 })
                 .collect(),

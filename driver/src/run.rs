@@ -22,7 +22,7 @@ use crate::data::{self, Data};
 use crate::program::{BoundProgram, Program, bind_program};
 use crate::render::SourceFile;
 use crate::simulate::{self, SimOptions, simulate};
-use check::Accuracy;
+use check::accuracy;
 use child::{ChildError, Job, Launched, Outcome, Refused};
 use facts::Facts;
 pub use outcome::{Ran, RunReport};
@@ -31,6 +31,7 @@ use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::interp::SumAccuracy;
 
 /// Tensors that stand at the address of others: written one, read one.
 pub type Aliases = BTreeMap<String, String>;
@@ -206,7 +207,8 @@ fn execute(
         ran,
     };
     let cc = report.ran.compute_capability();
-    let atom = subject.kernels.iter().find_map(|k| k.report.mma.first()).map_or("", |m| m.atom.as_str());
+    let products = || subject.kernels.iter().flat_map(|k| &k.report.mma);
+    let atom = products().next().map_or("", |m| m.atom.as_str());
     if atom == "m8n8k4" && cc >= 80 && matches!(report.ran, Ran::Cuda(_)) {
         report.notes.push("this GPU emulates m8n8k4 with scalar code: its time says nothing about Volta".to_owned());
     }
@@ -214,7 +216,8 @@ fn execute(
         report.notes.extend(simulated.unchecked().map(str::to_owned));
     }
     if options.check && !subject.kernels.is_empty() {
-        let accuracy = Accuracy::of(atom, all.f16_accumulators, cc);
+        let own = products().map(|m| accuracy(&m.atom, all.f16_accumulators, cc, m.promoted));
+        let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
         report.verdicts =
             reference::verify(&subject.kernels, &all, &bound, &before, &after, accuracy, &mut report.notes)
                 .map_err(|d| fail(vec![*d]))?;

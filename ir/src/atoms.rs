@@ -95,6 +95,18 @@ pub struct AtomRow {
     pub tensor_core: bool,
     /// Where its operands are, and who executes it.
     pub unit: Unit,
+    /// What it keeps of sums in f32, if that is less than f32 holds.
+    pub short_sums: Option<ShortSums>,
+}
+
+/// How a tensor core sums products of types for which it keeps fewer bits than f32 has: products are aligned to the largest of them and
+/// of the sum, cut off, added, and the sum is cut off again.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ShortSums {
+    /// Products that are added at once.
+    pub step: u32,
+    /// Fraction bits that are kept, of either.
+    pub bits: u32,
 }
 
 /// Who executes an instruction together, and where its operands are.
@@ -152,6 +164,7 @@ static M8N8K4: AtomRow = AtomRow {
     last_native_cc: 75,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Accumulator of the m16n8 family: a thread owns pairs of neighbouring columns, in two rows eight apart.
@@ -173,6 +186,7 @@ static M16N8K8: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Ampere: one 16x8x16 product (PTX ISA 9.7.14.5.8).
@@ -192,6 +206,7 @@ static M16N8K16: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Accumulator of the m8n8 family: pairs of neighbouring columns of one row.
@@ -210,6 +225,7 @@ static M16N8K8_TF32: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// A of the 16x8x32 products of 8-bit elements, four to a register (PTX ISA 9.7.14.5.10).
@@ -236,6 +252,7 @@ static M16N8K32_I8: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Ada: one 16x8x32 product of 8-bit floats. Hopper computes it with f16 instructions.
@@ -254,6 +271,7 @@ static M16N8K32_F8: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Turing: one 8x8x16 product of bytes (PTX ISA 9.7.14.5.4).
@@ -272,6 +290,7 @@ static M8N8K16: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Ampere: one 8x8x4 product of f64 (PTX ISA 9.7.14.5.1, "f64").
@@ -287,6 +306,7 @@ static M8N8K4_F64: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Hopper: one 16x8x8 product of f64, a register pair per element (PTX ISA 9.7.14.5.7).
@@ -302,6 +322,7 @@ const M16N8K8_F64: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: true,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// Hopper: twice as deep (PTX ISA 9.7.14.5.8).
@@ -342,6 +363,7 @@ const M64K16: AtomRow = AtomRow {
     last_native_cc: 90,
     tensor_core: true,
     unit: Unit::Warpgroup([M(4), M(5)]),
+    short_sums: None,
 };
 
 /// The same of tf32.
@@ -362,6 +384,19 @@ static M64K32_I8: AtomRow = AtomRow {
         AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
         AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
     ],
+    ..M64K16
+};
+
+/// The same of 8-bit floats, whose sums have 14 bits (docs/numerics.md).
+static M64K32_F8: AtomRow = AtomRow {
+    name: "m64k32_f8",
+    log2_shape: (6, 3, 5),
+    k: 32,
+    types: &[
+        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+    ],
+    short_sums: Some(ShortSums { step: 32, bits: 13 }),
     ..M64K16
 };
 
@@ -390,6 +425,7 @@ const FMA: AtomRow = AtomRow {
     last_native_cc: u32::MAX,
     tensor_core: false,
     unit: Unit::Warp,
+    short_sums: None,
 };
 
 /// The same where 8-bit floats can be converted.
@@ -425,6 +461,7 @@ static TABLE: &[&AtomRow] = &[
     &M64K16,
     &M64K8_TF32,
     &M64K32_I8,
+    &M64K32_F8,
     &M16N8K32_I8,
     &M8N8K16,
     &M16N8K32_F8,

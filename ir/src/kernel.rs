@@ -185,6 +185,9 @@ pub struct Schedule {
     pub stages: Option<Expr>,
     /// Block rasterisation: this many neighbouring columns of blocks are walked before the next row: `raster 8`.
     pub raster: Option<Expr>,
+    /// How deep sums of a tensor core that keeps fewer bits than f32 may get before they are added to the accumulator, 0: as deep as
+    /// the reduction: `promote 128`.
+    pub promote: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
     /// Whether a launch may begin while the one in front of it ends; 0 or 1: `overlap 1`. Its accesses to global memory wait.

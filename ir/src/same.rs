@@ -58,6 +58,7 @@ impl Pair<'_> {
             (s.k_warps, t.k_warps),
             (s.stages, t.stages),
             (s.raster, t.raster),
+            (s.promote, t.promote),
             (s.min_ctas, t.min_ctas),
             (s.overlap, t.overlap),
         ];

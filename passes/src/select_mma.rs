@@ -245,12 +245,30 @@ fn of_warpgroups(
     }
     let preferred = mma.swap || stored_column_major(k, acc);
     let scheduled = scheduled_tile(k);
-    let found = warpgroup::possible(k, cx.options, s, mma, operands, elem).and_then(|atom| match scheduled {
-        Some(None) => Err("the warp tile is not constant".to_owned()),
-        scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, preferred, elem) {
-            Some((tile, swap)) => Ok((atom, tile, swap)),
-            None => Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned()),
-        },
+    let found = warpgroup::possible(k, cx.options, s, mma, operands, elem).and_then(|atom| {
+        let promoted = warpgroup::promoted_of(k, atom);
+        let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
+        if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
+            return Err(format!(
+                "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
+            ));
+        }
+        let sums = 1 + u64::from(promoted.is_some());
+        match scheduled {
+            Some(None) => Err("the warp tile is not constant".to_owned()),
+            scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, sums)) {
+                Some((tile, swap)) if sums == 1 || warpgroup::has_room_for_parts(k, shape, tile, elem) => {
+                    Ok((atom, tile, swap))
+                }
+                Some(_) => Err("a thread has no room for the sums and their parts (`promote`)".to_owned()),
+                None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, 1)).is_some() => {
+                    Err("a thread has no room for the sums and their parts (`promote`)".to_owned())
+                }
+                None => {
+                    Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned())
+                }
+            },
+        }
     });
     let (atom, (wm, wn), swap) = match found {
         Ok(found) => found,
@@ -270,6 +288,9 @@ fn of_warpgroups(
         k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
     }
     warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
+    if let Some(depth) = warpgroup::promoted_of(k, atom).filter(|_| k.schedule.promote.is_none()) {
+        k.schedule.promote = Some(k.int(depth as i64, span));
+    }
     let row = atom.row();
     let why = match (swap, preferred) {
         (false, _) => "",

@@ -19,6 +19,13 @@
 //! as many slices of the reduction as there are slots. While one warpgroup waits for its sums, another's products keep the tensor cores busy. Names
 //! for indices and windows are repeated in both; everything else is the consumer's.
 //!
+//! Where the instruction keeps fewer bits of its sums than f32 has (8-bit floats), each slice is summed by itself and then added to the accumulator
+//! (`promote` in the schedule):
+//!
+//! ```text
+//! wait a, b; var part = reg f32[..] = 0; part = mma<m64k32_f8>(a.get, b.get, part); await part, 0; release a, b; acc = acc + part
+//! ```
+//!
 //! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
 //! of warpgroups.
 
@@ -29,12 +36,14 @@ use crate::Cx;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, clone_stmt};
+use crate::select_mma::warpgroup::promoted_of;
 use persistent::Persistent;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mma, Slot, StmtData, ValueDef, View};
+use tilec_ir::ops::Op;
 use tilec_ir::target::{WARP, WARPGROUP, register_share};
 
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
@@ -116,9 +125,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let mut consumed = vec![channel_op(k, ChannelOp::Wait, &buffers, span)];
     for &s in &products {
         read_slots(k, s, &buffers);
-        consumed.push(s);
     }
+    let (products, additions) = promote(k, cx, &products);
+    consumed.extend(products);
     consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
+    consumed.extend(additions);
     k.blocks[body] = consumed;
 
     let (allocs, before): (Vec<Stmt>, Vec<Stmt>) =
@@ -175,6 +186,49 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         ),
     );
     Ok(())
+}
+
+/// Products whose sums the tensor core keeps too short for the whole reduction, as sums of their own; and the additions of these to the accumulators,
+/// for which no slot is needed any more.
+fn promote(k: &mut Kernel, cx: &mut Cx<'_>, products: &[Stmt]) -> (Vec<Stmt>, Vec<Stmt>) {
+    let (mut sums, mut additions) = (Vec::new(), Vec::new());
+    let mut parts: Vec<(Value, Value)> = Vec::new();
+    for &s in products {
+        let span = k.stmt_spans[s];
+        match k.stmts[s] {
+            StmtData::Assign { dst: acc, src } => {
+                if let ExprData::Mma(mma) = k.exprs[src]
+                    && let Some(atom) = mma.atom
+                    && let Some(depth) = promoted_of(k, atom)
+                    && let Some(tile) = k.tile_ty(acc).cloned()
+                {
+                    let part = k.value("part", span, ValueDef::Var(tile));
+                    let (zero, c) = (k.int(0, span), k.value_ref(part, span));
+                    sums.push(k.stmt(StmtData::Var { value: part, init: Some(zero) }, span));
+                    k.exprs[src] = ExprData::Mma(Mma { c, ..mma });
+                    k.stmts[s] = StmtData::Assign { dst: part, src };
+                    let (whole, more) = (k.value_ref(acc, span), k.value_ref(part, span));
+                    let sum = k.binary(Op::Add, whole, more, span);
+                    additions.push(k.stmt(StmtData::Assign { dst: acc, src: sum }, span));
+                    parts.push((acc, part));
+                    let message = format!(
+                        "`{}` keeps fewer bits than f32: sums of at most {depth} products are added to `{}`",
+                        atom.row().name,
+                        k.values[acc].name
+                    );
+                    cx.remark_note(span, message, "`promote 0` in the schedule leaves the sums to the instruction");
+                }
+            }
+            StmtData::Await { value, pending } => {
+                if let Some(&(_, part)) = parts.iter().find(|(acc, _)| *acc == value) {
+                    k.stmts[s] = StmtData::Await { value: part, pending };
+                }
+            }
+            _ => {}
+        }
+        sums.push(s);
+    }
+    (sums, additions)
 }
 
 /// What is declared in the roles was copied, and named anew; where the original is gone its name is free again.
@@ -276,8 +330,7 @@ fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Ve
 /// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
 /// there was: a warpgroup that asks for more waits for ever.
 fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
-    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    let share = i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks));
+    let share = share(k, warps);
     if share >= 232 {
         return (None, None);
     }
@@ -288,6 +341,17 @@ fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
         m if m <= share => (None, None),
         m => (Some(few), Some(m.min(240))),
     }
+}
+
+/// Registers of each thread as a block starts.
+fn share(k: &Kernel, warps: u32) -> i64 {
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks))
+}
+
+/// Registers of a thread of the consumer, if it has so many warps.
+pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
+    registers(k, warps).1.unwrap_or_else(|| share(k, warps))
 }
 
 /// Whether a buffer is awaited under `list` by a statement other than `s`.

@@ -100,6 +100,8 @@ pub struct MmaReport {
     pub per_warp: u32,
     /// Groups of warps that share the reduction.
     pub k_warps: u32,
+    /// Products that are summed up before the sum is added to an accumulator, if not all of a reduction.
+    pub promoted: Option<u64>,
     /// In the innermost loop.
     pub in_loop: bool,
 }

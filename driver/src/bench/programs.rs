@@ -113,6 +113,7 @@ fn build(
         launches: contracts.into_iter().cloned().collect(),
         ptx: compiled.ptx.clone(),
         product: product_of(&selected),
+        promoted: selected.kernels.iter().find_map(|k| k.report.mma.first()?.promoted),
         atom: selected.kernels.iter().find_map(|k| k.report.mma.first()).map_or_else(String::new, |m| m.atom.clone()),
     };
     let chosen = selected.kernels.iter().filter_map(|k| Some(Chosen::new(&k.contract.entry, k.tile.choice.as_ref()?)));

@@ -5,7 +5,8 @@ use super::product::{Extents, Operand, Product};
 use super::wire::Check;
 use crate::bind::TensorPlan;
 use crate::data::{Random, decode, encode, float_format, get};
-use crate::run::check::{Accuracy, tolerance};
+use crate::run::check::tolerance;
+use tilec_ir::interp::SumAccuracy;
 
 /// Elements of a result that are compared, at least this many where there are as many.
 const SAMPLES: usize = 2048;
@@ -20,7 +21,7 @@ pub(super) struct Reference<'a> {
     pub(super) beta: f64,
     /// Every tensor and its contents before the launch.
     pub(super) tensors: &'a [(TensorPlan, Vec<u8>)],
-    pub(super) accuracy: Accuracy,
+    pub(super) accuracy: SumAccuracy,
 }
 
 impl Reference<'_> {
@@ -157,7 +158,7 @@ mod tests {
             alpha: 2.0,
             beta: 0.5,
             tensors: &tensors,
-            accuracy: Accuracy::of("fma", false, 90),
+            accuracy: SumAccuracy::new(2f64.powi(24), 2f64.powi(-23)),
         };
         let mut right = tensors[2].1.clone();
         let value = |t: usize, i: u64, j: u64| {

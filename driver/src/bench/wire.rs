@@ -44,6 +44,8 @@ pub struct Program {
     pub product: Option<Product>,
     /// The instruction of its products; empty without any.
     pub atom: String,
+    /// Products that it sums up before the sum is added to an accumulator, if not all of a reduction.
+    pub promoted: Option<u64>,
 }
 
 /// A problem.
@@ -199,6 +201,7 @@ mod tests {
             ptx: ".version 6.4\n".to_owned(),
             product: None,
             atom: "m8n8k4".to_owned(),
+            promoted: None,
         };
         for request in
             [Request::Measure(job), Request::Setup { programs: vec![program], cublas: vec!["libcublasLt.so".into()] }]

@@ -13,7 +13,7 @@ use crate::cuda::{Cublas, CudaError, Device, FunctionAttributes, Stream};
 use crate::data::{GUARD_BYTES, POISON};
 use crate::loaded::{LoadedKernel, LoadedProgram};
 use crate::program::{BoundProgram, bind_program};
-use crate::run::check::Accuracy;
+use crate::run::check::accuracy;
 use crate::run::child::Refused;
 use std::io;
 use tilec_ir::types::Elem;
@@ -337,7 +337,7 @@ impl Worker<'_> {
                     alpha,
                     beta,
                     tensors: &host,
-                    accuracy: Accuracy::of(&entry.program.atom, f16, machine(self.device).cc),
+                    accuracy: accuracy(&entry.program.atom, f16, machine(self.device).cc, entry.program.promoted),
                 };
                 let exact = whole && alpha.fract() == 0.0 && beta.fract() == 0.0;
                 let check = &mut checks[member];

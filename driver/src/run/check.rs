@@ -9,39 +9,41 @@
 use crate::bind::TensorPlan;
 use crate::data::{float_format, get};
 use std::fmt::Write as _;
-use tilec_ir::interp::SumAccuracy;
+use tilec_ir::atoms::{Atom, ShortSums};
+use tilec_ir::interp::{PartAccuracy, SumAccuracy};
 use tilec_ir::types::Elem;
 
 /// Mismatches that are shown.
 const SHOWN: usize = 5;
 
-/// How exact a device's accumulation is.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub struct Accuracy {
-    /// Sums of magnitudes below this are exact for whole numbers.
-    pub exact_below: f64,
-    /// `c` in the bound `c * K * S`.
-    pub per_term: f64,
-}
-
-impl Accuracy {
-    /// The accuracy of programs whose products are done by the atom called `atom` (or by scalar code), with accumulators of
-    /// f16 or f32, on a device of compute capability `cc` (times ten).
-    ///
-    /// Volta's tensor cores add four products at a time, aligned to the largest and truncated to 23 fraction bits, and
-    /// round the new accumulator: `(5 * 2^-23 + 2^-r) / 4` per term, `r` = 23 for f32 and 11 for f16. Later chips emulate
-    /// m8n8k4 with scalar fused multiply-adds, each rounded once.
-    pub fn of(atom: &str, f16_accumulators: bool, cc: u32) -> Accuracy {
-        let tensor_core = atom == "m8n8k4" && cc < 80;
-        let (exact_below, round) =
-            if f16_accumulators { (2f64.powi(11), 2f64.powi(-11)) } else { (2f64.powi(24), 2f64.powi(-23)) };
-        let per_term = if tensor_core { (5.0 * 2f64.powi(-23) + round) / 4.0 } else { round };
-        Accuracy { exact_below, per_term }
+/// How exact sums of products are that are done by the atom called `atom` (or by scalar code), with accumulators of
+/// f16 or f32, on a device of compute capability `cc` (times ten); `promoted`: of so many products at most, which are then added
+/// to the accumulator.
+///
+/// A tensor core adds a few products at a time, aligned to the largest and truncated, and rounds the new accumulator. On Volta there are
+/// four of them in 23 fraction bits: `(5 * 2^-23 + 2^-r) / 4` per term, `r` = 23 for f32 and 11 for f16. Later chips emulate
+/// m8n8k4 with scalar fused multiply-adds, each rounded once. Of 8-bit floats some keep 13 fraction bits, of the sum too.
+pub fn accuracy(atom: &str, f16_accumulators: bool, cc: u32, promoted: Option<u64>) -> SumAccuracy {
+    let fused = |step: u32, bits: i32, round: f64| (f64::from(step + 1) * 2f64.powi(-bits) + round) / f64::from(step);
+    let (exact_below, round) =
+        if f16_accumulators { (2f64.powi(11), 2f64.powi(-11)) } else { (2f64.powi(24), 2f64.powi(-23)) };
+    let whole = SumAccuracy::new(exact_below, round);
+    if atom == "m8n8k4" && cc < 80 {
+        return SumAccuracy::new(exact_below, fused(4, 23, round));
     }
-
-    /// The same, as the interpreter takes it.
-    pub fn sums(self) -> SumAccuracy {
-        SumAccuracy { exact_below: self.exact_below, per_term: self.per_term }
+    let short = match atom {
+        // Hopper computes it with f16 instructions.
+        "m16n8k32_f8" if cc == 89 => Some(ShortSums { step: 16, bits: 13 }),
+        _ => Atom::from_name(atom).and_then(|a| a.row().short_sums),
+    };
+    let Some(ShortSums { step, bits }) = short.filter(|_| !f16_accumulators) else { return whole };
+    let bits = bits.cast_signed();
+    let (exact_below, per_term) = (2f64.powi(bits + 1), fused(step, bits, 2f64.powi(-bits)));
+    match promoted {
+        Some(terms) => {
+            SumAccuracy { parts: Some(PartAccuracy { terms: terms as f64, exact_below, per_term }), ..whole }
+        }
+        None => SumAccuracy::new(exact_below, per_term),
     }
 }
 
@@ -119,10 +121,10 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
 
 /// The largest difference from `want` of a sum of `k` products whose magnitudes add up to `s`, rounded to `elem`; 0 for
 /// integers.
-pub fn tolerance(elem: Elem, want: f64, s: f64, k: f64, accuracy: Accuracy) -> f64 {
+pub fn tolerance(elem: Elem, want: f64, s: f64, k: f64, accuracy: SumAccuracy) -> f64 {
     let Some(format) = float_format(elem) else { return 0.0 };
     // A few roundings to f32 in the epilogue besides the accumulation.
-    let sum = (accuracy.per_term * k + 8.0 * 2f64.powi(-24)) * s;
+    let sum = (accuracy.relative(k) + 8.0 * 2f64.powi(-24)) * s;
     // The device rounds its value to the element type, and so did the interpreter.
     2.0 * format.unit_roundoff() * (want.abs() + sum) + sum + format.min_subnormal()
 }
@@ -203,7 +205,18 @@ mod tests {
 
     #[test]
     fn volta_has_the_constant_of_its_model() {
-        let per_term = Accuracy::of("m8n8k4", false, 70).per_term;
+        let per_term = accuracy("m8n8k4", false, 70, None).per_term;
         assert!((1.7e-7..1.9e-7).contains(&per_term), "{per_term}");
+    }
+
+    #[test]
+    fn eight_bit_floats_have_short_sums() {
+        let all = accuracy("m64k32_f8", false, 90, None);
+        assert!((1.29e-4..1.31e-4).contains(&all.per_term) && all.exact_below == 16384.0, "{all:?}");
+        let promoted = accuracy("m64k32_f8", false, 90, Some(128));
+        assert!((0.016..0.018).contains(&promoted.relative(8192.0)), "{promoted:?}");
+        assert!(promoted.exact_below == 2f64.powi(24) && promoted.parts.is_some_and(|p| p.exact_below == 16384.0));
+        let bytes = |cc| accuracy("m16n8k32_f8", false, cc, None).per_term;
+        assert!(bytes(89) > 1e-4 && bytes(90) < 2e-7);
     }
 }

@@ -1,6 +1,6 @@
 //! The reference: the tile interpreter on the program as it was written.
 
-use super::check::{Accuracy, Expected, Verdict, compare};
+use super::check::{Expected, Verdict, compare};
 use super::facts::Facts;
 use crate::bind::Number;
 use crate::compile::CompiledKernel;
@@ -8,7 +8,7 @@ use crate::contract::ParamKind;
 use crate::data;
 use crate::program::BoundProgram;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::interp;
+use tilec_ir::interp::{self, SumAccuracy};
 
 /// Compares what the kernels left with what the interpreter computes.
 pub(super) fn verify(
@@ -17,7 +17,7 @@ pub(super) fn verify(
     bound: &BoundProgram,
     before: &[Vec<u8>],
     after: &[Vec<u8>],
-    accuracy: Accuracy,
+    accuracy: SumAccuracy,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(String, Verdict)>, Box<Diagnostic>> {
     let reference = interpret(kernels, bound, before, accuracy)?;
@@ -65,7 +65,7 @@ pub(super) fn interpret(
     kernels: &[&CompiledKernel],
     bound: &BoundProgram,
     before: &[Vec<u8>],
-    accuracy: Accuracy,
+    accuracy: SumAccuracy,
 ) -> Result<interp::Inputs, Box<Diagnostic>> {
     let mut inputs = interp::Inputs::default();
     for param in kernels.iter().flat_map(|k| &k.contract.params) {
@@ -89,7 +89,7 @@ pub(super) fn interpret(
         let values = (0..span).map(|i| data::get(plan.elem, bytes, i)).collect();
         inputs.tensors.insert(plan.name.clone(), interp::Tensor { elem: plan.elem, data: values });
     }
-    let options = interp::Options { accuracy: Some(accuracy.sums()), ..interp::Options::default() };
+    let options = interp::Options { accuracy: Some(accuracy), ..interp::Options::default() };
     for kernel in kernels {
         interp::run(&kernel.tile.specialized, &mut inputs, &options)?;
     }

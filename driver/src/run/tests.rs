@@ -90,7 +90,7 @@ fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) 
         let contracts: Vec<&Contract> = job.launches.iter().collect();
         let bound = bind_program(&contracts, &job.args).expect("the parent bound it");
         let kernels: Vec<&CompiledKernel> = program.kernels.iter().collect();
-        let result = interpret(&kernels, &bound, &tensors, Accuracy::of("m8n8k4", false, 70)).expect("defined");
+        let result = interpret(&kernels, &bound, &tensors, accuracy("m8n8k4", false, 70, None)).expect("defined");
         for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
             plan.for_each(|_, i| data::set(plan.elem, bytes, i, result.tensors[&plan.name].data[i]));
         }

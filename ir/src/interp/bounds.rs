@@ -18,14 +18,64 @@ pub struct SumAccuracy {
     pub exact_below: f64,
     /// `c` in the bound `c * K * S`.
     pub per_term: f64,
+    /// Where each product of tiles is summed by itself, less exactly, and then added: how.
+    pub parts: Option<PartAccuracy>,
+}
+
+/// How exact the device's sums are of which it makes others. Their whole numbers and bounds are as those of [`SumAccuracy`].
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct PartAccuracy {
+    /// Terms of a part at most.
+    pub terms: f64,
+    /// Parts of whole numbers whose magnitudes add up to less are exact.
+    pub exact_below: f64,
+    /// `c` in the bound `c * K * S` of a part.
+    pub per_term: f64,
 }
 
 impl SumAccuracy {
+    /// Sums in one go.
+    pub fn new(exact_below: f64, per_term: f64) -> SumAccuracy {
+        SumAccuracy { exact_below, per_term, parts: None }
+    }
+
+    /// The less exact of two, in every respect.
+    #[must_use]
+    pub fn or(self, other: SumAccuracy) -> SumAccuracy {
+        let parts = match (self.parts, other.parts) {
+            (Some(p), Some(q)) => Some(PartAccuracy {
+                terms: p.terms.max(q.terms),
+                exact_below: p.exact_below.min(q.exact_below),
+                per_term: p.per_term.max(q.per_term),
+            }),
+            (p, q) => p.or(q),
+        };
+        SumAccuracy {
+            exact_below: self.exact_below.min(other.exact_below),
+            per_term: self.per_term.max(other.per_term),
+            parts,
+        }
+    }
+
+    /// What a sum of `terms` may be off by, for each unit of their magnitudes.
+    pub fn relative(self, terms: f64) -> f64 {
+        self.per_term * terms + self.parts.map_or(0.0, |p| p.per_term * terms.min(p.terms))
+    }
+
+    /// The same where all terms are whole numbers whose magnitudes add up to `size`, and to at most `part` in a part.
+    fn relative_of_whole(self, terms: f64, size: f64, part: f64) -> f64 {
+        match self.parts {
+            Some(p) if part >= p.exact_below => self.relative(terms),
+            _ if size < self.exact_below => 0.0,
+            _ => self.per_term * terms,
+        }
+    }
+
     /// Of sums in `elem`, where those of f16 and f32 have the accuracy `self`.
     fn of(self, elem: Elem) -> SumAccuracy {
         match elem {
-            Elem::F64 => SumAccuracy { exact_below: 2f64.powi(53), per_term: 2f64.powi(-52) },
-            _ if elem.class() == ElemClass::Int => SumAccuracy { exact_below: f64::INFINITY, per_term: 0.0 },
+            Elem::F64 => SumAccuracy::new(2f64.powi(53), 2f64.powi(-52)),
+            _ if elem.class() == ElemClass::Int => SumAccuracy::new(f64::INFINITY, 0.0),
             _ => self,
         }
     }
@@ -50,6 +100,8 @@ struct Sums {
     accuracy: SumAccuracy,
     /// The sum of the absolute values of the terms of each element.
     magnitude: Vec<f64>,
+    /// The largest such sum of a part; empty if there are none.
+    largest: Vec<f64>,
     /// Terms of each element.
     terms: f64,
     /// All terms are whole numbers.
@@ -75,9 +127,11 @@ impl Bound {
     pub(super) fn settled(mut self) -> Bound {
         self.rounding = None;
         let Some(sums) = self.sums.take() else { return self };
-        let factor = sums.accuracy.per_term * sums.terms;
-        for (error, &s) in self.error.iter_mut().zip(&sums.magnitude) {
-            if !(sums.whole && s < sums.accuracy.exact_below) {
+        let any = sums.accuracy.relative(sums.terms);
+        for (i, (error, &s)) in self.error.iter_mut().zip(&sums.magnitude).enumerate() {
+            let part = sums.largest.get(i).copied().unwrap_or(0.0);
+            let factor = if sums.whole { sums.accuracy.relative_of_whole(sums.terms, s, part) } else { any };
+            if factor > 0.0 {
                 *error += factor * s;
                 self.drowned |= sums.terms > 1.0 && factor * sums.terms > 1.0 && s > 0.0;
             }
@@ -219,13 +273,23 @@ pub(super) fn product(
     let mut sums = bound.sums.take().unwrap_or_else(|| Sums {
         accuracy: accuracy.of(c.elem),
         magnitude: size(c),
+        largest: if accuracy.of(c.elem).parts.is_some() { vec![0.0; c.data.len()] } else { Vec::new() },
         terms: 1.0,
         whole: c.data.iter().all(|x| x.fract() == 0.0),
     });
     sums.whole &= is_whole(a) && is_whole(b);
     sums.terms += depth as f64;
     let (size_a, size_b) = (size(a), size(b));
-    sum(&size_a, &size_b, &mut sums.magnitude);
+    if sums.largest.is_empty() {
+        sum(&size_a, &size_b, &mut sums.magnitude);
+    } else {
+        let mut part = vec![0.0; c.data.len()];
+        sum(&size_a, &size_b, &mut part);
+        for ((whole, largest), x) in sums.magnitude.iter_mut().zip(&mut sums.largest).zip(part) {
+            *whole += x;
+            *largest = largest.max(x);
+        }
+    }
     let (ea, eb) = (a.errors(), b.errors());
     bound.drowned |= ea.iter().chain(&eb).any(|b| b.drowned);
     if let Some(eb) = &eb {

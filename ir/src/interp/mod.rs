@@ -30,7 +30,7 @@ use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, V
 use crate::ops::Op;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TensorTy};
 use bounds::Bound;
-pub use bounds::SumAccuracy;
+pub use bounds::{PartAccuracy, SumAccuracy};
 use cranelift_entity::SecondaryMap;
 use memory::{Global, Root, Window};
 use std::collections::{BTreeMap, VecDeque};

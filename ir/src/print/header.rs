@@ -179,6 +179,7 @@ impl Printer<'_> {
             p.schedule_item("k_warps", s.k_warps);
             p.schedule_item("stages", s.stages);
             p.schedule_item("raster", s.raster);
+            p.schedule_item("promote", s.promote);
             p.schedule_item("min_ctas", s.min_ctas);
             p.schedule_item("overlap", s.overlap);
             if !s.cluster.is_empty() {

@@ -175,6 +175,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     items.extend(s.k_warps.map(|e| ("`k_warps`", e)));
     items.extend(s.stages.map(|e| ("`stages`", e)));
     items.extend(s.raster.map(|e| ("`raster`", e)));
+    items.extend(s.promote.map(|e| ("`promote`", e)));
     items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
     items.extend(s.overlap.map(|e| ("`overlap`", e)));
     items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));
@@ -192,7 +193,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`overlap`" => 1,
             _ => 1 << 20,
         };
-        let min = if what == "`overlap`" { 0 } else { 1 };
+        let min = if matches!(what, "`overlap`" | "`promote`") { 0 } else { 1 };
         cx.bounded(codes::BAD_SCHEDULE, what, e, min, max);
     }
     if let Some(e) = k.schedule.threads

@@ -45,6 +45,8 @@ pub(super) struct Part {
     pub(super) trips: f64,
     /// Clocks of the product units, were they never idle.
     pub(super) product: f64,
+    /// Clocks that a warpgroup takes to add sums of a product to its accumulator.
+    pub(super) promotion: f64,
     /// Instructions that warps issue.
     pub(super) issued: f64,
     /// Bytes of shared memory that its accesses move, in the units in which it moves them.
@@ -106,6 +108,8 @@ pub(super) enum Illegal {
     Threads,
     /// No instruction takes the types and the warp tile.
     Atom,
+    /// A tile of the reduction is deeper than sums may get before they are added to the accumulator.
+    Promotion,
     /// Too many registers.
     Registers,
     /// Too many stages or none.
@@ -123,6 +127,7 @@ impl Illegal {
             Illegal::WarpTile => "the warp tile does not divide the tile of the block",
             Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
             Illegal::Atom => "no instruction of the target takes these types and this warp tile",
+            Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",
             Illegal::Registers => "the tiles of a thread exceed its registers",
             Illegal::Stages => "a pipeline has 1 to 16 stages",
             Illegal::SharedMemory => "the tiles exceed the shared memory of a block",
@@ -157,6 +162,8 @@ struct Shape {
     atom: Atom,
     /// A product of warpgroups that is computed transposed.
     swap: bool,
+    /// Registers for a sum: two where parts of it are summed beside it.
+    sums: u64,
 }
 
 impl Setting<'_> {
@@ -352,7 +359,9 @@ impl Setting<'_> {
         let types = (product.input, product.acc);
         if let Some(preferred) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
-            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), preferred, product.acc);
+            let promoted = self.promoted(env, atom)?;
+            let sums = 1 + u64::from(promoted.is_some());
+            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), preferred, (product.acc, sums));
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
             // The producer has a warpgroup of its own.
             if groups > 1
@@ -363,8 +372,9 @@ impl Setting<'_> {
             }
             *threads = Some(needed);
             return match fits {
+                Some(_) if promoted.is_some_and(|most| depth > most) => Err(Illegal::Promotion),
                 Some((_, swap)) if depth >= u64::from(atom.row().k) => {
-                    Ok(Shape { rows, cols, depth, warp, groups, atom, swap })
+                    Ok(Shape { rows, cols, depth, warp, groups, atom, swap, sums })
                 }
                 Some(_) => Err(Illegal::Atom),
                 None => Err(Illegal::WarpTile),
@@ -383,7 +393,16 @@ impl Setting<'_> {
         }
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
-        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, swap: false })
+        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, swap: false, sums: 1 })
+    }
+
+    /// How deep the sums of products get before they are added to the accumulator, if they are.
+    fn promoted(&self, env: &Env, atom: Atom) -> Result<Option<u64>, Illegal> {
+        let scheduled = match self.work.k.schedule.promote {
+            Some(e) => Some(self.work.int(env, e).and_then(|n| u64::try_from(n).ok()).ok_or(Illegal::Promotion)?),
+            None => None,
+        };
+        Ok(warpgroup::promoted(atom, scheduled))
     }
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.
@@ -398,7 +417,8 @@ impl Setting<'_> {
         let products = self.work.regions.iter().flat_map(|r| &r.products);
         for (product, shape) in products.zip(shapes) {
             let row = shape.atom.row();
-            sum += accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes()) >> row.unit.warp_bits();
+            let own = accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes()) >> row.unit.warp_bits();
+            sum += shape.sums * own;
             // Operands stay in shared memory.
             if row.asynchronous() {
                 continue;
@@ -535,6 +555,8 @@ impl Setting<'_> {
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
             part.shared += blocks * (64.0 + n) * depth * bytes;
             part.issued += blocks * depth * 4.0;
+            // An addition for each register of a thread: the four warps of a group go side by side.
+            part.promotion += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
             return;
         }
         part.product += clocks;

@@ -8,13 +8,14 @@
 use super::{Operand, fits, known, operand};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::specialize_warps::consumer_registers;
 use crate::tensor_copies;
 use crate::{Cx, Options};
 use tilec_ir::atoms::{Atom, Unit};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
-use tilec_ir::target::Target;
+use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::resolve_view;
 
@@ -121,34 +122,61 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<bool> {
     swap
 }
 
+/// How deep the sums of a product may get before they are added to an accumulator, where the schedule says nothing.
+pub(crate) const PROMOTE: u64 = 128;
+
+/// How deep the sums of products by `atom` may get in the tensor core before they are added to the accumulator (`scheduled`: as the schedule
+/// says); `None`: as deep as the reduction, in the accumulator itself.
+pub(crate) fn promoted(atom: Atom, scheduled: Option<u64>) -> Option<u64> {
+    atom.row().short_sums?;
+    Some(scheduled.unwrap_or(PROMOTE)).filter(|&depth| depth > 0)
+}
+
+/// The same as the schedule of a specialised kernel says.
+pub(crate) fn promoted_of(k: &Kernel, atom: Atom) -> Option<u64> {
+    promoted(atom, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
+}
+
 /// Rows and columns of a warpgroup, of an accumulator of `bm x bn`: as scheduled, else halves of its rows, or all of it. With
 /// them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has fewer.
-/// `None`: the instruction does not compute such tiles.
+/// `None`: the instruction does not compute such tiles. `sums`: registers that hold one, two if parts of it are summed beside it.
 pub(crate) fn tile(
     atom: Atom,
     scheduled: Option<(u64, u64)>,
     (bm, bn): (u64, u64),
     preferred: bool,
-    acc: Elem,
+    (acc, sums): (Elem, u64),
 ) -> Option<((u64, u64), bool)> {
     [preferred, !preferred].into_iter().find_map(|swap| {
         let halves = if swap { (bm, bn / 2) } else { (bm / 2, bn) };
         let tiles = scheduled.map_or([halves, (bm, bn)], |t| [t; 2]);
-        tiles.into_iter().find(|&t| works(atom, t, swap, acc)).map(|t| (t, swap))
+        tiles.into_iter().find(|&t| works(atom, t, swap, (acc, sums))).map(|t| (t, swap))
     })
 }
 
 /// Columns of an instruction at most.
 const COLUMNS: u64 = 256;
-/// Registers of a thread that an accumulator may take, so that addresses find room beside it.
+/// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
 const ACCUMULATORS: u64 = 192;
 
-fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, acc: Elem) -> bool {
+fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, (acc, sums): (Elem, u64)) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
     let lanes = 32u64 << atom.row().unit.warp_bits();
-    let registers = wm * wn / lanes * u64::from(acc.bytes()) / 4;
+    let registers = sums * wm * wn / lanes * u64::from(acc.bytes()) / 4;
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
     whole && fits(atom, (rows, cols, u64::from(atom.row().k))) && cols <= COLUMNS && registers <= ACCUMULATORS
+}
+
+/// Registers that addresses and counters take beside accumulators.
+const BESIDE: u64 = 24;
+
+/// Whether the warpgroups of a block, that compute `wm x wn` each, have registers for their sums and the parts of these.
+pub(super) fn has_room_for_parts(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), acc: Elem) -> bool {
+    let lanes = u64::from(WARP * WARPGROUP);
+    let warps = (bm / wm.max(1) * (bn / wn.max(1))).saturating_mul(u64::from(WARPGROUP));
+    let registers = 2 * wm * wn / lanes * u64::from(acc.bytes()) / 4 + BESIDE;
+    let room = u32::try_from(warps).map_or(0, |warps| consumer_registers(k, warps.min(MAX_THREADS / WARP)));
+    u64::try_from(room).is_ok_and(|room| registers <= room)
 }
 
 /// The element type of an accumulator.

@@ -15,6 +15,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Mma, StmtData};
 use tilec_ir::types::Elem;
+use tilec_ir::typing::fixed_shape;
 
 /// Register index of the elements of a fragment by (outer coordinate, reduction coordinate), thread part left out.
 type Lookup = BTreeMap<(u64, u64), usize>;
@@ -110,24 +111,36 @@ const OPCODES: &[Opcode] = &[
 ];
 
 impl Lower<'_> {
+    /// The extent of the reduction, of a product's left operand.
+    fn depth(&self, a: Expr) -> Option<u64> {
+        fixed_shape(self.k, a)?.get(1).copied()
+    }
+
     /// Whether products of warpgroups add to a tile.
     pub(super) fn accumulates_asynchronously(&self, acc: Value) -> bool {
-        self.k.stmts.values().any(|s| match s {
-            StmtData::Assign { dst, src } if *dst == acc => {
-                matches!(self.k.exprs[*src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
+        self.k.stmts.keys().any(|s| self.sums_into(s, acc))
+    }
+
+    /// Whether a statement is a product of warpgroups that adds to a tile.
+    pub(super) fn sums_into(&self, s: Stmt, acc: Value) -> bool {
+        match self.k.stmts[s] {
+            StmtData::Assign { dst, src } if dst == acc => {
+                matches!(self.k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
             }
             _ => false,
-        })
+        }
     }
 
     pub(super) fn product(&mut self, s: Stmt, acc: Value, src: Expr, mma: &Mma) -> Result<(), Reported> {
         if let (Some(atom), Some(c)) = (mma.atom.filter(|a| a.row().asynchronous()), self.tiles[acc].clone()) {
-            let count = self.warpgroup_product(src, atom, mma, &c)?;
+            let empty = self.empty.take() == Some(acc);
+            let count = self.warpgroup_product(src, atom, mma, &c, empty)?;
             self.report.mma.push(MmaReport {
                 span: self.k.stmt_spans[s],
                 atom: atom.row().name.to_owned(),
                 per_warp: count,
                 k_warps: 1,
+                promoted: if empty { self.depth(mma.a) } else { None },
                 in_loop: !self.loops.is_empty(),
             });
             return Ok(());
@@ -146,6 +159,7 @@ impl Lower<'_> {
             atom: atom.row().name.to_owned(),
             per_warp: count,
             k_warps: if let [slices, _, _] = c.dim_bits[..] { 1 << slices } else { 1 },
+            promoted: None,
             in_loop: !self.loops.is_empty(),
         });
         Ok(())

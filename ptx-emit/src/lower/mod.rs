@@ -89,6 +89,8 @@ pub(crate) struct Lower<'a> {
     scalars: SecondaryMap<Value, Option<Reg>>,
     pointers: SecondaryMap<Value, Option<Reg>>,
     tiles: SecondaryMap<Value, Option<Tile>>,
+    /// The accumulator of the next product, where it holds nothing yet: the product's sums are its first.
+    empty: Option<Value>,
     /// Register tiles that are loaded in words, and shifted into place where they are read.
     runs: SecondaryMap<Value, Option<runs::Runs>>,
     placed: SecondaryMap<Value, Option<Placed>>,
@@ -139,6 +141,7 @@ pub fn lower(
         scalars: SecondaryMap::new(),
         pointers: SecondaryMap::new(),
         tiles: SecondaryMap::new(),
+        empty: None,
         runs: SecondaryMap::new(),
         placed: SecondaryMap::new(),
         rings: Vec::new(),

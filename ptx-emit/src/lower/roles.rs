@@ -250,6 +250,12 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// A predicate that never holds.
+    pub(super) fn never(&mut self) -> Reg {
+        let tid = self.block_tid();
+        self.emit.pure(Class::Pred, P::SetpLtS32, vec![tid.into(), Operand::Imm(0)])
+    }
+
     /// A predicate that always holds.
     pub(super) fn always(&mut self) -> Reg {
         let tid = self.block_tid();

@@ -21,9 +21,20 @@ pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
-        for s in self.k.blocks[b].clone() {
+        let stmts = self.k.blocks[b].clone();
+        for (i, &s) in stmts.iter().enumerate() {
             self.settle_for(s);
-            self.stmt(s)?;
+            match self.k.stmts[s] {
+                // The product is told not to add.
+                StmtData::Var { value, init: Some(zero) }
+                    if is_zero(self, zero) && stmts.get(i + 1).is_some_and(|&next| self.sums_into(next, value)) =>
+                {
+                    self.mark(s);
+                    self.declare(value, None)?;
+                    self.empty = Some(value);
+                }
+                _ => self.stmt(s)?,
+            }
             if let Some(elem) = self.unconverted.take() {
                 let what =
                     format!("conversions of {0}; they start with sm_89, copies of {0} as it is do not", elem.name());

@@ -29,6 +29,8 @@ const OPCODES: &[Opcode] = &[
     ("m64k8_tf32", Elem::TF32, Elem::F32, [P::WgmmaM64n8k8F32Tf32, P::WgmmaM64n16k8F32Tf32, P::WgmmaM64n32k8F32Tf32, P::WgmmaM64n64k8F32Tf32, P::WgmmaM64n128k8F32Tf32, P::WgmmaM64n256k8F32Tf32]),
     ("m64k32_i8", Elem::I8, Elem::I32, [P::WgmmaM64n8k32S32S8, P::WgmmaM64n16k32S32S8, P::WgmmaM64n32k32S32S8, P::WgmmaM64n64k32S32S8, P::WgmmaM64n128k32S32S8, P::WgmmaM64n256k32S32S8]),
     ("m64k32_i8", Elem::U8, Elem::I32, [P::WgmmaM64n8k32S32U8, P::WgmmaM64n16k32S32U8, P::WgmmaM64n32k32S32U8, P::WgmmaM64n64k32S32U8, P::WgmmaM64n128k32S32U8, P::WgmmaM64n256k32S32U8]),
+    ("m64k32_f8", Elem::E4M3, Elem::F32, [P::WgmmaM64n8k32F32E4m3, P::WgmmaM64n16k32F32E4m3, P::WgmmaM64n32k32F32E4m3, P::WgmmaM64n64k32F32E4m3, P::WgmmaM64n128k32F32E4m3, P::WgmmaM64n256k32F32E4m3]),
+    ("m64k32_f8", Elem::E5M2, Elem::F32, [P::WgmmaM64n8k32F32E5m2, P::WgmmaM64n16k32F32E5m2, P::WgmmaM64n32k32F32E5m2, P::WgmmaM64n64k32F32E5m2, P::WgmmaM64n128k32F32E5m2, P::WgmmaM64n256k32F32E5m2]),
 ];
 
 /// What follows the descriptors and the predicate in an instruction.
@@ -54,7 +56,15 @@ struct Side {
 }
 
 impl Lower<'_> {
-    pub(super) fn warpgroup_product(&mut self, src: Expr, atom: Atom, mma: &Mma, c: &Tile) -> Result<u32, Reported> {
+    /// `empty`: the accumulator holds nothing yet, and the first products are its value.
+    pub(super) fn warpgroup_product(
+        &mut self,
+        src: Expr,
+        atom: Atom,
+        mma: &Mma,
+        c: &Tile,
+        empty: bool,
+    ) -> Result<u32, Reported> {
         let row = atom.row();
         let (rows, _, depth) = row.log2_shape;
         // The instruction's A and B; the tile's dimension that is the reduction.
@@ -80,13 +90,15 @@ impl Lower<'_> {
         }
         self.emit.push(P::WgmmaFence, Vec::new());
         let always = self.always();
+        let first = if empty { self.never() } else { always };
         let each = c.regs.len() / a.repeats.len();
         let mut count = 0;
         for step in 0..a.steps.len() {
             for r in 0..a.repeats.len() {
                 let acc = Operand::Vec(c.regs[r * each..(r + 1) * each].to_vec());
                 let (da, db) = (self.stepped(&a, step, r), self.stepped(&b, step, r));
-                let mut operands = vec![acc, da.into(), db.into(), always.into()];
+                let adds = if step == 0 { first } else { always };
+                let mut operands = vec![acc, da.into(), db.into(), adds.into()];
                 operands.extend(tail(elem, &a.descriptor, &b.descriptor));
                 self.emit.push(*op, operands);
                 count += 1;

@@ -420,6 +420,21 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        name: "gemm-90a-fp8",
+        path: GEMM,
+        args: "sm_90a -D T=e4m3 -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16",
+        runs: &[&[
+            "M=70 N=48 K=336 alpha=2 beta=0 seed=3 C_ld=64",
+            "M=131 N=32 K=16 alpha=-1 beta=1 seed=4 C_ld=48",
+            "M=64 N=64 K=128 alpha=1 beta=2 seed=5",
+            "M=128 N=16 K=128 beta=0 seed=6",
+            "M=1..65/1 N=16 K=48 beta=2",
+            "M=3 N=16..48/16 K=48 beta=2",
+            "M=3 N=16 K=16..160/16 beta=0",
+            "M=70 N=1088 K=48..64/16 beta=0",
+        ]],
+    },
+    Row {
         name: "gemm-90a-tf32",
         path: GEMM,
         args: "sm_90a -D T=tf32 -D BM=64 -D BN=8 -D BK=16 -D WM=64 -D WN=8 -D LB=col -D STAGES=4 -D RASTER=2 -D ALIGN=4",

@@ -88,7 +88,7 @@ fn mutated_programs_end() {
     repeat(200, 1 << 12, |u| {
         let source = mutated(u)?;
         if let Ok(module) = parse(&source, &mut Sink::new()) {
-            let accuracy = SumAccuracy { exact_below: 64.0, per_term: 2f64.powi(-11) };
+            let accuracy = SumAccuracy::new(64.0, 2f64.powi(-11));
             for accuracy in [None, Some(accuracy)] {
                 let opts = Options { fuel: 20_000, memory: 4096, accuracy };
                 // A verdict is not wanted: only that there is one.

@@ -1,7 +1,7 @@
 //! `examples/gemm.tile` against three loops.
 
 use super::{int, kernel, number, result, tensor};
-use crate::interp::{Inputs, Options, SumAccuracy, Tensor, run};
+use crate::interp::{Inputs, Options, PartAccuracy, SumAccuracy, Tensor, run};
 use crate::kernel::{ConstValue, Kernel};
 use crate::types::{Elem, Order};
 
@@ -150,7 +150,7 @@ fn errors_follow_the_absolute_products() {
             .tensor("B", scaled(Elem::F16, k * n))
             .tensor("C", tensor(Elem::F32, m * n))
     };
-    let accuracy = SumAccuracy { exact_below: 2f64.powi(24), per_term: 2f64.powi(-23) };
+    let accuracy = SumAccuracy::new(2f64.powi(24), 2f64.powi(-23));
     let opts = Options { accuracy: Some(accuracy), ..Options::default() };
     let mut whole = inputs(1.0);
     run(&gemm(), &mut whole, &opts).unwrap();
@@ -167,4 +167,39 @@ fn errors_follow_the_absolute_products() {
             assert!((0.9 * own..=3.0 * own + 1e-30).contains(&bound), "{i}, {j}: {bound} {own}");
         }
     }
+}
+
+/// The largest bound of `C` for a reduction of `k` ones times `x`, in tiles of 32, on a device that sums each of them to a few bits.
+fn bound_of_parts(k: usize, x: f64) -> f64 {
+    let ones = |n: usize, x: f64| Tensor { elem: Elem::F16, data: vec![x; n] };
+    let mut inputs = Inputs::default()
+        .given("ALIGN", int(1))
+        .size("M", 1)
+        .size("N", 1)
+        .size("K", k)
+        .scalar("alpha", 1.0)
+        .scalar("beta", 0.0)
+        .tensor("A", ones(k, 1.0))
+        .tensor("B", ones(k, x))
+        .tensor("C", tensor(Elem::F32, 1));
+    let part = PartAccuracy { terms: 32.0, exact_below: 64.0, per_term: 2f64.powi(-7) };
+    let accuracy = SumAccuracy { parts: Some(part), ..SumAccuracy::new(1024.0, 2f64.powi(-20)) };
+    let opts = Options { accuracy: Some(accuracy), ..Options::default() };
+    run(&gemm(), &mut inputs, &opts).unwrap();
+    inputs.errors.get("C").map_or(0.0, |e| e.largest[0])
+}
+
+#[test]
+fn sums_in_parts_are_as_exact_as_their_parts() {
+    // Whole numbers: 32 in a part, and 512 in all.
+    assert_eq!(bound_of_parts(512, 1.0), 0.0);
+    // Parts are exact, and their sum is not.
+    let sum = bound_of_parts(1024, 1.0);
+    assert!(sum > 0.0 && sum < 1024.0 * 1026.0 * 2f64.powi(-19), "{sum}");
+    // 64 in a part.
+    let parts = bound_of_parts(64, 2.0);
+    assert!((32.0..33.0).contains(&parts), "{parts}");
+    // A longer reduction does not make parts less exact.
+    let (short, long) = (bound_of_parts(64, 0.5) / 32.0, bound_of_parts(640, 0.5) / 320.0);
+    assert!((0.25..0.26).contains(&short) && (0.25..0.26).contains(&long), "{short} {long}");
 }

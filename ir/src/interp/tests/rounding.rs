@@ -16,7 +16,7 @@ fn of(from: &str, to: &str, e: &str, x: [f64; 8]) -> (Vec<f64>, Option<Errors>) 
     let elem = |name| Elem::ALL.iter().copied().find(|e| e.name() == name).unwrap();
     let mut inputs =
         Inputs::default().tensor("X", Tensor { elem: elem(from), data: x.to_vec() }).tensor("Y", tensor(elem(to), 8));
-    let accuracy = SumAccuracy { exact_below: 2f64.powi(24), per_term: 2f64.powi(-23) };
+    let accuracy = SumAccuracy::new(2f64.powi(24), 2f64.powi(-23));
     run(&kernel(&source), &mut inputs, &Options { accuracy: Some(accuracy), ..Options::default() }).unwrap();
     let data = inputs.tensors.remove("Y").unwrap().data;
     (data, inputs.errors.remove("Y"))

@@ -174,6 +174,7 @@ pub fn rows_of_registers(a: &[Register; 4]) -> [Row; 16] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dot::{Operand, dot_accumulate};
     use super::super::{Shape, mma, row_col};
     use super::*;
 
@@ -235,6 +236,36 @@ mod tests {
             wide.run(Generation::Ada, &[[0; 8]; 16], &[[0; 8]; 8], false, &mut [[0; 32]; 4]),
             Err(MmaError::Device)
         );
+    }
+
+    /// Products of 8-bit floats, which no `mma.sync` sums so: each against the model by itself, over all bits that are numbers.
+    #[test]
+    fn sums_of_8_bit_floats_follow_the_model() {
+        let mut seed = 7;
+        for (ty, other) in [(Elem::E4m3, Elem::E4m3), (Elem::E5m2, Elem::E5m2), (Elem::E4m3, Elem::E5m2)] {
+            let wide = Wide { n: 16, a: ty, b: other, d: Acc::F32, satfinite: false };
+            let Some(Plan::Fused(model)) = wide.plan(Generation::Hopper) else { panic!("it is one step") };
+            for add in [false, true] {
+                let mut word = || bits(&mut seed) ^ bits(&mut seed) << 8 & 0x4040_4040;
+                let a: [Row; 16] = std::array::from_fn(|_| std::array::from_fn(|_| word()));
+                let b: Vec<Row> = (0..16).map(|_| std::array::from_fn(|_| word())).collect();
+                // Sums as the instruction leaves them: of 13 fraction bits.
+                let c: Vec<Register> = (0..8).map(|_| std::array::from_fn(|_| word() & 0xc5ff_fc00)).collect();
+                let mut d = c.clone();
+                wide.run(Generation::Hopper, &a, &b, add, &mut d).expect("it is legal");
+                let row = |ty: Elem, row: &Row| -> Vec<Operand> {
+                    (0..32).map(|k| Operand::decode(ty, row[k / 4] >> (8 * (k % 4)) & 0xff)).collect()
+                };
+                for (at, (register, old)) in d.iter().zip(&c).enumerate() {
+                    for lane in 0..32 {
+                        let (m, n) = layout::n8_c(lane, at % 4);
+                        let from = if add { old[lane] } else { 0 };
+                        let want = dot_accumulate(&row(ty, &a[m]), &row(other, &b[8 * (at / 4) + n]), from, &model);
+                        assert_eq!(register[lane], want, "{ty:?} {other:?} {add} row {m} column {n}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::parse::raw::Ty;
 use crate::program::{Addr, AtomOp, R};
-use crate::race::{Offence, Slot, Strength, Who, engine};
+use crate::race::{Offence, Slot, Strength, Who};
 use crate::report::ReportKind;
 use std::rc::Rc;
 
@@ -394,6 +394,5 @@ impl Cta<'_> {
 
 /// The agents of the copies in groups of a warp: of their reads and of their writes.
 pub(crate) fn group_slots(warp: usize) -> [Slot; 2] {
-    debug_assert!(engine(warp) != warp, "copies have agents of their own");
     [Slot::Reads(warp), Slot::Writes(warp)]
 }

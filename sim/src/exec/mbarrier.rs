@@ -286,7 +286,7 @@ impl Cta<'_> {
                             return Err(invalid(lane, here, format!("more than {MAX_COUNT} arrivals are pending")));
                         }
                     }
-                    let clock = self.races.clocks.now(crate::race::engine(w.index));
+                    let clock = self.races.clocks.now(self.races.clocks.engine(w.index));
                     let arrival = Arrival { warp: w.index, lane, pc: pc as u32, at: here, clock };
                     if self.landing == Landing::Early {
                         self.arrive_after_copies(w, arrival)?;

@@ -15,19 +15,14 @@
 use super::front::{Front, Known, Part, join_some};
 use super::proxy::Slots;
 
-/// Warps and engines of a block or cluster, a warp's engine 32 later, and behind them what works beside the warps ([`super::proxy`]).
-pub(crate) const AGENTS: usize = 128;
-
-/// The agent that performs the asynchronous copies of `warp`.
-pub(crate) const fn engine(warp: usize) -> usize {
-    32 + warp
-}
-
-/// The clocks of a block.
+/// The clocks of a block or cluster: of its warps, of their copy engines, which have the numbers behind the last warp, and behind those
+/// of what works beside the warps ([`super::proxy`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
+    warps: usize,
+    /// Each with a place for every agent.
     rows: Vec<Known>,
-    now: [u32; AGENTS],
+    now: Vec<u32>,
     /// What only some lanes of a warp have learnt: disjoint sets of lanes.
     lanes: Vec<Vec<(u32, Known)>>,
     /// What lanes of a warp have seen and no fence has followed.
@@ -43,20 +38,41 @@ pub(crate) const DATA: usize = 2;
 pub(crate) const OBJECTS: usize = 3;
 
 impl Clocks {
-    pub(crate) fn new(warps: usize) -> Clocks {
+    /// `slots`: how many agents there are for what works beside the warps.
+    pub(crate) fn new(warps: usize, slots: usize) -> Clocks {
+        let agents = 2 * warps + slots;
+        let row = Front { all: vec![0; agents], ..Front::default() };
         Clocks {
-            rows: vec![Known::default(); warps],
-            now: [1; AGENTS],
+            warps,
+            rows: vec![Known { front: row, ..Known::default() }; warps],
+            now: vec![1; agents],
             lanes: vec![Vec::new(); warps],
             unfenced: vec![(0, Front::default()); warps],
             changes: vec![0; warps],
-            slots: Slots::default(),
+            slots: Slots::new(2 * warps, slots),
         }
+    }
+
+    /// The agent that performs the asynchronous copies of `warp`.
+    #[inline(always)]
+    pub(crate) fn engine(&self, warp: usize) -> usize {
+        self.warps + warp
+    }
+
+    /// Whether an agent is no warp.
+    #[inline(always)]
+    pub(super) fn is_beside(&self, agent: usize) -> bool {
+        agent >= self.warps
+    }
+
+    /// The thread an access of an agent is said to be of.
+    pub(super) fn thread(&self, agent: usize, lane: usize) -> (usize, usize) {
+        self.slots.thread(agent, lane).unwrap_or((agent % self.warps, lane))
     }
 
     /// Up to which clock of each agent `warp` is ordered after it.
     #[inline(always)]
-    pub(crate) fn row(&self, warp: usize) -> &[u32; AGENTS] {
+    pub(crate) fn row(&self, warp: usize) -> &[u32] {
         &self.rows[warp].front.all
     }
 
@@ -115,7 +131,7 @@ impl Clocks {
         if waiting & lanes != 0 {
             join_some(&mut into.seen, Some(seen));
         }
-        into.front.join_part(Part { of: warp as u8, clock: self.now[warp], lanes }, live);
+        into.front.join_part(Part { of: warp as u16, clock: self.now[warp], lanes }, live);
         self.advance(warp);
         self.changes[warp] = self.changes[warp].wrapping_add(1);
     }
@@ -128,7 +144,7 @@ impl Clocks {
             self.rows[warp].seen = None;
             // What all lanes know needs no second place.
             let Front { all, parts, .. } = &mut self.rows[warp].front;
-            parts.retain(|p| p.clock > all[usize::from(p.of)]);
+            parts.retain(|p| all.get(usize::from(p.of)).is_none_or(|known| p.clock > *known));
         } else {
             self.learn_apart(warp, lanes, from);
         }
@@ -243,11 +259,9 @@ impl Clocks {
         for more in self.alone(warp, 1 << lane) {
             known.join(&more.front);
         }
-        let mut out = Front { foreign: fenced.foreign.min(known.foreign), ..Front::default() };
-        for ((out, fenced), known) in out.all.iter_mut().zip(&fenced.all).zip(&known.all) {
-            *out = *fenced.min(known);
-        }
-        let mut own = fenced.all[warp];
+        let all = fenced.all.iter().zip(&known.all).map(|(fenced, known)| *fenced.min(known)).collect();
+        let mut out = Front { all, foreign: fenced.foreign.min(known.foreign), ..Front::default() };
+        let mut own = fenced.of(warp);
         for part in &fenced.parts {
             if usize::from(part.of) == warp && part.lanes >> lane & 1 != 0 {
                 own = own.max(part.clock);
@@ -259,7 +273,7 @@ impl Clocks {
                 out.join_part(Part { lanes, ..*part }, u32::MAX);
             }
         }
-        out.join_part(Part { of: warp as u8, clock: own, lanes: 1 << lane }, live);
+        out.join_part(Part { of: warp as u16, clock: own, lanes: 1 << lane }, live);
         Some(out)
     }
 
@@ -289,8 +303,8 @@ impl Clocks {
 
     /// Up to where a proxy fence of all lanes stands between others and `warp`.
     #[inline(always)]
-    pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32; AGENTS]> {
-        self.rows[warp].fenced[DATA].as_ref().map(|front| &front.all)
+    pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32]> {
+        self.rows[warp].fenced[DATA].as_ref().map(|front| &*front.all)
     }
 
     /// The next moment of something that works beside the warps.
@@ -300,13 +314,13 @@ impl Clocks {
 
     /// A new clock of the engine of `warp`, for copies that nobody has waited for yet.
     pub(crate) fn start_copies(&mut self, warp: usize) -> u32 {
-        self.advance(engine(warp));
-        self.now[engine(warp)]
+        self.advance(self.engine(warp));
+        self.now[self.engine(warp)]
     }
 
     /// What a copy engine publishes: that the copies of `lane` up to `clock` are done.
     pub(crate) fn copies_done(&self, warp: usize, lane: usize, clock: u32, live: u32, into: &mut Known) {
-        into.front.join_part(Part { of: engine(warp) as u8, clock, lanes: 1 << lane }, live);
+        into.front.join_part(Part { of: self.engine(warp) as u16, clock, lanes: 1 << lane }, live);
     }
 }
 
@@ -318,7 +332,7 @@ mod tests {
 
     #[test]
     fn whole_warps_hand_everything_on() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         assert!(!c.ordered((1, 0), (0, 5), clock));
         let mut known = Known::default();
@@ -333,7 +347,7 @@ mod tests {
 
     #[test]
     fn one_lane_speaks_for_itself() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         let mut known = Known::default();
         c.release(0, 1, ALL, &mut known);
@@ -349,7 +363,7 @@ mod tests {
 
     #[test]
     fn one_lane_learns_for_itself() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         let mut known = Known::default();
         c.release(0, ALL, ALL, &mut known);
@@ -365,7 +379,7 @@ mod tests {
 
     #[test]
     fn lanes_that_speak_one_by_one_are_a_whole() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         let mut known = Known::default();
         for lane in 0..4 {
@@ -377,12 +391,12 @@ mod tests {
 
     #[test]
     fn copies_are_known_by_lane() {
-        let mut c = Clocks::new(1);
+        let mut c = Clocks::new(1, 0);
         let clock = c.start_copies(0);
         let mut known = Known::default();
         c.copies_done(0, 3, clock, ALL, &mut known);
         c.acquire(0, ALL, ALL, &known);
-        assert!(c.ordered((0, 0), (engine(0), 3), clock));
-        assert!(!c.ordered((0, 0), (engine(0), 4), clock));
+        assert!(c.ordered((0, 0), (c.engine(0), 3), clock));
+        assert!(!c.ordered((0, 0), (c.engine(0), 4), clock));
     }
 }

@@ -18,8 +18,8 @@ impl Races {
     ) -> Option<(usize, Conflict)> {
         let unknown = |cell: &Cell, at: usize| {
             let by = |agent: usize, lane: usize, clock: u32, pc: u32, wrote: bool| {
-                let (warp, lane_of) = self.clocks.slots.thread(agent, lane);
-                let copy = agent >= 32;
+                let (warp, lane_of) = self.clocks.thread(agent, lane);
+                let copy = self.clocks.is_beside(agent);
                 (!own.contains(&warp) && !known.front.covers(agent, lane, clock))
                     .then_some((at, Conflict { warp, lane: lane_of, pc, wrote, copy, constant: false }))
             };
@@ -34,7 +34,7 @@ impl Races {
         };
         (bytes.start / 4..bytes.end.div_ceil(4)).find_map(|word| {
             let cell = self.shared.words.get(word)?;
-            if !cell.split {
+            if !cell.is_split() {
                 return unknown(cell, 4 * word);
             }
             let bytes = self.shared.bytes.get(4 * word..4 * word + 4).unwrap_or_default();

@@ -143,6 +143,67 @@ fn blocks_arrive_at_each_others_mbarriers() {
     bad(&TOLD.replacen("SYNC", "bar.sync 0;", 1), &[ReportKind::Race, ReportKind::Invalid, ReportKind::OutOfBounds]);
 }
 
+const RELAXED: &str = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;";
+const INITS: &str = "fence.mbarrier_init.release.cluster;";
+
+#[test]
+fn relaxed_arrivals_publish_what_was_fenced() {
+    // Of initialised mbarriers a fence for these, which the initialising thread executes.
+    let told = TOLD.replacen("SYNC", RELAXED, 1);
+    assert_eq!(good(&told), good(TOLD));
+    let fence = format!("@%p7 {INITS}");
+    let report = run_with(&kernel(PAIR, &told.replace(&fence, "")), &launch([4, 1, 1], 64), &Options::default());
+    assert!(report.unwrap_err().message.contains("behind `fence.mbarrier_init.release.cluster`"));
+    for missing in [
+        "",
+        "fence.proxy.async;",
+        "fence.acq_rel.cta;",
+        "bar.sync 0; setp.eq.u32 %p6, %t, 1; @%p6 fence.mbarrier_init.release.cluster;",
+    ] {
+        bad(&told.replace(&fence, missing), RACE);
+    }
+    bad(
+        &told.replace(&fence, "").replacen(
+            "@%p7 mbarrier",
+            "@%p7 fence.mbarrier_init.release.cluster; @%p7 mbarrier",
+            1,
+        ),
+        RACE,
+    );
+    good(&told.replace(&fence, "fence.acq_rel.cluster;"));
+    let multicast = MULTICAST.replacen("SYNC", RELAXED, 1);
+    assert_eq!(good(&multicast), good(MULTICAST));
+    bad(&multicast.replace(&fence, ""), RACE);
+    // Of ordinary memory a fence of the cluster.
+    let exchange = |fence: &str| EXCHANGE.replacen("SYNC", &format!("{fence} {RELAXED}"), 1);
+    for fence in ["", INITS, "fence.proxy.async;", "fence.acq_rel.cta;", "@%p7 fence.acq_rel.cluster;"] {
+        bad(&exchange(fence), RACE);
+    }
+    for fence in ["fence.acq_rel.cluster;", "fence.sc.cluster;", "fence.acq_rel.gpu;"] {
+        assert_eq!(good(&exchange(fence)), good(EXCHANGE));
+    }
+    bad(&EXCHANGE.replacen("SYNC", &format!("fence.acq_rel.cluster; st.shared.u32 [%s], %r0; {RELAXED}"), 1), RACE);
+}
+
+#[test]
+fn relaxed_arrivals_hold_blocks_until_loads_have_ended() {
+    let early = EXCHANGE.rsplit_once("SYNC").unwrap().0;
+    good(&format!("{early} {RELAXED}"));
+    bad(&format!("{early} barrier.cluster.arrive.relaxed.aligned;"), RACE);
+    bad(&format!("{RELAXED} {early}"), RACE);
+    // What nobody has waited for may come later.
+    let push = "SYNC mapa.shared::cluster.u32 %r1, %s, %peer; st.shared::cluster.u32 [%r1], %t;";
+    bad(&format!("{push} {RELAXED}"), RACE);
+    good(&format!("{push} fence.acq_rel.cluster; {RELAXED}"));
+    good(&format!("{push} SYNC"));
+    let tell = "@%p7 mbarrier.init.shared.b64 [%b], 64; SYNC mapa.shared::cluster.u32 %r3, %b, %peer;\n\
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];";
+    bad(&format!("{tell} {RELAXED}"), RACE);
+    good(&format!("{tell} SYNC"));
+    let wait = "L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;";
+    good(&format!("{tell} {wait} {RELAXED}"));
+}
+
 /// The first block loads 256 bytes for both.
 const MULTICAST: &str = "@%p7 mbarrier.init.shared.b64 [%b], 1; @%p7 fence.mbarrier_init.release.cluster;\n\
     @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%b], 256; SYNC\n\

@@ -301,11 +301,7 @@ impl Cta<'_> {
         let lane = who.lane;
         self.require_object(lane, object)?;
         let strong = Who { strength: Strength::Block, copy: false, ..who };
-        for word in [object as usize, object as usize + 4] {
-            if let Err(conflict) = self.races.read(strong, word, 4) {
-                return Err(self.race(conflict, lane, word, false));
-            }
-        }
+        self.use_object(strong, object)?;
         self.races.object_seen(who, object as usize).map_err(|conflict| {
             let message = format!(
                 "a bulk copy counts at the mbarrier at {object:#x}, and no `fence.mbarrier_init` or `fence.proxy.async` follows its \

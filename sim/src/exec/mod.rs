@@ -105,6 +105,8 @@ pub(crate) struct Cta<'a> {
     pub(crate) alive: Vec<u32>,
     /// What those that have exited knew.
     pub(crate) ends: Vec<crate::race::Known>,
+    /// What each block knows to have begun, as relaxed arrivals at the barrier of the cluster say.
+    pub(crate) begun: Vec<crate::race::Known>,
     pub(crate) cluster_barrier: cluster::ClusterBarrier,
     /// Somebody has arrived there.
     pub(crate) cluster_moved: bool,
@@ -202,6 +204,7 @@ impl<'a> Cta<'a> {
             stride,
             alive: vec![threads as u32; ranks],
             ends: vec![crate::race::Known::default(); ranks],
+            begun: vec![crate::race::Known::default(); ranks],
             cluster_barrier: cluster::ClusterBarrier::default(),
             cluster_moved: false,
             pools: vec![registers::Pool::default(); ranks],

@@ -292,6 +292,12 @@ pub(super) fn read_as(
     if let Some(conflict) = unordered_write(clocks, cell, who) {
         return Err(conflict);
     }
+    note_read(clocks, sets, cell, who, agent, fresh);
+    Ok(())
+}
+
+/// The second half of [`read_as`].
+pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Who, agent: usize, fresh: Read) {
     let met = clocks.row(who.warp)[agent];
     match cell.read_agent {
         NOBODY => cell.set_only_read(agent, fresh),
@@ -318,7 +324,6 @@ pub(super) fn read_as(
             }
         }
     }
-    Ok(())
 }
 
 /// Records a write; `same` says that the bytes do not change by it.

@@ -27,15 +27,33 @@ pub(crate) struct Clocks {
     lanes: Vec<Vec<(u32, Known)>>,
     /// What lanes of a warp have seen and no fence has followed.
     unfenced: Vec<(u32, Front)>,
+    /// What each warp did before a fence for initialised mbarriers.
+    inits: Vec<Option<Box<Front>>>,
     /// How often each row has changed.
     changes: Vec<u32>,
     /// What works beside the warps.
     pub(super) slots: Slots,
 }
 
-/// Which of the fenced fronts are those of proxy fences: everything, and initialised mbarriers.
-pub(crate) const DATA: usize = 2;
-pub(crate) const OBJECTS: usize = 3;
+/// Which of the fenced fronts is of fences of any scope, of those beyond the block or cluster, and of those beyond the block.
+const ANY: usize = 0;
+const WIDE: usize = 1;
+const CLUSTER: usize = 2;
+/// Which are those of proxy fences: everything, and initialised mbarriers.
+pub(crate) const DATA: usize = 3;
+pub(crate) const OBJECTS: usize = 4;
+/// Which is that of mbarriers that relaxed arrivals have published: of them is known that they are initialised, and no more.
+pub(crate) const INITS: usize = 5;
+/// How many there are.
+pub(super) const LEVELS: usize = 6;
+
+/// The scope of a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Block,
+    Cluster,
+    Wide,
+}
 
 impl Clocks {
     /// `slots`: how many agents there are for what works beside the warps.
@@ -48,6 +66,7 @@ impl Clocks {
             now: vec![1; agents],
             lanes: vec![Vec::new(); warps],
             unfenced: vec![(0, Front::default()); warps],
+            inits: vec![None; warps],
             changes: vec![0; warps],
             slots: Slots::new(2 * warps, slots),
         }
@@ -99,7 +118,7 @@ impl Clocks {
 
     /// Whether strong writes of the warp may tell other blocks something.
     pub(crate) fn tells_others(&self, warp: usize) -> bool {
-        self.rows[warp].fenced[1].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[1].is_some())
+        self.rows[warp].fenced[WIDE].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[WIDE].is_some())
     }
 
     /// These lanes have read what other blocks published: everything up to this number, to be known after a fence.
@@ -232,20 +251,27 @@ impl Clocks {
     }
 
     /// The releasing half: what the lanes have done and know is fenced.
-    pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, wide: bool) {
+    pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, scope: Scope) {
         let mut known = Known::default();
         self.release(warp, lanes, live, &mut known);
-        let [block, beyond, ..] = &mut self.rows[warp].fenced;
-        join_some(block, Some(&known.front));
-        if wide {
-            join_some(beyond, Some(&known.front));
+        let levels: &[usize] = match scope {
+            Scope::Block => &[ANY],
+            Scope::Cluster => &[ANY, CLUSTER],
+            Scope::Wide => &[ANY, CLUSTER, WIDE],
+        };
+        for level in levels {
+            join_some(&mut self.rows[warp].fenced[*level], Some(&known.front));
         }
     }
 
     /// What a strong write of `lane` shows to those who see it: what it knows and a fence has followed, `wide` if others than
     /// those of the block are to see it.
     pub(crate) fn published(&self, warp: usize, lane: usize, live: u32, wide: bool) -> Option<Front> {
-        let level = usize::from(wide);
+        self.fenced_of(warp, lane, live, if wide { WIDE } else { ANY })
+    }
+
+    /// What a lane knows and fences of this kind have followed.
+    fn fenced_of(&self, warp: usize, lane: usize, live: u32, level: usize) -> Option<Front> {
         let row = &self.rows[warp];
         let mut fenced = row.fenced[level].as_deref().cloned();
         for known in self.alone(warp, 1 << lane) {
@@ -277,15 +303,37 @@ impl Clocks {
         Some(out)
     }
 
+    /// The lanes arrive and publish no more than fences of the cluster have followed, and the mbarriers that they have
+    /// initialised before a fence for these.
+    pub(crate) fn release_fenced(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
+        for lane in (0..32).filter(|lane| lanes >> lane & 1 != 0) {
+            let Some(front) = self.fenced_of(warp, lane, live, CLUSTER) else { continue };
+            into.front.join(&front);
+            join_some(&mut into.fenced[ANY], Some(&front));
+            join_some(&mut into.fenced[CLUSTER], Some(&front));
+            join_some(&mut into.fenced[WIDE], self.published(warp, lane, live, true).as_ref());
+            for known in std::iter::once(&self.rows[warp]).chain(self.alone(warp, 1 << lane)) {
+                // Whoever asks for these asks for the order, too.
+                join_some(&mut into.fenced[DATA], known.fenced[DATA].as_deref());
+                join_some(&mut into.fenced[OBJECTS], known.fenced[OBJECTS].as_deref());
+            }
+        }
+        join_some(&mut into.fenced[INITS], self.inits[warp].as_deref());
+    }
+
     /// A proxy fence of the lanes: what they have done and know the async proxy sees too, of initialised mbarriers alone or
     /// of everything.
     pub(crate) fn fence_proxy(&mut self, warp: usize, lanes: u32, live: u32, inits: bool) {
-        let mut known = Known::default();
+        let (mut known, clock) = (Known::default(), self.now[warp]);
         self.release(warp, lanes, live, &mut known);
-        let [.., data, objects] = &mut self.rows[warp].fenced;
-        join_some(objects, Some(&known.front));
-        if !inits {
-            join_some(data, Some(&known.front));
+        let fenced = &mut self.rows[warp].fenced;
+        join_some(&mut fenced[OBJECTS], Some(&known.front));
+        if inits {
+            // Of its own initialisations alone.
+            let own = Part { of: warp as u16, clock, lanes };
+            self.inits[warp].get_or_insert_default().join_part(own, live);
+        } else {
+            join_some(&mut fenced[DATA], Some(&known.front));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Up to where agents of a block are known, and by whom that is handed on.
 
+use super::clocks::LEVELS;
+
 /// What is known of some lanes of an agent alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
@@ -77,8 +79,8 @@ impl Front {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(super) front: Front,
-    /// What of it a fence has followed: of any scope, of one beyond the block, a proxy fence, one for mbarriers.
-    pub(super) fenced: [Option<Box<Front>>; 4],
+    /// What of it a fence has followed, and of what else no more is known: [`super::clocks`] numbers them.
+    pub(super) fenced: [Option<Box<Front>>; LEVELS],
     /// What strong reads have seen that no fence has followed.
     pub(super) seen: Option<Box<Front>>,
 }

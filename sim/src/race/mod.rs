@@ -41,6 +41,7 @@ mod units;
 
 use cell::Sets;
 use clocks::Clocks;
+pub(crate) use clocks::Scope;
 use flags::Flags;
 pub(crate) use flags::Touch;
 pub(crate) use front::Known;

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use super::cell::{self, Cell, NOBODY, Read};
-use super::clocks::{DATA, OBJECTS};
+use super::clocks::{DATA, INITS, OBJECTS};
 use super::front::Part;
 use super::{Conflict, Known, Races, Strength, Who};
 
@@ -230,14 +230,34 @@ impl Races {
         }
     }
 
+    /// A thread uses the mbarrier in these eight bytes: it must know of its initialisation, if of nothing else before.
+    pub(crate) fn use_object(&mut self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
+        let thread = (who.warp, who.lane);
+        for word in [at, at + 4] {
+            let Err(conflict) = self.read(who, word, 4) else { continue };
+            // Its words stand apart, byte by byte, as they were initialised.
+            let cells = self.shared.bytes.get_mut(word..word + 4).unwrap_or_default();
+            let clocks = &self.clocks;
+            let published = |cell: &Cell| {
+                let writer = (usize::from(cell.write_agent), usize::from(cell.write_lane));
+                clocks.fenced_for_proxy(thread, writer, cell.write_clock, INITS)
+            };
+            if cells.is_empty() || !cells.iter().all(|cell| published(cell)) {
+                return Err((word, conflict));
+            }
+            let fresh = Read { clock: clocks.now(who.warp), pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
+            cells.iter_mut().for_each(|cell| cell::note_read(clocks, &mut self.sets, cell, who, who.warp, fresh));
+        }
+        Ok(())
+    }
+
     /// Whether the async proxy sees the object in a word that was written when it was initialised, on behalf of `who`.
     pub(crate) fn object_seen(&self, who: Who, at: usize) -> Result<(), Conflict> {
         let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);
         let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
-        let clock = cell.write_clock;
-        if cell.write_agent == NOBODY
-            || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, OBJECTS)
-        {
+        let fenced =
+            |level| self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), cell.write_clock, level);
+        if cell.write_agent == NOBODY || fenced(OBJECTS) || fenced(INITS) {
             return Ok(());
         }
         let (warp, lane) = self.clocks.thread(writer, lane);

@@ -52,7 +52,7 @@ macro_rules! warp_rows {
         }
         "9.7.13.3" V8_0_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
             BarrierClusterArrive "barrier.cluster.arrive.release", BarrierClusterWait "barrier.cluster.wait.acquire",
-            BarrierClusterArriveAligned "barrier.cluster.arrive.release.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
+            BarrierClusterArriveRelaxedAligned "barrier.cluster.arrive.relaxed.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
         }
         "9.7.13.15" V7_1_SM80 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete" {
             MbarrierTestWaitParity "mbarrier.test_wait.parity.shared.b64",

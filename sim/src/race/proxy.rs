@@ -242,7 +242,7 @@ impl Races {
                 let writer = (usize::from(cell.write_agent), usize::from(cell.write_lane));
                 clocks.fenced_for_proxy(thread, writer, cell.write_clock, INITS)
             };
-            if cells.is_empty() || !cells.iter().all(|cell| published(cell)) {
+            if cells.is_empty() || !cells.iter().all(published) {
                 return Err((word, conflict));
             }
             let fresh = Read { clock: clocks.now(who.warp), pc: who.pc, lanes: 1 << who.lane, strength: who.strength };

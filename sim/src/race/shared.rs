@@ -5,6 +5,28 @@ use super::clocks::Clocks;
 use super::hidden::Hidden;
 use super::{Conflict, Strength, Who};
 
+/// How many lanes, of `words` cells each, are done from the first on. Loops of a number of cells that is known: this is where most of the
+/// time of a program goes that loads from shared memory.
+macro_rules! line {
+    ($cells:ident, $words:ident, ($lane:ident, $cell:ident) => $done:expr) => {
+        match $words {
+            1 => line!(1, $cells, $lane, $cell, $done),
+            2 => line!(2, $cells, $lane, $cell, $done),
+            _ => line!(4, $cells, $lane, $cell, $done),
+        }
+    };
+    ($n:literal, $cells:ident, $lane:ident, $cell:ident, $done:expr) => {{
+        for ($lane, own) in $cells.as_chunks_mut::<$n>().0.iter_mut().enumerate() {
+            for $cell in own {
+                if !$done {
+                    return $lane;
+                }
+            }
+        }
+        32
+    }};
+}
+
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) words: Vec<Cell>,
@@ -53,10 +75,7 @@ impl Shared {
     pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        let done = |(lane, own): (usize, &mut [Cell])| {
-            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << lane))
-        };
-        line(cells, words, done)
+        line!(cells, words, (lane, cell) => read_fast(cell, row, now, sets, who, 1 << lane))
     }
 
     /// As [`Shared::write_words`] for 32 lanes in a row, likewise.
@@ -64,10 +83,7 @@ impl Shared {
     pub(super) fn write_line(&mut self, clocks: &Clocks, who: Who, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        let done = |(lane, own): (usize, &mut [Cell])| {
-            own.iter_mut().all(|cell| write_fast(cell, row, now, Who { lane, ..who }))
-        };
-        line(cells, words, done)
+        line!(cells, words, (lane, cell) => write_fast(cell, row, now, Who { lane, ..who }))
     }
 
     pub(super) fn read(
@@ -160,17 +176,6 @@ impl Shared {
             }
         }
     }
-}
-
-/// How many lanes, of `words` cells each, are done from the first on.
-#[inline(always)]
-fn line(cells: &mut [Cell], words: usize, mut done: impl FnMut((usize, &mut [Cell])) -> bool) -> usize {
-    let stop = match words {
-        1 => cells.chunks_exact_mut(1).enumerate().position(|own| !done(own)),
-        2 => cells.chunks_exact_mut(2).enumerate().position(|own| !done(own)),
-        _ => cells.chunks_exact_mut(4).enumerate().position(|own| !done(own)),
-    };
-    stop.unwrap_or(32)
 }
 
 #[inline(always)]

@@ -143,6 +143,67 @@ fn blocks_arrive_at_each_others_mbarriers() {
     bad(&TOLD.replacen("SYNC", "bar.sync 0;", 1), &[ReportKind::Race, ReportKind::Invalid, ReportKind::OutOfBounds]);
 }
 
+const RELAXED: &str = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;";
+const INITS: &str = "fence.mbarrier_init.release.cluster;";
+
+#[test]
+fn relaxed_arrivals_publish_what_was_fenced() {
+    // Of initialised mbarriers a fence for these, which the initialising thread executes.
+    let told = TOLD.replacen("SYNC", RELAXED, 1);
+    assert_eq!(good(&told), good(TOLD));
+    let fence = format!("@%p7 {INITS}");
+    let report = run_with(&kernel(PAIR, &told.replace(&fence, "")), &launch([4, 1, 1], 64), &Options::default());
+    assert!(report.unwrap_err().message.contains("behind `fence.mbarrier_init.release.cluster`"));
+    for missing in [
+        "",
+        "fence.proxy.async;",
+        "fence.acq_rel.cta;",
+        "bar.sync 0; setp.eq.u32 %p6, %t, 1; @%p6 fence.mbarrier_init.release.cluster;",
+    ] {
+        bad(&told.replace(&fence, missing), RACE);
+    }
+    bad(
+        &told.replace(&fence, "").replacen(
+            "@%p7 mbarrier",
+            "@%p7 fence.mbarrier_init.release.cluster; @%p7 mbarrier",
+            1,
+        ),
+        RACE,
+    );
+    good(&told.replace(&fence, "fence.acq_rel.cluster;"));
+    let multicast = MULTICAST.replacen("SYNC", RELAXED, 1);
+    assert_eq!(good(&multicast), good(MULTICAST));
+    bad(&multicast.replace(&fence, ""), RACE);
+    // Of ordinary memory a fence of the cluster.
+    let exchange = |fence: &str| EXCHANGE.replacen("SYNC", &format!("{fence} {RELAXED}"), 1);
+    for fence in ["", INITS, "fence.proxy.async;", "fence.acq_rel.cta;", "@%p7 fence.acq_rel.cluster;"] {
+        bad(&exchange(fence), RACE);
+    }
+    for fence in ["fence.acq_rel.cluster;", "fence.sc.cluster;", "fence.acq_rel.gpu;"] {
+        assert_eq!(good(&exchange(fence)), good(EXCHANGE));
+    }
+    bad(&EXCHANGE.replacen("SYNC", &format!("fence.acq_rel.cluster; st.shared.u32 [%s], %r0; {RELAXED}"), 1), RACE);
+}
+
+#[test]
+fn relaxed_arrivals_hold_blocks_until_loads_have_ended() {
+    let early = EXCHANGE.rsplit_once("SYNC").unwrap().0;
+    good(&format!("{early} {RELAXED}"));
+    bad(&format!("{early} barrier.cluster.arrive.relaxed.aligned;"), RACE);
+    bad(&format!("{RELAXED} {early}"), RACE);
+    // What nobody has waited for may come later.
+    let push = "SYNC mapa.shared::cluster.u32 %r1, %s, %peer; st.shared::cluster.u32 [%r1], %t;";
+    bad(&format!("{push} {RELAXED}"), RACE);
+    good(&format!("{push} fence.acq_rel.cluster; {RELAXED}"));
+    good(&format!("{push} SYNC"));
+    let tell = "@%p7 mbarrier.init.shared.b64 [%b], 64; SYNC mapa.shared::cluster.u32 %r3, %b, %peer;\n\
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];";
+    bad(&format!("{tell} {RELAXED}"), RACE);
+    good(&format!("{tell} SYNC"));
+    let wait = "L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;";
+    good(&format!("{tell} {wait} {RELAXED}"));
+}
+
 /// The first block loads 256 bytes for both.
 const MULTICAST: &str = "@%p7 mbarrier.init.shared.b64 [%b], 1; @%p7 fence.mbarrier_init.release.cluster;\n\
     @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%b], 256; SYNC\n\
@@ -203,13 +264,62 @@ fn launches_are_checked() {
     refused(".maxclusterrank 2", [4, 1, 1], 64, Some([4, 1, 1]), "at most 2");
     refused(".explicitcluster", [4, 1, 1], 64, None, "how large");
     refused("", [32, 1, 1], 32, Some([32, 1, 1]), "1 to 16");
-    refused("", [4, 1, 1], 512, Some([4, 1, 1]), "64 warps");
+    let options = Options { cluster: Some([16, 1, 1]), ..Options::default() };
+    let large = kernel("", ".local .b8 stack[300000];");
+    let report = run_with(&large, &launch([16, 1, 1], 64), &options).map(drop).unwrap_err();
+    assert!(report.message.contains("the threads of a cluster would need"), "{report}");
     let report = run_with(
         &kernel("", "").replace("sm_90", "sm_89").replace("%cluster_ctarank", "0"),
         &launch([2, 1, 1], 32),
         &Options { cluster: Some([2, 1, 1]), ..Options::default() },
     );
     assert!(report.unwrap_err().message.contains("sm_90"));
+}
+
+/// Every thread reads the word of its like in the next block; `says` is where the last one of each block says that it did.
+const RING: &str = "mov.u32 %r10, %cluster_nctarank; add.u32 %peer, %rank, 1; rem.u32 %peer, %peer, %r10;\n\
+    shl.b32 %r0, %rank, 16; or.b32 %r0, %r0, %t; st.shared.u32 [%s], %r0; SYNC mapa.shared::cluster.u32 %r1, %s, %peer;\n\
+    ld.shared::cluster.u32 %r2, [%r1]; shl.b32 %r3, %peer, 16; or.b32 %r3, %r3, %t; setp.ne.u32 %p0, %r2, %r3; @%p0 trap;\n\
+    add.u32 %r4, %t, 1; setp.eq.u32 %p1, %r4, %r29; mul.wide.u32 %rd0, %rank, 4; add.s64 %rd0, %out, %rd0; @%p1 st.global.u32 [%rd0], %r2; SYNC";
+
+#[test]
+fn as_many_warps_as_there_can_be() {
+    for (blocks, threads) in [(2, 640), (16, 1024)] {
+        let run = |body: &str| {
+            let text = kernel("", body).replace("sm[1024]", "sm[4096]");
+            let options = Options { cluster: Some([blocks, 1, 1]), ..Options::default() };
+            run_with(&text, &launch([blocks, 1, 1], threads), &options)
+        };
+        let out = run(RING).unwrap().0;
+        assert!((0..blocks).all(|rank| out[rank as usize] == ((rank + 1) % blocks) << 16 | (threads - 1)));
+        for worse in [RING.replacen("SYNC", "", 1), RING.replacen("SYNC", "bar.sync 0;", 1)] {
+            assert!(RACE.contains(&run(&worse).unwrap_err().kind));
+        }
+        // Two threads that are not ordered, in whichever of the many warps they are; both have names.
+        let (low, high) = (threads - 640, threads - 1);
+        let write = format!(
+            "setp.eq.u32 %p0, %t, {low}; setp.eq.and.u32 %p0, %rank, 0, %p0; setp.eq.u32 %p1, %t, {high};\n\
+             setp.eq.and.u32 %p1, %rank, {}, %p1; or.pred %p0, %p0, %p1; mapa.shared::cluster.u32 %r1, %s, 1;\n\
+             mov.u32 %r1, sm; mapa.shared::cluster.u32 %r1, %r1, 1; SYNC @%p0 st.shared::cluster.u32 [%r1], %t; SYNC",
+            blocks - 1
+        );
+        let report = run(&write).unwrap_err();
+        let mut threads = [report.place.unwrap().thread, report.other.unwrap().thread];
+        threads.sort_unstable();
+        assert_eq!((report.kind, threads), (ReportKind::Race, [[low, 0, 0], [high, 0, 0]]));
+        run(&write.replace("or.pred %p0, %p0, %p1;", "")).unwrap();
+    }
+}
+
+#[test]
+fn threads_of_large_clusters_are_named() {
+    let body = "setp.eq.u32 %p0, %t, 1000; setp.eq.and.u32 %p0, %rank, 15, %p0; @%p0 st.global.u32 [%out], %r30;";
+    let options = Options { cluster: Some([16, 1, 1]), ..Options::default() };
+    let report = run_with(&kernel("", body), &launch([32, 1, 1], 1024), &options).unwrap_err();
+    let mut blocks = [report.block, report.other_block.unwrap()];
+    blocks.sort_unstable();
+    assert_eq!((report.kind, blocks), (ReportKind::Race, [[15, 0, 0], [31, 0, 0]]));
+    assert_eq!([report.place.unwrap().thread, report.other.unwrap().thread], [[1000, 0, 0]; 2]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! stays, so that nothing but the type of the tensor changes.
 
 use tilec_ir::diag::Span;
+use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Mode, Strides};
@@ -15,8 +16,10 @@ pub(super) fn run(k: &mut Kernel) {
     for v in k.params.clone() {
         let Some(t) = k.tensor_ty(v) else { continue };
         let Strides::Explicit(mut list) = t.strides.clone() else { continue };
-        for stride in &mut list {
+        let mut shape = t.shape.clone();
+        for (stride, size) in list.iter_mut().zip(&mut shape) {
             let DimStride::Modes(modes) = stride else { continue };
+            let count = modes.len();
             let mut kept: Vec<Mode> = Vec::new();
             for mode in modes.clone() {
                 if k.as_int(mode.extent) == Some(1) {
@@ -35,6 +38,9 @@ pub(super) fn run(k: &mut Kernel) {
                     None => kept.push(mode),
                 }
             }
+            if kept.len() > 1 && kept.len() < count {
+                *size = product(k, &kept).unwrap_or(*size);
+            }
             *stride = match kept[..] {
                 [] => DimStride::One(k.int(0, Span::default())),
                 [one] => DimStride::One(one.stride),
@@ -43,6 +49,20 @@ pub(super) fn run(k: &mut Kernel) {
         }
         if let ValueDef::Tensor(t) = &mut k.values[v].def {
             t.strides = Strides::Explicit(list);
+            t.shape = shape;
         }
     }
+}
+
+/// The size of a dimension of these modes, as the text of the tuple is read again: which factors are multiplied first decides what of
+/// it is known.
+fn product(k: &mut Kernel, modes: &[Mode]) -> Option<Expr> {
+    let (first, rest) = modes.split_first()?;
+    let span = k.expr_spans[first.extent];
+    let mut product = k.clone_expr(first.extent, &mut |_, _| None);
+    for mode in rest {
+        let factor = k.clone_expr(mode.extent, &mut |_, _| None);
+        product = k.binary(Op::Mul, product, factor, span);
+    }
+    Some(product)
 }

@@ -7,18 +7,14 @@
 use crate::Cx;
 use crate::analysis::fold::eval_int;
 use crate::analysis::uses::all_stmts;
-use crate::specialize_warps::PRODUCER_WARPS;
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::target::WARP;
 use tilec_ir::typing::{ViewDim, resolve_view};
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
-/// Warps of both blocks that the simulator executes: what is made without a word can be checked without a GPU.
-const MOST_WARPS: u32 = 32;
 /// Tiles along an axis from which one too many does not count.
 const FEW: i64 = 8;
 
@@ -43,9 +39,7 @@ impl Cluster {
         let Some((rows, cols)) = tile(k) else { return Cluster { along: [1, 1] } };
         let axis = usize::from(cols < rows);
         let count = tiles(k, cx, k.grid[axis].extent);
-        let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-        let warps = 2 * (threads / WARP + PRODUCER_WARPS);
-        if rows * cols < LARGE || warps > MOST_WARPS || count.is_some_and(|n| n % 2 != 0 && n < FEW) {
+        if rows * cols < LARGE || count.is_some_and(|n| n % 2 != 0 && n < FEW) {
             return Cluster { along: [1, 1] };
         }
         let mut along = [1, 1];

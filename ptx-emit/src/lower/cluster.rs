@@ -3,7 +3,8 @@
 //! A `multicast` copy is cut into as many parts as the cluster has blocks, along the rows of its boxes. Each block asks for its
 //! part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. So a block may fill a slot when the slot is
 //! empty in all blocks: a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
-//! `.shared::cluster`). Blocks begin and end together: a block that had ended could not be written to.
+//! `.shared::cluster`). Blocks begin together, and each ends when nobody has anything left to do in its memory: a block that had ended
+//! could not be written to.
 
 use super::Lower;
 use super::shared::Ring;
@@ -12,7 +13,7 @@ use crate::ops::Op as P;
 use tilec_ir::cluster;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::kernel::StmtData;
+use tilec_ir::kernel::{ChannelOp, StmtData};
 
 /// Most axes of a cluster.
 const AXES: usize = 3;
@@ -59,9 +60,29 @@ impl Lower<'_> {
         self.cluster_blocks() > 1
     }
 
+    /// Behind the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's
+    /// memory ends with that: its own warps have waited for what was copied there.
+    pub(super) fn drain_multicasts(&mut self) {
+        for r in 0..self.rings.len() {
+            let ring = self.rings[r].clone();
+            if ring.put_turn.is_none() || ring.drained || !self.is_multicast(&ring) {
+                continue;
+            }
+            self.emit.comment("no block leaves while others may release slots of it");
+            for i in 0..ring.slots {
+                if i > 0 {
+                    self.rings[r].put = self.advance(&ring, self.rings[r].put, ring.put_turn);
+                }
+                self.operate(ChannelOp::Acquire, &ring);
+            }
+            self.rings[r].drained = true;
+        }
+    }
+
     /// Behind all statements: nobody leaves while others may write to its memory.
     pub(super) fn leave_cluster(&mut self) {
-        if self.blocks_meet() {
+        let open = self.rings.iter().any(|ring| !ring.drained && self.is_multicast(ring));
+        if self.blocks_meet() && open {
             self.emit.comment("no block leaves while others may write to its memory");
             self.emit.push(P::BarrierClusterArrive, Vec::new());
             self.emit.push(P::BarrierClusterWait, Vec::new());

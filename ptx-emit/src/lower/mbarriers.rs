@@ -61,7 +61,9 @@ impl Lower<'_> {
         }
         self.emit.push_if(guard, P::FenceMbarrierInit, Vec::new());
         if self.blocks_meet() {
-            self.emit.push(P::BarrierClusterArriveAligned, Vec::new());
+            // The barriers are all that the others must see, and the fence in front has published them; `.release` would wait for
+            // everything else that is on its way to memory.
+            self.emit.push(P::BarrierClusterArriveRelaxedAligned, Vec::new());
             self.emit.push(P::BarrierClusterWaitAligned, Vec::new());
         } else {
             self.emit.push(P::BarSync, vec![Operand::Imm(0)]);

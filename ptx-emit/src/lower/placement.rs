@@ -119,6 +119,7 @@ impl Lower<'_> {
             get: Position::Slot(0),
             barriers: tensor.then_some(Barriers { offset: 0, bytes }),
             put_turn: None,
+            drained: false,
             get_turn: None,
         });
         start + stage * slots

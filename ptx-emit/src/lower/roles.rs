@@ -210,7 +210,11 @@ impl Lower<'_> {
             }
         });
         self.positions_into_registers(&|op, c| changes.contains(&(op, c)));
-        self.block(body)
+        self.block(body)?;
+        if self.only_asks_for_copies(body) {
+            self.drain_multicasts();
+        }
+        Ok(())
     }
 
     /// Whether the statements of a role are loops, names, and what one lane does for all.

@@ -43,6 +43,8 @@ pub(super) struct Ring {
     pub(super) barriers: Option<Barriers>,
     /// Where producer and consumer stand, in their roles.
     pub(super) put_turn: Option<Turn>,
+    /// Whether its last fills have been awaited, behind all others.
+    pub(super) drained: bool,
     pub(super) get_turn: Option<Turn>,
 }
 
@@ -85,7 +87,7 @@ impl Lower<'_> {
         }
     }
 
-    fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
+    pub(super) fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
         match at {
             Position::Reg(r) if turn.is_some() => {
                 let wrap = (ring.slots > 1).then(|| {

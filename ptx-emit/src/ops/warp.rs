@@ -52,7 +52,7 @@ macro_rules! warp_rows {
         }
         "9.7.13.3" V8_0_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
             BarrierClusterArrive "barrier.cluster.arrive.release", BarrierClusterWait "barrier.cluster.wait.acquire",
-            BarrierClusterArriveAligned "barrier.cluster.arrive.release.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
+            BarrierClusterArriveRelaxedAligned "barrier.cluster.arrive.relaxed.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
         }
         "9.7.13.13" V7_8_SM90 Sync [] [] "lets the grids that depend on this one begin; waits for those that this one depends on" {
             GriddepcontrolLaunchDependents "griddepcontrol.launch_dependents", GriddepcontrolWait "griddepcontrol.wait",

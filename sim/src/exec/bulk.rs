@@ -15,7 +15,7 @@ use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::parse::raw::Ty;
 use crate::program::{Addr, AtomOp, R};
-use crate::race::{Offence, Slot, Strength, Who, engine};
+use crate::race::{Offence, Slot, Strength, Who};
 use crate::report::ReportKind;
 use std::rc::Rc;
 
@@ -301,11 +301,7 @@ impl Cta<'_> {
         let lane = who.lane;
         self.require_object(lane, object)?;
         let strong = Who { strength: Strength::Block, copy: false, ..who };
-        for word in [object as usize, object as usize + 4] {
-            if let Err(conflict) = self.races.read(strong, word, 4) {
-                return Err(self.race(conflict, lane, word, false));
-            }
-        }
+        self.use_object(strong, object)?;
         self.races.object_seen(who, object as usize).map_err(|conflict| {
             let message = format!(
                 "a bulk copy counts at the mbarrier at {object:#x}, and no `fence.mbarrier_init` or `fence.proxy.async` follows its \
@@ -394,6 +390,5 @@ impl Cta<'_> {
 
 /// The agents of the copies in groups of a warp: of their reads and of their writes.
 pub(crate) fn group_slots(warp: usize) -> [Slot; 2] {
-    debug_assert!(engine(warp) != warp, "copies have agents of their own");
     [Slot::Reads(warp), Slot::Writes(warp)]
 }

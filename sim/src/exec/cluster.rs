@@ -18,13 +18,21 @@ pub(crate) struct ClusterBarrier {
     /// Lanes of each warp that have arrived in this phase, and those that have arrived and not waited.
     arrived: Vec<u32>,
     owing: Vec<u32>,
+    /// What the arrived threads have published.
     known: Known,
-    /// What the threads of the last phase knew.
-    done: Known,
+    /// What those have done whose arrivals are relaxed: it has begun, and for nobody more than that.
+    begun: Known,
+    /// Both, of the last phase.
+    done: [Known; 2],
     phase: u32,
 }
 
 impl Cta<'_> {
+    /// The block of a warp.
+    pub(crate) fn rank_of(&self, warp: usize) -> usize {
+        warp / self.cta_warps
+    }
+
     /// Where the shared memory of a warp's block begins.
     pub(crate) fn base_of(&self, warp: usize) -> u64 {
         (warp / self.cta_warps) as u64 * self.stride
@@ -95,10 +103,17 @@ impl Cta<'_> {
         }
         let start = (self.rank as u64 * self.stride) as usize;
         let warps = self.rank * self.cta_warps..(self.rank + 1) * self.cta_warps;
-        match self.races.foreign(start..start + self.room as usize, warps, &self.ends[self.rank]) {
+        // Loads have their values when their thread arrives; stores, and arrivals at mbarriers, may still be under way.
+        let loads_end = |at: usize| !self.touches_mbarrier(at, 4);
+        let known = [&self.ends[self.rank], &self.begun[self.rank]];
+        match self.races.foreign(start..start + self.room as usize, warps, known, loads_end) {
             None => Ok(()),
             Some((at, conflict)) => {
-                let verb = if conflict.wrote { "write" } else { "read" };
+                let verb = match conflict.wrote {
+                    true => "write",
+                    false if self.touches_mbarrier(at, 4) => "use",
+                    false => "read",
+                };
                 let message = format!(
                     "block {} of the cluster ends, and nothing orders a {verb} of its shared address {at:#x} by another block before \
                      that: a barrier of the cluster does",
@@ -169,7 +184,10 @@ impl Cta<'_> {
         }
         barrier.arrived[w.index] |= m;
         barrier.owing[w.index] |= m;
-        if !relaxed {
+        if relaxed {
+            self.races.clocks.release_fenced(w.index, m, w.live, &mut self.cluster_barrier.known);
+            self.races.clocks.release(w.index, m, w.live, &mut self.cluster_barrier.begun);
+        } else {
             self.races.clocks.release(w.index, m, w.live, &mut self.cluster_barrier.known);
         }
         self.cluster_moved = true;
@@ -195,7 +213,9 @@ impl Cta<'_> {
 
     fn cluster_pass(&mut self, w: &Warp, m: u32) {
         self.cluster_barrier.owing[w.index] &= !m;
-        self.races.clocks.acquire(w.index, m, w.live, &self.cluster_barrier.done);
+        let [known, begun] = &self.cluster_barrier.done;
+        self.races.clocks.acquire(w.index, m, w.live, known);
+        self.begun[w.index / self.cta_warps].join(begun);
     }
 
     /// Ends the phase if all threads of the cluster have arrived or exited; whether it did.
@@ -207,7 +227,7 @@ impl Cta<'_> {
         }
         barrier.phase += 1;
         barrier.arrived.fill(0);
-        barrier.done = std::mem::take(&mut barrier.known);
+        barrier.done = [std::mem::take(&mut barrier.known), std::mem::take(&mut barrier.begun)];
         for w in warps.iter_mut() {
             for i in 0..w.frags.len() {
                 if w.frags[i].wait == Wait::Cluster {

@@ -264,11 +264,7 @@ pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Bo
     if shared > MAX_SHARED {
         return Err(Report::launch(format!("{shared} bytes of shared memory are more than any device has")));
     }
-    let registers = entry.n32 as u64 * 132 + entry.n64 as u64 * 260;
-    let state = (registers * threads.div_ceil(32)).saturating_add(entry.local_bytes.saturating_mul(threads));
-    if state > MAX_STATE {
-        return Err(Report::launch(format!("the threads of a block would need {state} bytes of registers and stack")));
-    }
+    check_state(entry, launch, 1)?;
     if launch.params.len() != entry.params.len() {
         let (want, got) = (entry.params.len(), launch.params.len());
         return Err(Report::launch(format!("the kernel takes {want} parameters, got {got}")));
@@ -283,6 +279,18 @@ pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Bo
         params[start..start + bytes.len()].copy_from_slice(bytes);
     }
     Ok(params)
+}
+
+/// Whether so many blocks that run at one time have room on the host.
+fn check_state(entry: &Entry, launch: &Launch, blocks: u64) -> Result<(), Box<Report>> {
+    let threads = volume(launch.block).unwrap_or(1).saturating_mul(blocks);
+    let registers = entry.n32 as u64 * 132 + entry.n64 as u64 * 260;
+    let state = (registers * threads.div_ceil(32)).saturating_add(entry.local_bytes.saturating_mul(threads));
+    if state > MAX_STATE {
+        let whose = if blocks == 1 { "a block" } else { "a cluster" };
+        return Err(Report::launch(format!("the threads of {whose} would need {state} bytes of registers and stack")));
+    }
+    Ok(())
 }
 
 /// The order of the blocks, computed and not stored: there may be many.
@@ -328,9 +336,6 @@ pub(super) fn first_of(grid: [u32; 3], cluster: [u32; 3], number: u64) -> [u32; 
     std::array::from_fn(|axis| at[axis] * cluster[axis])
 }
 
-/// Warps of all the blocks of a cluster: what the clocks of one execution have room for.
-const MAX_CLUSTER_WARPS: u64 = 32;
-
 /// The shape of the clusters of a launch.
 fn check_cluster(
     program: &Program,
@@ -364,13 +369,7 @@ fn check_cluster(
         let message = format!("a grid of {:?} blocks cannot be divided into clusters of {cluster:?}", launch.grid);
         return Err(Report::launch(message));
     }
-    let warps = volume(launch.block).unwrap_or(1).div_ceil(32) * blocks;
-    if warps > MAX_CLUSTER_WARPS {
-        let message = format!(
-            "a cluster of {warps} warps is not executed: take smaller blocks or clusters, {MAX_CLUSTER_WARPS} warps are possible"
-        );
-        return Err(Report::launch(message));
-    }
+    check_state(entry, launch, blocks)?;
     Ok(cluster)
 }
 

@@ -217,11 +217,7 @@ impl Cta<'_> {
             }
             // Everyone who uses the object must come after its initialisation.
             self.object(lane, here)?;
-            for word in [here as usize, here as usize + 4] {
-                if let Err(conflict) = self.races.read(who, word, 4) {
-                    return Err(self.race(conflict, lane, word, false));
-                }
-            }
+            self.use_object(who, here)?;
             let release = !op.relaxed;
             match op.what {
                 What::Init { .. } | What::Inval => {}
@@ -286,7 +282,7 @@ impl Cta<'_> {
                             return Err(invalid(lane, here, format!("more than {MAX_COUNT} arrivals are pending")));
                         }
                     }
-                    let clock = self.races.clocks.now(crate::race::engine(w.index));
+                    let clock = self.races.clocks.now(self.races.clocks.engine(w.index));
                     let arrival = Arrival { warp: w.index, lane, pc: pc as u32, at: here, clock };
                     if self.landing == Landing::Early {
                         self.arrive_after_copies(w, arrival)?;
@@ -341,6 +337,22 @@ impl Cta<'_> {
         }
         self.shared.poison(at as usize, 8);
         Ok(())
+    }
+
+    /// A thread uses an object, whose initialisation it must know of.
+    pub(crate) fn use_object(&mut self, who: Who, at: u32) -> Step {
+        self.races.use_object(who, at as usize).map_err(|(word, conflict)| {
+            if !conflict.wrote || self.rank_of(conflict.warp) == self.rank_of(who.warp) {
+                return self.race(conflict, who.lane, word, false);
+            }
+            let message = format!(
+                "this thread does not know of the initialisation of the mbarrier at {at:#x} by another block of the cluster: a barrier of \
+                 the cluster says so, with `.release` or behind `fence.mbarrier_init.release.cluster`"
+            );
+            let mut fail = Fail::new(ReportKind::Race, message).at(who.lane).address(u64::from(at));
+            fail.other = Some(conflict);
+            fail
+        })
     }
 
     fn object(&mut self, lane: usize, at: u32) -> Result<&mut Object, Box<Fail>> {

@@ -43,7 +43,7 @@ use crate::memory::Device;
 use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
 use crate::progress::Progress;
-use crate::race::{Conflict, Grid, Races, Side};
+use crate::race::{Conflict, Grid, Races, Side, proxy};
 use crate::report::{Place, Report, ReportKind};
 use asynchronous::Landing;
 use scratch::Scratch;
@@ -106,6 +106,8 @@ pub(crate) struct Cta<'a> {
     pub(crate) alive: Vec<u32>,
     /// What those that have exited knew.
     pub(crate) ends: Vec<crate::race::Known>,
+    /// What each block knows to have begun, as relaxed arrivals at the barrier of the cluster say.
+    pub(crate) begun: Vec<crate::race::Known>,
     pub(crate) cluster_barrier: cluster::ClusterBarrier,
     /// Somebody has arrived there.
     pub(crate) cluster_moved: bool,
@@ -164,7 +166,8 @@ impl<'a> Cta<'a> {
         let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(1 << 18) };
         let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };
         let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
-        let mut races = Races::new(warps * ranks, shared_bytes as usize, entry.beside || ranks > 1);
+        let slots = if entry.beside || ranks > 1 { proxy::slots(ranks) } else { 0 };
+        let mut races = Races::new(warps * ranks, shared_bytes as usize, slots);
         for rank in 0..ranks as u64 {
             let gaps = entry.gaps.iter().copied().chain((ranks > 1).then_some((room, stride)));
             gaps.for_each(|(start, end)| {
@@ -204,6 +207,7 @@ impl<'a> Cta<'a> {
             stride,
             alive: vec![threads as u32; ranks],
             ends: vec![crate::race::Known::default(); ranks],
+            begun: vec![crate::race::Known::default(); ranks],
             cluster_barrier: cluster::ClusterBarrier::default(),
             cluster_moved: false,
             waits: grids::Waits::new(options.programmatic, warps * ranks),

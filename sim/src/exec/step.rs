@@ -347,9 +347,9 @@ impl Cta<'_> {
             Op::CtaRank { d, a, wide, generic } => self.cta_rank(w, (d, a), (wide, generic), m)?,
             Op::MBar(ref op) => return self.mbarrier(w, at, op, m, pc),
             Op::PendingCount { d, state } => self.pending_counts(w, d, state, m)?,
-            Op::Fence { wide, acquire, release } => {
+            Op::Fence { scope, acquire, release } => {
                 if m != 0 {
-                    self.fence(w.index, m, w.live, (wide, acquire, release));
+                    self.fence(w.index, m, w.live, (scope, acquire, release));
                 }
             }
             Op::Clock { d, wide } => {

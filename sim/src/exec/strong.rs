@@ -3,24 +3,25 @@
 use super::Cta;
 use super::access::for_lanes;
 use crate::program::Semantics;
-use crate::race::{Logs, Strength, Touch};
+use crate::race::{Logs, Scope, Strength, Touch};
 use std::sync::MutexGuard;
 
 impl<'a> Cta<'a> {
-    /// A fence of the lanes `m`, `(wide, acquire, release)`.
-    pub(crate) fn fence(&mut self, warp: usize, m: u32, live: u32, (wide, acquire, release): (bool, bool, bool)) {
+    /// A fence of the lanes `m`, `(scope, acquire, release)`.
+    pub(crate) fn fence(&mut self, warp: usize, m: u32, live: u32, (scope, acquire, release): (Scope, bool, bool)) {
         if acquire {
-            self.races.clocks.fence_after(warp, m, live, wide);
+            self.races.clocks.fence_after(warp, m, live, scope == Scope::Wide);
         }
         if release {
-            self.races.clocks.fence_before(warp, m, live, wide);
+            self.races.clocks.fence_before(warp, m, live, scope);
         }
     }
 
     /// Before a strong access writes: one that releases has its fence in front of it.
     pub(crate) fn strong_begins(&mut self, order: &Semantics, (warp, m, live): (usize, u32, u32)) {
         if order.release {
-            self.races.clocks.fence_before(warp, m, live, order.strength == Strength::Wide);
+            let scope = if order.strength == Strength::Wide { Scope::Wide } else { Scope::Block };
+            self.races.clocks.fence_before(warp, m, live, scope);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::race::Scope;
 
 /// One decoded operation. Lane-wise arithmetic is a function over whole slots, chosen when decoding; the letters give the
 /// widths of destination and sources (`W` 32-bit slot, `L` 64-bit slot).
@@ -283,8 +284,7 @@ pub(crate) enum Op {
         mask: R,
     },
     Fence {
-        /// Whether its scope is more than the block.
-        wide: bool,
+        scope: Scope,
         acquire: bool,
         release: bool,
     },

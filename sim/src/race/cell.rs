@@ -1,11 +1,12 @@
 //! What is remembered of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
-use super::clocks::{AGENTS, Clocks, engine};
-use super::proxy::FIRST;
+use super::clocks::Clocks;
 use super::{Conflict, Strength, Who};
 
-pub(super) const NOBODY: u8 = 0xFF;
-pub(super) const MANY: u8 = 0xFE;
+pub(super) const NOBODY: u16 = 0xFFFF;
+pub(super) const MANY: u16 = 0xFFFE;
+/// Stands for the writer of a word whose bytes are to be looked at instead.
+const DIVIDED: u16 = 0xFFFD;
 
 /// The last write of a word or byte, and the reads since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,16 +19,14 @@ pub(super) struct Cell {
     pub(super) read_pc: u32,
     /// Lanes of the only reading agent.
     pub(super) read_lanes: u32,
-    pub(super) write_agent: u8,
+    pub(super) write_agent: u16,
     pub(super) write_lane: u8,
     pub(super) write_strength: Strength,
     /// By an asynchronous copy in flight: ordered before nothing.
     pub(super) flying: bool,
-    pub(super) read_agent: u8,
+    pub(super) read_agent: u16,
     /// Of the only reading agent.
     pub(super) read_strength: Strength,
-    /// Of a word: look at its bytes instead.
-    pub(super) split: bool,
 }
 
 pub(super) const FRESH: Cell = Cell {
@@ -43,10 +42,20 @@ pub(super) const FRESH: Cell = Cell {
     flying: false,
     read_agent: NOBODY,
     read_strength: Strength::Weak,
-    split: false,
 };
 
+/// A word of which nothing is remembered but that its bytes are to be looked at: no common case takes it for one of its own.
+pub(super) const SPLIT: Cell = Cell { write_agent: DIVIDED, ..FRESH };
+
+// Shadow memory is eight times what it shadows.
+const _: () = assert!(size_of::<Cell>() == 32);
+
 impl Cell {
+    #[inline(always)]
+    pub(super) fn is_split(&self) -> bool {
+        self.write_agent == DIVIDED
+    }
+
     /// After a write by `who`.
     #[inline(always)]
     pub(super) fn written(who: Who, clock: u32) -> Cell {
@@ -54,7 +63,7 @@ impl Cell {
             write_clock: clock,
             write_pc: who.pc,
             write_seq: who.seq,
-            write_agent: who.warp as u8,
+            write_agent: who.warp as u16,
             write_lane: who.lane as u8,
             write_strength: who.strength,
             flying: who.copy,
@@ -68,7 +77,7 @@ impl Cell {
     }
 
     fn set_only_read(&mut self, agent: usize, read: Read) {
-        (self.read_agent, self.read_clock, self.read_pc) = (agent as u8, read.clock, read.pc);
+        (self.read_agent, self.read_clock, self.read_pc) = (agent as u16, read.clock, read.pc);
         (self.read_lanes, self.read_strength) = (read.lanes, read.strength);
     }
 }
@@ -94,73 +103,94 @@ impl Read {
     }
 }
 
-/// Readers of cells with more than one reading agent, or with weak and strong reads: to each set two entries for every warp,
-/// of its weak and of its strong reads, and behind them for every engine.
+/// Agents of a page of a set.
+const PAGE_AGENTS: usize = 8;
+/// Entries of a page: for each agent one for its weak and one for its strong reads.
+const PAGE: usize = 2 * PAGE_AGENTS;
+
+/// Readers of cells with more than one reading agent, or with weak and strong reads. A set has a page for every eight agents, which
+/// appears when one of them reads: of the many warps of a cluster few read a word.
 #[derive(Debug)]
 pub(super) struct Sets {
     warps: usize,
-    /// Entries for what works beside the warps, if anything does.
-    beside: usize,
-    /// The warps these belong to.
-    pub(super) owners: Vec<u8>,
+    /// Pages that a set can have.
+    pages: usize,
+    /// The warps that work beside the warps is done for.
+    pub(super) owners: Vec<u16>,
+    /// For every set the number of each of its pages; 0: none.
+    index: Vec<u32>,
+    /// Pages, from number 1 on.
     entries: Vec<Read>,
     free: Vec<u32>,
+    free_pages: Vec<u32>,
 }
 
 impl Sets {
+    /// `beside`: how many agents work beside the warps.
     pub(super) fn new(warps: usize, beside: usize) -> Sets {
-        Sets { warps, beside, owners: vec![0; beside], entries: Vec::new(), free: Vec::new() }
-    }
-
-    fn size(&self) -> usize {
-        2 * (2 * self.warps + self.beside)
+        Sets {
+            warps,
+            pages: (2 * warps + beside).div_ceil(PAGE_AGENTS),
+            owners: vec![0; beside],
+            index: Vec::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            free_pages: Vec::new(),
+        }
     }
 
     /// The warp on whose behalf an agent works.
     pub(super) fn warp_of(&self, agent: usize) -> usize {
-        if agent < FIRST { agent % 32 } else { self.owners.get(agent - FIRST).map_or(0, |w| usize::from(*w)) }
-    }
-
-    fn place(&self, agent: usize) -> usize {
-        match agent {
-            0..32 => agent,
-            32..FIRST => self.warps + agent - 32,
-            _ => 2 * self.warps + agent - FIRST,
+        match agent.checked_sub(2 * self.warps) {
+            None => agent % self.warps,
+            Some(slot) => self.owners.get(slot).map_or(0, |w| usize::from(*w)),
         }
     }
 
     fn range(&self, set: u32) -> std::ops::Range<usize> {
-        let start = set as usize * self.size();
-        start..start + self.size()
+        let start = set as usize * self.pages;
+        start..start + self.pages
     }
 
     fn take(&mut self) -> u32 {
         if let Some(set) = self.free.pop() {
-            let range = self.range(set);
-            self.entries[range].fill(Read::default());
             return set;
         }
-        let set = self.entries.len() / self.size();
-        self.entries.resize(self.entries.len() + self.size(), Read::default());
+        let set = self.index.len() / self.pages;
+        self.index.resize(self.index.len() + self.pages, 0);
         u32::try_from(set).unwrap_or(u32::MAX)
     }
 
+    /// The number of a new page without reads.
+    #[cold]
+    fn take_page(&mut self) -> u32 {
+        if let Some(page) = self.free_pages.pop() {
+            self.entries[(page as usize - 1) * PAGE..][..PAGE].fill(Read::default());
+            return page;
+        }
+        self.entries.resize(self.entries.len() + PAGE, Read::default());
+        u32::try_from(self.entries.len() / PAGE).unwrap_or(u32::MAX)
+    }
+
     fn of(&self, cell: &Cell) -> impl Iterator<Item = (usize, Read)> {
-        let warps = self.warps;
-        let agent = move |i: usize| match i {
-            i if i < warps => i,
-            i if i < 2 * warps => engine(i - warps),
-            i => FIRST + i - 2 * warps,
-        };
-        self.entries[self.range(cell.read_clock)].iter().enumerate().map(move |(i, read)| (agent(i / 2), *read))
+        let pages = self.index[self.range(cell.read_clock)].iter().enumerate().filter(|(_, page)| **page != 0);
+        pages.flat_map(|(i, page)| {
+            let entries = &self.entries[(*page as usize - 1) * PAGE..][..PAGE];
+            entries.iter().enumerate().map(move |(j, read)| (i * PAGE_AGENTS + j / 2, *read))
+        })
     }
 
     /// The entry of an agent in the set of a cell, for reads as strong as these.
     #[inline(always)]
     pub(super) fn entry(&mut self, cell: &Cell, agent: usize, strength: Strength) -> Option<&mut Read> {
-        let i = 2 * self.place(agent) + usize::from(strength.is_strong());
-        let start = cell.read_clock as usize * self.size();
-        self.entries.get_mut(start + i)
+        let place = cell.read_clock as usize * self.pages + agent / PAGE_AGENTS;
+        let mut page = *self.index.get(place)? as usize;
+        if page == 0 {
+            page = self.take_page() as usize;
+            self.index[place] = page as u32;
+        }
+        let i = 2 * (agent % PAGE_AGENTS) + usize::from(strength.is_strong());
+        self.entries.get_mut((page - 1) * PAGE + i)
     }
 
     /// One of the reads of a cell.
@@ -182,6 +212,10 @@ impl Sets {
 
     pub(super) fn give_back(&mut self, cell: &Cell) {
         if cell.read_agent == MANY {
+            for place in self.range(cell.read_clock) {
+                let page = std::mem::take(&mut self.index[place]);
+                self.free_pages.extend((page != 0).then_some(page));
+            }
             self.free.push(cell.read_clock);
         }
     }
@@ -191,8 +225,14 @@ impl Sets {
         let mut out = *cell;
         if cell.read_agent == MANY {
             out.read_clock = self.take();
-            let (from, to) = (self.range(cell.read_clock), self.range(out.read_clock));
-            self.entries.copy_within(from, to.start);
+            for (from, to) in self.range(cell.read_clock).zip(self.range(out.read_clock)) {
+                let page = self.index[from] as usize;
+                if page != 0 {
+                    let copy = self.take_page();
+                    self.index[to] = copy;
+                    self.entries.copy_within((page - 1) * PAGE..page * PAGE, (copy as usize - 1) * PAGE);
+                }
+            }
         }
         out
     }
@@ -205,14 +245,14 @@ pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<
     }
     let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
     let ordered = !cell.flying && clocks.ordered((who.warp, who.lane), (writer, lane), cell.write_clock);
-    let copy = cell.flying || writer >= 32;
-    let (warp, lane) = clocks.slots.thread(writer, lane);
+    let copy = cell.flying || clocks.is_beside(writer);
+    let (warp, lane) = clocks.thread(writer, lane);
     (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false })
 }
 
 /// Whether some read of an agent is not ordered before `who`.
 pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Who) -> Option<Conflict> {
-    if (read.strength.is_strong() && who.strength.is_strong()) || read.clock <= clocks.row(who.warp)[reader % AGENTS] {
+    if (read.strength.is_strong() && who.strength.is_strong()) || read.clock <= clocks.row(who.warp)[reader] {
         return None;
     }
     let mut lanes = read.lanes;
@@ -220,8 +260,8 @@ pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Wh
         let lane = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         if !clocks.ordered((who.warp, who.lane), (reader, lane), read.clock) {
-            let copy = reader >= 32;
-            let (warp, lane) = clocks.slots.thread(reader, lane);
+            let copy = clocks.is_beside(reader);
+            let (warp, lane) = clocks.thread(reader, lane);
             return Some(Conflict { warp, lane, pc: read.pc, wrote: false, copy, constant: false });
         }
     }
@@ -252,7 +292,13 @@ pub(super) fn read_as(
     if let Some(conflict) = unordered_write(clocks, cell, who) {
         return Err(conflict);
     }
-    let met = clocks.row(who.warp)[agent % AGENTS];
+    note_read(clocks, sets, cell, who, agent, fresh);
+    Ok(())
+}
+
+/// The second half of [`read_as`].
+pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Who, agent: usize, fresh: Read) {
+    let met = clocks.row(who.warp)[agent];
     match cell.read_agent {
         NOBODY => cell.set_only_read(agent, fresh),
         MANY => {
@@ -278,7 +324,6 @@ pub(super) fn read_as(
             }
         }
     }
-    Ok(())
 }
 
 /// Records a write; `same` says that the bytes do not change by it.

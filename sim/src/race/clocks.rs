@@ -15,48 +15,83 @@
 use super::front::{Front, Known, Part, join_some};
 use super::proxy::Slots;
 
-/// Warps and engines of a block or cluster, a warp's engine 32 later, and behind them what works beside the warps ([`super::proxy`]).
-pub(crate) const AGENTS: usize = 128;
-
-/// The agent that performs the asynchronous copies of `warp`.
-pub(crate) const fn engine(warp: usize) -> usize {
-    32 + warp
-}
-
-/// The clocks of a block.
+/// The clocks of a block or cluster: of its warps, of their copy engines, which have the numbers behind the last warp, and behind those
+/// of what works beside the warps ([`super::proxy`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
+    warps: usize,
+    /// Each with a place for every agent.
     rows: Vec<Known>,
-    now: [u32; AGENTS],
+    now: Vec<u32>,
     /// What only some lanes of a warp have learnt: disjoint sets of lanes.
     lanes: Vec<Vec<(u32, Known)>>,
     /// What lanes of a warp have seen and no fence has followed.
     unfenced: Vec<(u32, Front)>,
+    /// What each warp did before a fence for initialised mbarriers.
+    inits: Vec<Option<Box<Front>>>,
     /// How often each row has changed.
     changes: Vec<u32>,
     /// What works beside the warps.
     pub(super) slots: Slots,
 }
 
-/// Which of the fenced fronts are those of proxy fences: everything, and initialised mbarriers.
-pub(crate) const DATA: usize = 2;
-pub(crate) const OBJECTS: usize = 3;
+/// Which of the fenced fronts is of fences of any scope, of those beyond the block or cluster, and of those beyond the block.
+const ANY: usize = 0;
+const WIDE: usize = 1;
+const CLUSTER: usize = 2;
+/// Which are those of proxy fences: everything, and initialised mbarriers.
+pub(crate) const DATA: usize = 3;
+pub(crate) const OBJECTS: usize = 4;
+/// Which is that of mbarriers that relaxed arrivals have published: of them is known that they are initialised, and no more.
+pub(crate) const INITS: usize = 5;
+/// How many there are.
+pub(super) const LEVELS: usize = 6;
+
+/// The scope of a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Block,
+    Cluster,
+    Wide,
+}
 
 impl Clocks {
-    pub(crate) fn new(warps: usize) -> Clocks {
+    /// `slots`: how many agents there are for what works beside the warps.
+    pub(crate) fn new(warps: usize, slots: usize) -> Clocks {
+        let agents = 2 * warps + slots;
+        let row = Front { all: vec![0; agents], ..Front::default() };
         Clocks {
-            rows: vec![Known::default(); warps],
-            now: [1; AGENTS],
+            warps,
+            rows: vec![Known { front: row, ..Known::default() }; warps],
+            now: vec![1; agents],
             lanes: vec![Vec::new(); warps],
             unfenced: vec![(0, Front::default()); warps],
+            inits: vec![None; warps],
             changes: vec![0; warps],
-            slots: Slots::default(),
+            slots: Slots::new(2 * warps, slots),
         }
+    }
+
+    /// The agent that performs the asynchronous copies of `warp`.
+    #[inline(always)]
+    pub(crate) fn engine(&self, warp: usize) -> usize {
+        self.warps + warp
+    }
+
+    /// Whether an agent is no warp.
+    #[inline(always)]
+    pub(super) fn is_beside(&self, agent: usize) -> bool {
+        agent >= self.warps
+    }
+
+    /// The thread an access of an agent is said to be of.
+    pub(super) fn thread(&self, agent: usize, lane: usize) -> (usize, usize) {
+        self.slots.thread(agent, lane).unwrap_or((agent % self.warps, lane))
     }
 
     /// Up to which clock of each agent `warp` is ordered after it.
     #[inline(always)]
-    pub(crate) fn row(&self, warp: usize) -> &[u32; AGENTS] {
+    pub(crate) fn row(&self, warp: usize) -> &[u32] {
         &self.rows[warp].front.all
     }
 
@@ -83,7 +118,7 @@ impl Clocks {
 
     /// Whether strong writes of the warp may tell other blocks something.
     pub(crate) fn tells_others(&self, warp: usize) -> bool {
-        self.rows[warp].fenced[1].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[1].is_some())
+        self.rows[warp].fenced[WIDE].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[WIDE].is_some())
     }
 
     /// These lanes have read what other blocks published: everything up to this number, to be known after a fence.
@@ -115,7 +150,7 @@ impl Clocks {
         if waiting & lanes != 0 {
             join_some(&mut into.seen, Some(seen));
         }
-        into.front.join_part(Part { of: warp as u8, clock: self.now[warp], lanes }, live);
+        into.front.join_part(Part { of: warp as u16, clock: self.now[warp], lanes }, live);
         self.advance(warp);
         self.changes[warp] = self.changes[warp].wrapping_add(1);
     }
@@ -128,7 +163,7 @@ impl Clocks {
             self.rows[warp].seen = None;
             // What all lanes know needs no second place.
             let Front { all, parts, .. } = &mut self.rows[warp].front;
-            parts.retain(|p| p.clock > all[usize::from(p.of)]);
+            parts.retain(|p| all.get(usize::from(p.of)).is_none_or(|known| p.clock > *known));
         } else {
             self.learn_apart(warp, lanes, from);
         }
@@ -216,20 +251,27 @@ impl Clocks {
     }
 
     /// The releasing half: what the lanes have done and know is fenced.
-    pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, wide: bool) {
+    pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, scope: Scope) {
         let mut known = Known::default();
         self.release(warp, lanes, live, &mut known);
-        let [block, beyond, ..] = &mut self.rows[warp].fenced;
-        join_some(block, Some(&known.front));
-        if wide {
-            join_some(beyond, Some(&known.front));
+        let levels: &[usize] = match scope {
+            Scope::Block => &[ANY],
+            Scope::Cluster => &[ANY, CLUSTER],
+            Scope::Wide => &[ANY, CLUSTER, WIDE],
+        };
+        for level in levels {
+            join_some(&mut self.rows[warp].fenced[*level], Some(&known.front));
         }
     }
 
     /// What a strong write of `lane` shows to those who see it: what it knows and a fence has followed, `wide` if others than
     /// those of the block are to see it.
     pub(crate) fn published(&self, warp: usize, lane: usize, live: u32, wide: bool) -> Option<Front> {
-        let level = usize::from(wide);
+        self.fenced_of(warp, lane, live, if wide { WIDE } else { ANY })
+    }
+
+    /// What a lane knows and fences of this kind have followed.
+    fn fenced_of(&self, warp: usize, lane: usize, live: u32, level: usize) -> Option<Front> {
         let row = &self.rows[warp];
         let mut fenced = row.fenced[level].as_deref().cloned();
         for known in self.alone(warp, 1 << lane) {
@@ -243,11 +285,9 @@ impl Clocks {
         for more in self.alone(warp, 1 << lane) {
             known.join(&more.front);
         }
-        let mut out = Front { foreign: fenced.foreign.min(known.foreign), ..Front::default() };
-        for ((out, fenced), known) in out.all.iter_mut().zip(&fenced.all).zip(&known.all) {
-            *out = *fenced.min(known);
-        }
-        let mut own = fenced.all[warp];
+        let all = fenced.all.iter().zip(&known.all).map(|(fenced, known)| *fenced.min(known)).collect();
+        let mut out = Front { all, foreign: fenced.foreign.min(known.foreign), ..Front::default() };
+        let mut own = fenced.of(warp);
         for part in &fenced.parts {
             if usize::from(part.of) == warp && part.lanes >> lane & 1 != 0 {
                 own = own.max(part.clock);
@@ -259,19 +299,41 @@ impl Clocks {
                 out.join_part(Part { lanes, ..*part }, u32::MAX);
             }
         }
-        out.join_part(Part { of: warp as u8, clock: own, lanes: 1 << lane }, live);
+        out.join_part(Part { of: warp as u16, clock: own, lanes: 1 << lane }, live);
         Some(out)
+    }
+
+    /// The lanes arrive and publish no more than fences of the cluster have followed, and the mbarriers that they have
+    /// initialised before a fence for these.
+    pub(crate) fn release_fenced(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
+        for lane in (0..32).filter(|lane| lanes >> lane & 1 != 0) {
+            let Some(front) = self.fenced_of(warp, lane, live, CLUSTER) else { continue };
+            into.front.join(&front);
+            join_some(&mut into.fenced[ANY], Some(&front));
+            join_some(&mut into.fenced[CLUSTER], Some(&front));
+            join_some(&mut into.fenced[WIDE], self.published(warp, lane, live, true).as_ref());
+            for known in std::iter::once(&self.rows[warp]).chain(self.alone(warp, 1 << lane)) {
+                // Whoever asks for these asks for the order, too.
+                join_some(&mut into.fenced[DATA], known.fenced[DATA].as_deref());
+                join_some(&mut into.fenced[OBJECTS], known.fenced[OBJECTS].as_deref());
+            }
+        }
+        join_some(&mut into.fenced[INITS], self.inits[warp].as_deref());
     }
 
     /// A proxy fence of the lanes: what they have done and know the async proxy sees too, of initialised mbarriers alone or
     /// of everything.
     pub(crate) fn fence_proxy(&mut self, warp: usize, lanes: u32, live: u32, inits: bool) {
-        let mut known = Known::default();
+        let (mut known, clock) = (Known::default(), self.now[warp]);
         self.release(warp, lanes, live, &mut known);
-        let [.., data, objects] = &mut self.rows[warp].fenced;
-        join_some(objects, Some(&known.front));
-        if !inits {
-            join_some(data, Some(&known.front));
+        let fenced = &mut self.rows[warp].fenced;
+        join_some(&mut fenced[OBJECTS], Some(&known.front));
+        if inits {
+            // Of its own initialisations alone.
+            let own = Part { of: warp as u16, clock, lanes };
+            self.inits[warp].get_or_insert_default().join_part(own, live);
+        } else {
+            join_some(&mut fenced[DATA], Some(&known.front));
         }
     }
 
@@ -289,8 +351,8 @@ impl Clocks {
 
     /// Up to where a proxy fence of all lanes stands between others and `warp`.
     #[inline(always)]
-    pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32; AGENTS]> {
-        self.rows[warp].fenced[DATA].as_ref().map(|front| &front.all)
+    pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32]> {
+        self.rows[warp].fenced[DATA].as_ref().map(|front| &*front.all)
     }
 
     /// The next moment of something that works beside the warps.
@@ -300,13 +362,13 @@ impl Clocks {
 
     /// A new clock of the engine of `warp`, for copies that nobody has waited for yet.
     pub(crate) fn start_copies(&mut self, warp: usize) -> u32 {
-        self.advance(engine(warp));
-        self.now[engine(warp)]
+        self.advance(self.engine(warp));
+        self.now[self.engine(warp)]
     }
 
     /// What a copy engine publishes: that the copies of `lane` up to `clock` are done.
     pub(crate) fn copies_done(&self, warp: usize, lane: usize, clock: u32, live: u32, into: &mut Known) {
-        into.front.join_part(Part { of: engine(warp) as u8, clock, lanes: 1 << lane }, live);
+        into.front.join_part(Part { of: self.engine(warp) as u16, clock, lanes: 1 << lane }, live);
     }
 }
 
@@ -318,7 +380,7 @@ mod tests {
 
     #[test]
     fn whole_warps_hand_everything_on() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         assert!(!c.ordered((1, 0), (0, 5), clock));
         let mut known = Known::default();
@@ -333,7 +395,7 @@ mod tests {
 
     #[test]
     fn one_lane_speaks_for_itself() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         let mut known = Known::default();
         c.release(0, 1, ALL, &mut known);
@@ -349,7 +411,7 @@ mod tests {
 
     #[test]
     fn one_lane_learns_for_itself() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         let mut known = Known::default();
         c.release(0, ALL, ALL, &mut known);
@@ -365,7 +427,7 @@ mod tests {
 
     #[test]
     fn lanes_that_speak_one_by_one_are_a_whole() {
-        let mut c = Clocks::new(2);
+        let mut c = Clocks::new(2, 0);
         let clock = c.now(0);
         let mut known = Known::default();
         for lane in 0..4 {
@@ -377,12 +439,12 @@ mod tests {
 
     #[test]
     fn copies_are_known_by_lane() {
-        let mut c = Clocks::new(1);
+        let mut c = Clocks::new(1, 0);
         let clock = c.start_copies(0);
         let mut known = Known::default();
         c.copies_done(0, 3, clock, ALL, &mut known);
         c.acquire(0, ALL, ALL, &known);
-        assert!(c.ordered((0, 0), (engine(0), 3), clock));
-        assert!(!c.ordered((0, 0), (engine(0), 4), clock));
+        assert!(c.ordered((0, 0), (c.engine(0), 3), clock));
+        assert!(!c.ordered((0, 0), (c.engine(0), 4), clock));
     }
 }

@@ -9,18 +9,21 @@ impl Races {
         self.clocks.release(warp, lanes, live, into);
     }
 
-    /// An access to these bytes by a warp outside `own` that the threads of the block did not know of when they exited.
+    /// An access to these bytes by a warp outside `own` that the threads of the block did not know of when they exited. Of reads
+    /// of words for which `begins` it is enough that the second of `known` has them.
     pub(crate) fn foreign(
         &self,
         bytes: std::ops::Range<usize>,
         own: std::ops::Range<usize>,
-        known: &Known,
+        [known, begun]: [&Known; 2],
+        begins: impl Fn(usize) -> bool,
     ) -> Option<(usize, Conflict)> {
         let unknown = |cell: &Cell, at: usize| {
             let by = |agent: usize, lane: usize, clock: u32, pc: u32, wrote: bool| {
-                let (warp, lane_of) = self.clocks.slots.thread(agent, lane);
-                let copy = agent >= 32;
-                (!own.contains(&warp) && !known.front.covers(agent, lane, clock))
+                let (warp, lane_of) = self.clocks.thread(agent, lane);
+                let copy = self.clocks.is_beside(agent);
+                let begun = || !wrote && begun.front.covers(agent, lane, clock) && begins(at);
+                (!own.contains(&warp) && !known.front.covers(agent, lane, clock) && !begun())
                     .then_some((at, Conflict { warp, lane: lane_of, pc, wrote, copy, constant: false }))
             };
             let lane = usize::from(cell.write_lane);
@@ -34,7 +37,7 @@ impl Races {
         };
         (bytes.start / 4..bytes.end.div_ceil(4)).find_map(|word| {
             let cell = self.shared.words.get(word)?;
-            if !cell.split {
+            if !cell.is_split() {
                 return unknown(cell, 4 * word);
             }
             let bytes = self.shared.bytes.get(4 * word..4 * word + 4).unwrap_or_default();

@@ -1,33 +1,42 @@
 //! Up to where agents of a block are known, and by whom that is handed on.
 
-use super::clocks::AGENTS;
+use super::clocks::LEVELS;
 
 /// What is known of some lanes of an agent alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    pub(super) of: u8,
+    pub(super) of: u16,
     pub(super) clock: u32,
     pub(super) lanes: u32,
 }
 
 /// Up to where agents are known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Front {
-    pub(super) all: [u32; AGENTS],
+    /// By agent; nothing is known of those beyond the end.
+    pub(super) all: Vec<u32>,
     pub(super) parts: Vec<Part>,
     /// How much is known of other blocks: meetings with them, counted by the block.
     pub(crate) foreign: u32,
 }
 
-impl Default for Front {
-    fn default() -> Front {
-        Front { all: [0; AGENTS], parts: Vec::new(), foreign: 0 }
-    }
-}
-
 impl Front {
+    /// Up to which clock all lanes of an agent are known.
+    #[inline(always)]
+    pub(super) fn of(&self, agent: usize) -> u32 {
+        self.all.get(agent).copied().unwrap_or(0)
+    }
+
+    /// Makes room for so many agents.
+    fn widen(&mut self, agents: usize) {
+        if self.all.len() < agents {
+            self.all.resize(agents, 0);
+        }
+    }
+
     /// Adds what another knows.
     pub(crate) fn join(&mut self, other: &Front) {
+        self.widen(other.all.len());
         for (a, b) in self.all.iter_mut().zip(&other.all) {
             *a = (*a).max(*b);
         }
@@ -39,7 +48,9 @@ impl Front {
 
     /// `live` are the lanes that make a whole.
     pub(super) fn join_part(&mut self, part: Part, live: u32) {
-        let all = &mut self.all[usize::from(part.of)];
+        let of = usize::from(part.of);
+        self.widen(of + 1);
+        let all = &mut self.all[of];
         if part.clock <= *all {
             return;
         }
@@ -60,7 +71,7 @@ impl Front {
     /// Whether an access of `lane` of the agent `of` at `clock` is among what is known.
     pub(crate) fn covers(&self, of: usize, lane: usize, clock: u32) -> bool {
         let part = |p: &Part| usize::from(p.of) == of && p.lanes >> lane & 1 != 0 && clock <= p.clock;
-        clock <= self.all[of] || self.parts.iter().any(part)
+        clock <= self.of(of) || self.parts.iter().any(part)
     }
 }
 
@@ -68,8 +79,8 @@ impl Front {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(super) front: Front,
-    /// What of it a fence has followed: of any scope, of one beyond the block, a proxy fence, one for mbarriers.
-    pub(super) fenced: [Option<Box<Front>>; 4],
+    /// What of it a fence has followed, and of what else no more is known: [`super::clocks`] numbers them.
+    pub(super) fenced: [Option<Box<Front>>; LEVELS],
     /// What strong reads have seen that no fence has followed.
     pub(super) seen: Option<Box<Front>>,
 }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::cell::{self, Cell, FRESH, NOBODY, Read, Sets};
-use super::clocks::{Clocks, engine};
+use super::cell::{self, Cell, FRESH, NOBODY, Read, SPLIT, Sets};
+use super::clocks::Clocks;
 use super::hidden::Hidden;
 use super::shared::{read_fast, write_fast};
 use super::{Conflict, Strength, Who};
@@ -145,7 +145,7 @@ impl Global {
                 return Ok(());
             }
         }
-        let agent = if who.copy { engine(who.warp) } else { who.warp };
+        let agent = if who.copy { clocks.engine(who.warp) } else { who.warp };
         let agent = (agent, clocks.now(agent));
         let was = page.bytes.is_some();
         let result = page.each(sets, at, n, |sets, cell| cell::read(clocks, sets, cell, who, agent));
@@ -207,12 +207,12 @@ impl Global {
         let page = &mut self.pages[index];
         for word in at / 4..(at + n).div_ceil(4) {
             match &mut page.bytes {
-                Some(bytes) if page.words[word].split => {
+                Some(bytes) if page.words[word].is_split() => {
                     for cell in &mut bytes[at.max(4 * word)..(at + n).min(4 * word + 4)] {
-                        (cell.write_agent, cell.write_clock) = (agent as u8, clock);
+                        (cell.write_agent, cell.write_clock) = (agent as u16, clock);
                     }
                 }
-                _ => (page.words[word].write_agent, page.words[word].write_clock) = (agent as u8, clock),
+                _ => (page.words[word].write_agent, page.words[word].write_clock) = (agent as u16, clock),
             }
         }
     }
@@ -229,7 +229,7 @@ impl Global {
         let (words, bytes) = (&page.words, page.bytes.as_deref());
         let writer = (at / 4..(at + n).div_ceil(4)).find_map(|word| {
             let parts = match bytes {
-                Some(bytes) if words[word].split => &bytes[at.max(4 * word)..(at + n).min(4 * word + 4)],
+                Some(bytes) if words[word].is_split() => &bytes[at.max(4 * word)..(at + n).min(4 * word + 4)],
                 _ => &words[word..=word],
             };
             parts.iter().find(|cell| cell.write_agent != NOBODY)
@@ -352,7 +352,7 @@ impl Page {
         let mut out = Vec::new();
         for word in at / 4..(at + n).div_ceil(4) {
             match &self.bytes {
-                Some(bytes) if self.words[word].split => {
+                Some(bytes) if self.words[word].is_split() => {
                     let (first, last) = (at.max(4 * word), (at + n).min(4 * word + 4));
                     out.extend((first..last).map(|byte| (byte, 1, bytes[byte])));
                 }
@@ -382,18 +382,18 @@ impl Page {
         mut f: impl FnMut(&mut Sets, &mut Cell) -> Result<(), Conflict>,
     ) -> Result<(), Conflict> {
         for word in at / 4..(at + n).div_ceil(4) {
-            if n >= 4 && !self.words[word].split {
+            if n >= 4 && !self.words[word].is_split() {
                 f(sets, &mut self.words[word])?;
                 continue;
             }
             let bytes = self.bytes.get_or_insert_with(|| vec![FRESH; 4 * WORDS].into());
             let own = &mut self.words[word];
-            if !own.split {
+            if !own.is_split() {
                 for byte in &mut bytes[4 * word..4 * word + 4] {
                     *byte = sets.duplicate(own);
                 }
                 sets.give_back(own);
-                own.split = true;
+                *own = SPLIT;
             }
             let (first, last) = (at.max(4 * word), (at + n).min(4 * word + 4));
             for byte in &mut bytes[first..last] {
@@ -407,7 +407,7 @@ impl Page {
     fn join(&mut self, first: usize, n: usize) {
         let Some(bytes) = &self.bytes else { return };
         for word in first..first + n {
-            if self.words[word].split {
+            if self.words[word].is_split() {
                 self.words[word] = bytes[4 * word];
             }
         }

@@ -14,7 +14,9 @@ use std::sync::{Mutex, PoisonError};
 use super::cell::Sets;
 use super::global::{Global, Older, WORDS};
 use super::meet::{Contacts, Knowledge, Meetings, Seen};
-use super::summary::{HandIn, Kind, Site, Summary, spoke};
+use super::summary::{
+    HandIn, Kind, MAX_BLOCKS, MAX_CELL_ACCESSES, MAX_PLACES, Site, Summary, block_of, place_of, spoke, thread_of,
+};
 use super::units::Access;
 
 /// Bytes of the host for what blocks did. Words that come when they are used up are not looked at.
@@ -58,7 +60,7 @@ impl Grid {
     pub(super) fn add(&self, block: u64, global: &Global, sets: &Sets, contacts: &Contacts, end: bool) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = &mut *pages;
-        if block >= 1 << 28 {
+        if block >= MAX_BLOCKS {
             pages.partial = true;
             return;
         }
@@ -71,11 +73,12 @@ impl Grid {
             older.entry(address / (4 * WORDS as u64)).or_default().push((*address, *size, *old));
         }
         for page in &global.pages {
-            if pages.bytes >= MAX_BYTES || pages.more >= MAX_MORE {
+            let older = older.get(&page.number).map_or(&[][..], Vec::as_slice);
+            let sites = hand_in.sites.len() + MAX_CELL_ACCESSES * 4 * WORDS + older.len();
+            if pages.bytes >= MAX_BYTES || pages.more >= MAX_MORE || sites > MAX_PLACES {
                 pages.partial = true;
                 break;
             }
-            let older = older.get(&page.number).map_or(&[][..], Vec::as_slice);
             let summary = pages.all.entry(page.number).or_default();
             let more = summary.more.len();
             pages.bytes = pages.bytes.saturating_add_signed(summary.add(page, &mut hand_in, older));
@@ -117,21 +120,19 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn site(&self, v: u64) -> Option<&Site> {
-        let number = (v >> 10 & 0x1FF_FFFF) as usize;
-        self.sites.get(&(v >> 36)).filter(|_| spoke(v)).and_then(|sites| sites.get(number))
+        self.sites.get(&block_of(v)).filter(|_| spoke(v)).and_then(|sites| sites.get(place_of(v)))
     }
 
     fn side(&self, kind: Kind, v: u64) -> Side {
-        let pc = self.site(v).map_or((v >> 10) as u32 & 0x1FF_FFFF, |s| s.pc);
-        Side { block: v >> 36, pc, thread: v as u32 & 0x3FF, wrote: kind.wrote(), constant: kind == Kind::Constant }
+        let pc = self.site(v).map_or(place_of(v) as u32, |s| s.pc);
+        Side { block: block_of(v), pc, thread: thread_of(v), wrote: kind.wrote(), constant: kind == Kind::Constant }
     }
 
     /// Whether the access `a` is ordered before `b`.
     fn ordered(&mut self, a: u64, b: u64) -> bool {
         let (Some(a_site), Some(b_site)) = (self.site(a).copied(), self.site(b).copied()) else { return false };
-        let thread = a as usize & 0x3FF;
-        let agent = usize::from(a_site.agent);
-        self.knowledge.covers((b >> 36, b_site.foreign), a >> 36, (agent, thread % 32, a_site.clock))
+        let (agent, lane) = (usize::from(a_site.agent), thread_of(a) as usize % 32);
+        self.knowledge.covers((block_of(b), b_site.foreign), block_of(a), (agent, lane, a_site.clock))
     }
 
     /// Looks at the accesses to one word or byte.

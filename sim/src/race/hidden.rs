@@ -70,8 +70,8 @@ impl Hidden {
             if let Some((agent, lane, clock, pc)) = entry.write
                 && !clocks.ordered((who.warp, who.lane), (agent, lane), clock)
             {
-                let copy = agent >= 32;
-                let (warp, lane) = clocks.slots.thread(agent, lane);
+                let copy = clocks.is_beside(agent);
+                let (warp, lane) = clocks.thread(agent, lane);
                 return Err(Conflict { warp, lane, pc, wrote: true, copy, constant: false });
             }
             let plain = Who { strength: Strength::Weak, ..who };

@@ -41,7 +41,7 @@ mod units;
 
 use cell::Sets;
 use clocks::Clocks;
-pub(crate) use clocks::engine;
+pub(crate) use clocks::Scope;
 use flags::Flags;
 pub(crate) use flags::Touch;
 pub(crate) use front::Known;
@@ -118,12 +118,12 @@ pub(crate) struct Races {
 }
 
 impl Races {
-    /// `beside`: whether anything works beside the warps other than copies of their own.
-    pub(crate) fn new(warps: usize, shared_bytes: usize, beside: bool) -> Races {
+    /// `beside`: for how many agents that work beside the warps there is room, other than copies of their own.
+    pub(crate) fn new(warps: usize, shared_bytes: usize, beside: usize) -> Races {
         Races {
-            clocks: Clocks::new(warps),
+            clocks: Clocks::new(warps, beside),
             shared: Shared::new(shared_bytes),
-            sets: Sets::new(warps.max(1), if beside { proxy::SLOTS } else { 0 }),
+            sets: Sets::new(warps, beside),
             flags: Flags::default(),
             global: Global::default(),
             uncached: vec![0; warps],
@@ -255,9 +255,10 @@ impl Races {
 
     /// The copy has landed and nobody but its mbarrier knows: it is a write of the engine, at `clock`.
     pub(crate) fn land_unseen(&mut self, warp: usize, seq: u32, clock: u32, at: usize, n: usize) {
+        let engine = self.clocks.engine(warp) as u16;
         self.shared.each(at, n, |cell| {
             if cell.flying && cell.write_seq == seq {
-                (cell.flying, cell.write_clock, cell.write_agent) = (false, clock, clocks::engine(warp) as u8);
+                (cell.flying, cell.write_clock, cell.write_agent) = (false, clock, engine);
             }
         });
     }
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_barrier_orders_and_its_absence_does_not() {
-        let mut r = Races::new(2, 64, false);
+        let mut r = Races::new(2, 64, 0);
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
         assert_eq!(
             r.read(who(1, 0, 11), 8, 4),
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn every_one_of_many_readers_counts() {
         for late in 0..3 {
-            let mut r = Races::new(4, 64, false);
+            let mut r = Races::new(4, 64, 0);
             for w in 0..3 {
                 r.read(who(w, 1, 5), 0, 4).expect("reads never conflict");
             }
@@ -319,7 +320,7 @@ mod tests {
 
     #[test]
     fn lanes_of_a_warp_are_unordered_within_an_epoch() {
-        let mut r = Races::new(1, 64, false);
+        let mut r = Races::new(1, 64, 0);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         assert!(r.read(who(0, 1, 2), 0, 4).is_err());
         r.clocks.synchronise(0, u32::MAX, u32::MAX);
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn bytes_of_a_word_are_apart() {
-        let mut r = Races::new(2, 64, false);
+        let mut r = Races::new(2, 64, 0);
         r.write(who(0, 0, 1), 0, 2, false).expect("first access");
         r.write(who(1, 0, 2), 2, 2, false).expect("other half");
         assert!(r.write(who(1, 0, 3), 1, 1, false).is_err());
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn one_instruction_may_write_one_value_twice() {
-        let mut r = Races::new(1, 64, false);
+        let mut r = Races::new(1, 64, 0);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         r.write(who(0, 1, 1), 0, 4, true).expect("same value, same instruction");
         assert!(r.write(who(0, 2, 1), 0, 4, false).is_err());

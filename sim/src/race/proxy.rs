@@ -10,14 +10,15 @@
 use std::collections::HashMap;
 
 use super::cell::{self, Cell, NOBODY, Read};
-use super::clocks::{AGENTS, DATA, OBJECTS};
+use super::clocks::{DATA, INITS, OBJECTS};
 use super::front::Part;
 use super::{Conflict, Known, Races, Strength, Who};
 
-/// The first agent of the async proxy.
-pub(super) const FIRST: usize = 64;
-/// How many there are. What needs more of them shares: that can hide a race, never invent one.
-pub(super) const SLOTS: usize = AGENTS - FIRST;
+/// How many agents of the async proxy there are for so many blocks. What needs more of them shares: that can hide a race, never
+/// invent one.
+pub(crate) fn slots(blocks: usize) -> usize {
+    64.max(32 * blocks)
+}
 
 /// What works beside the warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,21 +33,32 @@ pub(crate) enum Slot {
 }
 
 /// The agents that have work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Slots {
+    /// The number of the first agent, and how many there are.
+    first: usize,
+    count: usize,
     known: HashMap<Slot, usize>,
     /// What each is for, and the warp it works for.
     all: Vec<(Slot, usize)>,
 }
 
 impl Slots {
-    /// The thread an access of an agent is said to be of.
-    pub(super) fn thread(&self, agent: usize, lane: usize) -> (usize, usize) {
-        match agent.checked_sub(FIRST).and_then(|slot| self.all.get(slot)) {
-            Some((Slot::Products(first), _)) => (first + lane % 4, 0),
-            Some((_, warp)) => (*warp, lane),
-            None => (agent % 32, lane),
+    pub(super) fn new(first: usize, count: usize) -> Slots {
+        Slots { first, count, known: HashMap::new(), all: Vec::new() }
+    }
+
+    /// The thread an access of one of these agents is said to be of.
+    pub(super) fn thread(&self, agent: usize, lane: usize) -> Option<(usize, usize)> {
+        match *self.all.get(agent.checked_sub(self.first)?)? {
+            (Slot::Products(first), _) => Some((first + lane % 4, 0)),
+            (_, warp) => Some((warp, lane)),
         }
+    }
+
+    /// Whether an agent is one of these.
+    fn has(&self, agent: usize) -> bool {
+        agent >= self.first
     }
 }
 
@@ -68,17 +80,17 @@ impl Races {
     pub(crate) fn slot(&mut self, what: Slot, warp: usize) -> usize {
         let slots = &mut self.clocks.slots;
         let next = slots.all.len();
-        let number = *slots.known.entry(what).or_insert(next % SLOTS);
-        if next < SLOTS && number == next {
+        let number = *slots.known.entry(what).or_insert(next % slots.count);
+        if next < slots.count && number == next {
             slots.all.push((what, warp));
         }
         if let Some(slot) = slots.all.get_mut(number) {
             slot.1 = if let Slot::Products(first) = slot.0 { first } else { warp };
         }
         if let Some(owner) = self.sets.owners.get_mut(number) {
-            *owner = warp as u8;
+            *owner = warp as u16;
         }
-        FIRST + number
+        self.clocks.slots.first + number
     }
 
     /// The clock of an agent's next work.
@@ -94,11 +106,12 @@ impl Races {
         if cell.write_agent == NOBODY {
             return Ok(());
         }
-        if !cell.flying && writer < AGENTS && clock <= self.clocks.row(who.warp)[writer] {
-            if writer >= FIRST {
+        let slots = &self.clocks.slots;
+        if !cell.flying && self.clocks.row(who.warp).get(writer).is_some_and(|known| clock <= *known) {
+            if slots.has(writer) {
                 return Ok(());
             }
-            if self.clocks.proxy_row(who.warp).is_some_and(|row| clock <= row[writer]) {
+            if self.clocks.proxy_row(who.warp).is_some_and(|row| row.get(writer).is_some_and(|known| clock <= *known)) {
                 return Ok(());
             }
         }
@@ -106,16 +119,16 @@ impl Races {
             return Err(Offence::Race(conflict));
         }
         let lane = usize::from(cell.write_lane);
-        if writer >= FIRST || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, DATA) {
+        if slots.has(writer) || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, DATA) {
             return Ok(());
         }
-        let (warp, lane) = self.clocks.slots.thread(writer, lane);
+        let (warp, lane) = self.clocks.thread(writer, lane);
         Err(Offence::Unfenced(Conflict {
             warp,
             lane,
             pc: cell.write_pc,
             wrote: true,
-            copy: writer >= 32,
+            copy: self.clocks.is_beside(writer),
             constant: false,
         }))
     }
@@ -130,7 +143,7 @@ impl Races {
     ) -> Result<(), (usize, Offence)> {
         for word in at / 4..(at + n).div_ceil(4) {
             let cell = self.shared.words[word];
-            if cell.split {
+            if cell.is_split() {
                 for byte in (4 * word).max(at)..(4 * word + 4).min(at + n) {
                     let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
                     self.seen(&cell, who).map_err(|e| (4 * word, e))?;
@@ -150,8 +163,8 @@ impl Races {
                 let alone = cell.read_lanes == lanes || cell.read_clock <= row[agent];
                 cell.read_lanes = if alone { lanes } else { cell.read_lanes | lanes };
                 (cell.read_clock, cell.read_pc) = (clock.max(cell.read_clock), who.pc);
-            } else if cell.read_agent == NOBODY || (reader < AGENTS && cell.read_clock <= row[reader]) {
-                (cell.read_agent, cell.read_clock, cell.read_pc) = (agent as u8, clock, who.pc);
+            } else if cell.read_agent == NOBODY || row.get(reader).is_some_and(|known| cell.read_clock <= *known) {
+                (cell.read_agent, cell.read_clock, cell.read_pc) = (agent as u16, clock, who.pc);
                 (cell.read_lanes, cell.read_strength) = (lanes, Strength::Weak);
             } else {
                 let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
@@ -167,7 +180,7 @@ impl Races {
         let who = Who { copy: true, ..who };
         for at in (at..at + n).step_by(4) {
             let cell = self.shared.words[at / 4];
-            if cell.split {
+            if cell.is_split() {
                 for byte in at..at + 4 {
                     let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
                     self.seen(&cell, who).map_err(|e| (at, e))?;
@@ -175,16 +188,15 @@ impl Races {
             } else {
                 self.seen(&cell, who).map_err(|e| (at, e))?;
             }
-            let fresh = cell.read_agent == NOBODY
-                || (usize::from(cell.read_agent) < AGENTS
-                    && cell.read_clock <= self.clocks.row(who.warp)[usize::from(cell.read_agent)]);
-            if cell.split || !fresh {
+            let known = self.clocks.row(who.warp).get(usize::from(cell.read_agent));
+            let fresh = cell.read_agent == NOBODY || known.is_some_and(|known| cell.read_clock <= *known);
+            if cell.is_split() || !fresh {
                 self.shared
                     .write(&self.clocks, &mut self.sets, who, at, 4, false)
                     .map_err(|e| (at, Offence::Race(e)))?;
             }
-            let written = Cell { write_agent: agent as u8, ..Cell::written(who, 0) };
-            self.shared.each(at, 4, |cell| *cell = Cell { split: cell.split, ..written });
+            let written = Cell { write_agent: agent as u16, ..Cell::written(who, 0) };
+            self.shared.each(at, 4, |cell| *cell = written);
         }
         Ok(())
     }
@@ -206,28 +218,49 @@ impl Races {
 
     /// The work of `lanes` of an agent up to `clock` is known to be done.
     pub(crate) fn async_done(&self, agent: usize, clock: u32, lanes: u32, into: &mut Known) {
-        into.front.join_part(Part { of: agent as u8, clock, lanes }, u32::MAX);
+        into.front.join_part(Part { of: agent as u16, clock, lanes }, u32::MAX);
     }
 
     /// A phase ends: what its copies have written is known to be there, and later ones belong to the next phase.
     pub(crate) fn phase_ends(&mut self, object: u32, into: &mut Known) {
         if let Some(slot) = self.clocks.slots.known.get(&Slot::Phase(object)) {
-            let agent = FIRST + slot;
+            let agent = self.clocks.slots.first + slot;
             self.async_done(agent, self.clocks.now(agent), u32::MAX, into);
             self.clocks.advance(agent);
         }
+    }
+
+    /// A thread uses the mbarrier in these eight bytes: it must know of its initialisation, if of nothing else before.
+    pub(crate) fn use_object(&mut self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
+        let thread = (who.warp, who.lane);
+        for word in [at, at + 4] {
+            let Err(conflict) = self.read(who, word, 4) else { continue };
+            // Its words stand apart, byte by byte, as they were initialised.
+            let cells = self.shared.bytes.get_mut(word..word + 4).unwrap_or_default();
+            let clocks = &self.clocks;
+            let published = |cell: &Cell| {
+                let writer = (usize::from(cell.write_agent), usize::from(cell.write_lane));
+                clocks.fenced_for_proxy(thread, writer, cell.write_clock, INITS)
+            };
+            if cells.is_empty() || !cells.iter().all(published) {
+                return Err((word, conflict));
+            }
+            let fresh = Read { clock: clocks.now(who.warp), pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
+            cells.iter_mut().for_each(|cell| cell::note_read(clocks, &mut self.sets, cell, who, who.warp, fresh));
+        }
+        Ok(())
     }
 
     /// Whether the async proxy sees the object in a word that was written when it was initialised, on behalf of `who`.
     pub(crate) fn object_seen(&self, who: Who, at: usize) -> Result<(), Conflict> {
         let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);
         let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
-        let clock = cell.write_clock;
-        if cell.write_agent == NOBODY
-            || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, OBJECTS)
-        {
+        let fenced =
+            |level| self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), cell.write_clock, level);
+        if cell.write_agent == NOBODY || fenced(OBJECTS) || fenced(INITS) {
             return Ok(());
         }
-        Err(Conflict { warp: writer % 32, lane, pc: cell.write_pc, wrote: true, copy: false, constant: false })
+        let (warp, lane) = self.clocks.thread(writer, lane);
+        Err(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy: false, constant: false })
     }
 }

@@ -1,9 +1,31 @@
 //! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
 
-use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, Sets};
-use super::clocks::{AGENTS, Clocks};
+use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, SPLIT, Sets};
+use super::clocks::Clocks;
 use super::hidden::Hidden;
 use super::{Conflict, Strength, Who};
+
+/// How many lanes, of `words` cells each, are done from the first on. Loops of a number of cells that is known: this is where most of the
+/// time of a program goes that loads from shared memory.
+macro_rules! line {
+    ($cells:ident, $words:ident, ($lane:ident, $cell:ident) => $done:expr) => {
+        match $words {
+            1 => line!(1, $cells, $lane, $cell, $done),
+            2 => line!(2, $cells, $lane, $cell, $done),
+            _ => line!(4, $cells, $lane, $cell, $done),
+        }
+    };
+    ($n:literal, $cells:ident, $lane:ident, $cell:ident, $done:expr) => {{
+        for ($lane, own) in $cells.as_chunks_mut::<$n>().0.iter_mut().enumerate() {
+            for $cell in own {
+                if !$done {
+                    return $lane;
+                }
+            }
+        }
+        32
+    }};
+}
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -21,7 +43,7 @@ impl Shared {
     /// What is remembered of the byte at `at`.
     pub(super) fn cell(&self, at: usize) -> Option<&Cell> {
         let word = self.words.get(at / 4)?;
-        if word.split { self.bytes.get(at) } else { Some(word) }
+        if word.is_split() { self.bytes.get(at) } else { Some(word) }
     }
 
     /// The common case of a read of whole words, one lane: whether it was that and is done.
@@ -53,10 +75,7 @@ impl Shared {
     pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        let done = |(lane, own): (usize, &mut [Cell])| {
-            own.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << lane))
-        };
-        line(cells, words, done)
+        line!(cells, words, (lane, cell) => read_fast(cell, row, now, sets, who, 1 << lane))
     }
 
     /// As [`Shared::write_words`] for 32 lanes in a row, likewise.
@@ -64,10 +83,7 @@ impl Shared {
     pub(super) fn write_line(&mut self, clocks: &Clocks, who: Who, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        let done = |(lane, own): (usize, &mut [Cell])| {
-            own.iter_mut().all(|cell| write_fast(cell, row, now, Who { lane, ..who }))
-        };
-        line(cells, words, done)
+        line!(cells, words, (lane, cell) => write_fast(cell, row, now, Who { lane, ..who }))
     }
 
     pub(super) fn read(
@@ -82,7 +98,7 @@ impl Shared {
         if who.strength.is_strong() {
             self.hidden.check(clocks, (at as u64, n), who, false)?;
         }
-        if n == 4 && !self.words[word].split {
+        if n == 4 && !self.words[word].is_split() {
             return cell::read(clocks, sets, &mut self.words[word], who, agent);
         }
         self.divide(sets, word);
@@ -102,7 +118,7 @@ impl Shared {
         let word = at / 4;
         if who.strength.is_strong() {
             self.hidden.check(clocks, (at as u64, n), who, true)?;
-            if self.words[word].split {
+            if self.words[word].is_split() {
                 for byte in at..at + n {
                     self.hidden.keep(sets, (byte as u64, 1), &self.bytes[byte]);
                 }
@@ -110,7 +126,7 @@ impl Shared {
                 self.hidden.keep(sets, (4 * word as u64, 4), &self.words[word]);
             }
         }
-        if n == 4 && !self.words[word].split {
+        if n == 4 && !self.words[word].is_split() {
             return cell::write(clocks, sets, &mut self.words[word], who, same);
         }
         self.divide(sets, word);
@@ -127,7 +143,7 @@ impl Shared {
     pub(super) fn forbid(&mut self, sets: &mut Sets, start: usize, end: usize) {
         for word in start / 4..end.div_ceil(4) {
             if start <= 4 * word && 4 * word + 4 <= end {
-                self.words[word].split = true;
+                self.words[word] = SPLIT;
             } else {
                 self.divide(sets, word);
             }
@@ -136,7 +152,7 @@ impl Shared {
 
     /// Remembers a word byte by byte.
     pub(super) fn divide(&mut self, sets: &mut Sets, word: usize) {
-        if self.words[word].split {
+        if self.words[word].is_split() {
             return;
         }
         if self.bytes.is_empty() {
@@ -147,13 +163,13 @@ impl Shared {
             *byte = sets.duplicate(&cell);
         }
         sets.give_back(&cell);
-        self.words[word].split = true;
+        self.words[word] = SPLIT;
     }
 
     /// Gives the cells of these bytes to `f`.
     pub(super) fn each(&mut self, at: usize, n: usize, mut f: impl FnMut(&mut Cell)) {
         for word in at / 4..(at + n).div_ceil(4) {
-            if self.words[word].split {
+            if self.words[word].is_split() {
                 self.bytes.get_mut(word * 4..word * 4 + 4).unwrap_or_default().iter_mut().for_each(&mut f);
             } else {
                 f(&mut self.words[word]);
@@ -162,33 +178,27 @@ impl Shared {
     }
 }
 
-/// How many lanes, of `words` cells each, are done from the first on.
 #[inline(always)]
-fn line(cells: &mut [Cell], words: usize, mut done: impl FnMut((usize, &mut [Cell])) -> bool) -> usize {
-    let stop = match words {
-        1 => cells.chunks_exact_mut(1).enumerate().position(|own| !done(own)),
-        2 => cells.chunks_exact_mut(2).enumerate().position(|own| !done(own)),
-        _ => cells.chunks_exact_mut(4).enumerate().position(|own| !done(own)),
-    };
-    stop.unwrap_or(32)
-}
-
-#[inline(always)]
-fn after_write(cell: &Cell, row: &[u32; AGENTS], warp: usize, lanes: u32) -> bool {
+fn after_write(cell: &Cell, row: &[u32], warp: usize, lanes: u32) -> bool {
     let writer = cell.write_agent;
     (writer == NOBODY
-        || cell.write_clock <= row[usize::from(writer) % AGENTS]
+        || met(row, writer, cell.write_clock)
         || (usize::from(writer) == warp && 1u32 << (cell.write_lane & 31) == lanes))
         && !cell.flying
-        && !cell.split
+}
+
+/// Whether an agent is one of a row, and known there up to `clock`.
+#[inline(always)]
+fn met(row: &[u32], agent: u16, clock: u32) -> bool {
+    row.get(usize::from(agent)).is_some_and(|known| clock <= *known)
 }
 
 /// A read by `lanes` of a warp, whichever lane `who` names.
 #[inline(always)]
-pub(super) fn read_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
-    let mine = who.warp as u8;
+pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
+    let mine = who.warp as u16;
     let again = cell.read_lanes & lanes == lanes && cell.read_clock == now && cell.read_agent == mine;
-    if again && !cell.split && !cell.read_strength.is_strong() {
+    if again && !cell.read_strength.is_strong() {
         // The same lanes once more, with nothing in between.
         cell.read_pc = who.pc;
         return true;
@@ -201,8 +211,7 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, sets: &m
         cell.read_pc = who.pc;
         return true;
     }
-    let met = row[usize::from(cell.read_agent) % AGENTS];
-    if cell.read_agent == NOBODY || (usize::from(cell.read_agent) < AGENTS && cell.read_clock <= met) {
+    if cell.read_agent == NOBODY || met(row, cell.read_agent, cell.read_clock) {
         (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, lanes);
         cell.read_strength = Strength::Weak;
     } else if cell.read_agent == mine && !cell.read_strength.is_strong() {
@@ -212,7 +221,7 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, sets: &m
     } else if cell.read_agent == MANY {
         let Some(read) = sets.entry(cell, who.warp, Strength::Weak) else { return false };
         let fresh = Read { clock: now, pc: who.pc, lanes, strength: Strength::Weak };
-        *read = read.then(fresh, row[who.warp % AGENTS]);
+        *read = read.then(fresh, row[who.warp]);
     } else {
         return false;
     }
@@ -220,10 +229,10 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, sets: &m
 }
 
 #[inline(always)]
-pub(super) fn write_fast(cell: &mut Cell, row: &[u32; AGENTS], now: u32, who: Who) -> bool {
+pub(super) fn write_fast(cell: &mut Cell, row: &[u32], now: u32, who: Who) -> bool {
     let after_read = cell.read_agent == NOBODY
-        || (usize::from(cell.read_agent) < AGENTS && cell.read_clock <= row[usize::from(cell.read_agent) % AGENTS])
-        || (cell.read_agent == who.warp as u8 && cell.read_lanes == 1 << who.lane);
+        || met(row, cell.read_agent, cell.read_clock)
+        || (cell.read_agent == who.warp as u16 && cell.read_lanes == 1 << who.lane);
     if !after_read || !after_write(cell, row, who.warp, 1 << who.lane) {
         return false;
     }

@@ -72,17 +72,44 @@ pub(super) struct Site {
     pub(super) clock: u32,
     pub(super) foreign: u32,
     /// Who did it.
-    pub(super) agent: u8,
+    pub(super) agent: u16,
 }
 
-/// An access in one number, ordered by block: 28 bits of block, one that says whether the block spoke with others, and 10 of
-/// thread below 25 with the instruction, or the number of its [`Site`].
-pub(super) fn pack(block: u64, spoke: bool, place: u32, thread: u32) -> u64 {
-    block << 36 | u64::from(spoke) << 35 | u64::from(place & 0x1FF_FFFF) << 10 | u64::from(thread & 0x3FF)
+/// Bits of a packed access: those of the thread, through all blocks of a cluster, and of the place before them.
+const THREAD_BITS: u32 = 14;
+const PLACE_BITS: u32 = 23;
+const SPOKE_BIT: u32 = THREAD_BITS + PLACE_BITS;
+const BLOCK_BIT: u32 = SPOKE_BIT + 1;
+
+/// What a cell can say: a write, weak reads and strong ones.
+pub(super) const MAX_CELL_ACCESSES: usize = 3;
+
+/// The first block that an access cannot name.
+pub(super) const MAX_BLOCKS: u64 = 1 << (64 - BLOCK_BIT);
+/// The first instruction, or site, that it cannot.
+pub(super) const MAX_PLACES: usize = 1 << PLACE_BITS;
+
+/// An access in one number, ordered by block: the block, a bit that says whether it spoke with others, and the instruction, or the
+/// number of the [`Site`], before the thread.
+fn pack(block: u64, spoke: bool, place: u32, thread: u32) -> u64 {
+    let place = u64::from(place) & (MAX_PLACES as u64 - 1);
+    block << BLOCK_BIT | u64::from(spoke) << SPOKE_BIT | place << THREAD_BITS | u64::from(thread)
+}
+
+pub(super) fn block_of(v: u64) -> u64 {
+    v >> BLOCK_BIT
 }
 
 pub(super) fn spoke(v: u64) -> bool {
-    v >> 35 & 1 != 0
+    v >> SPOKE_BIT & 1 != 0
+}
+
+pub(super) fn place_of(v: u64) -> usize {
+    (v >> THREAD_BITS) as usize & (MAX_PLACES - 1)
+}
+
+pub(super) fn thread_of(v: u64) -> u32 {
+    v as u32 & ((1 << THREAD_BITS) - 1)
 }
 
 /// All that is known of a page: bytes of it, if one was accessed in parts, else words.
@@ -107,11 +134,11 @@ pub(super) struct HandIn<'a> {
 
 impl HandIn<'_> {
     fn value(&mut self, (agent, lane): (usize, usize), pc: u32, clock: u32, foreign: u32) -> u64 {
-        let thread = (self.sets.warp_of(agent) % 32 * 32 + lane) as u32;
+        let thread = (self.sets.warp_of(agent) * 32 + lane) as u32;
         if !self.spoke {
             return pack(self.block, false, pc, thread);
         }
-        let site = Site { pc, clock, foreign, agent: agent as u8 };
+        let site = Site { pc, clock, foreign, agent: agent as u16 };
         let next = self.sites.len() as u32;
         let number = *self.numbers.entry(site).or_insert(next);
         if number == next {
@@ -138,8 +165,8 @@ impl HandIn<'_> {
 
     /// What a cell says when there are weak reads and writes only, whose time does not matter.
     #[inline(always)]
-    fn plain_accesses(&self, cell: &Cell) -> [Option<(Kind, Access)>; 3] {
-        let thread = |agent: usize, lane: usize| (agent % 32 * 32 + lane) as u32;
+    fn plain_accesses(&self, cell: &Cell) -> [Option<(Kind, Access)>; MAX_CELL_ACCESSES] {
+        let thread = |agent: usize, lane: usize| (self.sets.warp_of(agent) * 32 + lane) as u32;
         let wrote = (cell.write_agent != NOBODY).then(|| {
             let by = thread(usize::from(cell.write_agent), usize::from(cell.write_lane));
             (Kind::Write, Access { v: pack(self.block, false, cell.write_pc, by), moment: 0 })
@@ -152,7 +179,7 @@ impl HandIn<'_> {
     }
 
     /// What a cell says: kinds and values.
-    fn accesses(&mut self, page: &Page, cell: &Cell, word: usize) -> [Option<(Kind, Access)>; 3] {
+    fn accesses(&mut self, page: &Page, cell: &Cell, word: usize) -> [Option<(Kind, Access)>; MAX_CELL_ACCESSES] {
         let foreign = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][word]);
         if !self.spoke && page.moments.is_none() && page.constants.is_none() {
             return self.plain_accesses(cell);
@@ -241,7 +268,7 @@ impl Summary {
         };
         for (word, cell) in page.words.iter().enumerate() {
             match &page.bytes {
-                Some(bytes) if cell.split => {
+                Some(bytes) if cell.is_split() => {
                     let mut byte = 4 * word;
                     while byte < 4 * word + 4 {
                         let alike = bytes[byte..4 * word + 4].iter().take_while(|b| **b == bytes[byte]).count();

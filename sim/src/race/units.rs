@@ -1,6 +1,6 @@
 //! Of the accesses to a word or byte of global memory those that are kept, and runs of words that hold the same.
 
-use super::summary::{Kind, NONE, spoke};
+use super::summary::{Kind, NONE, block_of, spoke};
 
 /// An access with its moment, or that of the strong access it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl Access {
     pub(super) const NONE: Access = Access { v: NONE, moment: 0 };
 
     pub(super) fn block(self) -> u64 {
-        self.v >> 36
+        block_of(self.v)
     }
 }
 

@@ -8,6 +8,7 @@
 //! The tests take a sample of each kernel, by a hash of the names, so that it is the same everywhere; the binary `mutants` tries
 //! all of them and prints the table.
 
+mod cluster;
 pub mod equivalent;
 mod liveness;
 #[cfg(test)]

@@ -44,6 +44,7 @@ fn phases_arrivals_and_counts_are_changed() {
             "mbarrier/other barrier: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+16], 512",
             "mbarrier/bytes +16: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+8], 528",
             "mbarrier/bytes -16: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+8], 496",
+            "mbarrier/half of the bytes: mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1+8], 256",
             "mbarrier/no bytes: mbarrier.arrive.shared.b64 %rd1, [%r1+8]"
         ]
     );
@@ -51,6 +52,37 @@ fn phases_arrivals_and_counts_are_changed() {
         changes("cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];")[..2],
         ["mbarrier/delete: ", "mbarrier/with increment: cp.async.mbarrier.arrive.shared.b64 [%r1]"]
     );
+}
+
+#[test]
+fn clusters_meet_less_or_elsewhere() {
+    assert_eq!(
+        changes("barrier.cluster.arrive.release.aligned;"),
+        ["cluster/delete: ", "cluster/relaxed: barrier.cluster.arrive.relaxed.aligned"]
+    );
+    assert_eq!(changes("barrier.cluster.arrive.relaxed.aligned;"), ["cluster/delete: "]);
+    assert_eq!(changes("barrier.cluster.wait.acquire.aligned;"), ["cluster/delete: "]);
+    assert_eq!(
+        changes("mapa.shared::cluster.u32 %r1, %r2, %r3;"),
+        [
+            "cluster/own block: mov.u32 %r1, %r2",
+            "cluster/first block: mapa.shared::cluster.u32 %r1, %r2, 0",
+            "cluster/other block: { .reg .b32 %mutant; xor.b32 %mutant, %r3, 1; mapa.shared::cluster.u32 %r1, %r2, %mutant; }"
+        ]
+    );
+    assert_eq!(
+        changes("mov.u32 %r1, %cluster_ctarank;"),
+        [
+            "cluster/first rank: mov.b32 %r1, 0",
+            "cluster/other rank: { mov.u32 %r1, %cluster_ctarank; xor.b32 %r1, %r1, 1; }"
+        ]
+    );
+    let copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1, {%r2, %r3}], [%r4], ";
+    let masks: Vec<String> = changes(&format!("{copy}5;")).into_iter().filter(|c| c.starts_with("cluster")).collect();
+    let want = [("not the first", 4), ("not the last", 1), ("one more", 15)];
+    assert_eq!(masks, want.map(|(name, mask)| format!("cluster/{name}: {copy}{mask}")));
+    let waits = changes("cp.async.bulk.wait_group 0;");
+    assert_eq!(waits[2], "wait/sources only: cp.async.bulk.wait_group.read 0");
 }
 
 #[test]

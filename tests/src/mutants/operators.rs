@@ -3,6 +3,7 @@
 //! An operator looks at one statement and proposes replacements of it. It goes by opcodes and by what a result is used for
 //! (`Slices`), never by which program it sees, so that new pipelines are covered as they come.
 
+use super::cluster;
 use super::slice::Slices;
 use super::tensor;
 use super::text::{Guard, Statement, registers};
@@ -46,6 +47,11 @@ pub const OPERATORS: &[Operator] = &[
     Operator { name: "commit", about: "a group of copies not closed", edits: commit },
     Operator { name: "fence", about: "a fence missing, or of a smaller scope", edits: fence },
     Operator { name: "mbarrier", about: "a phase, an arrival or a count wrong", edits: mbarrier },
+    Operator {
+        name: "cluster",
+        about: "the barrier of a cluster weaker, a copy for other blocks, an arrival in another block",
+        edits: cluster::edits,
+    },
     Operator { name: "swizzle", about: "an exclusive or of an address gone, or with another mask", edits: swizzle },
     Operator { name: "stride", about: "a constant or row stride of an address off by one", edits: stride },
     Operator { name: "offset", about: "the immediate of an address off by one access", edits: offset },
@@ -135,6 +141,9 @@ fn wait(_: &Unit, s: &Statement) -> Vec<Edit> {
     if let Some(n) = s.operands.first().and_then(|o| literal(o)) {
         edits.push(edit("one group short", s.with_operand(0, (n + 1).to_string())));
     }
+    if s.has("bulk") && !s.has("read") {
+        edits.push(edit("sources only", s.with_opcode(&format!("{}.read", s.opcode))));
+    }
     edits
 }
 
@@ -203,6 +212,7 @@ fn mbarrier(unit: &Unit, s: &Statement) -> Vec<Edit> {
             let text = |n: i64| s.with_operand(last, (n + bytes).to_string());
             edits.extend(number.map(|n| edit(format!("bytes {bytes:+}"), text(n))));
         }
+        edits.extend(number.map(|n| edit("half of the bytes", s.with_operand(last, (n / 2).to_string()))));
         if s.has("arrive") {
             let plain = s.opcode.replace(".expect_tx", "");
             edits.push(edit("no bytes", s.rewritten(s.guard.as_ref(), &plain, &s.operands[..last])));

@@ -1,6 +1,7 @@
 //! Control flow and synchronisation (PTX 9.7.12, 9.7.13).
 
 use super::*;
+use crate::race::Scope;
 
 /// `bra`.
 pub(crate) fn bra(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
@@ -77,9 +78,12 @@ pub(crate) fn grid_dependency(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Re
 
 /// `membar`, `fence`.
 pub(crate) fn fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
-    // The blocks of a cluster have one set of clocks.
-    let wide = !m.has("cta") && !m.has("cluster");
-    Ok(Op::Fence { wide, acquire: !m.has("release"), release: !m.has("acquire") })
+    let scope = match (m.has("cta"), m.has("cluster")) {
+        (true, _) => Scope::Block,
+        (_, true) => Scope::Cluster,
+        _ => Scope::Wide,
+    };
+    Ok(Op::Fence { scope, acquire: !m.has("release"), release: !m.has("acquire") })
 }
 
 /// `shfl.sync`.

@@ -7,7 +7,7 @@ use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup;
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
-use crate::specialize_warps::{BARRIER_BYTES, PRODUCER_WARPS};
+use crate::specialize_warps::{ACROSS_LINES, BARRIER_BYTES, PRODUCER_WARPS};
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
@@ -496,6 +496,7 @@ impl Setting<'_> {
         }
         let mut direct = self.target.has_asynchronous_copies()
             || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
+        let (mut across, mut largest) = (false, 0.0f64);
         for m in &region.moves {
             let bytes = self.work.elements(env, &m.shape).unwrap_or(0) as f64 * m.bytes as f64;
             let access = self.access(env, m, shapes);
@@ -514,8 +515,10 @@ impl Setting<'_> {
             let mut fetched = bytes * (32.0 / run as f64).max(1.0);
             // A tensor copy asks for two lines where a row of the tile lies across them.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs() * m.bytes;
-            if self.warpgroups.is_some() && fills && !pitch.is_multiple_of(LINE) {
-                fetched *= 2.0;
+            if self.warpgroups.is_some() && fills {
+                across |= !pitch.is_multiple_of(LINE);
+                fetched *= if pitch.is_multiple_of(LINE) { 1.0 } else { 2.0 };
+                largest = largest.max(fetched);
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
@@ -525,6 +528,10 @@ impl Setting<'_> {
             part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
             // The unit that moves shared memory also loads the two words that cover an access.
             part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
+        }
+        if across && own.iter().any(|s| s.rows * s.cols >= ACROSS_LINES) {
+            // Two blocks share the larger operand.
+            part.loads -= largest / 2.0;
         }
         for (shape, bytes) in &region.shared {
             let bytes = self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64;

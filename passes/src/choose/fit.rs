@@ -96,7 +96,8 @@ fn the_model_is_near_what_was_measured() {
     for of_warpgroups in [false, true] {
         let rows = rows(|line| line.starts_with("sm_90a") == of_warpgroups);
         let e = error(&rows, &|row| time(card, &row.cost, &row.launch).seconds);
-        assert!(e.spread < 0.08, "{:.3}", e.spread);
+        let most = if of_warpgroups { 0.09 } else { 0.08 };
+        assert!(e.spread < most, "{:.3}", e.spread);
         for (problem, regret) in &e.regret {
             assert!(*regret < 0.12, "{problem}: {:.1} % lost", regret * 100.0);
         }
@@ -135,12 +136,14 @@ fn fit_warpgroups() {
         let fields = [
             &mut other.drain,
             &mut other.sustained,
+            &mut other.power,
             &mut other.landing,
             &mut other.storing,
             &mut other.staging,
             &mut other.stored,
             &mut other.read,
             &mut other.peak,
+            &mut other.alone,
             &mut other.crossing,
             &mut other.launch,
         ];
@@ -151,11 +154,13 @@ fn fit_warpgroups() {
         }
         // Figures that mean something stay within what they can mean.
         other.sustained = other.sustained.clamp(0.6, 0.95);
+        other.alone = other.alone.clamp(1.25, 1.6);
+        other.power = other.power.clamp(0.05, 0.15);
         other.peak = other.peak.clamp(0.7, 1.0);
         other.read = other.read.clamp(0.6, 0.95);
         other.stored = other.stored.clamp(0.3, 0.95);
-        other.launch = other.launch.clamp(0.2e-6, 3e-6);
-        other.landing = other.landing.clamp(500.0, 2500.0);
+        other.launch = other.launch.clamp(0.3e-6, 3e-6);
+        other.landing = other.landing.clamp(500.0, 1500.0);
         let now = score(&of(&other));
         if now < least {
             (least, constants) = (now, other);

@@ -206,10 +206,10 @@ impl<'a> Search<'a> {
             match role {
                 Role::Rows | Role::Cols => return vec![128, 256, 64, 32, 16],
                 Role::WarpRows | Role::WarpCols => return vec![256, 128, 64, 32, 16, 8],
-                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps.
+                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two.
                 Role::Depth => {
                     let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
-                    return [128, 256, 512].map(|row| row / bytes).to_vec();
+                    return [256, 128, 512].map(|row| row / bytes).to_vec();
                 }
                 Role::Groups => return vec![1],
                 Role::Stages | Role::Raster | Role::Threads | Role::Extent => {}

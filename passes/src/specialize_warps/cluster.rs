@@ -5,8 +5,10 @@
 //! both: less passes through the second-level cache, and fewer rows are asked for.
 
 use crate::Cx;
+use crate::analysis::facts::contiguous_dim;
 use crate::analysis::fold::eval_int;
 use crate::analysis::uses::all_stmts;
+use crate::analysis::width::elem_of;
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt};
@@ -15,6 +17,10 @@ use tilec_ir::typing::{ViewDim, resolve_view};
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
+/// The same where rows lie across lines of the cache, which are then asked for twice.
+pub(crate) const ACROSS_LINES: u64 = 64 * 128;
+/// Bytes of a line of the second-level cache.
+const LINE: i64 = 128;
 /// Tiles along an axis from which one too many does not count.
 const FEW: i64 = 8;
 
@@ -25,10 +31,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// As the schedule says; without a word, two blocks that share the larger operand where their tiles are large.
+    /// As the schedule says; without a word, two blocks that share the larger operand where their tiles are large, or rows are given
+    /// that lie across lines.
     ///
-    /// A cluster takes a microsecond to begin and to end, and loses what the tiles lack of an even number: on an H200 it
-    /// gains from 128x256 on, most of all where rows do not begin at multiples of 128 bytes (docs/performance.md).
+    /// A cluster loses what the tiles lack of an even number, and some time at either end: on an H200 it gains a fifth where rows do not
+    /// begin at multiples of 128 bytes, and otherwise from 128x256 on, if anything (docs/performance.md).
     pub(super) fn of(k: &Kernel, cx: &mut Cx<'_>, span: Span) -> Cluster {
         if k.grid.len() < 2 {
             return Cluster { along: [1, 1] };
@@ -38,8 +45,9 @@ impl Cluster {
         }
         let Some((rows, cols)) = tile(k) else { return Cluster { along: [1, 1] } };
         let axis = usize::from(cols < rows);
+        let least = if across_lines(k, cx) { ACROSS_LINES } else { LARGE };
         let count = tiles(k, cx, k.grid[axis].extent);
-        if rows * cols < LARGE || count.is_some_and(|n| n % 2 != 0 && n < FEW) {
+        if rows * cols < least || count.is_some_and(|n| n % 2 != 0 && n < FEW) {
             return Cluster { along: [1, 1] };
         }
         let mut along = [1, 1];
@@ -63,6 +71,17 @@ fn tile(k: &Kernel) -> Option<(u64, u64)> {
             [rows, cols] => Some((rows, cols)),
             _ => None,
         }
+    })
+}
+
+/// Whether rows of an operand, without padding, begin elsewhere than at multiples of a line, as far as their length is given.
+fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
+    k.stmts.values().any(|s| {
+        let StmtData::Copy { src, attrs, .. } = s else { return false };
+        let Some(from) = resolve_view(k, *src).filter(|_| attrs.tensor) else { return false };
+        let length = || tiles(k, cx, *k.tensor_ty(from.base)?.shape.get(contiguous_dim(k, from.base)?)?);
+        let bytes = |n: i64| n.checked_mul(i64::from(elem_of(k, from.base)?.bytes()));
+        length().and_then(bytes).is_some_and(|n| n % LINE != 0)
     })
 }
 

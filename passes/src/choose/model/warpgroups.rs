@@ -16,10 +16,14 @@ use tilec_ir::target::{WARP, WARPGROUP};
 pub(in crate::choose) struct Constants {
     /// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot, waiting for the next.
     pub(in crate::choose) drain: f64,
+    /// How much longer the products of a warpgroup take that is alone.
+    pub(in crate::choose) alone: f64,
     /// Share of their rate that products of a multiprocessor reach.
     pub(in crate::choose) peak: f64,
     /// Share of their rate that products keep when all multiprocessors multiply all the time: the clock falls.
     pub(in crate::choose) sustained: f64,
+    /// Of the clocks that products read shared memory, the share that this takes from the power for products.
+    pub(in crate::choose) power: f64,
     /// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
     pub(in crate::choose) landing: f64,
     /// Clocks that storing a tile takes beside its bytes.
@@ -39,15 +43,17 @@ pub(in crate::choose) struct Constants {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 352.0,
-    peak: 0.768,
-    sustained: 0.64,
-    landing: 700.0,
-    storing: 190.0,
-    staging: 920.0,
+    drain: 345.0,
+    alone: 1.28,
+    peak: 0.781,
+    sustained: 0.68,
+    power: 0.09,
+    landing: 1300.0,
+    storing: 50.0,
+    staging: 950.0,
     stored: 0.95,
-    read: 0.79,
-    crossing: 0.53,
+    read: 0.74,
+    crossing: 0.45,
     launch: 0.44e-6,
 };
 
@@ -70,12 +76,14 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     for part in &cost.parts {
         if part.product > 0.0 {
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
-            let multiply = (part.product / c.peak).max(part.product / groups + c.drain + part.promotion);
+            // Nothing runs between the products of a warpgroup that is alone.
+            let own = part.product / groups * if groups > 1.0 { 1.0 } else { c.alone };
+            let multiply = (part.product / c.peak).max(own + c.drain + part.promotion);
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
             let step = multiply.max(feed).max(landing / slots).max(read);
-            all += part.trips * part.product;
+            all += part.trips * (part.product / c.sustained + c.power * read);
             loops += part.trips * step;
             products += part.trips * multiply;
             shared += part.trips * read;
@@ -92,12 +100,12 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     }
     // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
     let ends = rounds * store + fill;
-    let allowed = tiles / places * all / c.sustained + ends;
+    let allowed = tiles / places * all + ends;
     let working = (rounds * loops + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     let seconds = c.launch + working.max(memory);
     let terms = Terms {
-        products: (rounds * products).max(tiles / places * all / c.sustained) / clock,
+        products: (rounds * products).max(tiles / places * all) / clock,
         shared: rounds * shared / clock,
         l2: rounds * l2 / clock,
         memory,

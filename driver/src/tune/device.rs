@@ -311,3 +311,7 @@ impl Measurer for OnDevice<'_, '_> {
         (self.progress)(what, done);
     }
 }
+
+#[cfg(all(test, unix))]
+#[path = "device_tests.rs"]
+mod tests;

@@ -38,9 +38,9 @@ pub(super) struct Effort {
     pub(super) seconds: f64,
 }
 
-const A_LOOK: Effort = Effort { rounds: 5, seconds: 0.04 };
-const A_HEAT: Effort = Effort { rounds: 11, seconds: 0.15 };
-const THE_FINAL: Effort = Effort { rounds: 31, seconds: 0.4 };
+const A_LOOK: Effort = Effort { rounds: 5, seconds: 0.06 };
+const A_HEAT: Effort = Effort { rounds: 9, seconds: 0.3 };
+const THE_FINAL: Effort = Effort { rounds: 21, seconds: 1.0 };
 
 /// What a look at a candidate found.
 #[derive(Copy, Clone, PartialEq, Debug)]

@@ -137,7 +137,7 @@ impl<'a> Space<'a> {
         if list.is_empty() {
             let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);
             let message = format!("nothing is left to choose for `{}`", own.program.name);
-            return Err(fail(vec![Diagnostic::error(codes::CANNOT_CHOOSE, span, message).with_note(
+            return Err(fail(vec![Diagnostic::error(codes::NOTHING_TO_TUNE, span, message).with_note(
                 "parameters that are `auto`, such as `BM = auto`, and that no `-D` gives are what is tuned",
             )]));
         }
@@ -150,7 +150,7 @@ impl<'a> Space<'a> {
         let first = space.like(0, &own).map_err(|why| {
             fail(vec![
                 Diagnostic::error(
-                    codes::CANNOT_CHOOSE,
+                    codes::NOTHING_TO_TUNE,
                     Default::default(),
                     format!("the model's own choice cannot be written down: {why}"),
                 )

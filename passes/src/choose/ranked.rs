@@ -65,7 +65,7 @@ pub fn candidates(
                 Failed::NoneLegal(why) => why.why().to_owned(),
             };
             let message = format!("nothing can be predicted of `{}`: {why}", k.name);
-            let d = Diagnostic::error(codes::CANNOT_CHOOSE, k.name_span, message);
+            let d = Diagnostic::error(codes::NOTHING_TO_TUNE, k.name_span, message);
             Err(cx.report(d.with_note("`tilec bench --variant NAME=A/B` measures values that you name")))
         }
     }

@@ -24,7 +24,8 @@ A file called like a subcommand needs a path: `tilec ./run`.
   tilec examples/gemm.tile -o gemm.ptx
   tilec examples/gemm.tile --print-after swizzle
   tilec run examples/gemm.tile M=520 N=264 K=136 --check
-  tilec bench examples/gemm.tile --variant target=sm_75/sm_80 M=N=K=1024,4096")]
+  tilec bench examples/gemm.tile --variant target=sm_75/sm_80 M=N=K=1024,4096
+  tilec tune examples/gemm.tile --target sm_80 M=N=K=4096")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Measures variants of a kernel on a GPU, against each other and against cuBLAS
     Bench(Box<Bench>),
+    /// Measures what `auto` parameters may be on a GPU, and writes the program with the fastest
+    Tune(Box<Tune>),
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without a word, lists them
@@ -184,6 +187,44 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Gives a problem up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+}
+
+/// Arguments of a search.
+#[derive(Args, Debug)]
+pub(crate) struct Tune {
+    /// Source file; `-` is standard input
+    #[arg(value_name = "IN.tile")]
+    pub(crate) input: PathBuf,
+    /// Sizes, strides and scalars, as for `tilec bench`; several problems are tuned one after the other
+    #[arg(value_name = "NAME=VALUES", allow_negative_numbers = true)]
+    pub(crate) values: Vec<String>,
+    /// Where to write the fastest: a file, a directory, or `-` for standard output [default: IN-M4096-N4096-K4096.tile and the
+    /// like, here]
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// Which kernel or sequence of the file; left out, it is the only sequence, or the only kernel
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// Seconds to take for each problem
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    pub(crate) seconds: f64,
+    /// A file, or a directory, for what was found out: it is not measured again [default: tilec/tune in the user's cache directory]
+    #[arg(long, value_name = "PATH", conflicts_with = "no_cache")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Measures everything again, and keeps nothing
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: BenchFormat,
+    /// Seed of the inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Gives a measurement up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 }
@@ -371,6 +412,7 @@ impl Cli {
         match &self.command {
             Some(Command::Run(run)) => run.program.error_format,
             Some(Command::Bench(bench)) => bench.program.error_format,
+            Some(Command::Tune(tune)) => tune.program.error_format,
             Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::BenchServe | Command::Bug)
             | None => self.build.program.error_format,
         }
@@ -397,7 +439,7 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<&'static str> {
     let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
     // A subcommand as it should be is not mistyped, whatever is wrong behind it.
-    let known = ["run", "bench", "targets", "explain", "help"];
+    let known = ["run", "bench", "tune", "targets", "explain", "help"];
     if known.contains(&word) { None } else { tilec::explain::nearest(word, known) }
 }
 

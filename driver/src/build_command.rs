@@ -226,7 +226,7 @@ pub(crate) fn display_name(input: &Path) -> String {
     if input == Path::new("-") { "<stdin>".to_owned() } else { input.display().to_string() }
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
+pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     matches!((std::fs::canonicalize(a), std::fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
 }
 

@@ -69,6 +69,7 @@ pub mod run;
 pub mod simulate;
 mod stages;
 pub mod tensor_map;
+pub mod tune;
 mod variants;
 
 pub use bind::{Args, Number};

@@ -8,6 +8,7 @@ mod bench_command;
 mod build_command;
 mod failure;
 mod run_command;
+mod tune_command;
 
 use args::{Cli, Command};
 use failure::Failure;
@@ -33,6 +34,7 @@ fn command(cli: Cli) -> Result<(), Failure> {
         Some(Command::Run(run)) => run_command::run_command(&run),
         Some(Command::Launch) => run_command::launch_command(),
         Some(Command::Bench(bench)) => bench_command::bench_command(&bench),
+        Some(Command::Tune(tune)) => tune_command::tune_command(&tune),
         Some(Command::BenchServe) => bench_command::serve_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
         Some(Command::Explain { word: None }) => Ok(write_stdout(explain::index().as_bytes())?),

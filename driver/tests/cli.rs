@@ -291,3 +291,65 @@ fn a_measurement_is_a_table_or_counts() {
     assert_eq!(ladder.status, 0, "{}{}", ladder.stdout, ladder.stderr);
     assert_eq!(ladder.stdout.matches("  chosen: BM=").count(), 1, "one tile for all rungs: {}", ladder.stdout);
 }
+
+#[test]
+fn a_search_that_cannot_be_made_is_refused_before_it_begins() {
+    let dir = Dir::new("tune");
+    let source = include_bytes!("../../examples/gemm.tile");
+    dir.file("x.tile", source);
+    fs::create_dir(dir.0.join("d")).expect("a directory");
+    dir.file("d/x-M8-N8-K8.tile", b"");
+    let whole = "BM=64,BN=64,BK=32,WM=32,WN=32,KW=1,STAGES=2,RASTER=1";
+    for (args, status, said) in [
+        (&["M=N=K=1:2"][..], 2, "expected FROM:TO:+STEP"),
+        (&["M=N=K=8", "--for", "M=8"], 2, "without `--for`"),
+        (&["M=N=K=8", "--disable-pass", "choose"], 2, "leave it on"),
+        (&["M=N=K=8", "--seconds", "0"], 2, "expected seconds"),
+        (&["M=N=K=8", "--cache", "c", "--no-cache"], 2, "--no-cache"),
+        (&["M=N=K=8", "--variant", "BM=64"], 2, "--variant"),
+        (&["M=N=K=8", "-o", "x.tile"], 2, "`x.tile` is both the source and the output"),
+        (&["M=N=K=8", "-o", "./d/../x.tile"], 2, "both the source and the output"),
+        (&["M=N=K=8,16", "-o", "y.tile"], 2, "2 problems have a file each, and `y.tile` is no directory"),
+        (&["M=N=K=8,16", "-o", "-"], 2, "is no directory"),
+        (&["M=N=K=8", "-o", "no/y.tile"], 1, "its directory is not there"),
+        (&["M=N=8"], 1, "E0608"),
+        (&["M=N=K=8", "Q=1"], 1, "E0607"),
+        (&["M=N=K=7"], 1, "E0609"),
+        (&["M=N=K=65536", "-D", "T=f32"], 1, "E0610"),
+        (&["M=N=K=8", "--kernel", "other"], 1, "no kernel `other`"),
+        (&["M=N=K=8", "-D", whole], 1, "nothing is left to choose for `gemm`"),
+        (&["M=N=K=8", "-D", "BM=63"], 1, "E04"),
+        (&["M=N=K=8", "--cache", "x.tile"], 1, "it is there and holds something else"),
+    ] {
+        let run = dir.tilec(&[&["tune", "x.tile"], args].concat());
+        assert_eq!(run.status, status, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said) && run.stdout.is_empty(), "{args:?}: {}", run.stderr);
+    }
+    assert_eq!(fs::read(dir.0.join("x.tile")).expect("still there"), source);
+    assert_eq!(dir.names(), ["d", "x.tile"]);
+    let help = dir.tilec(&["tune", "--help"]);
+    assert!(help.status == 0 && help.stdout.contains("--no-cache"), "{}", help.stdout);
+    assert!(dir.tilec(&["tuen"]).stderr.contains("did you mean `tune`?"));
+}
+
+/// With a GPU a program comes out that compiles; without one it is said what to do instead, and nothing is written.
+#[test]
+fn a_search_writes_a_program_or_says_that_there_is_no_gpu() {
+    let dir = Dir::new("tune-run");
+    dir.file("x.tile", include_bytes!("../../examples/gemm.tile"));
+    let run = dir.tilec(&["tune", "x.tile", "M=N=K=64", "--target", "sm_80", "--seconds", "1", "--cache", "c.jsonl"]);
+    if run.status == 0 {
+        assert!(run.stdout.contains("written to x-M64-N64-K64.tile"), "{}", run.stdout);
+        let text = fs::read_to_string(dir.0.join("x-M64-N64-K64.tile")).expect("it was written");
+        assert!(text.starts_with("// x.tile, tuned for M=64 N=64 K=64 on ") && !text.contains("= auto"), "{text}");
+        assert_eq!(dir.tilec(&["x-M64-N64-K64.tile", "--target", "sm_80", "-o", "y.ptx"]).status, 0);
+        assert!(fs::read_to_string(dir.0.join("c.jsonl")).expect("results are kept").contains("\"tune\":1"));
+        return;
+    }
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    for said in ["E0611", "no GPU was found", "--for M=..,N=..,K=.."] {
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+    assert!(run.stdout.is_empty());
+    assert_eq!(dir.names(), ["c.jsonl", "x.tile"]);
+}

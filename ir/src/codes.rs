@@ -212,6 +212,8 @@ codes! {
         "`tilec run FILE.ptx --launch FILE.json` needs a launch contract beside the PTX: the one that `tilec IN.tile --emit launch` writes, or one written by hand for another kernel, in which much may be left out. `docs/launch-contract.md` has the fields and an example.";
     BAD_TENSOR_FILE "E0616" "a tensor file does not fit"
         "`--in NAME=FILE` reads the elements of a tensor as raw bytes: little-endian, in row-major order of their index, without gaps and whatever the strides are, as NumPy's `tofile` writes them. The file has exactly as many bytes as the elements of the tensor; `--out NAME=FILE` writes the same form.";
+    NOTHING_TO_TUNE "E0617" "nothing can be tuned"
+        "`tilec tune` measures what parameters may be that are `auto`, as far as the model behind `auto` can predict the kernel: it is measured in the order of the prediction. There are no such parameters where `-D` gives all of them or the source does (`BM = 128`), and no prediction of kernels that the model cannot see through. `tilec bench --variant NAME=A/B` measures values that you name.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"
         "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
 

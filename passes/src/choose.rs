@@ -17,6 +17,7 @@ mod fit;
 mod independent;
 mod model;
 mod predict;
+mod ranked;
 mod rule;
 mod search;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod work;
 pub use cards::{CARDS, Card, Rates};
 pub use model::Terms;
 pub use predict::{Choice, Prediction, Predictor, RunnerUp};
+pub use ranked::{Candidates, Ranked, candidates};
 pub use rule::{AtLeast, Branch, rule};
 
 use crate::analysis::uses::mentions;

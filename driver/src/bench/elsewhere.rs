@@ -10,7 +10,7 @@ use crate::run::{On, Ran, RunOptions, RunReport, run};
 use std::process::Command;
 
 /// The subcommand that launches once.
-pub(super) const CHILD: &str = crate::run::child::SUBCOMMAND;
+pub(crate) const CHILD: &str = crate::run::child::SUBCOMMAND;
 /// Elements of all tensors that the interpreter is given at most.
 const MAX_INTERPRETED: u64 = 1 << 24;
 /// Why it was not asked.
@@ -69,7 +69,7 @@ pub(super) fn simulate(
 }
 
 /// Compares the whole result with the interpreter's.
-pub(super) fn interpret(
+pub(crate) fn interpret(
     program: &Compiled,
     options: &BenchOptions,
     args: &Args,

@@ -6,7 +6,7 @@
 
 #[cfg(feature = "cuda")]
 mod blas;
-mod elsewhere;
+pub(crate) mod elsewhere;
 #[cfg(feature = "cuda")]
 mod inputs;
 mod libraries;
@@ -16,7 +16,7 @@ mod measure;
 #[cfg(feature = "cuda")]
 mod place;
 pub mod product;
-mod programs;
+pub(crate) mod programs;
 #[cfg(feature = "cuda")]
 mod reference;
 pub mod report;
@@ -47,9 +47,9 @@ use wire::{Answer, Job, Loaded, Request};
 pub const SUBCOMMAND: &str = "__bench";
 
 /// Opening a device, loading programs and cuBLAS.
-const SETUP_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const SETUP_LIMIT: Duration = Duration::from_secs(120);
 /// And for each program.
-const SETUP_LIMIT_EACH: Duration = Duration::from_secs(10);
+pub(crate) const SETUP_LIMIT_EACH: Duration = Duration::from_secs(10);
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -155,7 +155,7 @@ pub fn bench(
     Ok(report)
 }
 
-fn code_of(e: &ChildError) -> Code {
+pub(crate) fn code_of(e: &ChildError) -> Code {
     match e {
         ChildError::Timeout(_) => codes::LAUNCH_TIMEOUT,
         ChildError::Start(_) | ChildError::Died { .. } => codes::LAUNCH_FAILED,

@@ -1,7 +1,6 @@
 //! What is measured: each variant compiled, and where `auto` is left to the compiler, for each problem by itself.
 
 use super::report::Chosen;
-use super::variants::Variant;
 use super::wire::Program;
 use super::{BenchOptions, product};
 use crate::bind::{Args, Number};
@@ -11,10 +10,10 @@ use crate::run::{Selected, select};
 use tilec_ir::kernel::Kernel;
 
 /// A program that was compiled.
-pub(super) struct Built {
-    pub(super) compiled: Compiled,
+pub(crate) struct Built {
+    pub(crate) compiled: Compiled,
     /// What the measuring process is told of it.
-    pub(super) program: Program,
+    pub(crate) program: Program,
 }
 
 /// A variant at a problem.
@@ -39,7 +38,15 @@ impl Programs {
         let mut programs = Programs { built: Vec::new(), uses: options.problems.iter().map(|_| Vec::new()).collect() };
         for variant in &options.variants {
             let first = programs.built.len();
-            let (plain, chosen) = build(source, variant, &variant.options, options)?;
+            let build = |compile: &CompileOptions| {
+                build(source, compile, options.kernel.as_deref()).map_err(|mut d| {
+                    for diagnostic in &mut d.list {
+                        diagnostic.notes.push(format!("in the variant `{}`", variant.label));
+                    }
+                    d
+                })
+            };
+            let (plain, chosen) = build(&variant.options)?;
             // Sizes that were given are kept, and without a choice there is nothing that sizes could change.
             let each = variant.options.sizes.is_empty() && !chosen.is_empty();
             let names = sizes_of(&plain.compiled);
@@ -47,7 +54,7 @@ impl Programs {
             for (problem, args) in options.problems.iter().enumerate() {
                 let (built, chosen) = if each {
                     let sizes = vec![sizes_in(args, &names)];
-                    build(source, variant, &CompileOptions { sizes, ..variant.options.clone() }, options)?
+                    build(&CompileOptions { sizes, ..variant.options.clone() })?
                 } else if let Some(built) = plain.take() {
                     built
                 } else {
@@ -74,13 +81,13 @@ impl Programs {
 }
 
 /// Names of the sizes of all kernels.
-fn sizes_of(program: &Compiled) -> Vec<String> {
+pub(crate) fn sizes_of(program: &Compiled) -> Vec<String> {
     let of = |k: &Kernel| k.sizes.iter().map(|&v| k.values[v].name.clone()).collect::<Vec<_>>();
     program.kernels.iter().flat_map(|k| of(&k.tile.specialized)).collect()
 }
 
 /// The sizes among the arguments of a problem, as `--for` gives them.
-fn sizes_in(args: &Args, names: &[String]) -> Sizes {
+pub(crate) fn sizes_in(args: &Args, names: &[String]) -> Sizes {
     let size = |(name, value): (&String, &Number)| match value {
         Number::Int(x) if names.contains(name) && (1..1 << 31).contains(x) => Some((name.clone(), *x)),
         _ => None,
@@ -88,19 +95,14 @@ fn sizes_in(args: &Args, names: &[String]) -> Sizes {
     args.iter().filter_map(size).collect()
 }
 
-fn build(
+/// Compiles a program, and says what was chosen for it.
+pub(crate) fn build(
     source: &str,
-    variant: &Variant,
     options: &CompileOptions,
-    bench: &BenchOptions,
+    kernel: Option<&str>,
 ) -> Result<(Built, Vec<Chosen>), Diagnostics> {
-    let compiled = compile(source, options).map_err(|mut d| {
-        for diagnostic in &mut d.list {
-            diagnostic.notes.push(format!("in the variant `{}`", variant.label));
-        }
-        d
-    })?;
-    let selected = select(&compiled, bench.kernel.as_deref(), &Args::new()).map_err(|list| Diagnostics {
+    let compiled = compile(source, options)?;
+    let selected = select(&compiled, kernel, &Args::new()).map_err(|list| Diagnostics {
         source: compiled.source.clone(),
         errors: list.len(),
         list,

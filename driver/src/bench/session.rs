@@ -9,16 +9,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A running child.
-pub(super) struct Session {
+pub(crate) struct Session {
     child: Child,
     to: Option<ChildStdin>,
     answers: Receiver<Option<Answer>>,
     said: Option<JoinHandle<String>>,
+    /// The program that was launched for the first time when last heard of.
+    first: Option<usize>,
 }
 
 impl Session {
     /// Starts `command`, which does [`serve`].
-    pub(super) fn start(command: &mut Command) -> Result<Session, ChildError> {
+    pub(crate) fn start(command: &mut Command) -> Result<Session, ChildError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(ChildError::Start)?;
         let to = child.stdin.take();
@@ -40,17 +42,18 @@ impl Session {
             let _ = complaints.read_to_end(&mut said);
             String::from_utf8_lossy(&said).into_owned()
         });
-        Ok(Session { child, to, answers, said: Some(said) })
+        Ok(Session { child, to, answers, said: Some(said), first: None })
     }
 
     /// Sends a request and waits for its answer at most `limit`; `progress` hears what comes before it.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         request: &Request,
         limit: Duration,
         progress: &mut dyn FnMut(&str, f64),
     ) -> Result<Answer, ChildError> {
         let until = Instant::now() + limit;
+        self.first = None;
         let sent = self.to.as_mut().is_some_and(|to| {
             serde_json::to_writer(&mut *to, request).is_ok() && to.write_all(b"\n").is_ok() && to.flush().is_ok()
         });
@@ -59,7 +62,10 @@ impl Session {
                 break;
             }
             match self.answers.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Some(Answer::Progress { what, done })) => progress(&what, done),
+                Ok(Some(Answer::Progress { what, done, first })) => {
+                    self.first = first;
+                    progress(&what, done);
+                }
                 Ok(Some(answer)) => return Ok(answer),
                 Err(RecvTimeoutError::Timeout) => {
                     self.end();
@@ -74,6 +80,11 @@ impl Session {
         let end: Vec<&str> = said.lines().rev().take(5).collect();
         let said = end.into_iter().rev().fold(String::new(), |all, line| all + "\n" + line);
         Err(ChildError::Died { status, said })
+    }
+
+    /// The program, by its place in the job, that was launched for the first time when the last request came to nothing.
+    pub(crate) fn to_blame(&self) -> Option<usize> {
+        self.first
     }
 
     fn end(&mut self) {
@@ -129,7 +140,8 @@ mod tests {
 
     #[test]
     fn answers_come_after_progress() {
-        let progress = serde_json::to_string(&Answer::Progress { what: "half".to_owned(), done: 0.5 }).expect("JSON");
+        let progress = serde_json::to_string(&Answer::Progress { what: "half".to_owned(), done: 0.5, first: Some(3) })
+            .expect("JSON");
         let refused = crate::run::child::Refused { no_device: true, reason: "none".to_owned() };
         let answer = serde_json::to_string(&Answer::Refused(refused.clone())).expect("JSON");
         let mut session = shell(&format!("read line; echo '{progress}'; echo '{answer}'; read line"));

@@ -81,6 +81,9 @@ pub enum Answer {
         what: String,
         /// Between 0 and 1.
         done: f64,
+        /// The program, by its place in the job, that is launched for the first time now: if no further answer comes, it is to blame.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<usize>,
     },
     /// To a job.
     Measured(Measured),

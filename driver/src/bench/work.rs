@@ -154,15 +154,15 @@ impl Worker<'_> {
                 }
             }
         }
-        let mut say = |what: &str, done: f64| {
+        let mut tell = |what: &str, done: f64, first: Option<usize>| {
             // A parent that has gone away is noticed when the result is written.
-            let _ = answer(&Answer::Progress { what: what.to_owned(), done });
+            let _ = answer(&Answer::Progress { what: what.to_owned(), done, first });
         };
+        let mut say = |what: &str, done: f64| tell(what, done, None);
         say("making data", 0.0);
         let mut groups = self.groups(&entries)?;
         let stream = self.device.stream()?;
         let mut checks: Vec<Check> = entries.iter().map(|_| Check::default()).collect();
-        say("checking results", 0.05);
         let calls = blas::distinct(entries.iter().filter_map(|e| e.call.as_ref()));
         let plans: Vec<Result<_, String>> = calls
             .iter()
@@ -172,8 +172,11 @@ impl Worker<'_> {
             })
             .collect();
         for group in &mut groups {
-            self.check(job, group, &entries, &calls, &plans, &stream, &mut checks)?;
+            self.check(job, group, &entries, &calls, &plans, &stream, &mut checks, &mut |first| {
+                tell("checking results", 0.05, Some(first));
+            })?;
         }
+        let mut say = |what: &str, done: f64| tell(what, done, None);
         say("warming up", 0.25);
         // cuBLAS's own ways are tried first, and the fastest is measured with the rest.
         let mut references = Vec::new();
@@ -284,6 +287,7 @@ impl Worker<'_> {
         plans: &[Result<crate::cuda::Matmul<'_>, String>],
         stream: &Stream,
         checks: &mut [Check],
+        first: &mut dyn FnMut(usize),
     ) -> Result<(), CudaError> {
         let depth = group.members.iter().filter_map(|&i| entries[i].program.product.as_ref()?.extents(&group.tensors));
         let depth = depth.map(|e| e.k).max().unwrap_or(1);
@@ -328,6 +332,7 @@ impl Worker<'_> {
                     group.placed[out].download(0, &mut after)?;
                     Ok(after)
                 };
+                first(entry.place);
                 let after =
                     launch(&|| entry.kernels.launch_bound(stream, &entry.bound, |name| group.address(name, 0)))?;
                 let f16 = product.acc == AccElem::F16;
@@ -387,6 +392,10 @@ impl Worker<'_> {
             let product = entries[member].program.product.as_ref();
             if product.is_none_or(|p| p.epilogue.is_none() || p.extents(&group.tensors).is_none()) {
                 checks[member].skipped = Some("not a plain matrix product".to_owned());
+                // If it hangs or faults, it does so by itself.
+                first(entries[member].place);
+                entries[member].kernels.launch_bound(stream, &entries[member].bound, |name| group.address(name, 0))?;
+                self.device.synchronize()?;
             }
         }
         Ok(())

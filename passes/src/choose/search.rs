@@ -5,6 +5,7 @@ use super::block::{Cost, Illegal, Setting};
 use super::cards::Card;
 use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
+use super::ranked::Ranked;
 use super::work::{Env, Work};
 use crate::select_mma::warpgroup::of_kernel;
 use crate::{Cx, Options};
@@ -41,7 +42,7 @@ const LOG2_LARGE: u32 = 13;
 /// The same of vectors.
 const LOG2_LONG: u32 = 24;
 /// Values of the number of neighbouring columns that rasterisation groups; of those that do equally well the first is taken.
-const RASTERS: [i64; 4] = [8, 4, 2, 1];
+pub(super) const RASTERS: [i64; 4] = [8, 4, 2, 1];
 /// Times that differ by less than this share count as equal.
 const TIE: f64 = 0.005;
 /// Stages that are tried first.
@@ -319,7 +320,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn fastest(&self) -> Result<Found, Failed> {
+    /// Legal combinations with the seconds that are predicted of each, in no order; not all of those that take more than `far` times
+    /// as long as the fastest. Of the numbers of stages of a tile those that gain, each with its best rasterisation.
+    fn timed(&self, far: f64) -> Result<Vec<(Candidate, f64)>, Failed> {
         let count = self.count().ok_or_else(|| Failed::Opaque("too many parameters are `auto`".to_owned()))?;
         let setting = self.setting();
         let mut env = self.env.clone();
@@ -340,7 +343,7 @@ impl<'a> Search<'a> {
             let mut launch = self.launch(&env, bytes);
             let cost = match self.least(&env, &launch) {
                 // What takes longer even if nothing but products or operands took time need not be looked at.
-                Some(least) if least > fastest_yet * NEAR => continue,
+                Some(least) if least > fastest_yet * far => continue,
                 _ if self.stages.is_some() => setting.block(&env),
                 _ => setting.cost(&env),
             };
@@ -380,9 +383,15 @@ impl<'a> Search<'a> {
                 timed.push((Candidate { index, stages, rank: cost.rank }, seconds));
             }
         }
+        if timed.is_empty() { Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent))) } else { Ok(timed) }
+    }
+
+    fn fastest(&self) -> Result<Found, Failed> {
+        let timed = self.timed(NEAR)?;
+        let mut env = self.env.clone();
         let fastest = |of: &mut dyn Iterator<Item = (Candidate, f64)>| of.reduce(|a, b| if b.1 < a.1 { b } else { a });
         let Some((_, least)) = fastest(&mut timed.iter().copied()) else {
-            return Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent)));
+            return Err(Failed::NoneLegal(Illegal::Extent));
         };
         // Of candidates as good as equal that of the lowest rank, and of these the first, is taken.
         let near = timed.iter().copied().filter(|(_, seconds)| *seconds <= least * (1.0 + TIE));
@@ -400,6 +409,32 @@ impl<'a> Search<'a> {
         });
         let choice = Choice { values: self.named(&values), prediction, candidates: timed.len(), runner_up };
         Ok(Found { values, choice: Some(choice) })
+    }
+
+    /// What [`Search::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long, the
+    /// fastest first.
+    pub(super) fn ranked(self, far: f64) -> Result<Vec<Ranked>, Failed> {
+        match self.all(far) {
+            Err(Failed::NoneLegal(_)) => Search { crowded: true, ..self }.all(far),
+            found => found,
+        }
+    }
+
+    fn all(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
+        let best = self.fastest()?.choice.map(|c| Ranked { values: c.values, seconds: c.prediction.seconds });
+        let mut timed = self.timed(far)?;
+        timed.sort_by(|(a, x), (b, y)| x.total_cmp(y).then(a.rank.cmp(&b.rank)).then(a.index.cmp(&b.index)));
+        let limit = best.as_ref().map_or(f64::INFINITY, |b| b.seconds * far);
+        let mut env = self.env.clone();
+        let mut others: Vec<Ranked> = Vec::new();
+        for (candidate, seconds) in timed.into_iter().take_while(|(_, seconds)| *seconds <= limit) {
+            let (values, _) = self.prediction(candidate, &mut env);
+            let values = self.named(&values);
+            if best.as_ref().is_none_or(|b| b.values != values) {
+                others.push(Ranked { values, seconds });
+            }
+        }
+        Ok(best.into_iter().chain(others).collect())
     }
 
     /// Binds the parameters of the `index`-th combination, the last varying fastest, and says whether it is worth a look: few

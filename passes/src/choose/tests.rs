@@ -286,3 +286,34 @@ fn rules_cover_every_size_and_lose_little() {
         }
     }
 }
+
+/// The order in which a search measures: what is chosen first, then by what is predicted, and nothing twice.
+#[test]
+fn candidates_come_in_the_order_of_the_prediction() {
+    for (target, defines, size) in [
+        (Target::Sm90a, "", [4096, 4096, 4096]),
+        (Target::Sm80, "BK=32", [512, 512, 512]),
+        (Target::Sm70, "T=f32,ALIGN=4", [64, 4096, 1024]),
+    ] {
+        let options = options(target, defines, &[("M", size[0]), ("N", size[1]), ("K", size[2])]);
+        let mut sink = Sink::new();
+        let k = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
+        let found =
+            candidates(&k, &options, 2.0, &mut sink).expect("it is legal").expect("there are `auto` parameters");
+        let choice = apply(&mut k.clone(), &options, &mut sink).expect("it is legal").expect("something was chosen");
+        let all = &found.ranked;
+        assert_eq!(all[0], Ranked { values: choice.values, seconds: choice.prediction.seconds });
+        assert!(all[1..].is_sorted_by(|a, b| a.seconds <= b.seconds), "{target:?}");
+        assert!(all.len() > 30 && all.iter().all(|c| c.seconds <= 2.0 * all[0].seconds), "{}", all.len());
+        for (i, one) in all.iter().enumerate() {
+            assert!(!all[..i].iter().any(|other| other.values == one.values), "{one:?}");
+            assert_eq!(one.values.iter().any(|(name, _)| name == "BK"), defines != "BK=32");
+        }
+        let names: Vec<&str> = found.further.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["STAGES", "RASTER"]);
+    }
+    let given = options(Target::Sm80, "BM=64,BN=64,BK=32,WM=32,WN=32,KW=1,STAGES=2,RASTER=1", &[]);
+    let mut sink = Sink::new();
+    let k = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
+    assert_eq!(candidates(&k, &given, 2.0, &mut sink), Ok(None));
+}

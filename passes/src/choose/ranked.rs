@@ -1,0 +1,72 @@
+//! Every legal combination of values of `auto` parameters in the order of the prediction, for a search that measures.
+
+use super::search::{Failed, RASTERS, Search};
+use super::{NAME, Role, autos, bound, independent, known_sizes, set};
+use crate::specialize::given;
+use crate::{Cx, Options};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Sink};
+use tilec_ir::kernel::Kernel;
+
+/// A combination of values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ranked {
+    /// Names and values of the parameters that are `auto`, in the order of the kernel.
+    pub values: Vec<(String, i64)>,
+    /// Seconds that a launch takes, as predicted.
+    pub seconds: f64,
+}
+
+/// What the `auto` parameters of a kernel may be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Candidates {
+    /// What is chosen without a measurement, and then the others, the fastest first as far as is predicted.
+    pub ranked: Vec<Ranked>,
+    /// Parameters whose other values `ranked` leaves out where the model takes one for the best, and all values of them: the number
+    /// of stages and rasterisation.
+    pub further: Vec<(String, Vec<i64>)>,
+}
+
+/// What the parameters of `kernel`, as it was parsed, may be that are `auto` and not given, as far as it is not predicted to take more
+/// than `far` times as long as what is chosen. `None`: there are no such parameters.
+///
+/// # Errors
+/// As those of the pass; and the model cannot see through the kernel.
+pub fn candidates(
+    kernel: &Kernel,
+    options: &Options,
+    far: f64,
+    sink: &mut Sink,
+) -> Result<Option<Candidates>, Reported> {
+    let mut cx = Cx { options, enabled: true, pass: NAME, sink };
+    let mut k = kernel.clone();
+    known_sizes(&k, &mut cx)?;
+    for p in k.const_params.clone() {
+        if let Some(value) = given(&k, &cx, p) {
+            set(&mut k, p, value);
+        }
+    }
+    let autos = autos(&k, &mut cx)?;
+    if autos.is_empty() || !bound(&k) {
+        return Ok(None);
+    }
+    independent::check(&k, &mut cx, &autos)?;
+    let further = |role: Role| match role {
+        Role::Stages => Some(vec![1, 2, 3, 4, 5, 6, 8]),
+        Role::Raster => Some(RASTERS.to_vec()),
+        _ => None,
+    };
+    let further = autos.iter().filter_map(|a| Some((k.values[a.value].name.clone(), further(a.role)?))).collect();
+    match Search::new(&k, options, &autos).and_then(|s| s.ranked(far)) {
+        Ok(ranked) => Ok(Some(Candidates { ranked, further })),
+        Err(failed) => {
+            let why = match failed {
+                Failed::Opaque(why) => why,
+                Failed::NoneLegal(why) => why.why().to_owned(),
+            };
+            let message = format!("nothing can be predicted of `{}`: {why}", k.name);
+            let d = Diagnostic::error(codes::NOTHING_TO_TUNE, k.name_span, message);
+            Err(cx.report(d.with_note("`tilec bench --variant NAME=A/B` measures values that you name")))
+        }
+    }
+}

@@ -15,6 +15,7 @@ pub use check::tests;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::tables;
 use tilec::{CompileOptions, Target};
+use tilec_ir::kernel::ConstValue;
 
 /// The program.
 pub const GEMM: &str = include_str!("../../../examples/gemm.tile");
@@ -100,12 +101,17 @@ pub struct Program {
     pub out: Format,
     /// What rows (columns) of A, B and C are promised to be multiples of, in elements.
     pub align: [i64; 3],
-    /// Index into [`Program::tiles`].
-    tile: usize,
+    /// Index into [`Program::tiles`]; none: what the compiler chooses for large sizes.
+    tile: Option<usize>,
 }
 
 impl Program {
     fn tiles(&self) -> Tiles {
+        if self.target == Target::Sm90a && self.multiplied() != Format::F64 {
+            // Rows of 128 bytes along the reduction.
+            let k = 128 / self.multiplied().bytes() as u32;
+            return [[128, 128, k, 64, 128], [64, 128, k, 64, 64]];
+        }
         match (self.fma, self.multiplied().bytes()) {
             (true, 1) => [[128, 128, 32, 32, 64], [64, 64, 32, 32, 32]],
             (true, 8) => [[64, 64, 16, 32, 32], [32, 64, 16, 32, 32]],
@@ -124,8 +130,20 @@ impl Program {
 
     /// Extents of a block's tile.
     fn block(&self) -> [i64; 3] {
-        let [bm, bn, bk, _, _] = self.tiles()[self.tile];
+        let Some(tile) = self.tile else { return self.chosen() };
+        let [bm, bn, bk, _, _] = self.tiles()[tile];
         [bm, bn, bk].map(i64::from)
+    }
+
+    /// Extents of the tile that the compiler chooses.
+    fn chosen(&self) -> [i64; 3] {
+        let done = tilec::optimize(&self.source(), &self.options());
+        let parameters = done.ok().and_then(|done| done.kernels.into_iter().next()).map(|k| k.parameters);
+        // Where it does not compile, that is what is reported.
+        ["BM", "BN", "BK"].map(|name| {
+            let found = parameters.iter().flatten().find(|(n, _)| n == name);
+            found.map_or(64, |(_, value)| if let ConstValue::Int(n) = value { *n } else { 64 })
+        })
     }
 
     /// The type that alpha and beta have, and in which they are applied.
@@ -153,13 +171,17 @@ impl Program {
             Form::Plain | Form::Batched => {}
             Form::Mixed => defines.extend(["TA", "TB"].into_iter().zip(self.inputs.map(|t| t.name().to_owned()))),
             // As many slices as possible have something to do.
-            Form::Split => defines.push(("UNIT", self.block()[2].to_string())),
+            Form::Split => defines.extend(self.tile.map(|tile| ("UNIT", self.tiles()[tile][2].to_string()))),
         }
         defines.extend(["LA", "LB", "LC"].into_iter().zip(self.orders.map(|o| o.name().to_owned())));
-        let tile = self.tiles()[self.tile].map(|n| n.to_string());
-        defines.extend(["BM", "BN", "BK", "WM", "WN"].into_iter().zip(tile));
         defines.extend(["ALIGN_A", "ALIGN_B", "ALIGN_C"].into_iter().zip(self.align.map(|n| n.to_string())));
-        defines.extend([("KW", "1".to_owned()), ("STAGES", "2".to_owned()), ("RASTER", "8".to_owned())]);
+        if let Some(tile) = self.tile {
+            let tile = self.tiles()[tile].map(|n| n.to_string());
+            defines.extend(["BM", "BN", "BK", "WM", "WN"].into_iter().zip(tile));
+            // A ring of three, where copies run ahead of products in roles of their own.
+            let stages = if self.target == Target::Sm90a { "3" } else { "2" };
+            defines.extend([("KW", "1"), ("STAGES", stages), ("RASTER", "8")].map(|(n, v)| (n, v.to_owned())));
+        }
         CompileOptions {
             source_name: self.form.example().0.to_owned(),
             target: self.target,
@@ -176,10 +198,11 @@ impl Program {
             [a, b] => format!("{}x{}", a.name(), b.name()),
         };
         let (acc, out, form) = (self.acc.name(), self.out.name(), self.form.word());
-        let [bm, bn, bk, wm, wn] = self.tiles()[self.tile];
+        let tile = self.tile.map(|tile| self.tiles()[tile]);
+        let tile = tile.map_or("auto".to_owned(), |[bm, bn, bk, wm, wn]| format!("{bm}x{bn}x{bk}_{wm}x{wn}"));
         let [x, y, z] = self.align;
         let kind = if self.fma { "fma" } else { self.target.name() };
-        format!("{kind}_{form}{a}-{b}-{c}_{input}-{acc}-{out}_align{x}-{y}-{z}_{bm}x{bn}x{bk}_{wm}x{wn}")
+        format!("{kind}_{form}{a}-{b}-{c}_{input}-{acc}-{out}_align{x}-{y}-{z}_{tile}")
     }
 }
 
@@ -331,7 +354,7 @@ pub fn orders() -> Vec<Problem> {
 /// A program for Volta's tensor cores.
 fn volta(orders: [Order; 3]) -> Program {
     let (target, inputs, acc) = (Target::Sm70, [Format::F16; 2], Format::F32);
-    Program { target, fma: false, form: Form::Plain, inputs, orders, acc, out: acc, align: [1; 3], tile: 0 }
+    Program { target, fma: false, form: Form::Plain, inputs, orders, acc, out: acc, align: [1; 3], tile: Some(0) }
 }
 
 fn all_orders() -> impl Iterator<Item = [Order; 3]> {
@@ -349,7 +372,7 @@ pub fn random(count: usize, seed: u64) -> Vec<Problem> {
             let i = programs.len();
             // 3 and 2 have no factor in common with the 4 promises but 2: `i / 4` mixes tiles and promises.
             let (acc, out) = types[i % 3];
-            programs.push(Program { acc, out, align: [align; 3], tile: (i + i / 4) % 2, ..volta(orders) });
+            programs.push(Program { acc, out, align: [align; 3], tile: Some((i + i / 4) % 2), ..volta(orders) });
         }
     }
     let mut random = Random(seed);
@@ -415,7 +438,7 @@ mod tests {
         assert_eq!(programs.len(), 32);
         for align in [1, 2, 4, 8] {
             for tile in 0..2 {
-                assert!(programs.iter().any(|p| p.align == [align; 3] && p.tile == tile), "{align} {tile}");
+                assert!(programs.iter().any(|p| p.align == [align; 3] && p.tile == Some(tile)), "{align} {tile}");
             }
         }
     }

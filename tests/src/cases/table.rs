@@ -13,11 +13,12 @@ struct Table {
     fma: bool,
 }
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 5] = [
     Table { name: "volta", text: include_str!("../../cases/volta.csv"), target: Target::Sm70, fma: false },
     Table { name: "fma", text: include_str!("../../cases/fma.csv"), target: Target::Sm70, fma: true },
     Table { name: "turing", text: include_str!("../../cases/turing.csv"), target: Target::Sm75, fma: false },
     Table { name: "ampere", text: include_str!("../../cases/ampere.csv"), target: Target::Sm80, fma: false },
+    Table { name: "hopper", text: include_str!("../../cases/hopper.csv"), target: Target::Sm90a, fma: false },
 ];
 
 /// The problems of every table, with its name.
@@ -80,7 +81,8 @@ impl Row<'_> {
         let (acc, out) = (self.format("acc")?, self.format("type_C")?);
         let first = self.optional("type_A", Format::F16, Self::format)?;
         let inputs = [first, self.optional("type_B", first, Self::format)?];
-        let batch = self.first("batch")?.unwrap_or(1);
+        let batches = self.list::<i64>("batch")?;
+        let batch = batches.first().copied().unwrap_or(1);
         let slices = self.list::<i64>("split_k")?;
         let form = match () {
             () if inputs[0] != inputs[1] => Form::Mixed,
@@ -91,7 +93,10 @@ impl Row<'_> {
         let other = |name: &str| self.optional(name, Some(promised), Self::first).map(|n| n.unwrap_or(1));
         let promised = [promised, other("align_B")?, other("align_C")?];
         let tb: Vec<i64> = self.cell("tb_mnk")?.split('x').filter_map(|t| t.parse().ok()).collect();
-        let tile = usize::from(tb.iter().take(2).product::<i64>() < 128 * 128);
+        let small = tb.iter().take(2).product::<i64>() < 128 * 128;
+        // Of Hopper's the large tile is the compiler's own.
+        let chosen = table.target == Target::Sm90a && !small;
+        let tile = (!chosen).then_some(usize::from(small));
         let ld = [self.first("lda")?, self.first("ldb")?, self.first("ldc")?];
         let name = format!("{} {}", self.cell("source")?, self.cell("test")?);
         let (mut all, mut turn) = (Vec::new(), 0);
@@ -119,6 +124,13 @@ impl Row<'_> {
                 }
             }
         }
+        // Of several numbers of matrices the others are for the last size, which is the largest.
+        for &batch in batches.iter().skip(1) {
+            if let Some(last) = all.last().cloned() {
+                let program = Program { form: Form::Batched, ..last.program };
+                all.push(Problem { name: format!("{} times {batch}", last.name), program, batch, ..last });
+            }
+        }
         Ok(all)
     }
 }
@@ -141,7 +153,7 @@ mod tests {
     fn the_tables_are_read_completely() {
         for (table, (_, problems)) in TABLES.iter().zip(tables().unwrap()) {
             let rows = table.text.lines().filter(|l| l.starts_with("cutlass")).count();
-            let expected = [("volta", 100), ("fma", 245), ("turing", 44), ("ampere", 86)];
+            let expected = [("volta", 100), ("fma", 245), ("turing", 44), ("ampere", 86), ("hopper", 86)];
             assert!(expected.contains(&(table.name, rows)), "{}: {rows} rows", table.name);
             assert!(problems.len() > 2 * rows || table.name == "fma", "{}: {}", table.name, problems.len());
             assert!(problems.iter().any(|p| p.beta == 2.0), "{}", table.name);

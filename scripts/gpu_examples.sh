@@ -114,6 +114,18 @@ done
 check gemm --target sm_90a -D T=tf32 -D LB=col -D ALIGN=4 M=264 N=136 K=200
 check gemm --target sm_90a -D T=i8 -D Acc=i32 -D LB=col -D ALIGN=16 M=272 N=144 K=208
 check gemm --target sm_90a -D ALIGN=1 M=67 N=45 K=33
+# Few rows, clusters of rows across lines, results stored by the accelerator, launches one after the other.
+for rows in 1 8 16 40 64; do check gemm --target sm_90a -D Out=f16 --for M=$rows,N=520,K=1024 M=$rows N=520 K=1024; done
+check gemm --target sm_90a -D Out=f16 --for M=N=K=1000 M=1000 N=1000 K=1000 beta=1
+check gemm --target sm_90a -D Out=f16 --for M=N=1000,K=4104 M=1000 N=1000 K=4104
+check gemm --target sm_90a -D Out=f16,BM=64,BN=64,BK=64,WM=64,WN=64,STAGES=4,KW=1,RASTER=8 M=1544 N=1032 K=200
+check gemm --target sm_90a -D Out=f16,BM=128,BN=256,BK=64,WM=64,WN=256,STAGES=3,KW=1,RASTER=8 M=2056 N=4104 K=72
+for T in e4m3 e5m2; do
+    check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16,Out=bf16 M=528 N=272 K=400
+    check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16,Out=$T,PROMOTE=0 M=272 N=528 K=1040 alpha=0.125
+    check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16 --for M=16,N=512,K=2048 M=16 N=512 K=2048
+    check gemm --target sm_90a -D T=$T,ALIGN=16 M=144 N=272 K=208
+done
 for activation in 0 2; do
     check gemm_fused --target sm_90a -D ACT=$activation M=264 N=136 K=72 beta=2
 done

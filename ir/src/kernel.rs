@@ -190,6 +190,8 @@ pub struct Schedule {
     pub promote: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
+    /// Whether results of warpgroups are stored by the accelerator, out of a buffer; 0 or 1: `stage_stores 1`.
+    pub stage_stores: Option<Expr>,
     /// Whether a launch may begin while the one in front of it ends; 0 or 1: `overlap 1`. Its accesses to global memory wait.
     pub overlap: Option<Expr>,
     /// Thread blocks per cluster and grid axis: `cluster (2, 1)`.

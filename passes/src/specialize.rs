@@ -51,7 +51,11 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     out.extend(k.grid.iter().map(|g| g.extent));
     let s = &k.schedule;
     out.extend(s.warp_tile.iter().flat_map(|&(a, b)| [a, b]));
-    out.extend([s.threads, s.k_warps, s.stages, s.raster, s.promote, s.min_ctas, s.overlap].into_iter().flatten());
+    out.extend(
+        [s.threads, s.k_warps, s.stages, s.raster, s.promote, s.min_ctas, s.stage_stores, s.overlap]
+            .into_iter()
+            .flatten(),
+    );
     out.extend(s.cluster.iter().copied());
     for data in k.values.values() {
         match &data.def {

@@ -14,7 +14,9 @@
 //! A buffer takes the room of slots: a tile is staged where [`LEAST_SLOTS`] are left, or those that the schedule asks for. What reads
 //! matrices from global memory stays with threads, and so do tensors that are loaded, or stored to in another way, on the same path.
 //!
-//! Needs: products of warpgroups, as `select-mma` chooses them. Switched off: threads store.
+//! Where sizes are given and every block computes one tile, threads store: nothing would run beside the accelerator.
+//!
+//! Needs: products of warpgroups, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
@@ -44,7 +46,8 @@ pub(crate) const NAME: &str = "stage-stores";
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
     let [at] = loops[..] else { return Ok(()) };
-    if !cx.enabled {
+    let written = k.schedule.stage_stores.and_then(|e| k.as_int(e));
+    if !cx.enabled || written == Some(0) {
         return Ok(());
     }
     let mut stores = Vec::new();
@@ -82,7 +85,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             return Ok(());
         }
     };
-    if tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
+    if written.is_none() && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
         say(k, cx, first, tensor, "every block computes one tile, and would wait for the accelerator at its end");
         return Ok(());
     }

@@ -26,16 +26,24 @@ pub(super) struct Setting {
     pub(super) values: Vec<(String, i64)>,
     /// Blocks of a cluster, where the schedule is to say so.
     pub(super) cluster: Option<[i64; 2]>,
+    /// Whether the accelerator stores the results, where the schedule is to say so.
+    pub(super) stage_stores: Option<bool>,
+}
+
+impl Setting {
+    /// What the schedule is to say beside the values.
+    fn items(&self) -> Vec<String> {
+        let cluster = self.cluster.map(|[rows, cols]| format!("cluster ({rows}, {cols})"));
+        let stores = self.stage_stores.map(|staged| format!("stage_stores {}", u8::from(staged)));
+        [stores, cluster].into_iter().flatten().collect()
+    }
 }
 
 impl std::fmt::Display for Setting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let values: Vec<String> = self.values.iter().map(|(name, x)| format!("{name}={x}")).collect();
         write!(f, "{}", values.join(" "))?;
-        match self.cluster {
-            Some([rows, cols]) => write!(f, " cluster ({rows}, {cols})"),
-            None => Ok(()),
-        }
+        self.items().iter().try_for_each(|item| write!(f, " {item}"))
     }
 }
 
@@ -167,7 +175,7 @@ impl<'a> Space<'a> {
         for setting in &candidate.settings {
             let Some(edit) = edits.iter_mut().find(|e| e.kernel == setting.kernel) else { continue };
             edit.values.extend(setting.values.iter().map(|(name, x)| (name.clone(), x.to_string())));
-            edit.cluster = setting.cluster;
+            edit.items = setting.items();
         }
         rewrite(self.source, &self.module, &edits)
     }
@@ -183,15 +191,18 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Compiles a candidate so that its code is that of `model`: clusters depend on the sizes where the schedule does not name them.
+    /// Compiles a candidate so that its code is that of `model`: clusters, and who stores, depend on the sizes where the schedule does not
+    /// name them.
     fn like(&mut self, index: usize, model: &Made) -> Result<Made, String> {
         let made = self.compile(&self.list[index], &self.plain)?;
         if made.code == model.code {
             return Ok(made);
         }
-        for cluster in CLUSTERS {
+        let clusters = || [None].into_iter().chain(CLUSTERS.map(Some));
+        let all = [None, Some(false), Some(true)].into_iter().flat_map(|s| clusters().map(move |c| (s, c)));
+        for (stage_stores, cluster) in all.skip(1) {
             let mut candidate = self.list[index].clone();
-            candidate.settings.iter_mut().for_each(|s| s.cluster = Some(cluster));
+            candidate.settings.iter_mut().for_each(|s| (s.stage_stores, s.cluster) = (stage_stores, cluster));
             match self.compile(&candidate, &self.plain) {
                 Ok(made) if made.code == model.code => {
                     self.list[index] = candidate;
@@ -206,7 +217,7 @@ impl<'a> Space<'a> {
     /// A candidate, compiled.
     pub(super) fn made(&mut self, index: usize) -> Result<&Made, &str> {
         if self.made[index].is_none() {
-            let explicit = self.list[index].settings.iter().any(|s| s.cluster.is_some());
+            let explicit = self.list[index].settings.iter().any(|s| !s.items().is_empty());
             let made = if explicit || !self.plain.target.has_tensor_copies() {
                 self.compile(&self.list[index], &self.plain)
             } else {
@@ -222,7 +233,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Candidates that have other stages, another rasterisation or other clusters; new ones are appended.
+    /// Candidates that have other stages, another rasterisation, other clusters or stores; new ones are appended.
     pub(super) fn variations(&mut self, of: usize) -> Vec<usize> {
         let base = self.list[of].clone();
         let mut all = Vec::new();
@@ -241,6 +252,7 @@ impl<'a> Space<'a> {
             }
             if self.plain.target.has_tensor_copies() {
                 all.extend(CLUSTERS.into_iter().map(|c| vary(&mut |s| s.cluster = Some(c))));
+                all.extend([false, true].into_iter().map(|staged| vary(&mut |s| s.stage_stores = Some(staged))));
             }
         }
         all.into_iter().filter_map(|candidate| self.place(candidate)).collect()
@@ -285,7 +297,7 @@ fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candida
             let chosen = k.tile.choice.iter().flat_map(|c| &c.values);
             values.extend(chosen.map(|(name, x)| (name.clone(), x.to_string())));
         }
-        Edit { kernel: k.contract.entry.clone(), values, cluster: None }
+        Edit { kernel: k.contract.entry.clone(), values, items: Vec::new() }
     };
     program.kernels.iter().map(one).collect()
 }
@@ -296,6 +308,7 @@ fn in_order(kernels: &[(String, Candidates)]) -> Vec<Candidate> {
         kernel: kernel.to_owned(),
         values: values.to_vec(),
         cluster: None,
+        stage_stores: None,
     };
     let first =
         |(name, c): &(String, Candidates)| Some((setting(name, &c.ranked.first()?.values), c.ranked[0].seconds));

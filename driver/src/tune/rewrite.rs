@@ -9,8 +9,8 @@ pub(super) struct Edit {
     pub(super) kernel: String,
     /// Defaults of its compile-time parameters.
     pub(super) values: Vec<(String, String)>,
-    /// Blocks of a cluster, put into a schedule that does not name them.
-    pub(super) cluster: Option<[i64; 2]>,
+    /// Items that are put into a schedule that does not have them.
+    pub(super) items: Vec<String>,
 }
 
 /// `source`, from which `module` was parsed, with these edits; parameters that a kernel does not have are none of its business.
@@ -25,8 +25,14 @@ pub(super) fn rewrite(source: &str, module: &Module, edits: &[Edit]) -> String {
                 changes.push(default(source, value.span.end as usize, text));
             }
         }
-        if let Some([rows, cols]) = edit.cluster.filter(|_| kernel.schedule.cluster.is_empty()) {
-            changes.push(cluster(source, kernel, &format!("cluster ({rows}, {cols})")));
+        let missing = |item: &&String| match item.split(' ').next() {
+            Some("cluster") => kernel.schedule.cluster.is_empty(),
+            Some("stage_stores") => kernel.schedule.stage_stores.is_none(),
+            _ => false,
+        };
+        let items: Vec<&str> = edit.items.iter().filter(missing).map(String::as_str).collect();
+        if !items.is_empty() {
+            changes.push(scheduled(source, kernel, &items.join(" ")));
         }
     }
     changes.sort();
@@ -61,8 +67,8 @@ fn default(source: &str, at: usize, value: &str) -> (usize, usize, String) {
     (end, end, format!(" = {value}"))
 }
 
-/// The item put at the end of the schedule, or a schedule behind the parameters.
-fn cluster(source: &str, kernel: &Kernel, item: &str) -> (usize, usize, String) {
+/// Items put at the end of the schedule, or a schedule behind the parameters.
+fn scheduled(source: &str, kernel: &Kernel, item: &str) -> (usize, usize, String) {
     let span = kernel.schedule.span;
     if !span.is_none() {
         let brace = (span.end as usize).saturating_sub(1);
@@ -152,7 +158,8 @@ mod tests {
         let module = tilec_ir::parser::parse(source, &mut Sink::new()).expect("it parses");
         let values: Vec<(String, String)> =
             values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let edit = |k: &Kernel| Edit { kernel: k.name.clone(), values: values.clone(), cluster };
+        let items: Vec<String> = cluster.iter().map(|[rows, cols]| format!("cluster ({rows}, {cols})")).collect();
+        let edit = |k: &Kernel| Edit { kernel: k.name.clone(), values: values.clone(), items: items.clone() };
         let text = rewrite(source, &module, &module.kernels.iter().map(edit).collect::<Vec<_>>());
         tilec_ir::parser::parse(&text, &mut Sink::new()).expect("it parses again");
         text

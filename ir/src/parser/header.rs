@@ -295,6 +295,7 @@ impl<'s> Parser<'s, '_> {
                 "raster" => s.raster = Some(self.expr()?),
                 "promote" => s.promote = Some(self.expr()?),
                 "min_ctas" => s.min_ctas = Some(self.expr()?),
+                "stage_stores" => s.stage_stores = Some(self.expr()?),
                 "overlap" => s.overlap = Some(self.expr()?),
                 "warp_tile" => s.warp_tile = Some(self.pair()?),
                 "cluster" => {
@@ -312,6 +313,7 @@ impl<'s> Parser<'s, '_> {
                         "raster",
                         "promote",
                         "min_ctas",
+                        "stage_stores",
                         "overlap",
                         "cluster",
                     ];

@@ -246,7 +246,8 @@ impl<'a> Search<'a> {
             card: self.card,
             tensor_cores: self.tensor_cores(),
             warpgroups: self.warpgroups,
-            stage_stores: !self.options.disabled.contains(crate::stage_stores::NAME),
+            stage_stores: !self.options.disabled.contains(crate::stage_stores::NAME)
+                && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             crowded: self.crowded,
         }
     }

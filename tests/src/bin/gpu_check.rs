@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tilec::Target;
 use tilec::cuda::Device;
 use tilec_tests::cases::{self, Problem, Program};
 use tilec_tests::device;
@@ -80,15 +81,24 @@ fn main() -> ExitCode {
 }
 
 fn check(args: &Args) -> Result<bool, String> {
-    {
+    let cc = {
         let device = Device::open(0).map_err(|e| e.to_string())?;
         let p = device.properties();
-        println!("device: {}, sm_{}{}", p.name, p.compute_capability.0, p.compute_capability.1);
-    }
+        let (major, minor) = p.compute_capability;
+        println!("device: {}, sm_{major}{minor}", p.name);
+        major * 10 + minor
+    };
     let mut problems = cases::orders();
     problems.extend(cases::tables()?.into_iter().flat_map(|(_, problems)| problems));
     problems.extend(cases::random(args.random, args.seed));
     problems.retain(|p| p.name.contains(&args.filter));
+    // What is of one architecture alone runs on no later one.
+    let runs = |t: Target| if t == Target::Sm90a { cc == t.cc() } else { cc >= t.cc() };
+    let meant = problems.len();
+    problems.retain(|p| runs(p.program.target));
+    if problems.len() < meant {
+        println!("{} problems are for other devices", meant - problems.len());
+    }
     let total = problems.len();
     let mut groups = cases::by_program(problems);
     // The largest groups first: at the end no worker waits long for another.

@@ -150,7 +150,7 @@ codes! {
     BAD_GRID "E0237" "an impossible grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an impossible schedule item"
-        "Schedule items are positive, `promote` may be 0. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes; `k_warps` is a power of two.";
+        "Schedule items are positive; `promote` may be 0, `stage_stores` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes; `k_warps` is a power of two.";
     BAD_LOOP "E0239" "an impossible loop"
         "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an impossible condition"

@@ -27,8 +27,9 @@ use crate::barriers::is_fixed;
 use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
 use crate::tensor_copies::no_descriptor;
 use crate::vectorize::memory_views;
+use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::diag::Reported;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::panels;
@@ -44,11 +45,24 @@ const WORD: u32 = 4;
 pub(crate) const NAME: &str = "stage-stores";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
-    let [at] = loops[..] else { return Ok(()) };
-    let written = k.schedule.stage_stores.and_then(|e| k.as_int(e));
-    if !cx.enabled || written == Some(0) {
+    let asked = k.schedule.stage_stores.filter(|&e| k.as_int(e) == Some(1));
+    if staged(k, cx, asked.is_some()) || !cx.enabled {
         return Ok(());
+    }
+    let Some(e) = asked else { return Ok(()) };
+    let message = "no results are stored by the tensor memory accelerator here".to_owned();
+    let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+    let note = "it stores what warpgroups sum (sm_90a), where rows are multiples of 16 bytes and there is room for a buffer; \
+                `--remarks` without `stage_stores` says what is missing";
+    Err(cx.report(d.with_note(note)))
+}
+
+/// Stages what can be; `asked`: even where it does not pay. Whether anything was.
+fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
+    let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
+    let [at] = loops[..] else { return false };
+    if !cx.enabled || k.schedule.stage_stores.and_then(|e| k.as_int(e)) == Some(0) {
+        return false;
     }
     let mut stores = Vec::new();
     for &s in &k.blocks[k.body][at + 1..] {
@@ -69,25 +83,27 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Err(why) => say(k, cx, s, to.base, &why),
         }
     }
-    let Some(&(first, tensor)) = staged.first() else { return Ok(()) };
+    let Some(&(first, tensor)) = staged.first() else { return false };
     if let Some(&(s, other)) = staged.iter().find(|(_, t)| *t != tensor) {
         say(k, cx, s, other, "one buffer is staged, and that is for another tensor");
         staged.retain(|(_, t)| *t == tensor);
     }
     if let Some(other) = stores.iter().copied().find(|&s| in_the_way(k, s, tensor, &staged)) {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
-        return Ok(());
+        return false;
     }
     let slots = match room(k, cx, k.blocks[k.body][at], first) {
         Ok(slots) => slots,
         Err(why) => {
             say(k, cx, first, tensor, &why);
-            return Ok(());
+            return false;
         }
     };
-    if written.is_none() && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
+    if !asked && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
         say(k, cx, first, tensor, "every block computes one tile, and would wait for the accelerator at its end");
-        return Ok(());
+        // Sizes have decided: the text says so.
+        k.schedule.stage_stores = Some(k.int(0, k.schedule.span));
+        return false;
     }
     stage(k, first, tensor, &staged);
     let name = &k.values[tensor].name;
@@ -95,7 +111,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         "`{name}` is stored out of a buffer by the accelerator, which leaves room for {slots} slots of operands"
     );
     cx.remark(k.stmt_spans[first], message);
-    Ok(())
+    true
 }
 
 /// Whether the products of a loop are of the transposed operands: a thread then has neighbours along columns.

@@ -415,6 +415,10 @@ fn dependent_launches() {
         "griddepcontrol.launch_dependents; ld.global.u32 %r0, [%out];",
         "ld.global.u32 %r0, [%out]; griddepcontrol.wait;",
         "@%p7 red.global.add.u32 [%out], 1; griddepcontrol.wait;",
+        "@%p7 st.shared.v4.u32 [%s], {%t, %t, %t, %t}; fence.proxy.async; bar.sync 0; @%p7 cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], 16; \
+         cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; griddepcontrol.wait;",
+        "@%p7 mbarrier.arrive.expect_tx.shared.b64 %rd0, [%b], 16; @%p7 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes \
+         [%s], [%out], 16, [%b]; L: mbarrier.try_wait.parity.shared.b64 %p1, [%b], 0; @!%p1 bra L; griddepcontrol.wait;",
     ] {
         bad(overlapping(early), ReportKind::Race, "griddepcontrol.wait");
     }

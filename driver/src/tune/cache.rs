@@ -65,7 +65,9 @@ impl Cache {
             lines += 1;
             cache.read(line);
         }
-        if lines == 0 && text.lines().filter(|line| !line.trim().is_empty()).count() > 1 {
+        const BEGIN: &str = "{\"tune\"";
+        let foreign = |line: &str| !line.trim().is_empty() && !line.starts_with(BEGIN) && !BEGIN.starts_with(line);
+        if lines == 0 && text.lines().any(foreign) {
             return Err(io::Error::new(ErrorKind::InvalidData, "it is there and holds something else"));
         }
         cache.torn = !text.is_empty() && !text.ends_with('\n');
@@ -198,10 +200,11 @@ mod tests {
     #[test]
     fn what_is_something_else_is_left_alone() {
         let file = File::new("else");
-        let source = "kernel a(A: gmem f32[N]) {\n}\n";
-        fs::write(&file.0, source).expect("writes");
-        assert!(Cache::open(&file.0).is_err());
-        assert_eq!(fs::read_to_string(&file.0).expect("exists"), source);
+        for source in ["kernel a(A: gmem f32[N]) {\n}\n", "a line of prose"] {
+            fs::write(&file.0, source).expect("writes");
+            assert!(Cache::open(&file.0).is_err());
+            assert_eq!(fs::read_to_string(&file.0).expect("exists"), source);
+        }
         // Lines of another version are nothing to this one, and stay.
         fs::write(&file.0, "{\"tune\":0,\"key\":\"a\",\"what\":\"\",\"us\":1,\"spread\":0,\"ratio\":1}\n")
             .expect("writes");

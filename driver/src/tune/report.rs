@@ -94,6 +94,9 @@ pub struct Schedule {
     /// Blocks of clusters, of kernels whose schedule names them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters: BTreeMap<String, [i64; 2]>,
+    /// Whether the accelerator stores results, of kernels whose schedule says so.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub stage_stores: BTreeMap<String, bool>,
     /// In words.
     pub words: String,
     /// Microseconds that are predicted.
@@ -113,6 +116,7 @@ impl Schedule {
         Schedule {
             values: c.settings.iter().map(values).collect(),
             clusters: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.cluster?))).collect(),
+            stage_stores: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.stage_stores?))).collect(),
             words: c.to_string(),
             predicted_us: c.predicted * 1e6,
             time: Summary::of(&us),

@@ -7,6 +7,7 @@ fn schedule(words: &str, us: &[f64]) -> Schedule {
     Schedule {
         values: BTreeMap::new(),
         clusters: BTreeMap::new(),
+        stage_stores: BTreeMap::new(),
         words: words.to_owned(),
         predicted_us: 207.25,
         us: us.to_vec(),

@@ -35,7 +35,7 @@ use crate::atoms::{Bit, Fragment};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
-use crate::kernel::{ExprData, Kernel, Mma};
+use crate::kernel::{ExprData, Kernel, Mma, StmtData};
 use crate::layout::RegLayout;
 use crate::types::{Elem, ElemRef};
 
@@ -45,7 +45,15 @@ const LANE_BITS: u32 = 5;
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut products = Vec::new();
+    let mut elsewhere = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
+        // Instructions add to registers, where the sum then is.
+        if let StmtData::Assign { dst, src } = k.stmts[s]
+            && let ExprData::Mma(Mma { atom: Some(_), c, .. }) = k.exprs[src]
+            && !matches!(k.exprs[c], ExprData::Ref(v) if v == dst)
+        {
+            elsewhere.push((src, dst));
+        }
         for root in super::structure::stmt_exprs(&k.stmts[s]) {
             let mut stack = vec![root];
             while let Some(e) = stack.pop() {
@@ -56,6 +64,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             }
         }
     });
+    for (e, dst) in elsewhere {
+        let name = &k.values[dst].name;
+        let note = format!("write `{name} = mma<..>(a, b, {name})` and combine the result in a statement of its own");
+        cx.error_at(codes::MMA_FORM, e, "a product must accumulate in place".to_owned(), &note);
+    }
     for (e, m) in products {
         product(cx, e, &m);
     }

@@ -7,7 +7,7 @@ use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::ranked::Ranked;
 use super::work::{Env, Work};
-use crate::select_mma::warpgroup::of_kernel;
+use crate::select_mma::warpgroup::{self, of_kernel};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Value};
@@ -210,7 +210,18 @@ impl<'a> Search<'a> {
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two.
                 Role::Depth => {
                     let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
-                    return [256, 128, 512].map(|row| row / bytes).to_vec();
+                    let mut depths = [256, 128, 512].map(|row| row / bytes).to_vec();
+                    // What is promoted is as deep at most.
+                    let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
+                    let promote = promote.and_then(|n| u64::try_from(n).ok());
+                    let atom = product.and_then(|p| warpgroup::atom(self.options.target, (p.input, p.acc)));
+                    if let Some(most) = atom.and_then(|atom| warpgroup::promoted(atom, promote)) {
+                        depths.retain(|&d| d.unsigned_abs() <= most);
+                        if depths.is_empty() {
+                            depths.push(1 << most.ilog2().min(12));
+                        }
+                    }
+                    return depths;
                 }
                 Role::Groups => return vec![1],
                 Role::Stages | Role::Raster | Role::Threads | Role::Extent => {}

@@ -117,6 +117,9 @@ impl Cta<'_> {
             if !matches!(op.way, Way::Prefetch) {
                 self.check_room(lane, shared[lane], 1)?;
             }
+            if matches!(op.way, Way::Load { .. } | Way::Store | Way::Reduce { .. }) {
+                self.after_other_grids(who)?;
+            }
             let plan = match &op.way {
                 Way::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
                 way => self.plan(w, who, &op.global, shared[lane], matches!(way, Way::Store | Way::Reduce { .. }))?,

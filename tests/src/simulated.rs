@@ -273,7 +273,8 @@ impl Executable {
         }
         let entry = contract.entry.clone();
         let launch = Launch { entry, grid, block: contract.block, dynamic_smem: contract.dynamic_smem_bytes, params };
-        device.run(&self.program, &launch, options).map_err(Failure::Report)
+        let options = Options { programmatic: contract.programmatic, ..options.clone() };
+        device.run(&self.program, &launch, &options).map_err(Failure::Report)
     }
 
     /// Whether the tensor is only written, so that its elements can start as NaN.

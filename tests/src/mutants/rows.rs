@@ -374,7 +374,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a",
         path: GEMM,
-        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=3 -D RASTER=2",
+        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=3 -D RASTER=2 --disable stage-stores",
         runs: &[&[
             "M=70 N=40 K=520 alpha=2 beta=0 seed=3 A_ld=528 B_ld=64 C_ld=88",
             "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
@@ -392,7 +392,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-groups",
         path: GEMM,
-        args: "sm_90a -D T=bf16 -D BM=128 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LA=col -D LB=col -D STAGES=2 -D RASTER=2",
+        args: "sm_90a -D T=bf16 -D BM=128 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LA=col -D LB=col -D STAGES=2 -D RASTER=2 --disable stage-stores",
         runs: &[&[
             "M=136 N=24 K=328 alpha=2 beta=0 seed=3 A_ld=144 B_ld=336 C_ld=32",
             "M=264 N=40 K=8 alpha=-1 beta=1 seed=4 A_ld=272 B_ld=16 C_ld=48",
@@ -407,7 +407,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-bytes",
         path: GEMM,
-        args: "sm_90a -D T=i8 -D Acc=i32 -D BM=64 -D BN=16 -D BK=32 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16",
+        args: "sm_90a -D T=i8 -D Acc=i32 -D BM=64 -D BN=16 -D BK=32 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16 --disable stage-stores",
         runs: &[&[
             "M=70 N=48 K=176 alpha=2 beta=0 seed=3 A_ld=192 B_ld=208 C_ld=64",
             "M=131 N=32 K=16 alpha=-1 beta=1 seed=4 A_ld=32 B_ld=48 C_ld=48",
@@ -422,7 +422,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-fp8",
         path: GEMM,
-        args: "sm_90a -D T=e4m3 -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16",
+        args: "sm_90a -D T=e4m3 -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D LB=col -D STAGES=2 -D RASTER=2 -D ALIGN=16 --disable stage-stores",
         runs: &[&[
             "M=70 N=48 K=336 alpha=2 beta=0 seed=3 C_ld=64",
             "M=131 N=32 K=16 alpha=-1 beta=1 seed=4 C_ld=48",
@@ -437,7 +437,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-tf32",
         path: GEMM,
-        args: "sm_90a -D T=tf32 -D BM=64 -D BN=8 -D BK=16 -D WM=64 -D WN=8 -D LB=col -D STAGES=4 -D RASTER=2 -D ALIGN=4",
+        args: "sm_90a -D T=tf32 -D BM=64 -D BN=8 -D BK=16 -D WM=64 -D WN=8 -D LB=col -D STAGES=4 -D RASTER=2 -D ALIGN=4 --disable stage-stores",
         runs: &[&[
             "M=70 N=12 K=164 alpha=2 beta=0 seed=3 A_ld=172 B_ld=180 C_ld=20",
             "M=131 N=20 K=4 alpha=-1 beta=1 seed=4 A_ld=8 B_ld=12 C_ld=24",
@@ -452,7 +452,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-cluster",
         path: "tests/files/interp/gemm_sm_90a_cluster.tile",
-        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=1 -D CM=2 -D CN=1",
+        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=1 -D CM=2 -D CN=1 --disable stage-stores",
         runs: &[&[
             "M=70 N=40 K=328 alpha=2 beta=0 seed=3 A_ld=336 B_ld=64 C_ld=88",
             "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
@@ -482,7 +482,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "panels-90a",
         path: "tests/files/interp/panels_sm_90a.tile",
-        args: "sm_90a",
+        args: "sm_90a --disable stage-stores",
         runs: &[&[
             "M=70 N=264 K=88 seed=3 A_ld=96 B_ld=272 C_ld=280",
             "M=131 N=72 K=8 seed=4 A_ld=16 B_ld=88 C_ld=152",

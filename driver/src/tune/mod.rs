@@ -1,6 +1,6 @@
 //! Finding the fastest schedule by measuring: `tilec tune`.
 //!
-//! [`tune`] makes the candidates for a problem (`candidates`), searches (`search`) by measuring them in a process of their own
+//! `Tuner::tune` makes the candidates for a problem (`candidates`), searches (`search`) by measuring them in a process of their own
 //! (`device`), keeps what it finds out (`cache`), and says what it found ([`Tuned`]); the winner is the source with its values put in
 //! (`rewrite`).
 

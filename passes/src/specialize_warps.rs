@@ -37,7 +37,7 @@ use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, clone_stmt};
 use crate::select_mma::warpgroup::promoted_of;
-pub(crate) use cluster::ACROSS_LINES;
+pub(crate) use cluster::{ACROSS_LINES, LINE};
 use persistent::Persistent;
 use std::collections::BTreeSet;
 use tilec_ir::codes;

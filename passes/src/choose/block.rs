@@ -7,7 +7,7 @@ use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup;
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
-use crate::specialize_warps::{ACROSS_LINES, BARRIER_BYTES, PRODUCER_WARPS};
+use crate::specialize_warps::{ACROSS_LINES, BARRIER_BYTES, LINE, PRODUCER_WARPS};
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
@@ -33,8 +33,6 @@ const BESIDE_STAGED: u64 = 40;
 const BESIDE_SLICED: u64 = 50;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
-/// Bytes of a line of the second-level cache.
-const LINE: u64 = 128;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 
@@ -516,8 +514,9 @@ impl Setting<'_> {
             // A tensor copy asks for two lines where a row of the tile lies across them.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs() * m.bytes;
             if self.warpgroups.is_some() && fills {
-                across |= !pitch.is_multiple_of(LINE);
-                fetched *= if pitch.is_multiple_of(LINE) { 1.0 } else { 2.0 };
+                let lies_across = !pitch.is_multiple_of(LINE);
+                across |= lies_across;
+                fetched *= if lies_across { 2.0 } else { 1.0 };
                 largest = largest.max(fetched);
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;

@@ -20,7 +20,7 @@ const LARGE: u64 = 128 * 256;
 /// The same where rows lie across lines of the cache, which are then asked for twice.
 pub(crate) const ACROSS_LINES: u64 = 64 * 128;
 /// Bytes of a line of the second-level cache.
-const LINE: i64 = 128;
+pub(crate) const LINE: u64 = 128;
 /// Tiles along an axis from which one too many does not count.
 const FEW: i64 = 8;
 
@@ -81,7 +81,7 @@ fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
         let Some(from) = resolve_view(k, *src).filter(|_| attrs.tensor) else { return false };
         let length = || tiles(k, cx, *k.tensor_ty(from.base)?.shape.get(contiguous_dim(k, from.base)?)?);
         let bytes = |n: i64| n.checked_mul(i64::from(elem_of(k, from.base)?.bytes()));
-        length().and_then(bytes).is_some_and(|n| n % LINE != 0)
+        length().and_then(bytes).is_some_and(|n| !n.unsigned_abs().is_multiple_of(LINE))
     })
 }
 

@@ -3,7 +3,7 @@
 //! [`bind`] gives every size, stride and scalar its value, checks the preconditions, and evaluates the grid and the extents
 //! of the tensors. It reports all that is wrong, not just the first.
 
-use crate::contract::{Access, Contract, Dimension, ParamKind, TensorParam};
+use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorParam};
 use crate::distinct::{self, Overlap};
 use crate::expr::{self, ExprError};
 use serde::{Deserialize, Serialize};
@@ -201,6 +201,8 @@ pub struct Bound {
     pub values: Args,
     /// The tensors in parameter order.
     pub tensors: Vec<TensorPlan>,
+    /// Memory that is no input and no result.
+    pub scratch: Vec<(Scratch, TensorPlan)>,
 }
 
 /// A tensor of a launch.
@@ -369,7 +371,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
         let steps: Vec<Option<i128>> = tensor.strides.iter().flat_map(Dimension::parts).map(&mut integer).collect();
         tensors.push((param, tensor, extents, steps));
     }
-    let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new() };
+    let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new(), scratch: Vec::new() };
     for (axis, extent) in grid.into_iter().enumerate() {
         match extent {
             Some(extent) if (1..=MAX_GRID[axis]).contains(&extent) => {
@@ -385,7 +387,10 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
         };
         let pointers = matches!(param.kind, ParamKind::Pointers(_));
         match plan(&param.name, tensor, pointers, extents, steps) {
-            Some(plan) => bound.tensors.push(plan),
+            Some(plan) => match tensor.scratch {
+                None => bound.tensors.push(plan),
+                Some(scratch) => bound.scratch.push((scratch, plan)),
+            },
             None => errors.push(BindError::Extent { name: param.name.clone() }),
         }
     }
@@ -549,7 +554,16 @@ mod tests {
     fn f16(shape: &[&str], strides: &[&str]) -> TensorParam {
         let list = |l: &[&str]| l.iter().map(|&text| Dimension::from(text)).collect();
         let (shape, strides, may_alias) = (list(shape), list(strides), Vec::new());
-        TensorParam { elem: Elem::F16, align: 2, access: Access::Read, shape, strides, reads_gaps: false, may_alias }
+        TensorParam {
+            elem: Elem::F16,
+            align: 2,
+            access: Access::Read,
+            shape,
+            strides,
+            reads_gaps: false,
+            scratch: None,
+            may_alias,
+        }
     }
 
     #[test]

@@ -144,9 +144,22 @@ pub struct TensorParam {
     /// The kernel also reads what lies between the elements, and throws it away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_gaps: bool,
+    /// Memory that the host provides, and that is no input and no result: see [`Scratch`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<Scratch>,
     /// Tensors that the kernel reads at whose address this one, which it writes, may stand: if the strides are equal too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_alias: Vec<String>,
+}
+
+/// What scratch memory is for. Launches that may run at one time have memory of their own each.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scratch {
+    /// Elements that blocks hand to one another: nobody asks what it holds before and after a launch.
+    Elements,
+    /// Words that are zero before the first launch; each launch leaves them so.
+    Signals,
 }
 
 /// How a tensor is described to the tensor memory accelerator. Its element type, address, extents and strides are those of the
@@ -438,7 +451,17 @@ pub fn to_json(contracts: &[Contract]) -> String {
 impl From<&launch::LaunchParam> for Param {
     fn from(param: &launch::LaunchParam) -> Param {
         let kind = match &param.kind {
-            launch::ParamKind::Tensor { elem, align, access, shape, strides, pointers, reads_gaps, may_alias } => {
+            launch::ParamKind::Tensor {
+                elem,
+                align,
+                access,
+                shape,
+                strides,
+                pointers,
+                scratch,
+                reads_gaps,
+                may_alias,
+            } => {
                 let tensor = TensorParam {
                     elem: *elem,
                     align: *align,
@@ -450,6 +473,10 @@ impl From<&launch::LaunchParam> for Param {
                     shape: shape.iter().cloned().map(Dimension::from).collect(),
                     strides: strides.iter().cloned().map(Dimension::from).collect(),
                     reads_gaps: *reads_gaps,
+                    scratch: scratch.map(|scratch| match scratch {
+                        tilec_ir::types::Scratch::Elements => Scratch::Elements,
+                        tilec_ir::types::Scratch::Signals => Scratch::Signals,
+                    }),
                     may_alias: may_alias.clone(),
                 };
                 if *pointers { ParamKind::Pointers(tensor) } else { ParamKind::Tensor(tensor) }
@@ -485,6 +512,7 @@ pub(crate) mod tests {
                 shape: shape.map(|extent| vec![extent.to_owned()]).to_vec(),
                 strides: vec![vec![format!("{name}_ld")], vec!["1".to_owned()]],
                 pointers: false,
+                scratch: None,
                 reads_gaps: false,
                 may_alias: Vec::new(),
             },

@@ -158,6 +158,7 @@ mod tests {
             shape: dims(shape),
             strides: dims(strides),
             reads_gaps: false,
+            scratch: None,
             may_alias: Vec::new(),
         }
     }

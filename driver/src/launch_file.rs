@@ -29,8 +29,20 @@ const FIELDS: &[&str] = &[
     "requires",
 ];
 const PROGRAM_FIELDS: &[&str] = &["name", "launches", "temporaries"];
-const PARAM_FIELDS: &[&str] =
-    &["name", "kind", "type", "align", "access", "shape", "strides", "reads_gaps", "may_alias", "packed", "default"];
+const PARAM_FIELDS: &[&str] = &[
+    "name",
+    "kind",
+    "type",
+    "align",
+    "access",
+    "shape",
+    "strides",
+    "reads_gaps",
+    "scratch",
+    "may_alias",
+    "packed",
+    "default",
+];
 
 /// Why a description cannot be used.
 #[derive(Debug, Error)]
@@ -375,6 +387,7 @@ mod tests {
                 shape: strings(&["n", "3", "m"]),
                 strides: strings(&["(3) * (m)", "m", "1"]),
                 reads_gaps: false,
+                scratch: None,
                 may_alias: Vec::new(),
             })
         );

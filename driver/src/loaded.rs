@@ -1,7 +1,7 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
 use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
-use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind};
+use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, Scratch};
 use crate::cuda::{
     Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Shape, Stream, TensorMap,
 };
@@ -30,6 +30,8 @@ pub struct LoadedKernel<'d> {
     device: &'d Device,
     function: Function,
     contract: Contract,
+    /// Its scratch memory, as it was last needed.
+    scratch: RefCell<BTreeMap<String, Buffer>>,
 }
 
 /// A program of several kernels on a device.
@@ -83,10 +85,10 @@ impl<'d> LoadedKernel<'d> {
         if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
             function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
         }
-        Ok(LoadedKernel { device, function, contract: contract.clone() })
+        Ok(LoadedKernel { device, function, contract: contract.clone(), scratch: RefCell::default() })
     }
 
-    /// Launches on the default stream with the values `args` and a buffer for every tensor (of an array of pointers: the
+    /// Launches on the default stream with the values `args` and a buffer for every tensor but scratch memory, which this has (of an array of pointers: the
     /// buffer that holds the addresses); does not wait.
     ///
     /// # Errors
@@ -97,11 +99,26 @@ impl<'d> LoadedKernel<'d> {
         Ok(self.launch_bound(self.device.default_stream(), &bound, |name| address(tensors, name))?)
     }
 
-    /// Queues what was bound on `stream`; `address` gives the device address of a tensor.
+    /// Queues what was bound on `stream`; `address` gives the device address of a tensor that is no scratch memory. Launches that have some
+    /// follow one another: on one stream, or waited for. The first one makes room, as does one that needs more than those before.
     ///
     /// # Errors
     /// The driver refuses.
     pub fn launch_bound(&self, stream: &Stream, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
+        let mut own = self.scratch.borrow_mut();
+        for (scratch, plan) in &bound.scratch {
+            if own.get(&plan.name).map_or(0, |b| b.bytes() as u64) >= plan.bytes() {
+                continue;
+            }
+            let too_large = |_| CudaError::Refused { what: format!("`{}` is too large", plan.name) };
+            let bytes = usize::try_from(plan.bytes()).map_err(too_large)?;
+            let room = self.device.alloc(bytes)?;
+            if *scratch == Scratch::Signals {
+                room.upload(0, &vec![0; bytes])?;
+            }
+            own.insert(plan.name.clone(), room);
+        }
+        let address = |name: &str| own.get(name).map_or_else(|| address(name), Buffer::address);
         let args = launch_args(&self.contract, bound, address);
         let shape = Shape {
             grid: bound.grid,

@@ -56,7 +56,7 @@ impl Program {
         let is_temporary = |name: &str| {
             let uses: Vec<&ParamKind> = launches.iter().filter_map(|c| Some(&c.param(name)?.kind)).collect();
             let access = |kind: Option<&&ParamKind>| match kind {
-                Some(ParamKind::Tensor(tensor)) => Some(tensor.access),
+                Some(ParamKind::Tensor(tensor)) if tensor.scratch.is_none() => Some(tensor.access),
                 _ => None,
             };
             access(uses.first()) == Some(Access::Write) && access(uses.last()) == Some(Access::Read)

@@ -236,12 +236,13 @@ pub fn simulate(
             .map_err(|r| report::diagnostic(&scene(0), None, &r))?;
         let mut executed = Vec::new();
         for (at, (contract, own)) in job.launches.iter().zip(&bound.launches).enumerate() {
+            let scratch = memory.scratch(&own.scratch).map_err(|r| report::diagnostic(&scene(at), None, &r))?;
             let launch = Launch {
                 entry: contract.entry.clone(),
                 grid: own.grid,
                 block: contract.block,
                 dynamic_smem: contract.dynamic_smem_bytes,
-                params: memory::parameters(contract, &bound, &memory),
+                params: memory::parameters(contract, &bound, &memory, &scratch),
             };
             let sim = tilec_sim::Options {
                 seed: options.seed,
@@ -261,6 +262,9 @@ pub fn simulate(
                 true => report::out_of_time(&scene(at), &ended.report, limit),
                 false => report::diagnostic(&scene(at), Some((&memory, &program)), &ended.report),
             })?;
+            if let Some(message) = memory.left_up(&own.scratch, &scratch) {
+                return Err(error(codes::SIM_LAUNCH, message));
+            }
             let (entry, threads) = (contract.entry.clone(), contract.block.iter().product());
             executed.push(Executed { entry, blocks, threads, counters });
         }

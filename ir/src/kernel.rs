@@ -360,6 +360,25 @@ impl ChannelOp {
     }
 }
 
+/// What is done to a signal between blocks; see [`crate::types::Scratch::Signals`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum SignalOp {
+    /// It goes up once all threads of the block (of the role) have come here: whoever awaits it sees what they have written.
+    Raise,
+    /// All threads of the block (of the role) wait until it is up, and it goes down.
+    Await,
+}
+
+impl SignalOp {
+    /// The word of the text form.
+    pub fn token(self) -> &'static str {
+        match self {
+            SignalOp::Raise => "signal",
+            SignalOp::Await => "await",
+        }
+    }
+}
+
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum StmtData {
@@ -443,6 +462,16 @@ pub enum StmtData {
         value: Value,
         /// How many may still run.
         pending: u32,
+    },
+    /// `signal s[i]`, `await s[i]`: blocks of one launch hand on what they have written to scratch memory. A block waits only for those in
+    /// front of it in the grid, which begin first.
+    Signal {
+        /// What is done.
+        op: SignalOp,
+        /// A tensor of signals.
+        signals: Value,
+        /// Which of them.
+        index: Expr,
     },
     /// `role NAME warps n registers r { .. }`: adjacent roles run side by side, each on its own warps.
     Role {
@@ -597,7 +626,8 @@ impl Kernel {
             | StmtData::Copy { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
-            | StmtData::Await { .. } => Vec::new(),
+            | StmtData::Await { .. }
+            | StmtData::Signal { .. } => Vec::new(),
         }
     }
 

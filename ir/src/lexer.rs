@@ -61,6 +61,7 @@ const WORDS: &[&str] = &[
     "role",
     "barrier",
     "await",
+    "signal",
     "acquire",
     "publish",
     "wait",

@@ -128,6 +128,7 @@ impl Pair<'_> {
         self.each("shape", &a.shape, &b.shape, Self::exprs)?;
         self.each("leading strides", &a.ld, &b.ld, Self::declarations)?;
         check("array of pointers", &a.pointers, &b.pointers)?;
+        check("scratch memory", &a.scratch, &b.scratch)?;
         check("alignment", &a.align, &b.align)?;
         self.options(a.multiple, b.multiple)?;
         match (&a.strides, &b.strides) {
@@ -204,6 +205,11 @@ impl Pair<'_> {
             (StmtData::Await { value: v, pending: n }, StmtData::Await { value: w, pending: m }) => {
                 check("pending products", n, m)?;
                 self.values(*v, *w)
+            }
+            (StmtData::Signal { op: o, signals: v, index: x }, StmtData::Signal { op: p, signals: w, index: y }) => {
+                check("signal", o, p)?;
+                self.values(*v, *w)?;
+                self.exprs(*x, *y)
             }
             (
                 StmtData::Role { name: n, warps: w, registers: r, body: x },

@@ -225,6 +225,28 @@ impl DimStride {
     }
 }
 
+/// What memory is for that is no input and no result.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Scratch {
+    /// Elements that blocks hand to one another; they begin as nothing.
+    Elements,
+    /// Signals between blocks, none of which is up before a launch and after it: `signal s[i]`, `await s[i]`.
+    Signals,
+}
+
+impl Scratch {
+    /// Both.
+    pub const ALL: &'static [Scratch] = &[Scratch::Elements, Scratch::Signals];
+
+    /// The word of the text form.
+    pub fn token(self) -> &'static str {
+        match self {
+            Scratch::Elements => "scratch",
+            Scratch::Signals => "signals",
+        }
+    }
+}
+
 /// The type of a global tensor parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorTy {
@@ -241,6 +263,8 @@ pub struct TensorTy {
     /// The first dimension counts parts of the tensor (matrices of a batch) that may lie anywhere: the parameter is the
     /// address of an array of their addresses. That dimension has no stride, and a window has a single index there.
     pub pointers: bool,
+    /// Memory that whoever launches the kernel provides, and that is no input and no result.
+    pub scratch: Option<Scratch>,
     /// Alignment in bytes that the launch contract demands at least of the address, or of each of them; `None`: whatever
     /// the widest access needs.
     pub align: Option<u32>,

@@ -114,6 +114,9 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             StmtData::Channel { op, channels: channels.into_iter().map(|c| map.value(c)).collect(), pending }
         }
         StmtData::Barrier => StmtData::Barrier,
+        StmtData::Signal { op, signals, index } => {
+            StmtData::Signal { op, signals: map.value(signals), index: clone_expr(k, index, map) }
+        }
         StmtData::Await { value, pending } => StmtData::Await { value: map.value(value), pending },
         StmtData::Role { name, warps, registers, body } => {
             let warps = clone_expr(k, warps, map);

@@ -91,7 +91,11 @@ impl Load {
             // What other threads have done by then may be what the load is to see.
             if matches!(
                 k.stmts[s],
-                StmtData::Barrier | StmtData::Channel { .. } | StmtData::Await { .. } | StmtData::Role { .. }
+                StmtData::Barrier
+                    | StmtData::Channel { .. }
+                    | StmtData::Await { .. }
+                    | StmtData::Signal { .. }
+                    | StmtData::Role { .. }
             ) {
                 return true;
             }

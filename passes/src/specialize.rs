@@ -75,6 +75,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
         StmtData::Copy { src, dst, attrs } => out.extend([*src, *dst].into_iter().chain(attrs.when)),
         StmtData::For { start, end, step, .. } => out.extend([*start, *end, *step]),
         StmtData::If { cond, .. } => out.push(*cond),
+        StmtData::Signal { index, .. } => out.push(*index),
         StmtData::Role { warps, registers, .. } => {
             out.push(*warps);
             out.extend(*registers);

@@ -5,7 +5,7 @@
 
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::target::Target;
-use tilec_ir::types::Elem;
+use tilec_ir::types::{Elem, Scratch};
 
 /// What a kernel needs from its host.
 #[derive(Clone, PartialEq, Debug)]
@@ -82,6 +82,8 @@ pub enum ParamKind {
         strides: Vec<Vec<String>>,
         /// It is the address of an array of addresses, one for each index of the first dimension.
         pointers: bool,
+        /// It is no input and no result: the host makes room, and has all signals down.
+        scratch: Option<Scratch>,
         /// What lies between its elements is read as well, if only to be thrown away.
         reads_gaps: bool,
         /// Tensors that are read, at whose address this one, which is written, may stand: if the strides are equal too.

@@ -45,7 +45,7 @@ impl Problem {
         for (kernel, v) in kernels.iter().flat_map(|k| k.params.iter().map(move |&v| (k, v))) {
             let ValueDef::Tensor(ty) = &kernel.values[v].def else { continue };
             let name = &kernel.values[v].name;
-            if tensors.iter().any(|t| t.name == *name) {
+            if ty.scratch.is_some() || tensors.iter().any(|t| t.name == *name) {
                 continue;
             }
             let integer = |e| -> Result<i64, String> {

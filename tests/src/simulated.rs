@@ -11,7 +11,7 @@ use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
 use std::fmt;
-use tilec::contract::{Dimension, LaunchFile, ParamKind};
+use tilec::contract::{Dimension, LaunchFile, ParamKind, Scratch, TensorParam};
 use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
@@ -210,6 +210,16 @@ impl Executable {
         for param in &contract.params {
             let name = param.name.as_str();
             params.push(match &param.kind {
+                ParamKind::Tensor(TensorParam { scratch: Some(scratch), elem, shape, .. }) => {
+                    let extents = shape.iter().flat_map(Dimension::parts).map(&integer);
+                    let count = extents.collect::<Result<Vec<_>, _>>()?.into_iter().product::<i64>().unsigned_abs();
+                    let bytes = count * u64::from(elem.bytes());
+                    let at = device.alloc(bytes).map_err(|e| e.to_string())?;
+                    if *scratch == Scratch::Signals {
+                        device.upload(at, &vec![0; bytes as usize]).map_err(|e| e.to_string())?;
+                    }
+                    at.to_le_bytes().to_vec()
+                }
                 ParamKind::Tensor(of) | ParamKind::Pointers(of) => {
                     let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
                     let list = |l: &[Dimension]| {

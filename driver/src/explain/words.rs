@@ -59,6 +59,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "The threads of the block, or of the role, wait for each other. The compiler places those that are missing.",
     ),
     ("await", "await acc, 0", "Waits until at most so many asynchronous products into a register tile are running."),
+    (
+        "signal",
+        "signal ready[cta]",
+        "Once all threads of the block, or of the role, are here, whoever does `await ready[i]` sees what they have written.",
+    ),
     ("acquire", "acquire ring", "The producer takes the next slot of a channel, `ring.put`, to fill it."),
     ("publish", "publish ring", "The producer hands the slot that it filled to the consumer."),
     (

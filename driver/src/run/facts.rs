@@ -34,6 +34,7 @@ impl Facts {
             | StmtData::Channel { .. }
             | StmtData::Barrier
             | StmtData::Await { .. }
+            | StmtData::Signal { .. }
             | StmtData::Role { .. } => {}
         });
         facts

@@ -7,7 +7,7 @@
 //! afterwards, and so are the elements if it is only written. A tensor that is to stand on another one has the other's place.
 
 use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
-use crate::contract::{Contract, ParamKind, TensorMapParam};
+use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
 use crate::data::{self, POISON};
 use crate::program::{BoundProgram, Temporary};
 use crate::run::Aliases;
@@ -18,6 +18,9 @@ use tilec_sim::{Device, Report};
 
 /// What `cuMemAlloc` and the simulator align to; and no better.
 const ALLOCATION: u64 = 256;
+
+/// Of scratch memory, which is no one's tensor: more than any access asks for.
+const SCRATCH_ALIGN: u64 = 128;
 
 /// The memory of a launch.
 pub(super) struct Memory {
@@ -162,6 +165,36 @@ impl Memory {
         Ok(())
     }
 
+    /// Room for the scratch memory of a launch.
+    pub(super) fn scratch(&mut self, wanted: &[(Scratch, TensorPlan)]) -> Result<Vec<(String, Area)>, Box<Report>> {
+        let mut made = Vec::new();
+        for (scratch, plan) in wanted {
+            let bytes = usize::try_from(plan.bytes()).unwrap_or(usize::MAX);
+            let area = Area::new(&mut self.device, bytes, SCRATCH_ALIGN)?;
+            if *scratch == Scratch::Signals {
+                self.device.upload(area.base(), &vec![0; bytes])?;
+            }
+            made.push((plan.name.clone(), area));
+        }
+        Ok(made)
+    }
+
+    /// A signal that a launch has left up, in words.
+    pub(super) fn left_up(&self, wanted: &[(Scratch, TensorPlan)], made: &[(String, Area)]) -> Option<String> {
+        for ((scratch, plan), (name, area)) in wanted.iter().zip(made) {
+            let bytes = usize::try_from(plan.bytes()).unwrap_or(0);
+            let after = self.device.download(area.base(), bytes).ok().filter(|_| *scratch == Scratch::Signals);
+            let up = after.and_then(|bytes| bytes.iter().position(|&b| b != 0));
+            if let Some(at) = up {
+                return Some(format!(
+                    "`{name}[{}]` is left up: the next launch would take it for one of its own",
+                    at / 4
+                ));
+            }
+        }
+        None
+    }
+
     /// The tensors after the launch, guards unchanged.
     ///
     /// # Errors
@@ -212,12 +245,18 @@ fn tensor_map(map: &TensorMapParam, bound: &BoundProgram, address: u64) -> Vec<u
 }
 
 /// The parameters in order, each as the bytes of its type.
-pub(super) fn parameters(contract: &Contract, bound: &BoundProgram, memory: &Memory) -> Vec<Vec<u8>> {
+pub(super) fn parameters(
+    contract: &Contract,
+    bound: &BoundProgram,
+    memory: &Memory,
+    scratch: &[(String, Area)],
+) -> Vec<Vec<u8>> {
     let value = |name: &str| bound.values.get(name).copied().unwrap_or(Number::Int(0));
     let whole = |name: &str| value(name).to_i64().unwrap_or(0);
     let address = |name: &str| {
         let at = bound.tensors.iter().position(|t| t.name == name);
-        at.and_then(|i| memory.tensors.get(i)).map_or(0, Placed::argument)
+        let own = || scratch.iter().find(|(own, _)| own == name).map_or(0, |(_, area)| area.base());
+        at.and_then(|i| memory.tensors.get(i)).map_or_else(own, Placed::argument)
     };
     contract
         .params

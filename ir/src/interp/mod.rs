@@ -28,7 +28,7 @@ use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
 use crate::ops::Op;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TensorTy};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy};
 use bounds::Bound;
 pub use bounds::{PartAccuracy, SumAccuracy};
 use cranelift_entity::SecondaryMap;
@@ -114,7 +114,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         outside: false,
         at: k.name_span,
     };
-    let result = machine.bind(inputs).and_then(|()| machine.grid());
+    let result = machine.bind(inputs).and_then(|()| machine.grid()).and_then(|()| machine.all_down());
     machine.give_back(inputs);
     result
 }
@@ -432,6 +432,12 @@ impl Machine<'_> {
                 return Err(self.unfit(v, format!("has a dimension of {n} elements, not less than 2^31")));
             }
             let elem = self.elem(ty.elem, k.values[v].span)?;
+            if let Some(scratch) = ty.scratch {
+                let data = self.scratch(v, scratch, &strides, &shape)?;
+                self.set(v, Binding::Global(self.globals.len()));
+                self.globals.push(Global { value: v, elem, shape, strides, data, bound: None });
+                continue;
+            }
             let Some(tensor) = inputs.tensors.get_mut(&k.values[v].name) else {
                 return Err(self.unfit(v, "is a tensor that was not given".to_owned()));
             };
@@ -445,6 +451,30 @@ impl Machine<'_> {
             let bound = known.and_then(|e| Bound::of(e.largest, e.drowned)).map(|b| *b);
             self.set(v, Binding::Global(self.globals.len()));
             self.globals.push(Global { value: v, elem, shape, strides, data, bound });
+        }
+        Ok(())
+    }
+
+    /// Memory that is no input. What nobody has written is no number.
+    fn scratch(&self, v: Value, scratch: Scratch, strides: &[DimSteps], shape: &[i64]) -> Result<Vec<f64>, Fail> {
+        let spans = strides.iter().zip(shape).map(|(s, &n)| s.reach(n.max(1)));
+        let span = usize::try_from(spans.fold(1, i64::saturating_add)).ok().filter(|&n| n <= self.opts.memory);
+        let Some(span) = span else {
+            let message = format!("`{}` is larger than {} elements", self.k.values[v].name, self.opts.memory);
+            return Err(fail(codes::OUT_OF_MEMORY, self.k.values[v].span, message));
+        };
+        Ok(vec![if scratch == Scratch::Signals { 0.0 } else { f64::NAN }; span])
+    }
+
+    /// That no signal is left up: the next launch would take it for one of its own.
+    fn all_down(&self) -> Result<(), Fail> {
+        for global in &self.globals {
+            let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);
+            if signals && let Some(i) = global.data.iter().position(|&x| x != 0.0) {
+                let data = &self.k.values[global.value];
+                let message = format!("`{}[{i}]` is up at the end: nobody has awaited it", data.name);
+                return Err(fail(codes::CHANNEL, data.span, message));
+            }
         }
         Ok(())
     }

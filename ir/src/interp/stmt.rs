@@ -6,7 +6,7 @@ use super::tile::{Tile, rounds_in_registers, wrap};
 use super::{Binding, Fail, Machine, Ring, fail};
 use crate::codes;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ChannelOp, CopyAttrs, ExprData, StmtData, ValueDef};
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass, TileTy};
 use std::collections::VecDeque;
@@ -58,11 +58,41 @@ impl Machine<'_> {
             }
             StmtData::Channel { op, channels, .. } => channels.iter().try_for_each(|&c| self.channel(*op, c)),
             StmtData::Barrier | StmtData::Await { .. } => Ok(()),
+            StmtData::Signal { op, signals, index } => self.signal(*op, *signals, *index),
             StmtData::Role { name, body, .. } => {
                 let outer = std::mem::replace(&mut self.in_role, true);
                 let result = self.block(*body);
                 self.in_role = outer;
                 result.map_err(|d| Box::new(d.with_note(format!("in role `{name}`"))))
+            }
+        }
+    }
+
+    /// Blocks run in the order in which a block may wait for another.
+    fn signal(&mut self, op: SignalOp, signals: Value, index: Expr) -> Result<(), Fail> {
+        let span = self.span(index);
+        let name = &self.k.values[signals].name;
+        let at = self.index(index)?;
+        let Binding::Global(g) = self.env[signals] else {
+            return Err(fail(codes::ILL_FORMED, span, format!("`{name}` is no tensor")));
+        };
+        let place = usize::try_from(at).ok().and_then(|i| self.globals[g].data.get_mut(i));
+        let Some(up) = place else {
+            return Err(fail(codes::OUT_OF_BOUNDS, span, format!("there is no signal {at} in `{name}`")));
+        };
+        let wrong = |message: &str| Err(fail(codes::CHANNEL, span, format!("`{name}[{at}]` {message}")));
+        match op {
+            SignalOp::Raise if *up != 0.0 => wrong("is up, and nobody has awaited it"),
+            SignalOp::Raise => {
+                *up = 1.0;
+                Ok(())
+            }
+            SignalOp::Await if *up == 0.0 => {
+                wrong("is not up: blocks in front of this one have ended, so this would wait for ever")
+            }
+            SignalOp::Await => {
+                *up = 0.0;
+                Ok(())
             }
         }
     }

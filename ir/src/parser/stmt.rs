@@ -4,13 +4,13 @@ use super::{MAX_STMTS, Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ChannelOp, CopyAttrs, ExprData, StmtData, ValueDef};
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] =
-    &["let", "var", "copy", "for", "if", "role", "barrier", "await", "acquire", "publish", "wait", "release"];
+    &["let", "var", "copy", "for", "if", "role", "barrier", "await", "signal", "acquire", "publish", "wait", "release"];
 
 /// Operators that a copy can combine with, by the word of the text form.
 const COMBINE: &[(&str, Op)] = &[("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
@@ -107,9 +107,20 @@ impl Parser<'_, '_> {
             }
             "await" => {
                 self.bump();
-                let value = self.named("the accumulator or buffer")?;
+                let value = self.named("the accumulator, buffer or signals")?;
+                if self.at_sign("[") {
+                    let index = self.signal_index()?;
+                    let data = StmtData::Signal { op: SignalOp::Await, signals: value, index };
+                    self.push(stmts, data, start);
+                    return Ok(());
+                }
                 self.expect_sign(",")?;
                 StmtData::Await { value, pending: self.small_int("a number of products or stores")? }
+            }
+            "signal" => {
+                self.bump();
+                let signals = self.named("signals")?;
+                StmtData::Signal { op: SignalOp::Raise, signals, index: self.signal_index()? }
             }
             _ => match ChannelOp::ALL.iter().find(|op| op.token() == word) {
                 Some(&op) => {
@@ -130,6 +141,14 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
+    /// `[i]`.
+    fn signal_index(&mut self) -> Parsed<Expr> {
+        self.expect_sign("[")?;
+        let index = self.expr()?;
+        self.expect_sign("]")?;
+        Ok(index)
+    }
+
     /// The value that a name stands for.
     fn named(&mut self, what: &str) -> Parsed<Value> {
         let (name, span) = self.name(what)?;
@@ -142,8 +161,8 @@ impl Parser<'_, '_> {
             let note = if self.at_sign("[") || self.at_sign(".") {
                 "to write part of a tile, or memory, use `copy expression -> place`"
             } else {
-                "statements begin with `let`, `var`, `copy`, `for`, `if`, `role`, `barrier`, `await`, `acquire`, \
-                 `publish`, `wait` or `release`, or are assignments: `x = expression`"
+                "statements begin with `let`, `var`, `copy`, `for`, `if`, `role`, `barrier`, `await`, \
+                 `signal`, `acquire`, `publish`, `wait` or `release`, or are assignments: `x = expression`"
             };
             let message = format!("`=` after `{}`", clip(name));
             return Err(self.expected_with_note(&message, note));

@@ -8,7 +8,7 @@ use crate::entities::{Expr, Value};
 use crate::kernel::ValueDef;
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Strides, TensorTy, TileTy};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy, TileTy};
 
 /// A dimension of a tensor as written: its extent or its stride, or those of its modes.
 enum Dim {
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
         Some(order)
     }
 
-    /// `T[..] [row | col | LA | strides (..)] [pointers] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
+    /// `T[..] [row | col | LA | strides (..)] [pointers] [scratch | signals] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
     pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
         let elem = self.elem_ref()?;
         let dims = self.declaring(Unknown::Size, |p| p.tensor_shape())?;
@@ -125,6 +125,7 @@ impl Parser<'_, '_> {
             Err(self.tensor_order()?)
         };
         let pointers = self.eat_word("pointers");
+        let scratch = Scratch::ALL.iter().copied().find(|s| self.eat_word(s.token()));
         let front = usize::from(pointers);
         let rank = shape.len().saturating_sub(front);
         let mut ld = Vec::new();
@@ -153,7 +154,7 @@ impl Parser<'_, '_> {
         };
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
-        Ok(TensorTy { elem, shape, strides, ld, pointers, align, multiple })
+        Ok(TensorTy { elem, shape, strides, ld, pointers, scratch, align, multiple })
     }
 
     /// `[n, (n, m), ..]`, perhaps empty.

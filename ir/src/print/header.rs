@@ -122,6 +122,9 @@ impl Printer<'_> {
         if t.pointers {
             self.put(" pointers");
         }
+        if let Some(scratch) = t.scratch {
+            self.put(&format!(" {}", scratch.token()));
+        }
         if let Some(n) = t.multiple {
             self.put(" multiple ");
             self.expr(n);

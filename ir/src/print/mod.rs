@@ -195,6 +195,14 @@ impl Printer<'_> {
                 self.value(*value);
                 self.put(&format!(", {pending}"));
             }
+            StmtData::Signal { op, signals, index } => {
+                self.put(op.token());
+                self.put(" ");
+                self.value(*signals);
+                self.put("[");
+                self.expr(*index);
+                self.put("]");
+            }
             StmtData::Role { name, warps, registers, body } => {
                 self.put(&format!("role {name} warps "));
                 self.expr(*warps);

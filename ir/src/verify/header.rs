@@ -7,7 +7,7 @@ use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::ops::Op;
 use crate::target::MAX_THREADS;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Strides, TensorTy};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
 
 /// Most dimensions of a tensor or a tile.
@@ -88,6 +88,7 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
                 .with_note("the first dimension counts the addresses, the others are those of what they point to"),
         );
     }
+    scratch(cx, name, span, t);
     let strided = rank.saturating_sub(t.unstrided());
     match &t.strides {
         Strides::Ordered(_) => {
@@ -121,6 +122,36 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
         let message = format!("the alignment of `{name}` must be a power of two, found {align}");
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
     }
+}
+
+/// Memory that is no input and no result.
+fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
+    let Some(scratch) = t.scratch else { return };
+    let k = cx.k;
+    let message = match scratch {
+        _ if t.pointers => format!("scratch memory `{name}` is an array of pointers"),
+        Scratch::Elements => return,
+        Scratch::Signals if t.elem != ElemRef::Known(Elem::U32) || t.shape.len() != 1 => {
+            format!("the signals `{name}` are no tensor of one dimension of u32")
+        }
+        Scratch::Signals => {
+            let read = k.exprs.keys().find(|&e| {
+                let named = match &k.exprs[e] {
+                    ExprData::Ref(v) => Some(*v),
+                    ExprData::View(view) => Some(view.base),
+                    _ => None,
+                };
+                named.is_some_and(|v| k.tensor_ty(v).is_some_and(|of| std::ptr::eq(of, t)))
+            });
+            let Some(e) = read else { return };
+            let message = format!("`{name}` holds signals: they are raised and awaited, not read");
+            cx.error_at(codes::BAD_SIGNAL, e, message, "write `signal s[i]`, or `await s[i]`");
+            return;
+        }
+    };
+    cx.report(Diagnostic::error(codes::BAD_SIGNAL, span, message).with_note(
+        "write `sums: gmem f32[n, 128, 128] strides (16384, 128, 1) scratch`, `ready: gmem u32[n] strides (1) signals`",
+    ));
 }
 
 /// A dimension of several modes, and its extent.

@@ -9,7 +9,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
 use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
-use crate::types::{Elem, ElemRef, Space, TileTy};
+use crate::types::{Elem, ElemRef, Scratch, Space, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
 use std::collections::BTreeSet;
 
@@ -110,6 +110,17 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 cx.report(Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message).with_note(
                     "what is awaited are asynchronous products into an accumulator, or tensor stores (`tma`) out of a buffer",
                 ));
+            }
+        }
+        StmtData::Signal { op, signals, index } => {
+            let typed = cx.types.index(*index);
+            cx.ok(typed);
+            if k.tensor_ty(*signals).and_then(|t| t.scratch) != Some(Scratch::Signals) {
+                let message = format!("`{}` takes a signal, and `{}` is none", op.token(), cx.name(*signals));
+                let d = Diagnostic::error(codes::BAD_SIGNAL, k.stmt_spans[s], message)
+                    .with_place(k.values[*signals].span, "declared here")
+                    .with_note("signals are a parameter of the kernel: `ready: gmem u32[132] strides (1) signals`");
+                cx.report(d);
             }
         }
         StmtData::Barrier | StmtData::Role { .. } => {}

@@ -52,6 +52,7 @@ pub(crate) fn stmt_exprs(stmt: &StmtData) -> Vec<Expr> {
         StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
         StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
         StmtData::If { cond, .. } => vec![*cond],
+        StmtData::Signal { index, .. } => vec![*index],
         StmtData::Role { warps, registers, .. } => {
             let mut v = vec![*warps];
             v.extend(*registers);
@@ -80,6 +81,7 @@ fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
         | StmtData::Channel { .. }
         | StmtData::Barrier
         | StmtData::Await { .. }
+        | StmtData::Signal { .. }
         | StmtData::Role { .. } => None,
     }
 }
@@ -91,6 +93,7 @@ fn uses(stmt: &StmtData) -> Vec<Value> {
         StmtData::Alloc { over, .. } => over.clone(),
         StmtData::Channel { channels, .. } => channels.clone(),
         StmtData::Await { value, .. } => vec![*value],
+        StmtData::Signal { signals, .. } => vec![*signals],
         _ => Vec::new(),
     }
 }

@@ -31,6 +31,7 @@ pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Vec<Expr> {
         StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
         StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
         StmtData::If { cond, .. } => vec![*cond],
+        StmtData::Signal { index, .. } => vec![*index],
         StmtData::Role { warps, registers, .. } => {
             let mut v = vec![*warps];
             v.extend(*registers);

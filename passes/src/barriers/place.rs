@@ -306,7 +306,7 @@ impl State {
             self.storing.insert(buffer, s);
         }
         match &k.stmts[s] {
-            StmtData::Barrier => self.fence(),
+            StmtData::Barrier | StmtData::Signal { .. } => self.fence(),
             // The thread that waits knows that the buffer is read; the others do after a barrier.
             StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
                 for (&v, &store) in &self.storing {

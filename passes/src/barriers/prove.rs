@@ -254,7 +254,7 @@ impl Run<'_> {
             let mut here = match k.stmts[s] {
                 StmtData::Channel { .. } => !self.buffers_only,
                 StmtData::Alloc { value, .. } => self.concerns(value),
-                StmtData::Barrier | StmtData::Await { .. } => true,
+                StmtData::Barrier | StmtData::Signal { .. } | StmtData::Await { .. } => true,
                 _ => uses(k, s).iter().any(|u| self.concerns(u.value)) || !self.touches(s).is_empty(),
             };
             if !matches!(k.stmts[s], StmtData::Role { .. }) {

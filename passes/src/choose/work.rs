@@ -261,7 +261,7 @@ impl Reader<'_> {
                 StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => work.tiles.extend(self.tile(value)),
                 StmtData::Let { value, init } => work.lets.push((value, init)),
                 StmtData::Copy { .. } => self.copy(s, &mut work.regions[region]),
-                StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => {}
+                StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } | StmtData::Signal { .. } => {}
             }
         }
         Ok(())

@@ -192,6 +192,7 @@ fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -
             | StmtData::Channel { .. }
             | StmtData::Barrier
             | StmtData::Await { .. }
+            | StmtData::Signal { .. }
             | StmtData::Role { .. } => return Err("its body has more than copies and products".into()),
         }
     }

@@ -24,6 +24,7 @@ impl Lower<'_> {
                     shape: (0..t.shape.len()).map(|d| extent_texts(k, t, d)).collect(),
                     strides: (t.unstrided()..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
                     pointers: t.pointers,
+                    scratch: t.scratch,
                     reads_gaps: self.reads_gaps(v),
                     may_alias: self.may_alias(v),
                 },
@@ -138,6 +139,7 @@ pub(super) fn uses(k: &Kernel, tensor: Value) -> Uses {
         }
         StmtData::Assign { src, .. } => read |= reads(k, *src, tensor),
         StmtData::Var { init: Some(e), .. } => read |= reads(k, *e, tensor),
+        StmtData::Signal { signals, .. } if *signals == tensor => (read, written) = (true, true),
         _ => {}
     });
     Uses { read, write: written }

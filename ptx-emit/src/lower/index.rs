@@ -71,6 +71,16 @@ impl Lower<'_> {
                 }
                 Err(self.unsupported(e, "this is not an index"))
             }
+            ExprData::Op { op: Op::Select, args } => {
+                let holds = self.condition(args[0])?;
+                let (a, b) = (self.index(args[1])?, self.index(args[2])?);
+                let (lo, hi) = (a.lo.min(b.lo), a.hi.max(b.hi));
+                let narrow = fits32(lo, hi);
+                let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
+                let (class, op) = if narrow { (Class::B32, P::SelpB32) } else { (Class::B64, P::SelpB64) };
+                let reg = self.emit.pure(class, op, vec![x, y, holds.into()]);
+                Ok(Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi })
+            }
             ExprData::Op { op, args } => {
                 let a = self.index(args[0])?;
                 if op == Op::Neg {

@@ -28,6 +28,7 @@ mod relayout;
 mod roles;
 mod runs;
 mod shared;
+mod signals;
 mod stmt;
 mod tensor;
 mod tensor_store;

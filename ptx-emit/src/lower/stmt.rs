@@ -88,6 +88,7 @@ impl Lower<'_> {
                 }
                 Ok(())
             }
+            StmtData::Signal { op, signals, index } => self.signal(s, op, signals, index),
             StmtData::Role { warps, registers, body, .. } => self.role(s, warps, registers, body),
         }
     }

@@ -26,7 +26,8 @@ impl Run<'_> {
                     }
                 }
             }
-            StmtData::Barrier => {
+            // The threads meet at a signal, too.
+            StmtData::Barrier | StmtData::Signal { .. } => {
                 state.tensors.values_mut().for_each(|t| t.loaded = false);
                 state.buffers.values_mut().for_each(Cell::pass_barrier);
                 state.rings.values_mut().for_each(Ring::pass_barrier);

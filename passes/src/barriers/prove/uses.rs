@@ -45,6 +45,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
         | StmtData::Channel { .. }
         | StmtData::Barrier
         | StmtData::Await { .. }
+        | StmtData::Signal { .. }
         | StmtData::Role { .. } => {}
     }
     out

@@ -192,6 +192,8 @@ pub struct Schedule {
     pub min_ctas: Option<Expr>,
     /// Whether results of warpgroups are stored by the accelerator, out of a buffer; 0 or 1: `stage_stores 1`.
     pub stage_stores: Option<Expr>,
+    /// Whether blocks that stay share tiles along the reduction, so that all of them work as long; 0 or 1: `stream_k 1`.
+    pub stream_k: Option<Expr>,
     /// Whether a launch may begin while the one in front of it ends; 0 or 1: `overlap 1`. Its accesses to global memory wait.
     pub overlap: Option<Expr>,
     /// Thread blocks per cluster and grid axis: `cluster (2, 1)`.

@@ -61,6 +61,7 @@ impl Pair<'_> {
             (s.promote, t.promote),
             (s.min_ctas, t.min_ctas),
             (s.stage_stores, t.stage_stores),
+            (s.stream_k, t.stream_k),
             (s.overlap, t.overlap),
         ];
         items.into_iter().try_for_each(|(x, y)| self.options(x, y))?;

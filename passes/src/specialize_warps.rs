@@ -31,6 +31,7 @@
 
 mod cluster;
 mod persistent;
+pub(crate) mod stream;
 
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
@@ -40,6 +41,7 @@ use crate::select_mma::warpgroup::promoted_of;
 pub(crate) use cluster::{ACROSS_LINES, LINE};
 use persistent::Persistent;
 use std::collections::BTreeSet;
+use stream::Stream;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -114,6 +116,15 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     }
     let list = k.blocks[k.body].clone();
     let index = path_to(k, at).and_then(|p| p.last().map(|&(_, i)| i)).unwrap_or(0);
+    let mut tiles = Persistent::new(k, cx, span);
+    if let Some(tiles) = &mut tiles {
+        tiles.stream = Stream::new(k, cx, tiles, at)?;
+    }
+    let shared = tiles.as_ref().and_then(|t| t.stream.as_ref());
+    let (start, end) = match shared {
+        Some(stream) => stream.bounds(k),
+        None => (start, end),
+    };
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
     let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
@@ -147,12 +158,19 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     {
         last.extend(rest.pop());
     }
-    let multiplies: Vec<Stmt> = [names, own, rest].concat();
-    let (asks, multiplies) = match Persistent::new(k, cx, span) {
+    if let (Some(tiles), Some(stream)) = (&tiles, shared) {
+        let (start, end) = stream.bounds(k);
+        k.stmts[at] = StmtData::For { var, start, end, step, unroll: false, body };
+        // Whoever has the beginning of a tile's reduction has what is done with the whole sum.
+        let finish = stream.finish(k, tiles, rest.split_off(1));
+        rest.push(finish);
+    }
+    let multiplies = [names, own, rest].concat();
+    let (asks, multiplies) = match &tiles {
         Some(tiles) => {
             let (asks, multiplies) = (tiles.walk(k, &asks), tiles.walk(k, &multiplies));
             tiles.launch(k, cx);
-            (vec![asks], vec![multiplies])
+            (asks, multiplies)
         }
         None => {
             let mut map = Map::default();

@@ -296,6 +296,7 @@ impl<'s> Parser<'s, '_> {
                 "promote" => s.promote = Some(self.expr()?),
                 "min_ctas" => s.min_ctas = Some(self.expr()?),
                 "stage_stores" => s.stage_stores = Some(self.expr()?),
+                "stream_k" => s.stream_k = Some(self.expr()?),
                 "overlap" => s.overlap = Some(self.expr()?),
                 "warp_tile" => s.warp_tile = Some(self.pair()?),
                 "cluster" => {
@@ -314,6 +315,7 @@ impl<'s> Parser<'s, '_> {
                         "promote",
                         "min_ctas",
                         "stage_stores",
+                        "stream_k",
                         "overlap",
                         "cluster",
                     ];

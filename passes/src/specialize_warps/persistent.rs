@@ -16,6 +16,7 @@
 //! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
 
 use super::cluster::Cluster;
+use super::stream::Stream;
 use crate::Cx;
 use crate::choose::Card;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -40,6 +41,8 @@ pub(super) struct Persistent {
     groups: i64,
     /// Columns of a strip.
     columns: i64,
+    /// How blocks share tiles along the reduction, if they do.
+    pub(super) stream: Option<Stream>,
     span: Span,
 }
 
@@ -60,7 +63,7 @@ impl Persistent {
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
         let groups = (blocks(k, cx) / cluster.blocks()).max(1);
-        Some(Persistent { axes: k.grid.clone(), block, cluster, groups, columns, span })
+        Some(Persistent { axes: k.grid.clone(), block, cluster, groups, columns, stream: None, span })
     }
 
     fn copy(k: &mut Kernel, e: Expr) -> Expr {
@@ -108,7 +111,7 @@ impl Persistent {
     }
 
     /// Tiles of the output.
-    fn tiles(&self, k: &mut Kernel) -> Expr {
+    pub(super) fn tiles(&self, k: &mut Kernel) -> Expr {
         let mut all = self.extent(k, 0);
         for axis in 1..self.axes.len() {
             if axis > 1 {
@@ -139,11 +142,64 @@ impl Persistent {
         }
     }
 
-    /// The statements for every tile of a block, in a loop.
-    pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Stmt {
+    /// The group of blocks that a block is of; without clusters, the block itself.
+    pub(super) fn group(&self, k: &mut Kernel) -> Expr {
+        let block = k.value_ref(self.block, self.span);
+        match self.cluster.blocks() {
+            1 => block,
+            each => {
+                let by = k.int(each, self.span);
+                k.binary(Op::Div, block, by, self.span)
+            }
+        }
+    }
+
+    /// The number of the block in its group.
+    pub(super) fn rank(&self, k: &mut Kernel) -> Expr {
+        match self.cluster.blocks() {
+            1 => k.int(0, self.span),
+            each => {
+                let (block, by) = (k.value_ref(self.block, self.span), k.int(each, self.span));
+                k.binary(Op::Rem, block, by, self.span)
+            }
+        }
+    }
+
+    /// Groups of a launch at most, and the blocks of one.
+    pub(super) fn counts(&self) -> (i64, i64) {
+        (self.groups, self.cluster.blocks())
+    }
+
+    /// The index of a block.
+    pub(super) fn block(&self) -> Value {
+        self.block
+    }
+
+    /// The statements for every tile of a block, in a loop, behind what that needs.
+    pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
+        if let Some(stream) = &self.stream {
+            return stream.walk(k, self, stmts);
+        }
         let span = self.span;
         let tile = k.value("tile", span, ValueDef::Loop);
-        let mut map = Map::default();
+        let body = self.tile(k, tile, stmts, Map::default());
+        let body = k.block(body);
+        let start = self.group(k);
+        let end = self.bounded_tiles(k);
+        let step = k.int(self.groups, span);
+        vec![k.stmt(StmtData::For { var: tile, start, end, step, unroll: false, body }, span)]
+    }
+
+    /// Tiles of the output, as far as indices reach.
+    pub(super) fn bounded_tiles(&self, k: &mut Kernel) -> Expr {
+        let all = self.tiles(k);
+        let most = k.int(MOST - self.groups, self.span);
+        k.binary(Op::Min, all, most, self.span)
+    }
+
+    /// The statements for the tile of a number.
+    pub(super) fn tile(&self, k: &mut Kernel, tile: Value, stmts: &[Stmt], mut map: Map) -> Vec<Stmt> {
+        let span = self.span;
         let mut body = Vec::new();
         let name = |k: &mut Kernel, body: &mut Vec<Stmt>, name: &str, init: Expr| {
             let value = k.value(name, span, ValueDef::Let);
@@ -211,17 +267,7 @@ impl Persistent {
             map.0.push((self.axes[axis].index, Subst::Value(value)));
         }
         body.extend(stmts.iter().map(|&s| clone_stmt(k, s, &mut map)).collect::<Vec<_>>());
-        let body = k.block(body);
-        let mut start = k.value_ref(self.block, span);
-        if self.cluster.blocks() > 1 {
-            let by = k.int(self.cluster.blocks(), span);
-            start = k.binary(Op::Div, start, by, span);
-        }
-        let all = self.tiles(k);
-        let most = k.int(MOST - self.groups, span);
-        let end = k.binary(Op::Min, all, most, span);
-        let step = k.int(self.groups, span);
-        k.stmt(StmtData::For { var: tile, start, end, step, unroll: false, body }, span)
+        body
     }
 
     /// An index within its axis.
@@ -238,8 +284,13 @@ impl Persistent {
 
     /// The grid of such a kernel.
     pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
-        let (all, groups) = (self.tiles(k), k.int(self.groups, self.span));
-        let mut extent = k.binary(Op::Min, all, groups, self.span);
+        let mut extent = match &self.stream {
+            Some(stream) => stream.workers(k, self),
+            None => {
+                let (all, groups) = (self.tiles(k), k.int(self.groups, self.span));
+                k.binary(Op::Min, all, groups, self.span)
+            }
+        };
         let each = self.cluster.blocks();
         if each > 1 {
             let by = k.int(each, self.span);

@@ -77,7 +77,7 @@ impl Lower<'_> {
                 }
                 return self.load(s, src, &from, &tile, attrs, None);
             }
-            return self.assign_elementwise(dst, &tile, src);
+            return self.copy_elementwise(dst, &tile, src, attrs);
         }
         let Some(shape) = self.copy_shape(src, dst) else {
             return Err(self.unsupported(src, "a copy without extents"));

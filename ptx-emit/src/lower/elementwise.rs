@@ -183,14 +183,31 @@ impl Lower<'_> {
 
     /// `tile = e`.
     pub(super) fn assign_elementwise(&mut self, at: Expr, tile: &Tile, e: Expr) -> Result<(), Reported> {
+        self.copy_elementwise(at, tile, e, &CopyAttrs::default())
+    }
+
+    /// `copy e -> tile`: windows in `e` are read as wide as the copy says.
+    pub(super) fn copy_elementwise(
+        &mut self,
+        at: Expr,
+        tile: &Tile,
+        e: Expr,
+        attrs: &CopyAttrs,
+    ) -> Result<(), Reported> {
         let scope = Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() };
-        let mut operands = self.operands(e, &scope, &CopyAttrs::default(), None)?;
+        let mut operands = self.operands(e, &scope, attrs, None)?;
         let mut values = Vec::new();
-        for v in 0..tile.len() {
-            let x = self.compute_group(e, &mut operands, v, &[v])?;
-            match self.narrow(x[0], tile.elem) {
-                Some(r) => values.push((v, r)),
-                None => return Err(self.unsupported(at, "this conversion")),
+        let groups = match operands.windows.first() {
+            Some((_, access, _)) => access.groups.clone(),
+            None => (0..tile.len()).map(|v| vec![v]).collect(),
+        };
+        for (g, group) in groups.iter().enumerate() {
+            let xs = self.compute_group(e, &mut operands, g, group)?;
+            for (&v, x) in group.iter().zip(xs) {
+                match self.narrow(x, tile.elem) {
+                    Some(r) => values.push((v, r)),
+                    None => return Err(self.unsupported(at, "this conversion")),
+                }
             }
         }
         self.set_raw(tile, &values);

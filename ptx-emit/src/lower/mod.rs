@@ -333,8 +333,17 @@ impl Lower<'_> {
             self.emit
                 .comment("the next launch may begin; what this one reads and writes waits for those in front of it");
             self.emit.push(P::GriddepcontrolLaunchDependents, Vec::new());
-            self.emit.push(P::GriddepcontrolWait, Vec::new());
+            if !self.waits_in_roles() {
+                self.emit.push(P::GriddepcontrolWait, Vec::new());
+            }
         }
+    }
+
+    /// Whether each role waits for the grids in front by itself: what roles compute beforehand, out of sizes, need not.
+    pub(crate) fn waits_in_roles(&self) -> bool {
+        let roles = &self.k.blocks[self.k.body];
+        let apart = |&s: &Stmt| matches!(self.k.stmts[s], StmtData::Role { .. } | StmtData::Alloc { .. });
+        self.overlaps() && roles.iter().all(apart)
     }
 
     /// Columns that are walked together; 1: none.

@@ -203,6 +203,9 @@ impl Lower<'_> {
             self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
             self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, vec![done.into()]);
         }
+        if self.waits_in_roles() {
+            self.emit.push(P::GriddepcontrolWait, Vec::new());
+        }
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
             if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {

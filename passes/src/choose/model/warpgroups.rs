@@ -9,6 +9,7 @@
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a, f16 with f32 sums.
 
 use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
+use crate::specialize_warps::stream;
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -64,11 +65,12 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
     let places = f64::from(card.sms) * cost.resident as f64;
-    let active = tiles.min(places);
-    let rounds = (tiles / places).ceil();
+    let shared = shared(cost, tiles, places);
+    let active = shared.map_or(tiles.min(places), |s| s.busy);
+    let rounds = shared.map_or((tiles / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
-    let (mut loops, mut products, mut shared, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let (mut loops, mut products, mut memory_of_block, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let (mut fill, mut store, mut all) = (0.0f64, 0.0, 0.0);
     let traffic = traffic(card, cost, launch, tiles);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
@@ -86,7 +88,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             all += part.trips * (part.product / c.sustained + c.power * read);
             loops += part.trips * step;
             products += part.trips * multiply;
-            shared += part.trips * read;
+            memory_of_block += part.trips * read;
             l2 += part.trips * feed;
             latency += part.trips * (step - multiply.max(feed));
             fill = fill.max(landing);
@@ -99,22 +101,29 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         }
     }
     // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
-    let ends = rounds * store + fill;
+    let ends = rounds.ceil() * store + fill + shared.map_or(0.0, |s| s.lost);
     let allowed = tiles / places * all + ends;
     let working = (rounds * loops + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     let seconds = c.launch + working.max(memory);
     let terms = Terms {
         products: (rounds * products).max(tiles / places * all) / clock,
-        shared: rounds * shared / clock,
+        shared: rounds * memory_of_block / clock,
         l2: rounds * l2 / clock,
         memory,
         latency: rounds * latency / clock,
         barriers: 0.0,
         ends: ends / clock,
-        uneven: (rounds - tiles / places) * loops / clock,
+        uneven: (rounds - tiles / places).max(0.0) * loops / clock,
     };
     Time { seconds, terms, blocks: tiles, waves: tiles / places }
+}
+
+/// Where blocks share tiles along the reduction.
+fn shared(cost: &Cost, tiles: f64, places: f64) -> Option<stream::Shared> {
+    let (rows, cols) = cost.tile.map(|(rows, cols)| (rows as f64, cols as f64))?;
+    let part = cost.parts.iter().find(|p| p.product > 0.0)?;
+    stream::shared(tiles, places, part.trips, (rows, cols), part.loads)
 }
 
 /// Bytes of the operands, times the doublings from one to the tiles that take them.

@@ -1,0 +1,509 @@
+//! Blocks that share tiles along the reduction (stream-K: Osama et al. 2023), so that all of them work as long.
+//!
+//! Tiles that do not divide evenly among the blocks leave some of these idle while the last ones are computed. So blocks first share
+//! what is left over, in equal stretches: of these tiles' steps along the reduction, one after the other, each takes as many. Then each computes as
+//! many whole tiles as the others.
+//!
+//! ```text
+//! let workers = min(132, max(tiles, min(tiles, 132) * min(steps / 8, 4)))
+//! let rounds = tiles / workers
+//! let rest = tiles - rounds * workers
+//! let each = min(min(workers / max(rest, 1), 4), steps / 8)                      // workers for a tile that is left over
+//! let shared = select(rounds == 0 || each >= 2, rest, 0)
+//! let sharers = select(rounds == 0, workers, max(shared * each, 1))
+//! let worker = workers - 1 - cta
+//! let from = min(worker * (shared * steps) / sharers, shared * steps)            // its stretch
+//! let to = min((worker + 1) * (shared * steps) / sharers, shared * steps)
+//! let first = from / steps
+//! let parts = ceildiv(to, steps) - first                                         // tiles in which it lies
+//! for unit in 0..parts + ceildiv(tiles - shared - worker, workers) {
+//!     let tile = select(unit < parts, first + unit, shared + worker + (unit - parts) * workers)
+//!     let begin = ..                                                             // of the tile's steps, 0 where it has it from the start
+//!     let stop = ..
+//!     for k in begin * 64..min(K, stop * 64) step 64 { .. }
+//!     if begin > 0 {
+//!         copy acc -> acc_sums[cta, 0.., 0..]
+//!         signal acc_ready[cta]
+//!     } else {
+//!         for peer in peers..cta {
+//!             await acc_ready[peer]
+//!             copy acc + acc_sums[peer, 0.., 0..] -> acc
+//!         }
+//!         ..
+//!     }
+//! }
+//! ```
+//!
+//! A stretch begins in the middle of one tile at most, so each block has one place in the scratch memory `acc_sums`, and one signal. Who has the
+//! beginning of a tile waits for those that have the rest: they came to it first thing, and stand in front of it in the grid, so that they began before
+//! it did. Where there are rounds of whole tiles, stretches are equal parts of a tile, so that blocks come past the same part of the operands at
+//! about the same time: these would not stay in the second-level cache otherwise. The sums are added in one order, whatever the blocks do. In clusters the blocks of one have stretches of neighbouring tiles that are alike.
+//!
+//! `min` and `max` of what is so anyway are written for whoever reasons about ranges.
+
+use super::cluster::tiles as count;
+use super::persistent::Persistent;
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::rewrite::{Map, Subst};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, SignalOp, StmtData, ValueDef, View};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
+
+/// Bytes of a row of an operand that a stretch takes at least, in whole steps.
+const LEAST: i64 = 1024;
+
+/// How blocks share tiles.
+pub(super) struct Stream {
+    /// Names that stand for the first step of a unit and the one behind its last, until they are declared.
+    begin: Value,
+    stop: Value,
+    /// The same for the first group of blocks that has another part of the tile.
+    peers: Value,
+    /// Elements of a step, and of the reduction; steps of a stretch at least.
+    step: i64,
+    least: i64,
+    reduction: Expr,
+    acc: Value,
+    sums: Value,
+    ready: Value,
+    span: Span,
+}
+
+/// Blocks that share a tile at most: who has its beginning adds up the sums of all.
+const MOST: i64 = 4;
+
+/// How long blocks work that share tiles.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Shared {
+    /// Blocks that work at a time.
+    pub(crate) busy: f64,
+    /// Tiles that each of them computes, counted in parts.
+    pub(crate) rounds: f64,
+    /// Clocks for handing on sums.
+    pub(crate) lost: f64,
+}
+
+/// What blocks gain by sharing tiles of this shape, whose operands have so many bytes a step; `None`: nothing.
+pub(crate) fn shared(tiles: f64, blocks: f64, steps: f64, (rows, cols): (f64, f64), bytes: f64) -> Option<Shared> {
+    let stretches = (steps / (LEAST as f64 * (rows + cols) / bytes).floor().max(1.0)).floor().min(MOST as f64);
+    let (busy, rounds) = if tiles < blocks {
+        let busy = (tiles * stretches).clamp(tiles, blocks);
+        (busy, tiles / busy)
+    } else {
+        let rest = tiles % blocks;
+        let each = (blocks / rest.max(1.0)).floor().min(stretches);
+        (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0))
+    };
+    let plain = (tiles / blocks).ceil();
+    // Measured: 3 us for sums of 16 KiB, 7 us for 128 KiB, which all pass through the second-level cache at one time.
+    let lost = 4500.0 + 4.0 * rows * cols / 20.0;
+    let multiply = rows * cols * bytes / (rows + cols) / 4096.0;
+    let step = multiply.max(bytes / 64.0) + 100.0;
+    let gains = tiles % blocks != 0.0 && rounds * steps * step + lost < 0.97 * plain * steps * step;
+    gains.then_some(Shared { busy, rounds, lost })
+}
+
+/// What builds expressions, and names for them.
+struct Maker<'k> {
+    k: &'k mut Kernel,
+    span: Span,
+    stmts: Vec<Stmt>,
+}
+
+/// What an operand of an expression may be made of.
+trait Term {
+    fn expr(self, m: &mut Maker<'_>) -> Expr;
+}
+
+impl Term for Expr {
+    fn expr(self, _: &mut Maker<'_>) -> Expr {
+        self
+    }
+}
+
+impl Term for Value {
+    fn expr(self, m: &mut Maker<'_>) -> Expr {
+        m.k.value_ref(self, m.span)
+    }
+}
+
+impl Term for i64 {
+    fn expr(self, m: &mut Maker<'_>) -> Expr {
+        m.k.int(self, m.span)
+    }
+}
+
+impl Maker<'_> {
+    fn op(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
+        let (a, b) = (a.expr(self), b.expr(self));
+        self.k.binary(op, a, b, self.span)
+    }
+
+    /// `a`, or what of it lies between these.
+    fn within(&mut self, low: impl Term, a: impl Term, high: impl Term) -> Expr {
+        let below = self.op(Op::Min, a, high);
+        self.op(Op::Max, below, low)
+    }
+
+    /// Unlike [`Maker::op`], conditions are not folded.
+    fn compare(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
+        let args = vec![a.expr(self), b.expr(self)];
+        self.k.expr(ExprData::Op { op, args }, self.span)
+    }
+
+    fn select(&mut self, cond: Expr, a: impl Term, b: impl Term) -> Expr {
+        let args = vec![cond, a.expr(self), b.expr(self)];
+        self.k.expr(ExprData::Op { op: Op::Select, args }, self.span)
+    }
+
+    fn name(&mut self, name: &str, init: Expr) -> Value {
+        let value = self.k.value(name, self.span, ValueDef::Let);
+        let s = self.k.stmt(StmtData::Let { value, init }, self.span);
+        self.stmts.push(s);
+        value
+    }
+}
+
+impl Stream {
+    /// `None`: each block computes whole tiles.
+    pub(super) fn new(
+        k: &mut Kernel,
+        cx: &mut Cx<'_>,
+        tiles: &Persistent,
+        at: Stmt,
+    ) -> Result<Option<Stream>, Reported> {
+        let asked = k.schedule.stream_k;
+        if asked.and_then(|e| k.as_int(e)) == Some(0) {
+            return Ok(None);
+        }
+        match (fits(k, at), asked) {
+            (Ok(found), asked) => {
+                let wanted = asked.is_some() || gains(k, cx, tiles, &found);
+                Ok(wanted.then(|| Stream::with(k, cx, tiles, found, k.stmt_spans[at])))
+            }
+            (Err(why), Some(e)) => {
+                let message = format!("blocks cannot share tiles here: {why}");
+                let note = "`stream_k` is for one product of warpgroups (sm_90a) whose reduction begins at 0 and is as long for all tiles";
+                Err(cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note)))
+            }
+            (Err(_), None) => Ok(None),
+        }
+    }
+
+    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Persistent, found: Found, span: Span) -> Stream {
+        let Found { acc, elem, shape: (rows, cols), step, end, along } = found;
+        let (groups, each) = tiles.counts();
+        let blocks = groups * each;
+        let name = k.values[acc].name.clone();
+        let strides = if along == 1 { [rows * cols, cols, 1] } else { [rows * cols, 1, rows] };
+        let sums = tensor(k, span, (&format!("{name}_sums"), elem, Scratch::Elements), &[blocks, rows, cols], &strides);
+        let ready = tensor(k, span, (&format!("{name}_ready"), Elem::U32, Scratch::Signals), &[blocks], &[1]);
+        let mut stands = |name: &str| k.value(name, span, ValueDef::Let);
+        let (begin, stop, peers) = (stands("begin"), stands("stop"), stands("peers"));
+        // Sums and products of steps fit 31 bits.
+        let (all, most) = (k.clone_expr(end, &mut |_, _| None), k.int(most_steps(groups) * step, span));
+        let within = k.binary(Op::Le, all, most, span);
+        k.requires.push(within);
+        let bytes = blocks * rows * cols * i64::from(elem.bytes());
+        let message = format!(
+            "blocks share tiles along the reduction (stream-K), so that all of them work as long; they hand on {blocks} sums of \
+             {rows} x {cols}, {bytes} bytes of scratch memory"
+        );
+        cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
+        let least = (LEAST / (step * operand_bytes(k))).max(1);
+        Stream { begin, stop, peers, step, least, reduction: end, acc, sums, ready, span }
+    }
+
+    /// The first element of a unit along the reduction, and the one behind its last.
+    pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
+        let all = k.clone_expr(self.reduction, &mut |_, _| None);
+        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let start = m.op(Op::Mul, self.begin, self.step);
+        let end = m.op(Op::Mul, self.stop, self.step);
+        (start, m.op(Op::Min, all, end))
+    }
+
+    /// What follows the products of a unit; `rest` is what is done with a whole sum.
+    pub(super) fn finish(&self, k: &mut Kernel, tiles: &Persistent, rest: Vec<Stmt>) -> Stmt {
+        let span = self.span;
+        let attrs = || CopyAttrs { vec: Some(2), check: Some(Vec::new()), ..CopyAttrs::default() };
+        let window = |k: &mut Kernel, at: Expr| {
+            let mut ranges = vec![Range::At(at)];
+            for _ in 0..2 {
+                ranges.push(Range::From { start: k.int(0, span), end: None });
+            }
+            k.expr(ExprData::View(View { base: self.sums, slot: None, ranges }), span)
+        };
+        let own = k.value_ref(tiles.block(), span);
+        let (src, dst) = (k.value_ref(self.acc, span), window(k, own));
+        let leave = k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span);
+        let index = k.value_ref(tiles.block(), span);
+        let raise = k.stmt(StmtData::Signal { op: SignalOp::Raise, signals: self.ready, index }, span);
+        let then = k.block(vec![leave, raise]);
+
+        let peer = k.value("peer", span, ValueDef::Loop);
+        let of_peer = |k: &mut Kernel| {
+            let rank = tiles.rank(k);
+            let mut m = Maker { k, span, stmts: Vec::new() };
+            let first = m.op(Op::Mul, peer, tiles.counts().1);
+            m.op(Op::Add, first, rank)
+        };
+        let index = of_peer(k);
+        let wait = k.stmt(StmtData::Signal { op: SignalOp::Await, signals: self.ready, index }, span);
+        let at = of_peer(k);
+        let (so_far, more) = (k.value_ref(self.acc, span), window(k, at));
+        let src = k.binary(Op::Add, so_far, more, span);
+        let dst = k.value_ref(self.acc, span);
+        let add = k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span);
+        let body = k.block(vec![wait, add]);
+        let (start, end, step) = (k.value_ref(self.peers, span), tiles.group(k), k.int(1, span));
+        let add_up = k.stmt(StmtData::For { var: peer, start, end, step, unroll: false, body }, span);
+        let otherwise = Some(k.block([vec![add_up], rest].concat()));
+        let mut m = Maker { k, span, stmts: Vec::new() };
+        let cond = m.compare(Op::Gt, self.begin, 0);
+        k.stmt(StmtData::If { cond, then, otherwise }, span)
+    }
+
+    /// Groups of blocks of a launch.
+    pub(super) fn workers(&self, k: &mut Kernel, tiles: &Persistent) -> Expr {
+        let (all, again, steps) = (tiles.tiles(k), tiles.tiles(k), self.steps(k));
+        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        self.workers_of(&mut m, tiles, (all, again), steps)
+    }
+
+    fn workers_of(
+        &self,
+        m: &mut Maker<'_>,
+        tiles: &Persistent,
+        (all, again): (impl Term, impl Term),
+        steps: impl Term,
+    ) -> Expr {
+        let (groups, _) = tiles.counts();
+        let few = m.op(Op::Min, again, groups);
+        let stretches = self.stretches(m, steps);
+        let wanted = m.op(Op::Mul, few, stretches);
+        let wanted = m.op(Op::Max, all, wanted);
+        m.op(Op::Min, groups, wanted)
+    }
+
+    /// Blocks that may share a tile.
+    fn stretches(&self, m: &mut Maker<'_>, steps: impl Term) -> Expr {
+        let stretches = m.op(Op::Div, steps, self.least);
+        m.op(Op::Min, stretches, MOST)
+    }
+
+    /// Steps of a tile.
+    fn steps(&self, k: &mut Kernel) -> Expr {
+        let (all, step) = (k.clone_expr(self.reduction, &mut |_, _| None), k.int(self.step, self.span));
+        k.binary(Op::CeilDiv, all, step, self.span)
+    }
+
+    /// The statements for every unit of a block.
+    pub(super) fn walk(&self, k: &mut Kernel, tiles: &Persistent, stmts: &[Stmt]) -> Vec<Stmt> {
+        let span = self.span;
+        let (groups, _) = tiles.counts();
+        let (all_tiles, all_steps, group) = (tiles.bounded_tiles(k), self.steps(k), tiles.group(k));
+        let mut m = Maker { k, span, stmts: Vec::new() };
+        let count = m.name("tiles", all_tiles);
+        let steps = m.op(Op::Min, all_steps, most_steps(groups));
+        let steps = m.name("steps", steps);
+        let workers = self.workers_of(&mut m, tiles, (count, count), steps);
+        let workers = m.name("workers", workers);
+        let rounds = m.op(Op::Div, count, workers);
+        let rounds = m.name("rounds", rounds);
+        let whole = m.op(Op::Mul, rounds, workers);
+        let rest = m.op(Op::Sub, count, whole);
+        let rest = m.within(0, rest, groups);
+        let rest = m.name("rest", rest);
+        let some = m.op(Op::Max, rest, 1);
+        let each = m.op(Op::Div, workers, some);
+        let stretches = self.stretches(&mut m, steps);
+        let each = m.op(Op::Min, each, stretches);
+        let each = m.name("each", each);
+        let (none, several) = (m.compare(Op::Eq, rounds, 0), m.compare(Op::Ge, each, 2));
+        let either = m.compare(Op::Or, none, several);
+        let shared = m.select(either, rest, 0);
+        let shared = m.name("shared", shared);
+        let aligned = m.op(Op::Mul, shared, each);
+        let aligned = m.op(Op::Max, aligned, 1);
+        let none = m.compare(Op::Eq, rounds, 0);
+        let sharers = m.select(none, workers, aligned);
+        let sharers = m.name("sharers", sharers);
+        let work = m.op(Op::Mul, shared, steps);
+        let work = m.name("work", work);
+        let last = m.op(Op::Sub, workers, 1);
+        let worker = m.op(Op::Sub, last, group);
+        let worker = m.op(Op::Max, worker, 0);
+        let worker = m.name("worker", worker);
+        let share = m.op(Op::Mul, worker, work);
+        let from = m.op(Op::Div, share, sharers);
+        let from = m.op(Op::Min, from, work);
+        let from = m.name("from", from);
+        let next = m.op(Op::Add, worker, 1);
+        let share = m.op(Op::Mul, next, work);
+        let to = m.op(Op::Div, share, sharers);
+        let to = m.op(Op::Min, to, work);
+        let to = m.name("to", to);
+        let first = m.op(Op::Div, from, steps);
+        let first = m.op(Op::Min, first, groups);
+        let first = m.name("first", first);
+        let behind = m.op(Op::CeilDiv, to, steps);
+        let parts = m.op(Op::Sub, behind, first);
+        let parts = m.within(0, parts, groups);
+        let parts = m.name("parts", parts);
+        let behind = m.op(Op::Add, shared, worker);
+        let own = m.op(Op::Sub, count, behind);
+        let own = m.op(Op::Max, own, 0);
+        let whole = m.op(Op::CeilDiv, own, workers);
+        let end = m.op(Op::Add, parts, whole);
+        let end = m.op(Op::Min, end, i64::from(i32::MAX) - 2 * groups);
+        let mut out = std::mem::take(&mut m.stmts);
+
+        let unit = m.k.value("unit", span, ValueDef::Loop);
+        let part = m.op(Op::Add, first, unit);
+        let round = m.op(Op::Sub, unit, parts);
+        let round = m.op(Op::Mul, round, workers);
+        let behind = m.op(Op::Add, shared, worker);
+        let own = m.op(Op::Add, behind, round);
+        let is_part = m.compare(Op::Lt, unit, parts);
+        let tile = m.select(is_part, part, own);
+        let last = m.op(Op::Sub, count, 1);
+        let tile = m.within(0, tile, last);
+        let tile = m.name("tile", tile);
+        // Where the tile's steps begin among those that are shared.
+        let nth = m.op(Op::Min, unit, parts);
+        let nth = m.op(Op::Add, first, nth);
+        let at = m.op(Op::Mul, nth, steps);
+        let at = m.name("at", at);
+        let begin = m.op(Op::Sub, from, at);
+        let begin = m.within(0, begin, steps);
+        let begin = m.name("begin", begin);
+        let stop = m.op(Op::Sub, to, at);
+        let stop = m.within(0, stop, steps);
+        let is_part = m.compare(Op::Lt, unit, parts);
+        let stop = m.select(is_part, stop, steps);
+        let stop = m.name("stop", stop);
+        // Workers whose stretches begin in front of the tile's end are 0 up to this, those with the rest of it among them.
+        let end_of_tile = m.op(Op::Add, at, steps);
+        let product = m.op(Op::Mul, end_of_tile, sharers);
+        let some = m.op(Op::Max, work, 1);
+        let others = m.op(Op::CeilDiv, product, some);
+        let peers = m.op(Op::Sub, workers, others);
+        let peers = m.op(Op::Max, peers, 0);
+        let is_part = m.compare(Op::Lt, unit, parts);
+        let peers = m.select(is_part, peers, workers);
+        let peers = m.name("peers", peers);
+        let mut body = std::mem::take(&mut m.stmts);
+        let declared = [(self.begin, begin), (self.stop, stop), (self.peers, peers)];
+        let map = Map(declared.map(|(stands, for_it)| (stands, Subst::Value(for_it))).into());
+        body.extend(tiles.tile(k, tile, stmts, map));
+        let body = k.block(body);
+        let (start, step) = (k.int(0, span), k.int(1, span));
+        out.push(k.stmt(StmtData::For { var: unit, start, end, step, unroll: false, body }, span));
+        out
+    }
+}
+
+/// Steps of a tile at most, of so many groups of blocks.
+fn most_steps(groups: i64) -> i64 {
+    (i64::from(i32::MAX) / (8 * groups * groups)).max(1)
+}
+
+/// What is shared.
+struct Found {
+    acc: Value,
+    elem: Elem,
+    shape: (i64, i64),
+    step: i64,
+    end: Expr,
+    /// The dimension along which threads have neighbours.
+    along: usize,
+}
+
+/// The sums of the products of a loop, if blocks can share its trips; otherwise why not.
+fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
+    let StmtData::For { start, end, step, body, .. } = k.stmts[at] else { return Err("there is no loop".to_owned()) };
+    if k.as_int(start) != Some(0) || !launch_known(k, end) {
+        return Err("the reduction is not the same for all tiles, from 0".to_owned());
+    }
+    let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };
+    let mut accs: Vec<(Value, bool)> = Vec::new();
+    for s in all_stmts(k, body) {
+        if let StmtData::Assign { dst, src } = k.stmts[s]
+            && let ExprData::Mma(mma) = k.exprs[src]
+            && accs.iter().all(|(v, _)| *v != dst)
+        {
+            accs.push((dst, mma.swap));
+        }
+    }
+    let [(acc, swap)] = accs[..] else { return Err("there are several accumulators".to_owned()) };
+    let untyped = "the accumulator has no type";
+    let tile = k.tile_ty(acc).ok_or(untyped)?;
+    let ElemRef::Known(elem) = tile.elem else { return Err(untyped.to_owned()) };
+    let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
+    let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
+    let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
+    Ok(Found { acc, elem, shape: extents, step, end, along: usize::from(!swap) })
+}
+
+/// Whether an expression is over sizes alone.
+fn launch_known(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(_) => true,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Op { args, .. } => args.iter().all(|&a| launch_known(k, a)),
+        _ => false,
+    }
+}
+
+/// Whether the sizes that are given say that it pays.
+fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Persistent, found: &Found) -> bool {
+    let all = tiles.tiles(k);
+    let (Some(all), Some(reduction)) = (count(k, cx, all), count(k, cx, found.end)) else { return false };
+    let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
+    let steps = (reduction as f64 / found.step as f64).ceil();
+    let bytes = (rows + cols) * (found.step * operand_bytes(k)) as f64;
+    shared(all as f64, tiles.counts().0 as f64, steps, (rows, cols), bytes).is_some()
+}
+
+/// Bytes of an element of the operands.
+fn operand_bytes(k: &Kernel) -> i64 {
+    let elems = k.values.values().filter_map(|d| match &d.def {
+        ValueDef::Channel { tile, .. } => Some(tile.elem),
+        _ => None,
+    });
+    let bytes = elems.filter_map(|e| match e {
+        ElemRef::Known(elem) => Some(i64::from(elem.bytes())),
+        ElemRef::Param(_) => None,
+    });
+    bytes.max().unwrap_or(1)
+}
+
+/// A tensor of scratch memory.
+fn tensor(
+    k: &mut Kernel,
+    span: Span,
+    (name, elem, scratch): (&str, Elem, Scratch),
+    extents: &[i64],
+    strides: &[i64],
+) -> Value {
+    let shape = extents.iter().map(|&n| k.int(n, span)).collect();
+    let strides = strides.iter().map(|&n| DimStride::One(k.int(n, span))).collect();
+    let ty = TensorTy {
+        elem: ElemRef::Known(elem),
+        shape,
+        strides: Strides::Explicit(strides),
+        ld: Vec::new(),
+        pointers: false,
+        scratch: Some(scratch),
+        align: None,
+        multiple: None,
+    };
+    let value = k.value(name, span, ValueDef::Tensor(ty));
+    k.params.push(value);
+    value
+}

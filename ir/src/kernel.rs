@@ -325,6 +325,8 @@ pub struct CopyAttrs {
     pub tensor: bool,
     /// Such a copy of a window that all blocks of the cluster want: each asks for its part, and all of them get it: `tma multicast`.
     pub multicast: bool,
+    /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
+    pub fragment: bool,
     /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
     pub prefetch: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.

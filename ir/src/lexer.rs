@@ -76,6 +76,7 @@ const WORDS: &[&str] = &[
     "async",
     "tma",
     "multicast",
+    "fragment",
     "when",
     "add",
     "auto",

@@ -38,7 +38,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             continue;
         }
         // Written: the width is that of a matrix row.
-        if attrs.matrix || attrs.prefetch {
+        if attrs.matrix || attrs.prefetch || attrs.fragment {
             continue;
         }
         let views = [accessed_views(k, &deferred, src), memory_views(k, dst)].concat();

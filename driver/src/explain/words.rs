@@ -92,6 +92,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "copy A[i / 2 * 64.., k..] -> ring.put tma multicast",
         "All blocks of a cluster want the same window: each asks for its part, and the hardware gives it to all of them.",
     ),
+    (
+        "fragment",
+        "copy acc -> sums[cta, 0.., 0..] fragment",
+        "Elements of scratch memory lie as the threads hold them in registers, so that accesses are as wide as can be.",
+    ),
     ("prefetch", "copy A[i.., k + 64..] -> r prefetch", "Asks the second-level cache for a window; nothing is copied."),
     (
         "threads",

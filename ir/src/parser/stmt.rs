@@ -298,7 +298,7 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [tma] [multicast] [prefetch] [add]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
@@ -315,6 +315,7 @@ impl Parser<'_, '_> {
                     | "async"
                     | "tma"
                     | "multicast"
+                    | "fragment"
                     | "prefetch"
             ) || combine(word).is_some())
         {
@@ -330,6 +331,7 @@ impl Parser<'_, '_> {
                 "async" => attrs.asynchronous = true,
                 "tma" => attrs.tensor = true,
                 "multicast" => attrs.multicast = true,
+                "fragment" => attrs.fragment = true,
                 "prefetch" => attrs.prefetch = true,
                 "when" => attrs.when = Some(self.expr()?),
                 _ => attrs.reduce = combine(word),

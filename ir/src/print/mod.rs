@@ -285,6 +285,9 @@ impl Printer<'_> {
         if attrs.multicast {
             self.put(" multicast");
         }
+        if attrs.fragment {
+            self.put(" fragment");
+        }
         if attrs.prefetch {
             self.put(" prefetch");
         }

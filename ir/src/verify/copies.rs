@@ -1,5 +1,6 @@
 //! Copies: rules 12 and 13.
 
+use super::structure::mentions;
 use super::{Cx, statements};
 use crate::cluster::Uniform;
 use crate::codes;
@@ -7,7 +8,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
 use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK};
-use crate::types::{ElemRef, Space};
+use crate::types::{ElemRef, Scratch, Space};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
 
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
@@ -185,6 +186,7 @@ fn attributes(
     if attrs.multicast {
         multicast(cx, s, src, attrs);
     }
+    fragments(cx, s, src, dst, attrs);
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
@@ -323,6 +325,52 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
             bad(
                 format!("`async` with accesses of {bytes} bytes, expected 4, 8 or 16"),
                 "copy without `async`, or make wider accesses possible: declare what divides the strides",
+            );
+        }
+    }
+}
+
+/// Scratch memory whose elements lie as registers do: all copies say so, and move whole tiles.
+fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs) {
+    let k = cx.k;
+    let mut windows = Vec::new();
+    let mut stack = vec![src, dst];
+    while let Some(e) = stack.pop() {
+        match cx.types.resolve_view(e).filter(|v| v.space(k) == Space::Gmem) {
+            Some(view) => windows.push(view),
+            None => stack.extend(k.children(e)),
+        }
+    }
+    let lies_so = |v: Value| {
+        k.stmts.values().any(|t| match t {
+            StmtData::Copy { src, dst, attrs } if attrs.fragment => {
+                [*src, *dst].into_iter().any(|e| mentions(k, e).iter().any(|&(_, w)| w == v))
+            }
+            _ => false,
+        })
+    };
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    for view in windows {
+        let name = &k.values[view.base].name;
+        let Some(tensor) = k.tensor_ty(view.base) else { continue };
+        if !attrs.fragment {
+            if tensor.scratch.is_some() && lies_so(view.base) {
+                let message = format!("elements of `{name}` lie as in registers, where another copy has put them");
+                bad(message, "write `fragment` behind all copies of the tensor, or behind none");
+            }
+            continue;
+        }
+        let zero = |starts: &[Expr]| starts.iter().all(|&e| const_int(k, e) == Some(0));
+        let whole = view.dims.iter().enumerate().all(|(d, dim)| match dim {
+            ViewDim::Fixed(_) => d == 0,
+            ViewDim::From { starts, end } => d > 0 && zero(starts) && end.is_none(),
+        });
+        if tensor.scratch != Some(Scratch::Elements) || tensor.pointers || !whole || view.transposed {
+            bad(
+                format!("`fragment` on `{name}`, which is no whole tile of scratch memory"),
+                "write `sums: gmem f32[n, 64, 64] strides (4096, 64, 1) scratch`, and `copy acc -> sums[i, 0.., 0..] fragment`",
             );
         }
     }

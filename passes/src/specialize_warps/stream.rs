@@ -22,12 +22,12 @@
 //!     let stop = ..
 //!     for k in begin * 64..min(K, stop * 64) step 64 { .. }
 //!     if begin > 0 {
-//!         copy acc -> acc_sums[cta, 0.., 0..]
+//!         copy acc -> acc_sums[cta, 0.., 0..] fragment
 //!         signal acc_ready[cta]
 //!     } else {
 //!         for peer in peers..cta {
 //!             await acc_ready[peer]
-//!             copy acc + acc_sums[peer, 0.., 0..] -> acc
+//!             copy acc + acc_sums[peer, 0.., 0..] -> acc fragment
 //!         }
 //!         ..
 //!     }
@@ -195,11 +195,11 @@ impl Stream {
     }
 
     fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Persistent, found: Found, span: Span) -> Stream {
-        let Found { acc, elem, shape: (rows, cols), step, end, along } = found;
+        let Found { acc, elem, shape: (rows, cols), step, end } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
         let name = k.values[acc].name.clone();
-        let strides = if along == 1 { [rows * cols, cols, 1] } else { [rows * cols, 1, rows] };
+        let strides = [rows * cols, cols, 1];
         let sums = tensor(k, span, (&format!("{name}_sums"), elem, Scratch::Elements), &[blocks, rows, cols], &strides);
         let ready = tensor(k, span, (&format!("{name}_ready"), Elem::U32, Scratch::Signals), &[blocks], &[1]);
         let mut stands = |name: &str| k.value(name, span, ValueDef::Let);
@@ -230,7 +230,7 @@ impl Stream {
     /// What follows the products of a unit; `rest` is what is done with a whole sum.
     pub(super) fn finish(&self, k: &mut Kernel, tiles: &Persistent, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
-        let attrs = || CopyAttrs { vec: Some(2), check: Some(Vec::new()), ..CopyAttrs::default() };
+        let attrs = || CopyAttrs { fragment: true, check: Some(Vec::new()), ..CopyAttrs::default() };
         let window = |k: &mut Kernel, at: Expr| {
             let mut ranges = vec![Range::At(at)];
             for _ in 0..2 {
@@ -420,8 +420,6 @@ struct Found {
     shape: (i64, i64),
     step: i64,
     end: Expr,
-    /// The dimension along which threads have neighbours.
-    along: usize,
 }
 
 /// The sums of the products of a loop, if blocks can share its trips; otherwise why not.
@@ -431,23 +429,23 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }
     let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };
-    let mut accs: Vec<(Value, bool)> = Vec::new();
+    let mut accs: Vec<Value> = Vec::new();
     for s in all_stmts(k, body) {
         if let StmtData::Assign { dst, src } = k.stmts[s]
-            && let ExprData::Mma(mma) = k.exprs[src]
-            && accs.iter().all(|(v, _)| *v != dst)
+            && let ExprData::Mma(_) = k.exprs[src]
+            && !accs.contains(&dst)
         {
-            accs.push((dst, mma.swap));
+            accs.push(dst);
         }
     }
-    let [(acc, swap)] = accs[..] else { return Err("there are several accumulators".to_owned()) };
+    let [acc] = accs[..] else { return Err("there are several accumulators".to_owned()) };
     let untyped = "the accumulator has no type";
     let tile = k.tile_ty(acc).ok_or(untyped)?;
     let ElemRef::Known(elem) = tile.elem else { return Err(untyped.to_owned()) };
     let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
     let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
-    Ok(Found { acc, elem, shape: extents, step, end, along: usize::from(!swap) })
+    Ok(Found { acc, elem, shape: extents, step, end })
 }
 
 /// Whether an expression is over sizes alone.

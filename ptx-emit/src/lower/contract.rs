@@ -102,7 +102,7 @@ impl Lower<'_> {
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
                 let read = attrs.unaligned.filter(|_| reads(self.k, *src, tensor));
                 align = align.max(read.or(attrs.vec).unwrap_or(1) * elem);
-                if attrs.tensor {
+                if attrs.tensor || attrs.fragment {
                     align = align.max(16);
                 }
             }

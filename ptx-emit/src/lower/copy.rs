@@ -7,6 +7,7 @@ use super::Lower;
 use super::accesses::{guard, load_op, store_op, vector};
 use super::bytes::Pairs;
 use super::elementwise::Scope;
+use super::index::Int;
 use super::tiles::{Tile, class_of, groups};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -17,13 +18,27 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
 use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
+use tilec_ir::ops::Op as IrOp;
 use tilec_ir::types::{Elem, ElemRef, Space};
-use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+
+/// Bytes of an access to scratch memory.
+const FRAGMENT_BYTES: u32 = 16;
 
 /// One side of a copy in memory, ready for access.
 pub(super) enum Window {
     Global(super::global::GlobalWindow),
     Shared(super::shared::SharedWindow),
+    Fragment(FragmentWindow),
+}
+
+/// A tile of scratch memory whose elements lie as registers do: what each thread holds in the same ones stands together.
+pub(super) struct FragmentWindow {
+    /// Where the thread's first registers are.
+    base: Reg,
+    /// Elements of an access, and bytes from one to the next.
+    width: usize,
+    step: i64,
 }
 
 /// A memory window with the groups of register indices that one access covers.
@@ -168,6 +183,9 @@ impl Lower<'_> {
         if view.kept().len() != dim_bits.len() {
             return Err(self.unsupported(e, "a window whose rank differs from the tile's"));
         }
+        if attrs.fragment && space == Space::Gmem {
+            return self.fragment_access(e, view, layout, dim_bits, elem);
+        }
         let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
         let dim = self.contiguous(view).unwrap_or(0);
         let Some(groups) = groups(layout, dim_bits, dim, log2) else {
@@ -194,7 +212,48 @@ impl Lower<'_> {
         match &mut access.window {
             Window::Global(w) => self.global_address(w, &access.layout, v),
             Window::Shared(w) => Ok(self.shared_address(w, v)),
+            Window::Fragment(w) => Ok(Operand::at(w.base, (v / w.width) as i64 * w.step)),
         }
+    }
+
+    /// Access to a tile of scratch memory, 16 bytes at a time.
+    fn fragment_access(
+        &mut self,
+        e: Expr,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        dim_bits: &[u32],
+        elem: Elem,
+    ) -> Result<Access, Reported> {
+        let count = 1usize << layout.value_bits();
+        let width = count.min((FRAGMENT_BYTES / elem.bytes()) as usize);
+        let bytes = width as u64 * u64::from(elem.bytes());
+        let whole = self.thread_bits == layout.thread_bits() && self.replica_predicate(layout).is_none();
+        let known = self.fragments[view.base].get_or_insert_with(|| layout.clone()) == layout;
+        let Some(&ViewDim::Fixed(index)) = view.dims.first().filter(|_| whole && known && bytes >= 4) else {
+            return Err(self.unsupported(
+                e,
+                "a tile of scratch memory that threads hold in different layouts, or not all of them",
+            ));
+        };
+        let base = self.base(view)?;
+        let tile = i64::from(elem.bytes()) << layout.out_bits();
+        let index = self.index(index)?;
+        let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
+            return Err(self.unsupported(e, "so much scratch memory"));
+        };
+        let offset = self.as64(offset);
+        let at = self.emit.pure(Class::B64, P::AddS64, vec![base.into(), offset]);
+        let tid = self.tid();
+        let own = self.emit.pure(Class::B32, P::ShlB32, vec![tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
+        let own = self.emit.pure(Class::B64, P::CvtU64U32, vec![own.into()]);
+        let base = self.emit.pure(Class::B64, P::AddS64, vec![at.into(), own.into()]);
+        let step = (bytes << layout.thread_bits()) as i64;
+        let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
+        let preds = vec![None; groups.len()];
+        let window = Window::Fragment(FragmentWindow { base, width, step });
+        let (layout, dim_bits) = (layout.clone(), dim_bits.to_vec());
+        Ok(Access { window, space: Space::Gmem, layout, dim_bits, groups, preds })
     }
 
     /// The dimension of a window along which its memory is contiguous.
@@ -674,7 +733,7 @@ impl Lower<'_> {
     fn window_bits(&self, access: &Access, view: &ResolvedView) -> Option<Vec<u32>> {
         match &access.window {
             Window::Shared(w) => Some(w.bits().to_vec()),
-            Window::Global(_) => {
+            Window::Global(_) | Window::Fragment(_) => {
                 let _ = view;
                 None
             }

@@ -52,6 +52,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::Facts;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
@@ -89,6 +90,8 @@ pub(crate) struct Lower<'a> {
     kinds: SecondaryMap<Expr, Option<elementwise::Kind>>,
     scalars: SecondaryMap<Value, Option<Reg>>,
     pointers: SecondaryMap<Value, Option<Reg>>,
+    /// The layout in which threads hold what lies in scratch memory as registers do.
+    fragments: SecondaryMap<Value, Option<RegLayout>>,
     tiles: SecondaryMap<Value, Option<Tile>>,
     /// The accumulator of the next product, where it holds nothing yet: the product's sums are its first.
     empty: Option<Value>,
@@ -141,6 +144,7 @@ pub fn lower(
         kinds: SecondaryMap::new(),
         scalars: SecondaryMap::new(),
         pointers: SecondaryMap::new(),
+        fragments: SecondaryMap::new(),
         tiles: SecondaryMap::new(),
         empty: None,
         runs: SecondaryMap::new(),

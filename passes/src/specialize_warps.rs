@@ -116,6 +116,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     }
     let list = k.blocks[k.body].clone();
     let index = path_to(k, at).and_then(|p| p.last().map(|&(_, i)| i)).unwrap_or(0);
+    // The producer's loop is a copy, with a variable of its own.
+    let mut map = Map::default();
+    let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
     let mut tiles = Persistent::new(k, cx, span);
     if let Some(tiles) = &mut tiles {
         tiles.stream = Stream::new(k, cx, tiles, at)?;
@@ -125,9 +128,6 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         Some(stream) => stream.bounds(k),
         None => (start, end),
     };
-    // The producer's loop is a copy, with a variable of its own.
-    let mut map = Map::default();
-    let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
     let mut produced = vec![channel_op(k, ChannelOp::Acquire, &buffers, span)];
     produced.extend(copies);
     produced.push(channel_op(k, ChannelOp::Publish, &buffers, span));

@@ -397,25 +397,18 @@ impl Cta<'_> {
             }
         }
         let (mut address, mut block) = (None, self.shape.index);
-        let (kind, place, title) = match (divergent, flag) {
-            (Some(place), _) => {
-                (ReportKind::Divergence, Some(place), "part of a warp is at an instruction that needs all of it")
-            }
-            (None, Some((flag, place, whose))) => {
+        let (kind, place, title) = match (flag, divergent) {
+            // The rest of its warp waits for this thread, which is about to come.
+            (Some((flag, place, whose)), _) => {
                 (address, block) = (flag, whose);
                 (ReportKind::Deadlock, Some(place), "nobody sets the flag that this thread waits for")
+            }
+            (None, Some(place)) => {
+                (ReportKind::Divergence, Some(place), "part of a warp is at an instruction that needs all of it")
             }
             (None, None) => (ReportKind::Deadlock, first, "no thread can continue"),
         };
         let message = format!("{title}\n    {}", lines.join("\n    "));
-        Box::new(Report {
-            kind,
-            message,
-            place,
-            other: None,
-            other_block: None,
-            block,
-            address,
-        })
+        Box::new(Report { kind, message, place, other: None, other_block: None, block, address })
     }
 }

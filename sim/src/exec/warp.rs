@@ -86,7 +86,9 @@ pub(crate) struct Warp {
     /// What `setmaxnreg` has set.
     pub(crate) registers: Option<u32>,
     /// Fragments that may wait for a flag.
-    pub(super) watches: Vec<Box<super::watch::Watch>>,
+    pub(super) watches: Vec<super::watch::Watch>,
+    /// Plain loads in loops that turned out to wait for nothing.
+    pub(super) busy: Vec<u32>,
 }
 
 /// What special registers are made of.
@@ -127,6 +129,7 @@ impl Warp {
             products: super::wgmma::Products::default(),
             registers: None,
             watches: Vec::new(),
+            busy: Vec::new(),
         };
         for &(slot, value) in &entry.const32 {
             warp.w[slot as usize] = Slot32 { v: [value; 32], ok: u32::MAX };

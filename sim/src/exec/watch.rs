@@ -131,7 +131,7 @@ impl Cta<'_> {
     pub(super) fn looked(&self, w: &mut Warp, at: usize) -> Next {
         w.frags[at].pc += 1;
         let (mask, pc) = (w.frags[at].mask, w.frags[at].pc - 1);
-        if w.watch(mask).is_none() {
+        if w.watch(mask).is_none() && !w.busy.contains(&pc) {
             let frags = &w.frags;
             w.watches.retain(|watch| frags.iter().any(|f| f.mask == watch.mask));
             let new = Watch {
@@ -145,7 +145,7 @@ impl Cta<'_> {
                 restless: 0,
                 joint: false,
             };
-            w.watches.push(Box::new(new));
+            w.watches.push(new);
         }
         Next::Stop
     }
@@ -242,7 +242,7 @@ impl Cta<'_> {
     /// The fragment has executed its load once more.
     fn came_back(&mut self, warp: &mut Warp, mask: u32, slot: usize) {
         let state = warp.state(mask);
-        let watch = &mut *warp.watches[slot];
+        let watch = &mut warp.watches[slot];
         let (turn, looks) = (std::mem::take(&mut watch.turn), std::mem::take(&mut watch.looks));
         if std::mem::take(&mut watch.woken) {
             watch.last = None;
@@ -266,6 +266,12 @@ impl Cta<'_> {
             false
         } else {
             watch.restless += 1;
+            let plain = |op: &Op| matches!(op, Op::Ld(access) if !access.order.strength.is_strong());
+            if watch.restless == 2 && plain(&self.entry.code[watch.pc as usize].op) {
+                warp.busy.push(watch.pc);
+                warp.watches.swap_remove(slot);
+                return;
+            }
             watch.restless.is_multiple_of(PATIENCE)
         };
         watch.last = Some((turn, state));

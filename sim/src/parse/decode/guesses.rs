@@ -72,9 +72,8 @@ pub(super) fn mark(entry: &mut Entry) -> Vec<usize> {
             _ => None,
         })
         .collect();
-    let is_retried = |op: &Op| {
-        swaps(op).is_some_and(|(addr, size)| guessed.contains(&(place(addr.base), addr.offset, size)))
-    };
+    let is_retried =
+        |op: &Op| swaps(op).is_some_and(|(addr, size)| guessed.contains(&(place(addr.base), addr.offset, size)));
     let retried = (0..entry.code.len()).filter(|i| is_retried(&entry.code[*i].op)).collect();
     for at in guesses {
         if let Op::Ld(access) = &mut entry.code[at].op {

@@ -238,6 +238,30 @@ fn nobody_waits_for_ever_without_a_report() {
     }
 }
 
+#[test]
+fn whole_blocks_wait_in_turn() {
+    // As CUTLASS does: one lane looks, and all threads of the block hear of it at a barrier.
+    let turns = "setp.eq.u32 %p7, %t, 0; mul.wide.u32 %rd1, %t, 4; add.s64 %rd1, %a, %rd1; mov.u32 %r0, 4294967295;\n\
+        LOOK: @!%p7 bra ALL; ld.acquire.gpu.global.u32 %r0, [%a];\n\
+        ALL: setp.ne.u32 %p0, %r0, %b; or.pred %p0, %p0, !%p7; bar.red.and.pred %p1, 0, %p0;\n\
+        @%p1 bra LOOK;\n\
+        ld.global.u32 %r2, [%rd1+1024]; mad.lo.u32 %r2, %r2, 3, %b; st.global.u32 [%rd1+1024], %r2; bar.sync 0;\n\
+        add.u32 %r3, %b, 1; rem.u32 %r3, %r3, %nctaid.x;\n\
+        @%p7 st.release.gpu.global.u32 [%a], %r3;"
+        .replace("%nctaid.x", "6");
+    let right = Kernel::new("sm_70", &turns, 6, 96);
+    for options in ways() {
+        let (memory, _) = right.launch(1, 4096, &options).unwrap_or_else(|r| panic!("{options:?}: {r}"));
+        let want = (0..6).fold(0, |sum, b| sum * 3 + b);
+        assert_eq!(words(&memory)[256..352], [want; 96], "{options:?}");
+        let kind = |kernel: &Kernel| kernel.launch(1, 4096, &options).expect_err(&kernel.text).kind;
+        assert_eq!(kind(&right.with("@%p7 st.release.gpu", "@%p7 st.relaxed.gpu")), ReportKind::Race);
+        assert_eq!(kind(&right.with("ld.acquire.gpu", "ld.relaxed.gpu")), ReportKind::Race);
+        assert_eq!(kind(&right.without("bar.sync 0;")), ReportKind::Race);
+        assert_eq!(kind(&right.without("@%p7 st.release.gpu.global.u32 [%a], %r3;")), ReportKind::Deadlock);
+    }
+}
+
 /// Block `b` waits for block `b` + STEP, and the last of this chain for nobody.
 const CHAIN: &str = "
 setp.eq.u32 %p7, %t, 0; mul.wide.u32 %rd0, %b, 4; add.s64 %rd0, %a, %rd0;

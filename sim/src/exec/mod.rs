@@ -52,7 +52,7 @@ use scratch::Scratch;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use warp::{Shape, Wait, Warp, thread_of};
+use warp::{Frag, Shape, Wait, Warp, thread_of};
 
 /// An error inside an instruction, before it knows its place.
 #[derive(Clone, Debug)]

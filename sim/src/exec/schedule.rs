@@ -139,14 +139,14 @@ impl Cta<'_> {
 
     /// Where the block is, as one number.
     pub(super) fn state(&self, course: &Course) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.mbarrier_events, self.alive.as_slice()).hash(&mut hasher);
-        for warp in &course.warps {
-            for frag in &warp.frags {
-                (frag.pc, frag.mask, warp.state(frag.mask)).hash(&mut hasher);
-            }
-        }
-        hasher.finish()
+        let of = |warp: &Warp, frag: &Frag| {
+            let mut hasher = DefaultHasher::new();
+            (warp.index, frag.pc, frag.mask, warp.state(frag.mask)).hash(&mut hasher);
+            hasher.finish()
+        };
+        // Fragments of a warp stand in any order.
+        let all = course.warps.iter().flat_map(|warp| warp.frags.iter().map(move |frag| of(warp, frag)));
+        all.fold(self.mbarrier_events, u64::wrapping_add)
     }
 
     /// What was never waited for lands at the end of the kernel, if it may: memory of a block that has ended belongs to the next one,
@@ -211,10 +211,9 @@ impl Cta<'_> {
                 }
                 return Ok(());
             };
-            let mask = warp.frags[at].mask;
-            let used = match warp.is_watched(mask) {
-                true => self.watched(warp, mask, left)?,
-                false => self.fragment(warp, at, left)?,
+            let used = match warp.watched_lanes(warp.frags[at].mask) {
+                Some(lanes) => self.watched(warp, lanes, left)?,
+                None => self.fragment(warp, at, left)?,
             };
             self.release_barriers(warps);
             if !self.completed.is_empty() {

@@ -8,7 +8,7 @@
 //!
 //! Turns in vain are not counted: how many there are depends on who ran first, and on the machine. What is left is the
 //! look that found the flag as it should be. Of a loop that was seen to wait this is so too for turns that saw the flag change and were not
-//! content.
+//! content. Where others take part in the turns, other lanes that part and meet again or other warps at a barrier, all turns count.
 //!
 //! A loop that counts its turns never comes back as it was. After [`PATIENCE`] turns it lets others run, and is asked again when
 //! nobody else can go on; its turns count.
@@ -44,10 +44,10 @@ fn same_path(one: &[(u32, Counts)], other: &[(u32, Counts)]) -> bool {
     one.iter().map(|step| step.0).eq(other.iter().map(|step| step.0))
 }
 
-/// A fragment that may turn in a loop.
+/// Lanes that may turn in a loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Its lanes, and the load.
+    /// The lanes, which stay together while others join and leave them, and the load.
     mask: u32,
     pc: u32,
     /// What it has executed and read since.
@@ -61,7 +61,7 @@ pub(crate) struct Watch {
     woken: bool,
     /// Turns whose registers changed.
     restless: u32,
-    /// Other warps take part in its turns.
+    /// Others take part in its turns.
     joint: bool,
 }
 
@@ -116,12 +116,13 @@ impl Warp {
     }
 
     fn watch(&self, mask: u32) -> Option<usize> {
-        self.watches.iter().position(|watch| watch.mask == mask)
+        self.watches.iter().position(|watch| watch.mask & mask == watch.mask)
     }
 
-    /// Whether the lanes go on instruction by instruction.
-    pub(super) fn is_watched(&self, mask: u32) -> bool {
-        !self.watches.is_empty() && self.watch(mask).is_some()
+    /// Which lanes of a fragment are watched: it goes on instruction by instruction.
+    #[inline]
+    pub(super) fn watched_lanes(&self, mask: u32) -> Option<u32> {
+        if self.watches.is_empty() { None } else { self.watch(mask).map(|slot| self.watches[slot].mask) }
     }
 }
 
@@ -133,7 +134,7 @@ impl Cta<'_> {
         let (mask, pc) = (w.frags[at].mask, w.frags[at].pc - 1);
         if w.watch(mask).is_none() && !w.busy.contains(&pc) {
             let frags = &w.frags;
-            w.watches.retain(|watch| frags.iter().any(|f| f.mask == watch.mask));
+            w.watches.retain(|watch| frags.iter().any(|f| f.mask & watch.mask == watch.mask));
             let new = Watch {
                 mask,
                 pc,
@@ -151,12 +152,17 @@ impl Cta<'_> {
     }
 
     /// Runs the fragment of these lanes, which are watched; how many instructions it executed.
-    pub(super) fn watched(&mut self, warp: &mut Warp, mask: u32, limit: u32) -> Result<u32, Box<Report>> {
+    pub(super) fn watched(&mut self, warp: &mut Warp, lanes: u32, limit: u32) -> Result<u32, Box<Report>> {
         let entry = self.entry;
         let mut used = 0;
         while used < limit {
-            let Some(at) = warp.frags.iter().position(|f| f.mask == mask && f.wait == Wait::Ready) else { break };
-            let Some(slot) = warp.watch(mask) else { break };
+            let ready = |f: &Frag| f.mask & lanes == lanes && f.wait == Wait::Ready;
+            let Some(at) = warp.frags.iter().position(ready) else { break };
+            let mask = warp.frags[at].mask;
+            // Of lanes that have come together the first are watched.
+            let mut first = true;
+            warp.watches.retain(|watch| watch.mask & mask != watch.mask || std::mem::take(&mut first));
+            let Some(slot) = warp.watch(mask).filter(|slot| warp.watches[*slot].mask == lanes) else { break };
             let pc = warp.frags[at].pc;
             let quiet = entry.code.get(pc as usize).filter(|inst| is_quiet(&inst.op));
             let Some(inst) = quiet.filter(|_| warp.watches[slot].turn.len() < MAX_TURN) else {
@@ -169,14 +175,13 @@ impl Cta<'_> {
             used += self.fragment(warp, at, 1)?;
             let mut cost = self.counts[pc as usize];
             cost.subtract(&before);
-            // Lanes that part, or wait for others of the warp, are no longer who they were.
-            let still = warp.frags.iter().any(|f| f.mask == mask && !matches!(f.wait, Wait::Converge { .. }));
-            if !still {
+            let Some(frag) = warp.frags.iter().find(|f| f.mask & lanes == lanes) else {
                 warp.watches.swap_remove(slot);
                 break;
-            }
+            };
+            let others = frag.mask != lanes || matches!(frag.wait, Wait::Converge { .. });
             let watch = &mut warp.watches[slot];
-            watch.joint |= matches!(inst.op, Op::Bar(_));
+            watch.joint |= others || matches!(inst.op, Op::Bar(_));
             watch.turn.push((pc, cost));
             if let Some(mut look) = look {
                 let was = look.data;
@@ -189,7 +194,7 @@ impl Cta<'_> {
                 watch.looks.push(look);
             }
             if pc == watch.pc {
-                self.came_back(warp, mask, slot);
+                self.came_back(warp, slot);
             }
         }
         Ok(used)
@@ -240,8 +245,9 @@ impl Cta<'_> {
     }
 
     /// The fragment has executed its load once more.
-    fn came_back(&mut self, warp: &mut Warp, mask: u32, slot: usize) {
-        let state = warp.state(mask);
+    fn came_back(&mut self, warp: &mut Warp, slot: usize) {
+        let lanes = warp.watches[slot].mask;
+        let state = warp.state(lanes);
         let watch = &mut warp.watches[slot];
         let (turn, looks) = (std::mem::take(&mut watch.turn), std::mem::take(&mut watch.looks));
         if std::mem::take(&mut watch.woken) {
@@ -252,16 +258,21 @@ impl Cta<'_> {
         let as_before = |last: &(Turn, u64)| last.1 == state && same_path(&last.0, &turn);
         let exact = watch.last.as_ref().is_some_and(as_before);
         let before = watch.last.take();
-        let sleep = if exact {
+        let sleep = if exact && watch.joint {
+            // What the others did in these turns is not known here.
+            true
+        } else if exact {
+            let path = turn.clone();
+            let earlier = before.filter(|_| !known);
+            watch.path = Some(path);
             self.take_back(&turn);
-            if let (false, Some((turn, _))) = (known, &before) {
+            if let Some((turn, _)) = &earlier {
                 self.take_back(turn);
             }
             // It will look once more.
             self.take_back(&turn[turn.len() - 1..]);
-            watch.path = Some(turn.clone());
             true
-        } else if known {
+        } else if known && !watch.joint {
             self.take_back(&turn);
             false
         } else {
@@ -279,7 +290,7 @@ impl Cta<'_> {
             watch.looks = looks;
             watch.woken = exact;
             let (pc, joint) = (watch.pc, watch.joint);
-            if let Some(frag) = warp.frags.iter_mut().find(|f| f.mask == mask) {
+            if let Some(frag) = warp.frags.iter_mut().find(|f| f.mask & lanes == lanes) {
                 frag.wait = Wait::Flag { pc, exact: exact && !joint };
                 frag.pc = if exact { pc } else { frag.pc };
             }

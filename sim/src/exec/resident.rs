@@ -13,7 +13,7 @@ use super::schedule::{Course, Pause, Rng};
 use super::*;
 
 /// Bytes of the host for the blocks that have begun and not ended.
-const MAX_WAITING: u64 = 6 << 30;
+const MAX_WAITING: u64 = if cfg!(test) { 1 << 20 } else { 4 << 30 };
 
 /// Rounds in which everybody looks again, and nobody gets anywhere, before that is a deadlock.
 const MAX_ROUNDS: u32 = 4;
@@ -194,11 +194,11 @@ impl<'a> Setting<'a> {
         for _ in 0..MAX_ROUNDS {
             let mut moved = None;
             for at in 0..begun.len() {
-                let before = begun[at].cta.state(&begun[at].course);
                 let block = &mut begun[at];
                 if !block.cta.look_again(&mut block.course) {
                     continue;
                 }
+                let before = block.cta.state(&block.course);
                 let pause = run(block, counts)?;
                 if pause != Pause::Waits || begun.iter().any(Begun::has_news) {
                     return Ok((at, pause));
@@ -283,5 +283,39 @@ impl Cta<'_> {
         // Shadow memory is eight times what it shadows.
         let shared = self.shared.bytes * 10;
         registers * warps + self.entry.local_bytes * 32 * warps + shared + self.races.host_bytes()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// Every block but the last waits for the next one.
+    #[test]
+    fn waiting_blocks_have_so_much_room_and_no_more() {
+        let text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<2>;\n\
+            .reg .b32 %r<4>;\n.reg .b64 %rd<3>;\n.shared .align 4 .b8 sm[16384];\nld.param.u64 %rd0, [p];\nmov.u32 %r0, %ctaid.x;\n\
+            mov.u32 %r1, %nctaid.x;\nsub.u32 %r1, %r1, 1;\nmul.wide.u32 %rd1, %r0, 4;\nadd.s64 %rd1, %rd0, %rd1;\n\
+            setp.eq.u32 %p0, %r0, %r1;\n@%p0 bra S;\nL: ld.acquire.gpu.global.u32 %r2, [%rd1+4];\nsetp.eq.u32 %p1, %r2, 0;\n\
+            @%p1 bra L;\nS: st.release.gpu.global.u32 [%rd1], 1;\nret;\n}\n";
+        let program = Program::parse(text).unwrap();
+        let run = |blocks: u32, order: Order| {
+            let mut device = Device::new();
+            let a = device.alloc(1024).unwrap();
+            device.upload(a, &[0; 1024]).unwrap();
+            let params = vec![a.to_le_bytes().to_vec()];
+            let launch = Launch { entry: "k".into(), grid: [blocks, 1, 1], block: [32, 1, 1], dynamic_smem: 0, params };
+            device.run(&program, &launch, &Options { order, ..Options::default() }).map(|_| ())
+        };
+        run(5, Order::Forward).unwrap();
+        // From the last on nobody waits.
+        run(100, Order::Reverse).unwrap();
+        let report = run(100, Order::Forward).unwrap_err();
+        assert_eq!(report.kind, ReportKind::Launch);
+        assert!(
+            report.message.contains("wait for others at one time") && report.message.contains("fewer blocks"),
+            "{report}"
+        );
     }
 }

@@ -251,6 +251,7 @@ pub fn simulate(
                 fuel: options.fuel,
                 generation: Some(generation),
                 landing,
+                resident: None,
                 programmatic: contract.programmatic,
                 cluster: (contract.cluster != [1, 1, 1]).then_some(contract.cluster),
                 progress: None,

@@ -61,6 +61,23 @@ impl Counts {
         self.products += other.products;
     }
 
+    /// Takes back what was added.
+    pub(crate) fn subtract(&mut self, other: &Counts) {
+        self.executed -= other.executed;
+        self.lanes -= other.lanes;
+        self.wavefronts -= other.wavefronts;
+        self.ideal_wavefronts -= other.ideal_wavefronts;
+        self.parted -= other.parted;
+        self.requests -= other.requests;
+        self.sectors -= other.sectors;
+        self.ideal_sectors -= other.ideal_sectors;
+        self.global_bytes -= other.global_bytes;
+        self.bytes -= other.bytes;
+        self.boxes -= other.boxes;
+        self.bulk_bytes -= other.bulk_bytes;
+        self.products -= other.products;
+    }
+
     /// Wavefronts beyond the ideal for bank conflicts.
     pub fn conflicts(&self) -> u64 {
         self.wavefronts - self.ideal_wavefronts - self.parted

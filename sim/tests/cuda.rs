@@ -25,6 +25,8 @@ const SYNCHRONISED: &[&str] = &[
     "online_softmax 100",
     "compact",
     "last_block",
+    "lookback",
+    "split_turns",
     "transpose 45",
     "transpose_xor 96",
     "transpose_plain 96",

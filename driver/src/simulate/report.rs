@@ -100,6 +100,9 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::Uninitialised => Some("somebody has to write it first, with a barrier between"),
         ReportKind::Undefined => Some("initialise the register on every path"),
         ReportKind::Divergence => Some("take the instruction out of the branch, or branch alike in the whole warp"),
+        ReportKind::Deadlock if report.address.is_some() => Some(
+            "another thread has to set the flag, and its block has to be resident together with the one that waits",
+        ),
         ReportKind::Deadlock => Some("every thread that a barrier counts has to arrive"),
         ReportKind::Fuel => Some(MORE_FUEL),
         ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,

@@ -11,7 +11,7 @@ pub(super) const MAX_SHARED: u64 = 227 << 10;
 /// Registers and local memory of a block, in bytes of the host.
 pub(super) const MAX_STATE: u64 = 256 << 20;
 
-/// In which order blocks run.
+/// In which order blocks run: those that the device holds at once, where they may wait for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By increasing index.
@@ -30,8 +30,11 @@ pub struct Options {
     pub seed: u64,
     /// Order of the blocks.
     pub order: Order,
-    /// Host threads that share the blocks.
+    /// Host threads that share the blocks; blocks that may wait for each other run on one.
     pub threads: usize,
+    /// Blocks that the device holds at once, for those that wait for each other; by default what the usual chip of the module's target
+    /// has room for, registers aside.
+    pub resident: Option<u64>,
     /// Warp instructions each block may execute.
     pub fuel: u64,
     /// Whose matrix arithmetic to imitate; by default the generation of the module's target.
@@ -53,6 +56,7 @@ impl Default for Options {
             seed: 0,
             order: Order::Forward,
             threads: 1,
+            resident: None,
             fuel: 1 << 32,
             generation: None,
             landing: Landing::Early,
@@ -106,14 +110,22 @@ impl Device {
         // Clusters are what runs together.
         let blocks = volume(launch.grid).expect("the launch was checked") / ranks;
         let order = block_order(blocks, options);
-        let device = &*self;
         let lock = Mutex::new(());
         let grid = Grid::default();
+        let device = &*self;
+        let params = params.as_slice();
+        let lock = &lock;
+        let setting =
+            Setting { device, program, entry, params, lock, grid: &grid, launch, options, generation, cluster };
         let forgot = AtomicBool::new(false);
         let next = AtomicUsize::new(0);
         let first_error = AtomicUsize::new(usize::MAX);
         let worker = || {
             let mut counts = vec![Counts::default(); entry.code.len()];
+            if entry.waits {
+                let ended = setting.take_turns(&order, blocks, &mut counts, &forgot);
+                return (counts, ended.err().map(|report| (0, report)));
+            }
             let mut error = None;
             loop {
                 let i = next.fetch_add(1, Relaxed);
@@ -121,21 +133,11 @@ impl Device {
                     break;
                 }
                 let block = order.at(i as u64);
-                let mut cta = Cta::new(
-                    device,
-                    program,
-                    entry,
-                    &params,
-                    &lock,
-                    &grid,
-                    launch,
-                    options,
-                    generation,
-                    (block, cluster),
-                    &mut counts,
-                );
-                let ended = cta.run(&mut Rng::new(options.seed, block));
+                let mut cta = Cta::new(setting, block, counts);
+                let mut course = cta.course(Rng::new(options.seed, block));
+                let ended = cta.go(&mut course);
                 forgot.fetch_or(cta.races.forgot(), Relaxed);
+                counts = cta.counts;
                 if let Err(report) = ended {
                     first_error.fetch_min(i, Relaxed);
                     error = Some((i, report));
@@ -147,7 +149,8 @@ impl Device {
             }
             (counts, error)
         };
-        let threads = options.threads.clamp(1, 64);
+        // The turns of blocks that wait for each other must not depend on the host.
+        let threads = if entry.waits { 1 } else { options.threads.clamp(1, 64) };
         let results: Vec<_> = if threads == 1 {
             vec![worker()]
         } else {
@@ -296,7 +299,7 @@ fn check_state(entry: &Entry, launch: &Launch, blocks: u64) -> Result<(), Box<Re
 /// The order of the blocks, computed and not stored: there may be many.
 pub(super) struct BlockOrder {
     n: u64,
-    order: Order,
+    pub(super) order: Order,
     /// A multiplier prime to `n`, and a shift.
     step: u64,
     shift: u64,
@@ -318,7 +321,7 @@ pub(super) fn block_order(n: u64, options: &Options) -> BlockOrder {
 }
 
 impl BlockOrder {
-    fn at(&self, i: u64) -> u64 {
+    pub(super) fn at(&self, i: u64) -> u64 {
         match self.order {
             Order::Forward => i,
             Order::Reverse => self.n - 1 - i,

@@ -4,7 +4,7 @@
 //! has used its turn, then picks another by a seeded generator. The blocks of a cluster are one such machine ([`cluster`]).
 //! Blocks are independent of each other and may run on several
 //! host threads; of their errors the one of the lowest block in launch order is reported, so that a result does not depend
-//! on the host.
+//! on the host. Those of a kernel with loops that may wait for other blocks take turns on one host thread ([`resident`]).
 
 mod access;
 mod assertion;
@@ -24,6 +24,7 @@ mod lockstep;
 pub(crate) mod mbarrier;
 pub(crate) mod mma;
 mod registers;
+mod resident;
 mod schedule;
 mod scratch;
 mod step;
@@ -31,6 +32,7 @@ mod strong;
 mod sync;
 mod transfer;
 mod warp;
+mod watch;
 pub(crate) mod wgmma;
 pub(crate) mod wmma;
 
@@ -50,7 +52,7 @@ use scratch::Scratch;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use warp::{Shape, Wait, Warp, thread_of};
+use warp::{Frag, Shape, Wait, Warp, thread_of};
 
 /// An error inside an instruction, before it knows its place.
 #[derive(Clone, Debug)]
@@ -125,7 +127,7 @@ pub(crate) struct Cta<'a> {
     pub(crate) races: Races,
     /// Sixteen for each block.
     pub(crate) barriers: Vec<sync::Barrier>,
-    pub(crate) counts: &'a mut [Counts],
+    pub(crate) counts: Vec<Counts>,
     pub(crate) banks: Banks,
     pub(crate) fuel: u64,
     pub(crate) generation: Generation,
@@ -142,21 +144,25 @@ pub(crate) struct Cta<'a> {
     seq: u32,
 }
 
+/// What all blocks of a launch have in common.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    device: &'a Device,
+    program: &'a Program,
+    entry: &'a Entry,
+    params: &'a [u8],
+    lock: &'a Mutex<()>,
+    grid: &'a Grid,
+    launch: &'a Launch,
+    options: &'a Options,
+    generation: Generation,
+    cluster: [u32; 3],
+}
+
 impl<'a> Cta<'a> {
-    #[expect(clippy::too_many_arguments, reason = "called once: each is a part of the launch")]
-    fn new(
-        device: &'a Device,
-        program: &'a Program,
-        entry: &'a Entry,
-        params: &'a [u8],
-        lock: &'a Mutex<()>,
-        grid: &'a Grid,
-        launch: &Launch,
-        options: &'a Options,
-        generation: Generation,
-        (block, cluster): (u64, [u32; 3]),
-        counts: &'a mut [Counts],
-    ) -> Cta<'a> {
+    /// Cluster `number` of the launch; to `counts` is added what it does.
+    fn new(setting: Setting<'a>, number: u64, counts: Vec<Counts>) -> Cta<'a> {
+        let Setting { device, program, entry, params, lock, grid, launch, options, generation, cluster } = setting;
         let threads = volume(launch.block).unwrap_or(1) as usize;
         let warps = threads.div_ceil(32);
         let room = entry.shared_bytes + u64::from(launch.dynamic_smem);
@@ -174,7 +180,7 @@ impl<'a> Cta<'a> {
                 races.forbid((rank * stride + start) as usize, (rank * stride + end) as usize)
             });
         }
-        let first = first_of(launch.grid, cluster, block);
+        let first = first_of(launch.grid, cluster, number);
         let shape = |rank: usize| {
             let within = position(cluster, rank as u64);
             Shape {

@@ -1,5 +1,8 @@
 //! The scheduler of a block: which warp runs, until when, and what happens when none can.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
 use super::*;
 
 /// Instructions a warp may execute before another gets its turn, so that a warp that spins does not starve the others.
@@ -7,6 +10,9 @@ const TURN: u32 = 1 << 14;
 
 /// Times that all fragments may look at their mbarriers in vain, while nothing else happens, before that is a deadlock.
 pub(super) const MAX_POLLS: u32 = 1 << 9;
+
+/// Instructions after which a block lets others run, where they may wait for each other.
+const QUANTUM: u64 = 1 << 22;
 
 /// A small generator (xorshift64*): the scheduler needs variety, not quality.
 #[derive(Clone, Copy, Debug)]
@@ -43,57 +49,104 @@ pub(super) fn wake_all(warps: &mut [Warp]) -> bool {
     any
 }
 
+/// The warps of a block, and where its scheduler is.
+pub(super) struct Course {
+    pub(super) warps: Vec<Warp>,
+    rng: Rng,
+    ready: Vec<usize>,
+    /// Rounds of looking in vain, and what they have in common.
+    rounds: u32,
+    seen: (u64, u32),
+}
+
+/// Why a block does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    Ended,
+    /// All that can happen in it has, until a flag changes.
+    Waits,
+    /// Others shall have their turn; only where blocks may wait for each other.
+    Yields,
+}
+
 impl Cta<'_> {
-    pub(super) fn run(&mut self, rng: &mut Rng) -> Result<(), Box<Report>> {
+    /// The block before its first instruction.
+    pub(super) fn course(&self, rng: Rng) -> Course {
         let threads = volume(self.shape.block).unwrap_or(1) as u32;
-        let n = threads.div_ceil(32) as usize;
-        let per = n;
-        let n = n * self.ranks;
-        let new = |i: usize| Warp::new(self.entry, i, i % per, threads, &self.shapes[i / per]);
-        let mut warps: Vec<Warp> = (0..n).map(new).collect();
-        let mut ready: Vec<usize> = Vec::with_capacity(n);
-        let (mut rounds, mut seen) = (0, (0, 0));
+        let n = self.cta_warps * self.ranks;
+        let new = |i: usize| Warp::new(self.entry, i, i % self.cta_warps, threads, &self.shapes[i / self.cta_warps]);
+        let warps = (0..n).map(new).collect();
+        Course { warps, rng, ready: Vec::with_capacity(n), rounds: 0, seen: (0, 0) }
+    }
+
+    /// Runs the block until it ends or has to let others run.
+    pub(super) fn go(&mut self, course: &mut Course) -> Result<Pause, Box<Report>> {
+        let Course { warps, rng, ready, rounds, seen } = course;
+        let quantum = if self.entry.waits { self.fuel.saturating_sub(QUANTUM) } else { 0 };
         loop {
             ready.clear();
-            ready.extend((0..n).filter(|i| warps[*i].frags.iter().any(|f| f.wait == Wait::Ready)));
+            ready.extend((0..warps.len()).filter(|i| warps[*i].frags.iter().any(|f| f.wait == Wait::Ready)));
             if !ready.is_empty() {
+                if self.fuel < quantum {
+                    return Ok(Pause::Yields);
+                }
                 let pick = ready[rng.below(ready.len())];
                 if self.progress.is_some_and(Progress::is_cancelled) {
                     return Err(self.cancelled(&warps[pick]));
                 }
-                if let Err(report) = self.turn(&mut warps, pick) {
-                    return Err(self.blame(&mut warps, pick, report, rng));
+                if let Err(report) = self.turn(warps, pick) {
+                    return Err(self.blame(warps, pick, report, rng));
                 }
                 continue;
             }
-            let mut moved = self.release_barriers(&mut warps) | self.release_cluster(&mut warps);
-            moved |= self.release_registers(&mut warps);
-            for warp in &mut warps {
+            let mut moved = self.release_barriers(warps) | self.release_cluster(warps);
+            moved |= self.release_registers(warps);
+            for warp in warps.iter_mut() {
                 moved |= warp.converge() | self.converge_warp_barriers(warp);
             }
-            if moved {
+            if moved || (self.entry.waits && self.wake_changed(warps)) {
                 continue;
             }
             if warps.iter().all(|w| w.frags.is_empty()) {
-                return self.finish(&mut warps);
+                return self.finish(warps).map(|()| Pause::Ended);
             }
             // Nobody can go on without a copy engine: it is as late as it gets.
             if let Some(arrival) = self.arrivals.pop_front() {
-                self.arrive_late(&mut warps, arrival)?;
+                self.arrive_late(warps, arrival)?;
                 continue;
             }
             if let Some(load) = self.loads.pop_front() {
-                self.load_late(&mut warps, &load)?;
+                self.load_late(warps, &load)?;
                 continue;
+            }
+            if warps.iter().flat_map(|w| &w.frags).any(|f| matches!(f.wait, Wait::Flag { .. })) {
+                return Ok(Pause::Waits);
             }
             // Waits at mbarriers are loops of the program, which may do something else after so many turns.
             let state = (self.mbarrier_events, self.seq);
-            rounds = if state == seen { rounds + 1 } else { 0 };
-            seen = state;
-            if rounds > MAX_POLLS || !wake_all(&mut warps) {
-                return Err(self.stuck(&warps));
+            *rounds = if state == *seen { *rounds + 1 } else { 0 };
+            *seen = state;
+            if *rounds > MAX_POLLS || !wake_all(warps) {
+                return Err(self.stuck(warps));
             }
         }
+    }
+
+    /// Lets everybody look again who might do something else by itself; whether there is anybody.
+    pub(super) fn look_again(&self, course: &mut Course) -> bool {
+        wake_all(&mut course.warps) | self.wake_restless(&mut course.warps)
+    }
+
+    /// Where the block is, as one number.
+    pub(super) fn state(&self, course: &Course) -> u64 {
+        let of = |warp: &Warp, frag: &Frag| {
+            let mut hasher = DefaultHasher::new();
+            (warp.index, frag.pc, frag.mask, warp.state(frag.mask)).hash(&mut hasher);
+            hasher.finish()
+        };
+        // Fragments of a warp stand in any order.
+        let all = course.warps.iter().flat_map(|warp| warp.frags.iter().map(move |frag| of(warp, frag)));
+        all.fold(self.mbarrier_events, u64::wrapping_add)
     }
 
     /// What was never waited for lands at the end of the kernel, if it may: memory of a block that has ended belongs to the next one,
@@ -158,7 +211,10 @@ impl Cta<'_> {
                 }
                 return Ok(());
             };
-            let used = self.fragment(warp, at, left)?;
+            let used = match warp.watched_lanes(warp.frags[at].mask) {
+                Some(lanes) => self.watched(warp, lanes, left)?,
+                None => self.fragment(warp, at, left)?,
+            };
             self.release_barriers(warps);
             if !self.completed.is_empty() {
                 self.wake(warps);
@@ -177,6 +233,9 @@ impl Cta<'_> {
                 let by = 1.min(frags.len());
                 frags.rotate_left(by);
                 wake_all(warps);
+                if self.entry.waits {
+                    self.wake_changed(warps);
+                }
                 return Ok(());
             }
         }

@@ -219,7 +219,12 @@ impl Cta<'_> {
                 w.put32(d[0], m, &a.v.map(|x| x & 0xFFFF), a.ok);
                 w.put32(d[1], m, &a.v.map(|x| x >> 16), a.ok);
             }
-            Op::Ld(ref access) => self.load(w, access, m, pc)?,
+            Op::Ld(ref access) => {
+                self.load(w, access, m, pc)?;
+                if access.order.waits && m != 0 {
+                    return Ok(self.looked(w, at));
+                }
+            }
             Op::St(ref access) => self.store(w, access, m, pc)?,
             Op::Nop => {}
             Op::GridWait => self.wait_for_grids(w, m),
@@ -329,7 +334,12 @@ impl Cta<'_> {
                     w.put32(*r, m, &a.v.map(|x| (x >> (16 * k)) as u32 & 0xFFFF), a.ok);
                 }
             }
-            Op::Atom(ref atom) => self.atomic(w, atom, m, pc)?,
+            Op::Atom(ref atom) => {
+                self.atomic(w, atom, m, pc)?;
+                if atom.order.waits && m != 0 {
+                    return Ok(self.looked(w, at));
+                }
+            }
             Op::CpAsync(ref copy) => self.copy_async(w, copy, m, pc)?,
             Op::CpCommit => {
                 for_lanes!(lane in m => { w.copies.groups[lane] = w.copies.groups[lane].saturating_add(1); });

@@ -329,6 +329,7 @@ impl Cta<'_> {
         let mut lines = Vec::new();
         let mut first = None;
         let mut divergent = None;
+        let mut flag = None;
         for warp in warps {
             for frag in &warp.frags {
                 let lane = frag.mask.trailing_zeros() as usize & 31;
@@ -386,25 +387,28 @@ impl Cta<'_> {
                         ));
                         first = first.or(Some(place));
                     }
+                    Wait::Flag { pc, .. } => {
+                        let (address, line, place) = self.flag_line(warp, frag, pc);
+                        lines.push(line);
+                        flag = flag.or(Some((address, place, self.shapes[self.rank_of(warp.index)].index)));
+                    }
                     Wait::Ready => {}
                 }
             }
         }
-        let (kind, place, title) = match divergent {
-            Some(place) => {
+        let (mut address, mut block) = (None, self.shape.index);
+        let (kind, place, title) = match (flag, divergent) {
+            // The rest of its warp waits for this thread, which is about to come.
+            (Some((flag, place, whose)), _) => {
+                (address, block) = (flag, whose);
+                (ReportKind::Deadlock, Some(place), "nobody sets the flag that this thread waits for")
+            }
+            (None, Some(place)) => {
                 (ReportKind::Divergence, Some(place), "part of a warp is at an instruction that needs all of it")
             }
-            None => (ReportKind::Deadlock, first, "no thread can continue"),
+            (None, None) => (ReportKind::Deadlock, first, "no thread can continue"),
         };
         let message = format!("{title}\n    {}", lines.join("\n    "));
-        Box::new(Report {
-            kind,
-            message,
-            place,
-            other: None,
-            other_block: None,
-            block: self.shape.index,
-            address: None,
-        })
+        Box::new(Report { kind, message, place, other: None, other_block: None, block, address })
     }
 }

@@ -53,6 +53,11 @@ pub(crate) enum Wait {
         at: u32,
         want: Want,
     },
+    /// For a flag, at which the instruction at `pc` looks; `exact`: it does nothing else until the flag changes.
+    Flag {
+        pc: u32,
+        exact: bool,
+    },
 }
 
 /// Lanes with a common program counter.
@@ -80,6 +85,10 @@ pub(crate) struct Warp {
     pub(crate) products: super::wgmma::Products,
     /// What `setmaxnreg` has set.
     pub(crate) registers: Option<u32>,
+    /// Fragments that may wait for a flag.
+    pub(super) watches: Vec<super::watch::Watch>,
+    /// Plain loads in loops that turned out to wait for nothing.
+    pub(super) busy: Vec<u32>,
 }
 
 /// What special registers are made of.
@@ -119,6 +128,8 @@ impl Warp {
             bulk: super::bulk::Stores::default(),
             products: super::wgmma::Products::default(),
             registers: None,
+            watches: Vec::new(),
+            busy: Vec::new(),
         };
         for &(slot, value) in &entry.const32 {
             warp.w[slot as usize] = Slot32 { v: [value; 32], ok: u32::MAX };

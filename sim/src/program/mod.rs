@@ -109,6 +109,8 @@ pub(crate) struct Entry {
     pub(crate) clustered: Option<R>,
     /// 64-bit slots with the address of a byte of the block's shared memory, the generic window perhaps included.
     pub(crate) shared64: Vec<(R, u64)>,
+    /// Whether its blocks may wait for each other.
+    pub(crate) waits: bool,
     /// Whether something works beside the warps: bulk copies, asynchronous products.
     pub(crate) beside: bool,
     /// Of each instruction the 32-bit slots it names, of those that are operands of asynchronous products.

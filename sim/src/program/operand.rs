@@ -72,6 +72,8 @@ pub(crate) struct Semantics {
     pub(crate) guess: bool,
     /// A load in a loop that waits for others.
     pub(crate) polls: bool,
+    /// Perhaps a look at a flag that others will write, after which comes another one.
+    pub(crate) waits: bool,
     /// A load of data that nobody writes while the kernel runs (`.nc`).
     pub(crate) constant: bool,
 }

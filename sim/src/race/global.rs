@@ -83,6 +83,11 @@ impl Global {
         self.pages.len() + 4 * self.divided >= MAX_PAGES
     }
 
+    /// Bytes of the host for the pages, about.
+    pub(super) fn host_bytes(&self) -> u64 {
+        (self.pages.len() + 4 * self.divided) as u64 * (WORDS * size_of::<Cell>()) as u64
+    }
+
     pub(super) fn clear(&mut self) {
         self.index.clear();
         self.recent.clear();

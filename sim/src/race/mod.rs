@@ -227,6 +227,11 @@ impl Races {
         self.global.clear();
     }
 
+    /// Bytes of the host for what is remembered, about.
+    pub(crate) fn host_bytes(&self) -> u64 {
+        self.global.host_bytes()
+    }
+
     /// Whether there was more to remember of global memory than there is room for.
     pub(crate) fn forgot(&self) -> bool {
         self.global.forgot

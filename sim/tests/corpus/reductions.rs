@@ -207,6 +207,47 @@ fn last_block() -> Case {
         .int(n as i32)
 }
 
+fn lookback() -> Case {
+    let (blocks, threads) = (11, 128);
+    let n = blocks * threads - 37;
+    let a = Random::new(30).ints(n, -1000, 1000);
+    let mut sum = 0;
+    let sums: Vec<i32> = a.iter().map(|v| (sum += v, sum).1).collect();
+    // What the first block would have published as its own sum it publishes as that of everything.
+    let own: Vec<i32> = a.chunks(threads).map(|part| part.iter().sum()).collect();
+    let own = std::iter::once(-1).chain(own[1..].iter().copied()).collect::<Vec<i32>>();
+    let totals: Vec<i32> = sums.chunks(threads).map(|part| part[part.len() - 1]).collect();
+    let bits = |values: &[i32]| Output::Bits(values.iter().flat_map(|v| v.to_le_bytes()).collect());
+    Case::new("lookback", ptx!("lookback"), "lookback")
+        .grid(blocks as u32, 1)
+        .block(threads as u32, 1)
+        .input(&a, i32::to_le_bytes)
+        .result(&sums, i32::to_le_bytes)
+        .output(vec![0; 4 * blocks], bits(&vec![2; blocks]))
+        .output(vec![0xFF; 4 * blocks], bits(&own))
+        .result(&totals, i32::to_le_bytes)
+        .int(n as i32)
+}
+
+fn split_turns() -> Case {
+    let (rows, cols, parts) = (45, 150, 7);
+    let a: Vec<f32> = Random::new(31).ints(rows * cols, -1000, 1000).iter().map(|v| *v as f32 / 7.0).collect();
+    // In the order of the parts, as the blocks do.
+    let sum = |col: usize| {
+        let part = |part: usize| (part..rows).step_by(parts).fold(0f32, |sum, row| sum + a[row * cols + col]);
+        (1..parts).fold(part(0), |sum, next| sum + part(next))
+    };
+    let sums: Vec<f32> = (0..cols).map(sum).collect();
+    Case::new("split_turns", ptx!("split_turns"), "split_turns")
+        .grid(3, parts as u32)
+        .block(64, 1)
+        .input(&a, f32::to_le_bytes)
+        .result(&sums, f32::to_le_bytes)
+        .output(vec![0; 12], Output::Bits(vec![0; 12]))
+        .int(rows as i32)
+        .int(cols as i32)
+}
+
 fn dot_int8() -> Case {
     let mut random = Random::new(29);
     let (rows, words) = (7, 50);
@@ -243,6 +284,8 @@ pub(super) fn cases() -> Vec<Case> {
         warp_collectives(),
         compact(),
         last_block(),
+        lookback(),
+        split_turns(),
         dot_int8(),
     ]
 }

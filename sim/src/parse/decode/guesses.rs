@@ -30,14 +30,14 @@ impl Copies {
     }
 }
 
-/// Marks them.
-pub(super) fn mark(entry: &mut Entry) {
+/// Marks them; the swaps that they are for, in order.
+pub(super) fn mark(entry: &mut Entry) -> Vec<usize> {
     let swaps = |op: &Op| match op {
         Op::Atom(atom) if atom.op == AtomOp::Cas => Some((atom.addr, atom.size)),
         _ => None,
     };
     if !entry.code.iter().any(|i| swaps(&i.op).is_some()) {
-        return;
+        return Vec::new();
     }
     let copies = |wide: bool| {
         entry.code.iter().filter_map(move |i| match i.op {
@@ -65,10 +65,21 @@ pub(super) fn mark(entry: &mut Entry) {
         _ => false,
     };
     let guesses: Vec<usize> = (0..entry.code.len()).filter(|i| is_guess(&entry.code[*i].op)).collect();
+    let guessed: Vec<_> = guesses
+        .iter()
+        .filter_map(|at| match &entry.code[*at].op {
+            Op::Ld(a) => Some((place(a.addr.base), a.addr.offset, a.size)),
+            _ => None,
+        })
+        .collect();
+    let is_retried =
+        |op: &Op| swaps(op).is_some_and(|(addr, size)| guessed.contains(&(place(addr.base), addr.offset, size)));
+    let retried = (0..entry.code.len()).filter(|i| is_retried(&entry.code[*i].op)).collect();
     for at in guesses {
         if let Op::Ld(access) = &mut entry.code[at].op {
             access.order.strength = Strength::Wide;
             access.order.guess = true;
         }
     }
+    retried
 }

@@ -192,6 +192,7 @@ fn decode_entry<'a>(
         specials: Vec::new(),
         clustered: None,
         shared64: Vec::new(),
+        waits: false,
         beside: false,
         touches: Vec::new(),
     };
@@ -282,7 +283,7 @@ fn decode_entry<'a>(
     }
     cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Wgmma(_)));
     copies::mark_partial(&mut cx.entry);
-    guesses::mark(&mut cx.entry);
-    polls::mark(&mut cx.entry);
+    let retried = guesses::mark(&mut cx.entry);
+    polls::mark(&mut cx.entry, &retried);
     Ok(cx.entry)
 }

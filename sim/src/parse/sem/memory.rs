@@ -124,7 +124,7 @@ pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
         true if m.has("cta") || m.has("cluster") => Strength::Block,
         true => Strength::Wide,
     };
-    Semantics { strength, acquire, release, uncached, guess: false, polls: false, constant: m.has("nc") }
+    Semantics { strength, acquire, release, uncached, guess: false, polls: false, waits: false, constant: m.has("nc") }
 }
 
 /// `atom`.

@@ -1,0 +1,321 @@
+//! Blocks that wait for each other: a block whose threads all wait, one of them for a flag, keeps its registers and its shared memory
+//! and lets others run, until something that it has read changes.
+//!
+//! One thread of the host runs all of them, so that who sees what depends on the order of the blocks and the seed alone.
+//! A block that woke goes before one that has not begun. As on a device, blocks become resident by increasing index, so many at a time
+//! as there is room for: of those that are resident the order says who begins. A block that waits for one that cannot become
+//! resident before it ends waits for ever.
+
+use std::collections::VecDeque;
+
+use super::launch::{BlockOrder, Order};
+use super::schedule::{Course, Pause, Rng};
+use super::*;
+
+/// Bytes of the host for the blocks that have begun and not ended.
+const MAX_WAITING: u64 = if cfg!(test) { 1 << 20 } else { 4 << 30 };
+
+/// Rounds in which everybody looks again, and nobody gets anywhere, before that is a deadlock.
+const MAX_ROUNDS: u32 = 4;
+
+/// Waiting blocks that a report of a deadlock names.
+const MAX_NAMED: usize = 8;
+
+/// A block, or cluster, that has begun.
+struct Begun<'a> {
+    number: u64,
+    cta: Cta<'a>,
+    course: Course,
+    waits: bool,
+}
+
+impl Begun<'_> {
+    fn has_news(&self) -> bool {
+        self.waits && self.cta.any_changed(&self.course.warps)
+    }
+}
+
+/// Those that have not begun.
+struct Starts<'a> {
+    order: &'a BlockOrder,
+    blocks: u64,
+    begun: u64,
+    /// How many are resident at once, and how many have become so.
+    capacity: u64,
+    admitted: u64,
+    /// Resident ones that have not begun, where there is no room for all; in order.
+    open: VecDeque<u64>,
+    rng: Rng,
+}
+
+impl<'a> Starts<'a> {
+    fn new(order: &'a BlockOrder, blocks: u64, capacity: u64, seed: u64) -> Starts<'a> {
+        let rng = Rng::new(seed, blocks);
+        let mut out = Starts { order, blocks, begun: 0, capacity, admitted: 0, open: VecDeque::new(), rng };
+        for _ in 0..capacity.min(blocks) {
+            out.admit();
+        }
+        out
+    }
+
+    /// There is room for one more.
+    fn admit(&mut self) {
+        if self.blocks > self.capacity && self.admitted < self.blocks {
+            self.open.push_back(self.admitted);
+            self.admitted += 1;
+        }
+    }
+
+    fn has_next(&self) -> bool {
+        if self.blocks <= self.capacity { self.begun < self.blocks } else { !self.open.is_empty() }
+    }
+
+    fn next(&mut self) -> Option<u64> {
+        if self.blocks <= self.capacity {
+            let next = (self.begun < self.blocks).then(|| self.order.at(self.begun));
+            self.begun += u64::from(next.is_some());
+            return next;
+        }
+        let next = match self.order.order {
+            Order::Forward => self.open.pop_front(),
+            Order::Reverse => self.open.pop_back(),
+            Order::Seeded => {
+                let at = self.rng.below(self.open.len());
+                self.open.swap_remove_back(at)
+            }
+        };
+        self.begun += u64::from(next.is_some());
+        next
+    }
+}
+
+/// Multiprocessors of the usual chip of a target, and what one of them has room for: threads, blocks, KiB of shared memory.
+fn chip(target: &str) -> [u64; 4] {
+    let digits = target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match digits.parse().unwrap_or(0) {
+        ..75 => [80, 2048, 32, 96],
+        75..80 => [40, 1024, 16, 64],
+        80..86 => [108, 2048, 32, 164],
+        86 => [84, 1536, 16, 100],
+        87 | 88 => [16, 1536, 16, 164],
+        89 => [142, 1536, 24, 100],
+        _ => [132, 2048, 32, 228],
+    }
+}
+
+impl<'a> Setting<'a> {
+    /// Clusters that are resident at once.
+    fn capacity(&self) -> u64 {
+        let ranks = self.cluster.iter().map(|n| u64::from(*n)).product::<u64>();
+        let blocks = self.options.resident.unwrap_or_else(|| {
+            let target = self.program.target();
+            let [chips, threads, blocks, shared] = chip(target);
+            let block = volume(self.launch.block).unwrap_or(1).next_multiple_of(32);
+            // From sm_80 on each block has a KiB for the system.
+            let system = if target < "sm_80" { 0 } else { 1 << 10 };
+            let bytes = self.entry.static_bytes + u64::from(self.launch.dynamic_smem) + system;
+            let registers = self.entry.max_registers.map_or(0, |n| u64::from(n).next_multiple_of(8) * block);
+            let fits = [threads / block, (shared << 10) / bytes.max(1), 65536 / registers.max(1)];
+            // What does not fit at all was refused, or is for a larger chip.
+            chips * fits.into_iter().fold(blocks, u64::min).max(1)
+        });
+        (blocks / ranks).max(1)
+    }
+
+    /// Runs all blocks, in turns.
+    pub(super) fn take_turns(
+        self,
+        order: &BlockOrder,
+        blocks: u64,
+        counts: &mut Vec<Counts>,
+        forgot: &AtomicBool,
+    ) -> Result<(), Box<Report>> {
+        let seed = self.options.seed;
+        let mut starts = Starts::new(order, blocks, self.capacity(), seed);
+        let mut rng = Rng::new(seed, u64::MAX);
+        let mut begun: Vec<Begun<'a>> = Vec::new();
+        // Who ran last, and whether it could have gone on.
+        let (mut last, mut yielded) = (0, false);
+        loop {
+            let chosen = match self.choose(&begun, last, yielded, &mut rng) {
+                None if self.has_room(&begun) => self.begin(&mut begun, &mut starts),
+                chosen => chosen,
+            };
+            // One of those that could go on, or one that has not got anywhere yet.
+            let chosen = chosen.or_else(|| around(last, begun.len()).find(|at| !begun[*at].waits));
+            let (at, pause) = match chosen {
+                Some(at) => (at, run(&mut begun[at], counts)?),
+                None if begun.is_empty() => return Ok(()),
+                None if starts.has_next() => return Err(no_room(&begun)),
+                None => self.nudge(&mut begun, counts, &starts)?,
+            };
+            yielded = pause == Pause::Yields;
+            begun[at].waits = pause == Pause::Waits;
+            last = at + 1;
+            if pause == Pause::Ended {
+                let done = begun.remove(at);
+                last = at;
+                starts.admit();
+                forgot.fetch_or(done.cta.races.forgot(), Relaxed);
+                if let Some(progress) = &self.options.progress {
+                    (0..done.cta.ranks).for_each(|_| progress.block_done());
+                }
+            }
+        }
+    }
+
+    /// Who goes on of those that have begun, unless it is the turn of one that has not.
+    fn choose(&self, begun: &[Begun<'_>], last: usize, yielded: bool, rng: &mut Rng) -> Option<usize> {
+        let ready = |at: &usize| begun[*at].has_news() || (!yielded && !begun[*at].waits);
+        if self.options.order == Order::Seeded {
+            let all: Vec<usize> = (0..begun.len()).filter(ready).collect();
+            return (!all.is_empty()).then(|| all[rng.below(all.len())]);
+        }
+        around(last, begun.len()).find(ready)
+    }
+
+    /// The next one begins, if there is one.
+    fn begin(&self, begun: &mut Vec<Begun<'a>>, starts: &mut Starts<'_>) -> Option<usize> {
+        let number = starts.next()?;
+        let cta = Cta::new(*self, number, Vec::new());
+        let course = cta.course(Rng::new(self.options.seed, number));
+        begun.push(Begun { number, cta, course, waits: false });
+        Some(begun.len() - 1)
+    }
+
+    /// When all that have begun wait, and no more can: those that might do something else by themselves look again. Who got
+    /// somewhere by that.
+    fn nudge(
+        &self,
+        begun: &mut [Begun<'_>],
+        counts: &mut Vec<Counts>,
+        starts: &Starts<'_>,
+    ) -> Result<(usize, Pause), Box<Report>> {
+        for _ in 0..MAX_ROUNDS {
+            let mut moved = None;
+            for at in 0..begun.len() {
+                let block = &mut begun[at];
+                if !block.cta.look_again(&mut block.course) {
+                    continue;
+                }
+                let before = block.cta.state(&block.course);
+                let pause = run(block, counts)?;
+                if pause != Pause::Waits || begun.iter().any(Begun::has_news) {
+                    return Ok((at, pause));
+                }
+                if begun[at].cta.state(&begun[at].course) != before {
+                    moved = Some((at, pause));
+                }
+            }
+            if let Some(moved) = moved {
+                return Ok(moved);
+            }
+        }
+        Err(self.nobody_signals(begun, starts))
+    }
+
+    fn nobody_signals(&self, begun: &[Begun<'_>], starts: &Starts<'_>) -> Box<Report> {
+        let mut all: Vec<&Begun<'_>> = begun.iter().collect();
+        all.sort_unstable_by_key(|block| block.number);
+        let mut report: Option<Box<Report>> = None;
+        for block in all.iter().take(MAX_NAMED) {
+            let own = block.cta.stuck(&block.course.warps);
+            match &mut report {
+                None => report = Some(own),
+                Some(report) => {
+                    let [x, y, z] = own.block;
+                    let lines = own.message.split_once('\n').map_or("", |(_, lines)| lines);
+                    report.message += &format!("\n    block ({x}, {y}, {z}):\n{lines}");
+                }
+            }
+        }
+        let mut report = report.unwrap_or_else(|| Report::launch("no block has begun"));
+        if all.len() > MAX_NAMED {
+            report.message += &format!("\n    and {} blocks more", all.len() - MAX_NAMED);
+        }
+        let ranks = self.cluster.iter().map(|n| u64::from(*n)).product::<u64>();
+        if starts.begun < starts.blocks {
+            let left = (starts.blocks - starts.begun) * ranks;
+            report.message += &format!(
+                "\n    {left} blocks have not begun: {} are resident at once on the usual chip of {}, registers aside, unless \
+                 `resident` says otherwise, and they end before others begin",
+                starts.capacity * ranks,
+                self.program.target()
+            );
+        }
+        report
+    }
+
+    /// Whether one more may begin, for the host.
+    fn has_room(&self, begun: &[Begun<'_>]) -> bool {
+        let one = begun.first().map_or(0, |block| block.cta.host_bytes());
+        begun.iter().map(|block| block.cta.host_bytes()).sum::<u64>() + one <= MAX_WAITING
+    }
+}
+
+fn no_room(begun: &[Begun<'_>]) -> Box<Report> {
+    let bytes = begun.iter().map(|block| block.cta.host_bytes()).sum::<u64>();
+    Report::launch(format!(
+        "{} blocks wait for others at one time; their registers, shared memory and history take {bytes} bytes of the host, which may \
+         be {MAX_WAITING}: launch fewer blocks",
+        begun.len()
+    ))
+}
+
+/// Everybody, from `first` on: so each has a turn.
+fn around(first: usize, n: usize) -> impl Iterator<Item = usize> {
+    (first..n).chain(0..first.min(n))
+}
+
+/// Runs a block until it ends or pauses.
+fn run(block: &mut Begun<'_>, counts: &mut Vec<Counts>) -> Result<Pause, Box<Report>> {
+    std::mem::swap(&mut block.cta.counts, counts);
+    let pause = block.cta.go(&mut block.course);
+    std::mem::swap(&mut block.cta.counts, counts);
+    pause
+}
+
+impl Cta<'_> {
+    /// Bytes of the host for a block that waits, about.
+    fn host_bytes(&self) -> u64 {
+        let registers = self.entry.n32 as u64 * 132 + self.entry.n64 as u64 * 260;
+        let warps = (self.cta_warps * self.ranks) as u64;
+        // Shadow memory is eight times what it shadows.
+        let shared = self.shared.bytes * 10;
+        registers * warps + self.entry.local_bytes * 32 * warps + shared + self.races.host_bytes()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// Every block but the last waits for the next one.
+    #[test]
+    fn waiting_blocks_have_so_much_room_and_no_more() {
+        let text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<2>;\n\
+            .reg .b32 %r<4>;\n.reg .b64 %rd<3>;\n.shared .align 4 .b8 sm[16384];\nld.param.u64 %rd0, [p];\nmov.u32 %r0, %ctaid.x;\n\
+            mov.u32 %r1, %nctaid.x;\nsub.u32 %r1, %r1, 1;\nmul.wide.u32 %rd1, %r0, 4;\nadd.s64 %rd1, %rd0, %rd1;\n\
+            setp.eq.u32 %p0, %r0, %r1;\n@%p0 bra S;\nL: ld.acquire.gpu.global.u32 %r2, [%rd1+4];\nsetp.eq.u32 %p1, %r2, 0;\n\
+            @%p1 bra L;\nS: st.release.gpu.global.u32 [%rd1], 1;\nret;\n}\n";
+        let program = Program::parse(text).unwrap();
+        let run = |blocks: u32, order: Order| {
+            let mut device = Device::new();
+            let a = device.alloc(1024).unwrap();
+            device.upload(a, &[0; 1024]).unwrap();
+            let params = vec![a.to_le_bytes().to_vec()];
+            let launch = Launch { entry: "k".into(), grid: [blocks, 1, 1], block: [32, 1, 1], dynamic_smem: 0, params };
+            device.run(&program, &launch, &Options { order, ..Options::default() }).map(|_| ())
+        };
+        run(5, Order::Forward).unwrap();
+        // From the last on nobody waits.
+        run(100, Order::Reverse).unwrap();
+        let report = run(100, Order::Forward).unwrap_err();
+        assert_eq!(report.kind, ReportKind::Launch);
+        assert!(
+            report.message.contains("wait for others at one time") && report.message.contains("fewer blocks"),
+            "{report}"
+        );
+    }
+}

@@ -80,6 +80,8 @@ pub(super) struct Cost {
     /// Bytes of a buffer out of which results can be stored by the accelerator, and whether there is room for it.
     result: u64,
     pub(super) offloaded: bool,
+    /// As in [`Setting`].
+    pub(super) stream_k: Option<bool>,
     /// Blocks that are resident on a multiprocessor.
     pub(super) resident: u64,
     pub(super) parts: Vec<Part>,
@@ -144,6 +146,8 @@ pub(super) struct Setting<'a> {
     pub(super) warpgroups: Option<bool>,
     /// Whether results may be stored by the accelerator, out of a buffer.
     pub(super) stage_stores: bool,
+    /// Whether blocks share tiles along the reduction; `None`: where it pays.
+    pub(super) stream_k: Option<bool>,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
@@ -289,7 +293,21 @@ impl Setting<'_> {
         let each = |m: &Move| work.elements(env, &m.shape).unwrap_or(1) * m.bytes / threads;
         let plain = moves().map(|m| 16 * far(each(m), 64) + far(run(m), 512)).max();
         let rank = tile.map_or(plain.unwrap_or(0), |(rows, cols)| rows * cols);
-        Ok(Cost { block, fixed, slot, exchanged, result, offloaded: false, resident: 1, parts, tile, atom, macs, rank })
+        Ok(Cost {
+            block,
+            fixed,
+            slot,
+            exchanged,
+            result,
+            offloaded: false,
+            stream_k: self.stream_k,
+            resident: 1,
+            parts,
+            tile,
+            atom,
+            macs,
+            rank,
+        })
     }
 
     /// Completes a cost for the number of stages.

@@ -37,9 +37,14 @@ fn rows(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         options.sizes = sizes.map(|(name, x)| (name.to_owned(), x.parse().expect("a size"))).to_vec();
         let pairs = || defines.split(',').filter_map(|d| d.split_once('='));
         options.disabled = pairs().filter(|(n, _)| *n == "off").map(|(_, pass)| pass.to_owned()).collect();
-        options.defines = pairs().filter(|(n, _)| *n != "off").map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        let stream_k = pairs().any(|pair| pair == ("stream_k", "1"));
+        options.defines = pairs()
+            .filter(|(n, _)| !["off", "stream_k"].contains(n))
+            .map(|(n, v)| (n.to_owned(), v.to_owned()))
+            .collect();
         let mut sink = Sink::new();
         let mut kernel = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
+        kernel.schedule.stream_k = Some(kernel.int(i64::from(stream_k), kernel.schedule.span));
         let mut cx = crate::Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
         super::run(&mut kernel, &mut cx).expect("it chooses");
         let search = Search::new(&kernel, &options, &[]).expect("the model sees through it");

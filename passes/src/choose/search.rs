@@ -259,6 +259,7 @@ impl<'a> Search<'a> {
             warpgroups: self.warpgroups,
             stage_stores: !self.options.disabled.contains(crate::stage_stores::NAME)
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
+            stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
             crowded: self.crowded,
         }
     }

@@ -165,6 +165,14 @@ impl Persistent {
         }
     }
 
+    /// Tiles along an axis.
+    pub(super) fn along(&self, k: &mut Kernel, axis: usize) -> Expr {
+        match self.axes.get(axis) {
+            Some(own) => Self::copy(k, own.extent),
+            None => k.int(1, self.span),
+        }
+    }
+
     /// Groups of a launch at most, and the blocks of one.
     pub(super) fn counts(&self) -> (i64, i64) {
         (self.groups, self.cluster.blocks())

@@ -85,10 +85,26 @@ pub(crate) struct Shared {
     pub(crate) rounds: f64,
     /// Clocks for handing on sums.
     pub(crate) lost: f64,
+    /// Whether it pays.
+    pub(crate) gains: bool,
 }
 
-/// What blocks gain by sharing tiles of this shape, whose operands have so many bytes a step; `None`: nothing.
-pub(crate) fn shared(tiles: f64, blocks: f64, steps: f64, (rows, cols): (f64, f64), bytes: f64) -> Option<Shared> {
+/// What tiles are made of.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Work {
+    /// Tiles, and their steps along the reduction.
+    pub(crate) tiles: f64,
+    pub(crate) steps: f64,
+    /// Rows and columns of a tile, and bytes of its operands in a step.
+    pub(crate) shape: (f64, f64),
+    pub(crate) bytes: f64,
+    /// Bytes of all operands, each once.
+    pub(crate) operands: f64,
+}
+
+/// What blocks do that share tiles. Figures are those of an H200.
+pub(crate) fn shared(work: &Work, blocks: f64) -> Shared {
+    let &Work { tiles, steps, shape: (rows, cols), bytes, operands } = work;
     let stretches = (steps / (LEAST as f64 * (rows + cols) / bytes).floor().max(1.0)).floor().min(MOST as f64);
     let (busy, rounds) = if tiles < blocks {
         let busy = (tiles * stretches).clamp(tiles, blocks);
@@ -102,9 +118,11 @@ pub(crate) fn shared(tiles: f64, blocks: f64, steps: f64, (rows, cols): (f64, f6
     // Measured on an H200: 4 us for sums of 16 KiB, 6 us for 64 KiB, which all pass through the second-level cache at one time.
     let lost = 6000.0 + 4.0 * rows * cols / 16.0;
     let multiply = rows * cols * bytes / (rows + cols) / 4096.0;
-    let step = multiply.max(bytes / 64.0) + 100.0;
-    let gains = tiles % blocks != 0.0 && rounds * steps * step + lost < 0.97 * plain * steps * step;
-    gains.then_some(Shared { busy, rounds, lost })
+    let step = multiply.max(bytes / 64.0) + 30.0;
+    let memory = operands / 2350.0;
+    let (apart, together) = ((plain * steps * step).max(memory), (rounds * steps * step).max(memory) + lost);
+    let gains = tiles % blocks != 0.0 && together < 0.97 * apart;
+    Shared { busy, rounds, lost, gains }
 }
 
 /// What builds expressions, and names for them.
@@ -461,11 +479,22 @@ fn launch_known(k: &Kernel, e: Expr) -> bool {
 /// Whether the sizes that are given say that it pays.
 fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Persistent, found: &Found) -> bool {
     let all = tiles.tiles(k);
-    let (Some(all), Some(reduction)) = (count(k, cx, all), count(k, cx, found.end)) else { return false };
+    let (down, across) = (tiles.along(k, 0), tiles.along(k, 1));
+    let sizes = [all, down, across, found.end].map(|e| count(k, cx, e).map(|n| n as f64));
+    let [Some(all), Some(down), Some(across), Some(reduction)] = sizes else { return false };
     let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
-    let steps = (reduction as f64 / found.step as f64).ceil();
-    let bytes = (rows + cols) * (found.step * operand_bytes(k)) as f64;
-    shared(all as f64, tiles.counts().0 as f64, steps, (rows, cols), bytes).is_some()
+    let element = operand_bytes(k) as f64;
+    // Groups of blocks are of as many tiles, and the layers of a batch have operands of their own.
+    let (groups, each) = tiles.counts();
+    let layers = (all * each as f64 / (down * across)).max(1.0);
+    let work = Work {
+        tiles: all,
+        steps: (reduction / found.step as f64).ceil(),
+        shape: (rows, cols),
+        bytes: (rows + cols) * found.step as f64 * element,
+        operands: layers * (down * rows + across * cols) * reduction * element,
+    };
+    shared(&work, groups as f64).gains
 }
 
 /// Bytes of an element of the operands.

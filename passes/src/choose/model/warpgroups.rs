@@ -65,7 +65,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
     let places = f64::from(card.sms) * cost.resident as f64;
-    let shared = shared(cost, tiles, places);
+    let shared = shared(cost, launch, tiles, places);
     let active = shared.map_or(tiles.min(places), |s| s.busy);
     let rounds = shared.map_or((tiles / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
@@ -120,10 +120,19 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
 }
 
 /// Where blocks share tiles along the reduction.
-fn shared(cost: &Cost, tiles: f64, places: f64) -> Option<stream::Shared> {
+fn shared(cost: &Cost, launch: &Launch, tiles: f64, places: f64) -> Option<stream::Shared> {
     let (rows, cols) = cost.tile.map(|(rows, cols)| (rows as f64, cols as f64))?;
     let part = cost.parts.iter().find(|p| p.product > 0.0)?;
-    stream::shared(tiles, places, part.trips, (rows, cols), part.loads)
+    let [down, across, batch] = launch.grid;
+    let work = stream::Work {
+        tiles,
+        steps: part.trips,
+        shape: (rows, cols),
+        bytes: part.loads,
+        operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
+    };
+    let shared = stream::shared(&work, places);
+    Some(shared).filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 
 /// Bytes of the operands, times the doublings from one to the tiles that take them.

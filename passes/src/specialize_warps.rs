@@ -42,7 +42,7 @@ use persistent::Persistent;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mma, Slot, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::target::{WARP, WARPGROUP, register_share};
@@ -138,8 +138,10 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
     let mut asks = names.clone();
     asks.push(producer_loop);
+    asks.extend(asked_behind(k, &list[index + 1..], &buffers));
     // What waits for the last store of a buffer does so once, behind all tiles: in front of the next one another does.
-    let mut rest = list[index..].to_vec();
+    let mut rest = vec![at];
+    rest.extend(taken_behind(k, &list[index + 1..], &buffers));
     let mut last = Vec::new();
     while let Some(&s) = rest.last()
         && let StmtData::Await { value, .. } = k.stmts[s]
@@ -288,6 +290,64 @@ fn fill(k: &mut Kernel, s: Stmt) -> Stmt {
     let dst = k.expr(ExprData::View(View { base: v, slot: Some(Slot::Put), ranges: Vec::new() }), k.expr_spans[dst]);
     let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
     k.stmt(StmtData::Copy { src, dst, attrs }, span)
+}
+
+/// What the producer does for statements behind the loop: copies into slots, on the same ways.
+fn asked_behind(k: &mut Kernel, list: &[Stmt], buffers: &[Value]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for &s in list {
+        let span = k.stmt_spans[s];
+        if fills(k, s, buffers) {
+            out.push(channel_op(k, ChannelOp::Acquire, buffers, span));
+            out.push(fill(k, s));
+            out.push(channel_op(k, ChannelOp::Publish, buffers, span));
+        } else if let StmtData::If { cond, then, otherwise } = k.stmts[s] {
+            let side = |k: &mut Kernel, b: Block| {
+                let list = k.blocks[b].clone();
+                asked_behind(k, &list, buffers)
+            };
+            let then = side(k, then);
+            let otherwise = otherwise.map_or_else(Vec::new, |b| side(k, b));
+            if then.is_empty() && otherwise.is_empty() {
+                continue;
+            }
+            let cond = k.clone_expr(cond, &mut |_, _| None);
+            let (then, otherwise) = (k.block(then), k.block(otherwise));
+            out.push(k.stmt(StmtData::If { cond, then, otherwise: Some(otherwise) }, span));
+        }
+    }
+    out
+}
+
+/// What the consumer does instead: in place of a copy into a slot it waits for the slot, and gives it back behind the statement that reads it.
+fn taken_behind(k: &mut Kernel, list: &[Stmt], buffers: &[Value]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    let mut taken = None;
+    for &s in list {
+        if fills(k, s, buffers) {
+            let span = k.stmt_spans[s];
+            out.push(channel_op(k, ChannelOp::Wait, buffers, span));
+            taken = Some(span);
+            continue;
+        }
+        if let StmtData::If { then, otherwise, .. } = k.stmts[s] {
+            for b in [Some(then), otherwise].into_iter().flatten() {
+                let inner = k.blocks[b].clone();
+                k.blocks[b] = taken_behind(k, &inner, buffers);
+            }
+        }
+        out.push(s);
+        if let Some(span) = taken.take() {
+            read_slots(k, s, buffers);
+            out.push(channel_op(k, ChannelOp::Release, buffers, span));
+        }
+    }
+    out
+}
+
+/// Whether a statement behind the loop copies into a buffer that is now a channel (`stage-stores`).
+fn fills(k: &Kernel, s: Stmt, buffers: &[Value]) -> bool {
+    filled(k, s).is_some_and(|v| buffers.contains(&v))
 }
 
 fn channel_op(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span) -> Stmt {

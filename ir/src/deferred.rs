@@ -1,11 +1,12 @@
 //! Which `let`s are computed where they are stored.
 //!
 //! `let x = alpha * acc + bias[..]` names the elements of a register tile. Where every use of `x` is in a copy to global
-//! memory, and nothing that it reads changes up to there, no registers need to hold it: each group of elements is computed
+//! memory, or to a buffer that tensor stores move there, and nothing that it reads changes up to there, no registers need to hold it: each group of elements is computed
 //! when it is stored, with operands in memory read as wide as the store. Other tiles are computed where their `let` stands.
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::tensor_store::is_stored;
 use crate::types::Space;
 use crate::typing::{Type, resolve_view, type_of};
 use cranelift_entity::SecondaryMap;
@@ -154,7 +155,7 @@ fn final_copies(
             StmtData::Copy { src, dst, ref attrs } => {
                 let mut elsewhere = attrs.when.is_some() || attrs.reduce.is_some();
                 mentioned(k, dst, &mut |w| elsewhere |= w == v);
-                let stores = resolve_view(k, dst).is_some_and(|view| view.space(k) == Space::Gmem);
+                let stores = resolve_view(k, dst).is_some_and(|to| to.space(k) == Space::Gmem || is_stored(k, to.base));
                 if elsewhere || !stores || resolve_view(k, src).is_some() {
                     return None;
                 }

@@ -112,6 +112,16 @@ impl Target {
         self.at_least(Target::Sm75)
     }
 
+    /// Whether it writes 8x8 matrices to shared memory (`stmatrix`, PTX ISA 9.7.14.5.16).
+    pub fn has_matrix_stores(self) -> bool {
+        self.at_least(Target::Sm90)
+    }
+
+    /// Whether it converts two f32 to a pair of 16-bit floats (`cvt.rn.f16x2.f32`, PTX ISA 9.7.9.21).
+    pub fn has_pair_conversions(self) -> bool {
+        self.at_least(Target::Sm80)
+    }
+
     /// Whether it converts f32 to bf16 in an instruction (`cvt.rn.bf16.f32`, PTX ISA 9.7.9.21).
     pub fn has_bf16_conversions(self) -> bool {
         self.at_least(Target::Sm80)

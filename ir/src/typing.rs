@@ -28,7 +28,7 @@ use cranelift_entity::packed_option::PackedOption;
 use std::fmt;
 
 pub use elementwise::candidate_elems;
-pub use view::{ResolvedView, ViewDim, copy_shape, resolve_view};
+pub use view::{ResolvedView, ViewDim, copy_shape, resolve_view, window_of_registers};
 
 /// The type of an expression.
 #[derive(Clone, PartialEq, Debug)]

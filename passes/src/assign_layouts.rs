@@ -265,10 +265,11 @@ fn unassigned(k: &Kernel, v: Value) -> bool {
 
 /// Tiles that are only combined with others take the layout of a tile of the same shape they meet.
 fn unify_all(k: &mut Kernel, stmts: &[Stmt]) {
+    let deferred = Deferred::of(k);
     for _ in 0..stmts.len() {
         let mut changed = false;
         for &s in stmts {
-            changed |= unify(k, s);
+            changed |= unify(k, &deferred, s);
         }
         if !changed {
             break;
@@ -277,13 +278,13 @@ fn unify_all(k: &mut Kernel, stmts: &[Stmt]) {
 }
 
 /// Gives register tiles of a statement that have no layout that of a tile of the same shape in the same statement.
-fn unify(k: &mut Kernel, s: Stmt) -> bool {
+fn unify(k: &mut Kernel, deferred: &Deferred, s: Stmt) -> bool {
     let mut vars = Vec::new();
     for e in crate::analysis::uses::stmt_exprs(k, s) {
         if matches!(k.exprs[e], tilec_ir::kernel::ExprData::Mma(_)) {
             return false;
         }
-        crate::analysis::uses::for_each_ref(k, e, &mut |v| vars.push(v));
+        epilogue::for_each_tile(k, deferred, e, &mut |v| vars.push(v));
     }
     match k.stmts[s] {
         StmtData::Assign { dst, .. } => vars.push(dst),

@@ -12,6 +12,7 @@
 //!
 //! Needs: bound compile-time parameters. Cannot be switched off.
 
+mod apart;
 mod place;
 mod prove;
 mod roles;

@@ -132,6 +132,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
 pub(crate) fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Int(x), ExprData::Int(y)) => x == y,
+        (ExprData::Float(x), ExprData::Float(y)) => x == y,
         (ExprData::Ref(x), ExprData::Ref(y)) => x == y,
         (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
             x == y && p.len() == q.len() && p.iter().zip(q).all(|(&a, &b)| same_expr(k, a, b))

@@ -44,10 +44,11 @@ use std::collections::BTreeSet;
 use stream::Stream;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mma, Slot, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::target::{WARP, WARPGROUP, register_share};
+use tilec_ir::typing::resolve_view;
 
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
 pub(crate) const PRODUCER_WARPS: u32 = WARPGROUP;
@@ -121,7 +122,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
     let mut tiles = Persistent::new(k, cx, span);
     if let Some(tiles) = &mut tiles {
-        tiles.stream = Stream::new(k, cx, tiles, at)?;
+        let behind = list[index + 1..].iter().any(|&s| loads_what_it_stores(k, s, &buffers));
+        tiles.stream = Stream::new(k, cx, tiles, at, behind)?;
     }
     let shared = tiles.as_ref().and_then(|t| t.stream.as_ref());
     let (start, end) = match shared {
@@ -149,8 +151,14 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
     let mut asks = names.clone();
     asks.push(producer_loop);
+    let behind = asked_behind(k, &list[index + 1..], &buffers);
+    match shared {
+        Some(stream) if !behind.is_empty() => asks.push(stream.whole(k, behind)),
+        _ => asks.extend(behind),
+    }
     // What waits for the last store of a buffer does so once, behind all tiles: in front of the next one another does.
-    let mut rest = list[index..].to_vec();
+    let mut rest = vec![at];
+    rest.extend(taken_behind(k, &list[index + 1..], &buffers));
     let mut last = Vec::new();
     while let Some(&s) = rest.last()
         && let StmtData::Await { value, .. } = k.stmts[s]
@@ -306,6 +314,87 @@ fn fill(k: &mut Kernel, s: Stmt) -> Stmt {
     let dst = k.expr(ExprData::View(View { base: v, slot: Some(Slot::Put), ranges: Vec::new() }), k.expr_spans[dst]);
     let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
     k.stmt(StmtData::Copy { src, dst, attrs }, span)
+}
+
+/// What the producer does for statements behind the loop: copies into slots, on the same ways.
+fn asked_behind(k: &mut Kernel, list: &[Stmt], buffers: &[Value]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for &s in list {
+        let span = k.stmt_spans[s];
+        if fills(k, s, buffers) {
+            out.push(channel_op(k, ChannelOp::Acquire, buffers, span));
+            out.push(fill(k, s));
+            out.push(channel_op(k, ChannelOp::Publish, buffers, span));
+        } else if let StmtData::If { cond, then, otherwise } = k.stmts[s] {
+            let side = |k: &mut Kernel, b: Block| {
+                let list = k.blocks[b].clone();
+                asked_behind(k, &list, buffers)
+            };
+            let then = side(k, then);
+            let otherwise = otherwise.map_or_else(Vec::new, |b| side(k, b));
+            if then.is_empty() && otherwise.is_empty() {
+                continue;
+            }
+            let cond = k.clone_expr(cond, &mut |_, _| None);
+            let (then, otherwise) = (k.block(then), k.block(otherwise));
+            out.push(k.stmt(StmtData::If { cond, then, otherwise: Some(otherwise) }, span));
+        }
+    }
+    out
+}
+
+/// What the consumer does instead: in place of a copy into a slot it waits for the slot, and gives it back behind the statement that reads it.
+fn taken_behind(k: &mut Kernel, list: &[Stmt], buffers: &[Value]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    let mut taken = None;
+    for &s in list {
+        if fills(k, s, buffers) {
+            let span = k.stmt_spans[s];
+            out.push(channel_op(k, ChannelOp::Wait, buffers, span));
+            taken = Some(span);
+            continue;
+        }
+        if let StmtData::If { then, otherwise, .. } = k.stmts[s] {
+            for b in [Some(then), otherwise].into_iter().flatten() {
+                let inner = k.blocks[b].clone();
+                k.blocks[b] = taken_behind(k, &inner, buffers);
+            }
+        }
+        out.push(s);
+        if let Some(span) = taken.take() {
+            read_slots(k, s, buffers);
+            out.push(channel_op(k, ChannelOp::Release, buffers, span));
+        }
+    }
+    out
+}
+
+/// Whether a tensor that is loaded into slots behind the loop is also stored.
+fn loads_what_it_stores(k: &Kernel, s: Stmt, buffers: &[Value]) -> bool {
+    let mut loaded = Vec::new();
+    let mut note = |k: &Kernel, s: Stmt| {
+        if let StmtData::Copy { src, .. } = k.stmts[s]
+            && fills(k, s, buffers)
+        {
+            loaded.extend(resolve_view(k, src).map(|v| v.base));
+        }
+    };
+    note(k, s);
+    for b in k.sub_blocks(s) {
+        k.walk(b, &mut |k, _, s| note(k, s));
+    }
+    let stored = |v: &Value| {
+        k.stmts.values().any(|s| match s {
+            StmtData::Copy { dst, .. } => resolve_view(k, *dst).is_some_and(|view| view.base == *v),
+            _ => false,
+        })
+    };
+    loaded.iter().any(stored)
+}
+
+/// Whether a statement behind the loop copies into a buffer that is now a channel (`stage-stores`).
+fn fills(k: &Kernel, s: Stmt, buffers: &[Value]) -> bool {
+    filled(k, s).is_some_and(|v| buffers.contains(&v))
 }
 
 fn channel_op(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span) -> Stmt {

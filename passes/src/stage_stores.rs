@@ -11,12 +11,15 @@
 //! Threads write the buffer in the layout of their sums, which rows of 128 bytes take without bank conflicts, where stores to global
 //! memory need an exchange between lanes. The accelerator moves it while the products of the next tile run.
 //!
-//! A buffer takes the room of slots: a tile is staged where [`LEAST_SLOTS`] are left, or those that the schedule asks for. What reads
-//! matrices from global memory stays with threads, and so do tensors that are loaded, or stored to in another way, on the same path.
+//! A buffer takes the room of slots: a tile is staged where [`LEAST_SLOTS`] are left, or those that the schedule asks for. A matrix that the
+//! store reads is loaded by the accelerator too, through the slots of an operand ([`loads`]). What reads others stays with threads, and so
+//! do tensors that are loaded, or stored to in another way, on the same path.
 //!
 //! Where sizes are given and every block computes one tile, threads store: nothing would run beside the accelerator.
 //!
 //! Needs: products of warpgroups, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
+
+mod loads;
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
@@ -27,6 +30,7 @@ use crate::barriers::is_fixed;
 use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
 use crate::tensor_copies::no_descriptor;
 use crate::vectorize::memory_views;
+use loads::Load;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -74,25 +78,27 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let facts = Facts::new(k);
     let deferred = Deferred::of(k);
     let neighbours = usize::from(!swapped(k, k.blocks[k.body][at]));
-    let mut staged: Vec<(Stmt, Value)> = Vec::new();
-    for &s in &stores {
-        let StmtData::Copy { dst, .. } = k.stmts[s] else { continue };
+    let at = k.blocks[k.body][at];
+    let mut staged: Vec<Staged> = Vec::new();
+    for &store in &stores {
+        let StmtData::Copy { src, dst, .. } = k.stmts[store] else { continue };
         let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
-        match fits(k, &facts, &deferred, (s, &to), neighbours) {
-            Ok(()) => staged.push((s, to.base)),
-            Err(why) => say(k, cx, s, to.base, &why),
+        let fits = fits(k, &facts, &deferred, (store, &to), neighbours);
+        match fits.and_then(|()| loads::of(k, cx, &facts, &deferred, at, (src, &to))) {
+            Ok(load) => staged.push(Staged { store, tensor: to.base, load }),
+            Err(why) => say(k, cx, store, to.base, &why),
         }
     }
-    let Some(&(first, tensor)) = staged.first() else { return false };
-    if let Some(&(s, other)) = staged.iter().find(|(_, t)| *t != tensor) {
-        say(k, cx, s, other, "one buffer is staged, and that is for another tensor");
-        staged.retain(|(_, t)| *t == tensor);
+    let Some(&Staged { store: first, tensor, .. }) = staged.first() else { return false };
+    if let Some(other) = staged.iter().find(|s| s.tensor != tensor) {
+        say(k, cx, other.store, other.tensor, "one buffer is staged, and that is for another tensor");
+        staged.retain(|s| s.tensor == tensor);
     }
     if let Some(other) = stores.iter().copied().find(|&s| in_the_way(k, s, tensor, &staged)) {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
         return false;
     }
-    let slots = match room(k, cx, k.blocks[k.body][at], first) {
+    let slots = match room(k, cx, at, first) {
         Ok(slots) => slots,
         Err(why) => {
             say(k, cx, first, tensor, &why);
@@ -112,6 +118,14 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     );
     cx.remark(k.stmt_spans[first], message);
     true
+}
+
+/// A store that goes through the buffer.
+struct Staged {
+    store: Stmt,
+    tensor: Value,
+    /// The matrix that it reads.
+    load: Option<Load>,
 }
 
 /// Whether the products of a loop are of the transposed operands: a thread then has neighbours along columns.
@@ -142,17 +156,11 @@ fn fits(
         return Err("how they do is written".to_owned());
     }
     let mut sums = Vec::new();
-    let mut matrices = Vec::new();
-    for_each_tile(k, deferred, src, &mut |v| match &k.values[v].def {
-        ValueDef::Var(t) if !t.shape.is_empty() => sums.push(v),
-        ValueDef::Tensor(_) => matrices.push(v),
-        _ => {}
+    for_each_tile(k, deferred, src, &mut |v| {
+        if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) {
+            sums.push(v);
+        }
     });
-    matrices.extend(memory_views(k, src).iter().filter(|v| v.kept().len() > 1).map(|v| v.base));
-    if let Some(&v) = matrices.iter().find(|&&v| k.tensor_ty(v).is_some_and(|t| t.shape.len() > 1)) {
-        let read = &k.values[v].name;
-        return Err(format!("`{read}` is loaded for it, as wide as threads store"));
-    }
     let Some(shape) = fixed_shape(k, src) else { return Err("it has no extents".to_owned()) };
     if !sums.iter().any(|&v| k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).as_ref() == Some(&shape)) {
         return Err("it is no tile of registers".to_owned());
@@ -187,7 +195,7 @@ fn fits(
 }
 
 /// Whether a statement does something else to the tensor, and on a way on which it is staged.
-fn in_the_way(k: &Kernel, s: Stmt, tensor: Value, staged: &[(Stmt, Value)]) -> bool {
+fn in_the_way(k: &Kernel, s: Stmt, tensor: Value, staged: &[Staged]) -> bool {
     let touches = |s: Stmt| {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
         [src, dst].into_iter().any(|e| {
@@ -201,7 +209,7 @@ fn in_the_way(k: &Kernel, s: Stmt, tensor: Value, staged: &[(Stmt, Value)]) -> b
             found
         })
     };
-    staged.iter().all(|(t, _)| *t != s) && touches(s) && !staged.iter().all(|&(t, _)| exclusive(k, s, t))
+    staged.iter().all(|t| t.store != s) && touches(s) && !staged.iter().all(|t| exclusive(k, s, t.store))
 }
 
 /// Whether of two statements a block executes one at most, however often it comes by: the condition that parts them is fixed.
@@ -247,7 +255,7 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt) -> Result<u64, String> {
 }
 
 /// Declares the buffer, and stores through it.
-fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[(Stmt, Value)]) {
+fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let span = k.stmt_spans[first];
     let StmtData::Copy { src, dst, .. } = k.stmts[first] else { return };
     let (Some(shape), Some(elem)) = (fixed_shape(k, src), elem_of(k, tensor)) else { return };
@@ -259,8 +267,9 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[(Stmt, Value)]) {
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, smem_layout: None };
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
-    for &(s, _) in staged {
+    for &Staged { store: s, ref load, .. } in staged {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let mut stmts = load.as_ref().map_or_else(Vec::new, |load| loads::load(k, s, src, load));
         let Some(&(block, index)) = path_to(k, s).as_ref().and_then(|p| p.last()) else { continue };
         let span = k.stmt_spans[s];
         let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
@@ -269,7 +278,8 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[(Stmt, Value)]) {
         let from = k.value_ref(buffer, span);
         let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
         let store = k.stmt(StmtData::Copy { src: from, dst, attrs }, span);
-        k.blocks[block].splice(index..=index, [wait, fill, store]);
+        stmts.extend([wait, fill, store]);
+        k.blocks[block].splice(index..=index, stmts);
     }
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
     let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);

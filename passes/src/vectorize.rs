@@ -23,8 +23,8 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
-use tilec_ir::types::Elem;
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+use tilec_ir::types::{Elem, Space};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let facts = Facts::new(k);
@@ -108,12 +108,19 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             result = Err(cx.report(d.with_note("without `async` the copy goes through registers")));
             continue;
         }
-        let narrow = !(cx.enabled && as_matrices(k, cx, &facts, src, dst, &layout, &shape));
-        if cx.enabled && attrs.vec.is_none() && narrow {
+        let matrices = if stored_as_matrices(k, cx, &facts, &deferred, src, dst, &layout, &shape) {
+            resolve_view(k, dst)
+        } else if as_matrices(k, cx, &facts, src, dst, &layout, &shape) {
+            resolve_view(k, src)
+        } else {
+            None
+        };
+        let matrices = matrices.filter(|_| cx.enabled);
+        if cx.enabled && attrs.vec.is_none() && matrices.is_none() {
             say(k, cx, &what, &views, vec, &provable, span);
         }
-        let matrix = cx.enabled && attrs.vec.is_none() && as_matrices(k, cx, &facts, src, dst, &layout, &shape);
-        let row = resolve_view(k, src).and_then(|v| elem_of(k, v.base)).and_then(matrix_row).unwrap_or(vec);
+        let matrix = attrs.vec.is_none() && matrices.is_some();
+        let row = matrices.and_then(|v| elem_of(k, v.base)).and_then(matrix_row).unwrap_or(vec);
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
             attrs.vec = Some(if matrix { row } else { vec });
             attrs.matrix = matrix;
@@ -193,10 +200,11 @@ fn as_matrices(
     layout: &RegLayout,
     shape: &[u64],
 ) -> bool {
-    let (Some(view), Some(var)) = (resolve_view(k, src), crate::assign_layouts::plain_var(k, dst)) else {
+    let (Some(view), Some(tile)) = (resolve_view(k, src), resolve_view(k, dst).filter(|v| v.space(k) == Space::Reg))
+    else {
         return false;
     };
-    let (from, to) = (elem_of(k, view.base), elem_of(k, var));
+    let (from, to) = (elem_of(k, view.base), elem_of(k, tile.base));
     let Some((elem, row)) = from.and_then(|e| Some((e, matrix_row(e)?))) else { return false };
     if !cx.options.target.has_matrix_loads() || from != to {
         return false;
@@ -207,7 +215,31 @@ fn as_matrices(
         && shared_width(k, facts, &view, elem.bytes(), shape, Some(dim)).elems >= row
 }
 
-/// The rows that the lanes name when a window is read as matrices.
+/// Whether a copy of registers to shared memory can write whole 8x8 matrices of 16-bit elements: sm_90.
+#[expect(clippy::too_many_arguments, reason = "a copy and what is known of it")]
+fn stored_as_matrices(
+    k: &Kernel,
+    cx: &Cx<'_>,
+    facts: &Facts,
+    deferred: &Deferred,
+    src: Expr,
+    dst: Expr,
+    layout: &RegLayout,
+    shape: &[u64],
+) -> bool {
+    let Some(view) = resolve_view(k, dst).filter(|v| v.space(k) == Space::Smem) else { return false };
+    let Some(elem) = elem_of(k, view.base).filter(|e| e.bits() == 16) else { return false };
+    if !cx.options.target.has_matrix_stores() || !accessed_views(k, deferred, src).is_empty() {
+        return false;
+    }
+    let bits = log2_shape(shape);
+    let Some(dim) = smem_window_dim(k, &view) else { return false };
+    let row = matrix_row(elem).unwrap_or(u32::MAX);
+    matrix_rows(k, &view, layout, &bits).is_some()
+        && shared_width(k, facts, &view, elem.bytes(), shape, Some(dim)).elems >= row
+}
+
+/// The rows that the lanes name when a window is read or written as matrices.
 pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, bits: &[u32]) -> Option<MatrixLoad> {
     let dim = smem_window_dim(k, view)?;
     let base: u32 = bits.get(..dim)?.iter().sum();
@@ -274,7 +306,8 @@ pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -
     if let Some(layout) = &attrs.threads {
         return Some(layout.clone());
     }
-    [dst, src].into_iter().find_map(|e| register_layout(k, e))
+    let whole = [dst, src].into_iter().find_map(|e| register_layout(k, e));
+    whole.or_else(|| Some(window_of_registers(k, &resolve_view(k, dst)?, &copy_shape(k, src, dst)?)?.0))
 }
 
 /// The layout of the largest register tile in an expression: smaller ones are repeated.

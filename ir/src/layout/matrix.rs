@@ -1,10 +1,11 @@
-//! Fragments that `ldmatrix` can load (PTX ISA 9.7.14.5.15).
+//! Fragments that `ldmatrix` can load, and `stmatrix` store (PTX ISA 9.7.14.5.15 and 9.7.14.5.16).
 //!
 //! The instruction reads 8x8 matrices of 16-bit units. Eight lanes name the rows of a matrix, 16 contiguous bytes each;
 //! lane `l` receives the 32-bit word `t` of row `g` (`g = l >> 2`, `t = l & 3`), or with `.trans` units `2t, 2t+1` of column `g`.
 //! A word is two elements of 16 bits, four of 8 bits or one of 32 bits; `.trans` moves 16-bit units, so it is for those alone.
 //! A fragment fits if the value bits inside a word and lane bits 0 and 1 walk along the run of contiguous elements and lane
 //! bits 2 to 4 across runs, or the other way round. Up to two more value bits tell the matrices of one instruction apart.
+//! `stmatrix` is the same way back, of 16-bit elements.
 
 use super::tile::RegLayout;
 
@@ -20,6 +21,15 @@ pub struct MatrixLoad {
     /// The row that each thread names: value index 0 of a distribution of row starts. Lane bits 0 to 2 pick the row, lane
     /// bits 3 and 4 the matrix.
     pub rows: RegLayout,
+}
+
+impl MatrixLoad {
+    /// The value index at which the word of each matrix begins, of the instruction that `outer` counts.
+    pub fn words(&self, outer: usize) -> impl Iterator<Item = usize> + '_ {
+        let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0, |a, (i, &b)| a | (x >> i & 1) << b);
+        let first = spread(outer, &self.outer_bits);
+        (0..1usize << self.matrix_bits.len()).map(move |j| first | spread(j, &self.matrix_bits))
+    }
 }
 
 /// Elements of a row of a matrix, 16 bytes; `None` if elements have no power of two of 8 to 32 bits.

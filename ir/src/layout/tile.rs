@@ -89,6 +89,49 @@ impl RegLayout {
         RegLayout::new(value.into_iter().filter(|&c| c != 0).collect(), thread, small.iter().sum())
     }
 
+    /// The layout of the window of extents `2^bits[i]` that starts at `start[i]`, a multiple of it, of this tile of extents
+    /// `2^dim_bits[i]`: with it the registers, value indices here, of those there. `None` if the window divides what threads share
+    /// out, or does not fit.
+    pub fn window(&self, dim_bits: &[u32], start: &[u64], bits: &[u32]) -> Option<(RegLayout, Vec<usize>)> {
+        if start.len() != dim_bits.len() || bits.len() != dim_bits.len() {
+            return None;
+        }
+        let (mut inside, mut first, mut base) = (0u64, 0u64, 0);
+        for ((&all, &at), &part) in dim_bits.iter().zip(start).zip(bits) {
+            let aligned = at & mask(part) == 0 && part <= all && at >> all == 0;
+            if !aligned {
+                return None;
+            }
+            inside |= mask(part) << base;
+            first |= at << base;
+            base += all;
+        }
+        // Columns of the window, without the bits that others have in between.
+        let narrowed = |column: u64| {
+            let (mut out, mut from, mut to) = (0, 0, 0);
+            for (&all, &part) in dim_bits.iter().zip(bits) {
+                out |= (column >> from & mask(part)) << to;
+                from += all;
+                to += part;
+            }
+            out
+        };
+        let within = |c: u64| c & !inside == 0;
+        if !self.thread.cols().iter().all(|&c| within(c)) {
+            return None;
+        }
+        let (kept, chosen): (Vec<u32>, Vec<u32>) = (0..self.value_bits()).partition(|&i| within(self.value_col(i)));
+        if chosen.iter().any(|&i| self.value_col(i) & inside != 0) {
+            return None;
+        }
+        let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | (x >> i & 1) << b);
+        let fixed = (0..1usize << chosen.len()).map(|x| spread(x, &chosen)).find(|&v| self.at(0, v as u64) == first)?;
+        let registers = (0..1usize << kept.len()).map(|x| fixed | spread(x, &kept)).collect();
+        let value = kept.iter().map(|&i| narrowed(self.value_col(i))).collect();
+        let thread = self.thread.cols().iter().map(|&c| narrowed(c)).collect();
+        Some((RegLayout::new(value, thread, bits.iter().sum())?, registers))
+    }
+
     /// Whether every element of the tile is held by some thread.
     pub fn covers_tile(&self) -> bool {
         self.map().is_surjective()

@@ -19,10 +19,11 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, same_product};
 
-/// A store of register tiles to global memory.
+/// A store of register tiles to global memory, or to the buffer that the accelerator stores there.
 struct Store {
     stmt: Stmt,
     to: ResolvedView,
@@ -37,7 +38,7 @@ fn stores(k: &Kernel) -> Vec<Store> {
     let mut found = Vec::new();
     for stmt in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[stmt] else { continue };
-        let Some(to) = resolve_view(k, *dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
+        let Some(to) = resolve_view(k, *dst).and_then(|v| destination(k, stmt, v)) else { continue };
         if attrs.threads.is_some() || resolve_view(k, *src).is_some() {
             continue;
         }
@@ -49,6 +50,18 @@ fn stores(k: &Kernel) -> Vec<Store> {
         found.push(store);
     }
     found
+}
+
+/// The window of a tensor that a copy stores to: by itself, or by way of the buffer that the next statement stores.
+fn destination(k: &Kernel, s: Stmt, to: ResolvedView) -> Option<ResolvedView> {
+    if k.tensor_ty(to.base).is_some() {
+        return Some(to);
+    }
+    let &(block, index) = path_to(k, s)?.last()?;
+    let next = *k.blocks[block].get(index + 1)?;
+    tensor_store(k, next).filter(|&(buffer, _)| buffer == to.base)?;
+    let StmtData::Copy { dst, .. } = k.stmts[next] else { return None };
+    resolve_view(k, dst)
 }
 
 fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut Vec<(Expr, Option<Value>)>) {

@@ -8,7 +8,7 @@
 //!    `publish` alone, `.get` between `wait` and `release`.
 //! 3. Both roles walk through the same loops, with the same bounds, past the same operations in the same order: every slot
 //!    that is published is waited for, and no role waits for a slot of one channel while the other waits to fill one of
-//!    another.
+//!    another. What is read of a slot was put into it.
 //! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
 //! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot is released, and no
 //!    accumulator read or written by something else, before. At the end of a role none is pending.
@@ -19,6 +19,7 @@
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
 //! barriers enough is the proof for a block of threads ([`prove_role`]).
 
+use super::apart::apart;
 use super::prove::{buffer_uses, prove_role, slot_uses, tensor_uses};
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
@@ -95,14 +96,17 @@ fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
     parts
 }
 
-/// Tensors that tensor stores of one part write and another part uses: nothing tells it when they arrive.
+/// Tensors that tensor stores of one part write and another part uses: nothing tells it when they arrive. What is stored later, or
+/// elsewhere, does not matter ([`apart`]).
 fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     let parts = parts(k);
     for (part, stmts) in &parts {
         for &store in stmts {
             let Some((_, tensor)) = tensor_store(k, store) else { continue };
             let others = parts.iter().filter(|(other, _)| *other != part).flat_map(|(_, stmts)| stmts);
-            let used = others.copied().find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor));
+            let used = others
+                .copied()
+                .find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor) && !apart(k, s, store));
             if let Some(used) = used {
                 let message = format!(
                     "`{}` is used beside tensor stores to it, which may not have arrived",
@@ -342,8 +346,8 @@ fn asynchronous(k: &Kernel, s: Stmt) -> Option<Pending> {
 /// A role's way past channel operations.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A slot is filled (`publish`) or there (`wait`).
-    Turn { stmt: Stmt, channels: Vec<Value>, fills: bool },
+    /// A slot is filled (`publish`) or there (`wait`). `touched`: what is filled before, or read then, as far as the same block tells.
+    Turn { stmt: Stmt, channels: Vec<Value>, fills: bool, touched: Vec<Value> },
     /// A loop over steps.
     Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], steps: Vec<Step> },
     /// Steps on a condition.
@@ -352,10 +356,15 @@ enum Step {
 
 fn trace(k: &Kernel, block: Block) -> Vec<Step> {
     let mut out = Vec::new();
-    for &s in &k.blocks[block] {
+    for (i, &s) in k.blocks[block].iter().enumerate() {
         match &k.stmts[s] {
             StmtData::Channel { op, channels, .. } if matches!(op, ChannelOp::Publish | ChannelOp::Wait) => {
-                out.push(Step::Turn { stmt: s, channels: channels.clone(), fills: *op == ChannelOp::Publish });
+                let fills = *op == ChannelOp::Publish;
+                let mut touched = channels.clone();
+                touched.retain(|&v| {
+                    if fills { filled(k, &k.blocks[block][..i], v) } else { read(k, &k.blocks[block][i..], v) }
+                });
+                out.push(Step::Turn { stmt: s, channels: channels.clone(), fills, touched });
             }
             StmtData::For { var, start, end, step, body, .. } => {
                 let steps = trace(k, *body);
@@ -375,15 +384,56 @@ fn trace(k: &Kernel, block: Block) -> Vec<Step> {
     out
 }
 
+/// Whether a slot of `v` is filled by the statements in front of its `publish`; if it was not acquired among them, it may have been before.
+fn filled(k: &Kernel, before: &[Stmt], v: Value) -> bool {
+    let own = before.iter().rposition(|&s| operates(k, s, ChannelOp::Acquire, v));
+    own.is_none_or(|own| touches(k, &before[own..], v, Slot::Put))
+}
+
+/// Whether a slot of `v` is read by the statements from its `wait` on, up to where it is given back.
+fn read(k: &Kernel, after: &[Stmt], v: Value) -> bool {
+    let end = after.iter().position(|&s| operates(k, s, ChannelOp::Release, v)).unwrap_or(after.len());
+    touches(k, &after[..end], v, Slot::Get)
+}
+
+fn operates(k: &Kernel, s: Stmt, wanted: ChannelOp, v: Value) -> bool {
+    matches!(&k.stmts[s], StmtData::Channel { op, channels, .. } if *op == wanted && channels.contains(&v))
+}
+
+fn touches(k: &Kernel, stmts: &[Stmt], v: Value, slot: Slot) -> bool {
+    let mut found = false;
+    for &s in stmts {
+        found |= slot_uses(k, s).contains(&(v, slot));
+        for b in k.sub_blocks(s) {
+            k.walk(b, &mut |k, _, s| found |= slot_uses(k, s).contains(&(v, slot)));
+        }
+    }
+    found
+}
+
+/// The first slot that is read though nothing was put into it, of roles that walk past the same ones: where it is waited for, where published.
+fn unfilled(a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
+    a.iter().zip(b).find_map(|(x, y)| match (x, y) {
+        (Step::Turn { stmt: publish, touched: full, .. }, Step::Turn { stmt: wait, touched: wanted, .. }) => {
+            wanted.iter().find(|v| !full.contains(v)).map(|&v| (*wait, *publish, v))
+        }
+        (Step::Loop { steps: s, .. }, Step::Loop { steps: t, .. }) => unfilled(s, t),
+        (Step::Branch { then: s, otherwise: p, .. }, Step::Branch { then: t, otherwise: q, .. }) => {
+            unfilled(s, t).or_else(|| unfilled(p, q))
+        }
+        _ => None,
+    })
+}
+
 /// The steps that fill channels of a set, or those that empty them.
 fn only(steps: &[Step], of: &dyn Fn(Value) -> bool, fills: bool) -> Vec<Step> {
     let mut out = Vec::new();
     for step in steps {
         match step {
-            Step::Turn { stmt, channels, fills: f } if *f == fills => {
+            Step::Turn { stmt, channels, fills: f, touched } if *f == fills => {
                 let channels: Vec<Value> = channels.iter().copied().filter(|&v| of(v)).collect();
                 if !channels.is_empty() {
-                    out.push(Step::Turn { stmt: *stmt, channels, fills });
+                    out.push(Step::Turn { stmt: *stmt, channels, fills, touched: touched.clone() });
                 }
             }
             Step::Turn { .. } => {}
@@ -445,6 +495,9 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
                 d = d.with_place(k.stmt_spans[other], "the other role");
             }
             found.push(d);
+        } else if let Some((wait, publish, v)) = unfilled(&filled, &emptied) {
+            let message = format!("a slot of `{}` is read that nothing fills", k.values[v].name);
+            found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], "the other role publishes it here"));
         }
     }
     // Roles that wait for one another in a ring.
@@ -527,7 +580,7 @@ fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value, Value)>) -
 }
 
 /// Whether two index expressions have the same value: names stand for what they name.
-fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
+pub(super) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
     let resolved = |e: Expr| match k.exprs[e] {
         ExprData::Ref(v) => let_init(k, v).unwrap_or(e),
         _ => e,
@@ -578,6 +631,63 @@ mod tests {
         // Two tiles, each with a loop of its own; the products of a trip overlap the wait of the next.
         let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
         assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
+        // A slot of which one channel is filled, and read.
+        let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
+        let read = "wait a, b\nvar x = reg f16[64, 64]\ncopy a.get -> x\nrelease a, b";
+        assert_eq!(said(&looped(&half), &looped(read)), Vec::<String>::new());
+    }
+
+    /// Roles that load and store tiles of one tensor, in the order of the tiles; `from`, `to` replace in the loading, the storing role.
+    fn in_place(from: [&str; 2], to: [&str; 2]) -> Vec<String> {
+        let walk = "for tile in 0..min(ceildiv(M, 64) * ceildiv(N, 64), 99) step 7 {\nlet strip = tile / (ceildiv(M, 64) * 4)\n\
+                    let place = tile % (ceildiv(M, 64) * 4)\nlet columns = max(1, min(4, ceildiv(N, 64) - strip * 4))\n\
+                    let bm = min(place / columns, ceildiv(M, 64) - 1)\n\
+                    let bn = min(strip * 4 + place % columns, ceildiv(N, 64) - 1)\n";
+        let load = "acquire a\ncopy C[bm * 64.., bn * 64..] -> a.put tma\npublish a\n";
+        let store =
+            "wait a\nawait s, 0\nbarrier\ncopy a.get -> s\nrelease a\nbarrier\ncopy s -> C[bm * 64.., bn * 64..] tma\n";
+        let (load, store) = (format!("{walk}{load}}}"), format!("{walk}{store}}}\nawait s, 0"));
+        let [x, y] = [(load, from), (store, to)].map(|(text, [old, new])| {
+            assert!(text.contains(old), "{old}");
+            text.replace(old, new)
+        });
+        let source = format!(
+            "kernel t(C: gmem f16[M, N] multiple 8, beta: f32 = 0)\n{{\nlet a = channel f16[64, 64] slots 2\nlet s = smem f16[64, 64]\n\
+             role producer warps 4 {{\n{x}\n}}\nrole consumer warps 4 {{\n{y}\n}}\n}}\n"
+        );
+        let mut sink = Sink::new();
+        let parsed = tilec_ir::parser::parse(&source, &mut sink);
+        let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
+        check(&kernel).into_iter().map(|d| d.message).collect()
+    }
+
+    #[test]
+    fn tiles_that_are_stored_were_loaded_before() {
+        let same = ["tile", "tile"];
+        assert_eq!(in_place(same, same), Vec::<String>::new());
+        let wrong: [[&str; 2]; 6] = [
+            // Another tile, or part of it.
+            ["C[bm * 64.., bn * 64..]", "C[bn * 64.., bm * 64..]"],
+            ["C[bm * 64.., bn * 64..]", "C[bm * 64 + 64.., bn * 64..]"],
+            ["C[bm * 64.., bn * 64..]", "C[bm * 32.., bn * 64..]"],
+            // Two tiles at one place.
+            ["strip * 4 + place % columns", "place % columns"],
+            ["place / columns", "place / 2"],
+            ["max(1, min(4, ceildiv(N, 64) - strip * 4))", "max(1, min(8, ceildiv(N, 64) - strip * 4))"],
+        ];
+        for change in wrong {
+            for (x, y) in [(change, same), (same, change)] {
+                let found = in_place(x, y);
+                assert!(found.iter().any(|m| m.contains("used beside tensor stores")), "{change:?}: {found:#?}");
+            }
+        }
+        // A store that does not wait for the load of its tile.
+        let (wait, copy) = ("wait a\n", "copy a.get -> s\nrelease a\n");
+        let early = in_place(same, [wait, "var x = reg f16[64, 64] = 0.0\n"]);
+        assert!(early.iter().any(|m| m.contains("not waited for")), "{early:#?}");
+        let late = format!("copy s -> C[bm * 64.., bn * 64..] tma\n{wait}{copy}");
+        let late = in_place(same, ["copy s -> C[bm * 64.., bn * 64..] tma\n", &late]);
+        assert!(late.iter().any(|m| m.contains("used beside tensor stores")), "{late:#?}");
     }
 
     #[test]
@@ -594,6 +704,8 @@ mod tests {
     fn roles_walk_past_the_same_slots() {
         one(&looped(FILL), &looped(USE).replace("step 64", "step 32"), "the same slots");
         one(&looped(FILL), &looped(USE).replace("0..K", "64..K"), "the same slots");
+        let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
+        one(&looped(&half), &looped(USE), "a slot of `b` is read that nothing fills");
         one(&looped(FILL), &format!("if M == 1 {{\n{}\n}}", looped(USE)), "the same slots");
         let apart =
             "acquire a\ncopy A[0.., k..] -> a.put tma\npublish a\nacquire b\ncopy A[0.., k..] -> b.put tma\npublish b";

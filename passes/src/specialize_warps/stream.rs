@@ -45,13 +45,15 @@ use super::cluster::tiles as count;
 use super::persistent::Persistent;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
+use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, Subst};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
+use tilec_ir::typing::resolve_view;
 
 /// Bytes of a row of an operand that a stretch takes at least, in whole steps.
 const LEAST: i64 = 1024;
@@ -193,12 +195,20 @@ impl Stream {
         cx: &mut Cx<'_>,
         tiles: &Persistent,
         at: Stmt,
+        loads_what_it_stores: bool,
     ) -> Result<Option<Stream>, Reported> {
         let asked = k.schedule.stream_k;
         if asked.and_then(|e| k.as_int(e)) == Some(0) {
             return Ok(None);
         }
-        match (fits(k, at), asked) {
+        // The proof that a role loads no tile which another one has stored is about walks over whole tiles.
+        let found = match loads_what_it_stores {
+            true => {
+                Err("the accelerator loads what it stores, too (`stage_stores 0` leaves that to threads)".to_owned())
+            }
+            false => fits(k, at),
+        };
+        match (found, asked) {
             (Ok(found), asked) => {
                 let wanted = asked.is_some() || gains(k, cx, tiles, &found);
                 Ok(wanted.then(|| Stream::with(k, cx, tiles, found, k.stmt_spans[at])))
@@ -280,10 +290,21 @@ impl Stream {
         let body = k.block(vec![wait, add]);
         let (start, end, step) = (k.value_ref(self.peers, span), tiles.group(k), k.int(1, span));
         let add_up = k.stmt(StmtData::For { var: peer, start, end, step, unroll: false, body }, span);
-        let otherwise = Some(k.block([vec![add_up], rest].concat()));
-        let mut m = Maker { k, span, stmts: Vec::new() };
+        let whole = [vec![add_up], rest].concat();
+        self.either(k, then, whole)
+    }
+
+    /// What is done where a block has the beginning of a tile.
+    pub(super) fn whole(&self, k: &mut Kernel, stmts: Vec<Stmt>) -> Stmt {
+        let nothing = k.block(Vec::new());
+        self.either(k, nothing, stmts)
+    }
+
+    fn either(&self, k: &mut Kernel, part: Block, whole: Vec<Stmt>) -> Stmt {
+        let otherwise = Some(k.block(whole));
+        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
         let cond = m.compare(Op::Gt, self.begin, 0);
-        k.stmt(StmtData::If { cond, then, otherwise }, span)
+        k.stmt(StmtData::If { cond, then: part, otherwise }, self.span)
     }
 
     /// Groups of blocks of a launch.
@@ -479,34 +500,65 @@ fn launch_known(k: &Kernel, e: Expr) -> bool {
 /// Whether the sizes that are given say that it pays.
 fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Persistent, found: &Found) -> bool {
     let all = tiles.tiles(k);
-    let (down, across) = (tiles.along(k, 0), tiles.along(k, 1));
-    let sizes = [all, down, across, found.end].map(|e| count(k, cx, e).map(|n| n as f64));
-    let [Some(all), Some(down), Some(across), Some(reduction)] = sizes else { return false };
+    let axes = [tiles.along(k, 0), tiles.along(k, 1)];
+    pays(k, cx, found, (all, axes), tiles.counts()).unwrap_or(false)
+}
+
+/// Whether blocks will share tiles of the loop `at`, as far as that can be told before there are clusters.
+pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
+    match k.schedule.stream_k.and_then(|e| k.as_int(e)) {
+        Some(asked) => asked == 1,
+        None => {
+            let Ok(found) = fits(k, at) else { return false };
+            let [down, across] = match k.grid.as_slice() {
+                [] | [_] => return false,
+                [down, across, ..] => [down.extent, across.extent],
+            };
+            let tiles = k.grid.iter().try_fold(1i64, |n, axis| n.checked_mul(count(k, cx, axis.extent)?));
+            let blocks = super::persistent::blocks(k, cx);
+            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (blocks, 1))).unwrap_or(false)
+        }
+    }
+}
+
+fn pays(k: &Kernel, cx: &Cx<'_>, found: &Found, (all, axes): (Expr, [Expr; 2]), counts: (i64, i64)) -> Option<bool> {
+    gain(k, cx, found, (count(k, cx, all)?, axes), counts)
+}
+
+/// `counts`: groups of blocks, and blocks of one; a group has as many tiles.
+fn gain(
+    k: &Kernel,
+    cx: &Cx<'_>,
+    found: &Found,
+    (all, axes): (i64, [Expr; 2]),
+    (groups, each): (i64, i64),
+) -> Option<bool> {
+    let [down, across] = axes.map(|e| count(k, cx, e).map(|n| n as f64));
+    let (down, across, reduction) = (down?, across?, count(k, cx, found.end)? as f64);
     let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
     let element = operand_bytes(k) as f64;
-    // Groups of blocks are of as many tiles, and the layers of a batch have operands of their own.
-    let (groups, each) = tiles.counts();
-    let layers = (all * each as f64 / (down * across)).max(1.0);
+    // The layers of a batch have operands of their own.
+    let layers = (all as f64 * each as f64 / (down * across)).max(1.0);
     let work = Work {
-        tiles: all,
+        tiles: all as f64,
         steps: (reduction / found.step as f64).ceil(),
         shape: (rows, cols),
         bytes: (rows + cols) * found.step as f64 * element,
         operands: layers * (down * rows + across * cols) * reduction * element,
     };
-    shared(&work, groups as f64).gains
+    Some(shared(&work, groups as f64).gains)
 }
 
 /// Bytes of an element of the operands.
 fn operand_bytes(k: &Kernel) -> i64 {
-    let elems = k.values.values().filter_map(|d| match &d.def {
-        ValueDef::Channel { tile, .. } => Some(tile.elem),
+    let read = k.exprs.values().filter_map(|e| match e {
+        ExprData::Mma(mma) => resolve_view(k, mma.a).map(|v| v.base).or(match k.exprs[mma.a] {
+            ExprData::Ref(v) => Some(v),
+            _ => None,
+        }),
         _ => None,
     });
-    let bytes = elems.filter_map(|e| match e {
-        ElemRef::Known(elem) => Some(i64::from(elem.bytes())),
-        ElemRef::Param(_) => None,
-    });
+    let bytes = read.filter_map(|v| elem_of(k, v)).map(|elem| i64::from(elem.bytes()));
     bytes.max().unwrap_or(1)
 }
 

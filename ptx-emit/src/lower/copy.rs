@@ -12,15 +12,13 @@ use super::tiles::{Tile, class_of, groups};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use crate::report::{CopyReport, SharedReport};
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
-use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::types::{Elem, ElemRef, Space};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers};
 
 /// Bytes of an access to scratch memory.
 const FRAGMENT_BYTES: u32 = 16;
@@ -43,12 +41,12 @@ pub(super) struct FragmentWindow {
 
 /// A memory window with the groups of register indices that one access covers.
 pub(super) struct Access {
-    window: Window,
+    pub(super) window: Window,
     pub(super) space: Space,
-    layout: RegLayout,
-    dim_bits: Vec<u32>,
+    pub(super) layout: RegLayout,
+    pub(super) dim_bits: Vec<u32>,
     pub(super) groups: Vec<Vec<usize>>,
-    preds: Vec<Option<Reg>>,
+    pub(super) preds: Vec<Option<Reg>>,
 }
 
 impl Access {
@@ -78,8 +76,9 @@ impl Lower<'_> {
         }
         let Some(to) = resolve_view(self.k, dst) else { return Err(self.unsupported(dst, "this destination")) };
         if to.space(self.k) == Space::Reg {
-            let Some(tile) = self.tile_of(dst) else {
-                return Err(self.unsupported(dst, "a window of a register tile as a destination"));
+            let shape = self.copy_shape(src, dst);
+            let Some(tile) = self.tile_of(dst).or_else(|| self.window_of_tile(&to, &shape?)) else {
+                return Err(self.unsupported(dst, "this window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
                 if attrs.prefetch {
@@ -146,6 +145,24 @@ impl Lower<'_> {
             ExprData::Ref(v) => self.tiles[v].clone(),
             _ => None,
         }
+    }
+
+    /// A window of a register tile whose place is known: some of its registers.
+    fn window_of_tile(&self, view: &ResolvedView, shape: &[u64]) -> Option<Tile> {
+        let (layout, registers) = window_of_registers(self.k, view, shape)?;
+        let tile = self.tiles[view.base].as_ref()?;
+        let per = tile.per_register;
+        // Words stay whole.
+        let whole = registers.chunks(per).all(|word| {
+            word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
+        });
+        whole.then(|| Tile {
+            elem: tile.elem,
+            layout,
+            dim_bits: shape.iter().map(|x| x.max(&1).ilog2()).collect(),
+            regs: registers.chunks(per).map(|word| tile.regs[word[0] / per]).collect(),
+            per_register: per,
+        })
     }
 
     /// The layout of the largest register tile in an expression: smaller ones are repeated.
@@ -364,64 +381,6 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `ldmatrix`: the lanes name rows of 16 bytes, each register of the fragment is a share of an 8x8 matrix.
-    fn load_matrices(
-        &mut self,
-        s: Stmt,
-        src: Expr,
-        from: &ResolvedView,
-        tile: &Tile,
-        attrs: &CopyAttrs,
-    ) -> Result<(), Reported> {
-        if !self.target.has_matrix_loads() {
-            let message = format!("{} does not load matrices: `ldmatrix` came with sm_75", self.target.name());
-            let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
-            return Err(self.sink.report(d.with_note("without `matrix` each thread loads its own elements")));
-        }
-        let load = self.contiguous(from).and_then(|dim| {
-            let base: u32 = tile.dim_bits.get(..dim)?.iter().sum();
-            matrix_load(&tile.layout, 1 << base, tile.elem.bits())
-        });
-        let words = tile.regs.iter().all(|&r| self.emit.func.regs[r] == Class::B32);
-        let Some(load) = load.filter(|_| words && from.space(self.k) == Space::Smem) else {
-            return Err(self.unsupported(src, "`matrix` on a fragment that `ldmatrix` does not load"));
-        };
-        let op = match (load.matrix_bits.len(), load.trans) {
-            (0, false) => P::LdmatrixX1,
-            (0, true) => P::LdmatrixX1Trans,
-            (1, false) => P::LdmatrixX2,
-            (1, true) => P::LdmatrixX2Trans,
-            (_, false) => P::LdmatrixX4,
-            (_, true) => P::LdmatrixX4Trans,
-        };
-        let Some(elem) = self.elem(from.base).filter(|&e| e == tile.elem) else {
-            return Err(self.unsupported(src, "a converting load of matrices"));
-        };
-        let window = self.shared_window(from, &load.rows, &tile.dim_bits, elem)?;
-        let groups = (0..1usize << load.outer_bits.len()).map(|o| vec![o]).collect();
-        let mut access = Access {
-            window: Window::Shared(window),
-            space: Space::Smem,
-            layout: load.rows.clone(),
-            groups,
-            preds: Vec::new(),
-            dim_bits: tile.dim_bits.clone(),
-        };
-        self.report_copy(s, src, from, &access, elem, attrs, false);
-        let spread =
-            |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((x >> i & 1) << b));
-        for outer in 0..1usize << load.outer_bits.len() {
-            let address = self.address(&mut access, outer)?;
-            let regs: Vec<Reg> = (0..1usize << load.matrix_bits.len())
-                .map(|j| {
-                    tile.regs[(spread(outer, &load.outer_bits) | spread(j, &load.matrix_bits)) / tile.per_register]
-                })
-                .collect();
-            self.emit.push(op, vec![Operand::Vec(regs), address]);
-        }
-        Ok(())
-    }
-
     /// 16-bit loads into a packed tile: both halves, then the pair.
     fn load_halves(
         &mut self,
@@ -550,9 +509,12 @@ impl Lower<'_> {
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
         let Some(elem) = self.elem(to.base) else { return Err(self.unsupported(dst, "this element type")) };
-        let Some(class) = class_of(elem) else {
+        if class_of(elem).is_none() {
             return Err(self.unsupported(dst, "elements of this type in registers"));
-        };
+        }
+        if attrs.matrix {
+            return self.store_matrices(s, dst, to, source, attrs);
+        }
         let (layout, dim_bits) = match source {
             Source::Tile(t) => (t.layout.clone(), t.dim_bits.clone()),
             Source::Elementwise(_, scope) => (scope.layout.clone(), scope.dim_bits.clone()),
@@ -611,21 +573,15 @@ impl Lower<'_> {
                         (Some(t), ..) => group.iter().map(|&v| self.raw(&t, v)).collect(),
                         (None, Source::Elementwise(e, _), Some(operands)) => {
                             let computed = self.compute_group(*e, operands, g, group)?;
-                            self.narrow_all(dst, computed, elem)?
+                            self.narrow_words(dst, computed, elem)?
                         }
                         (None, Source::Tile(t), _) => {
                             let computed = group.iter().map(|&v| self.get(t, v)).collect();
-                            self.narrow_all(dst, computed, elem)?
+                            self.narrow_words(dst, computed, elem)?
                         }
                         (None, Source::Elementwise(..), None) => Vec::new(),
                     };
-                    if class == Class::B16 && raw.len() > 1 {
-                        raw.chunks(2)
-                            .map(|p| self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(p.to_vec())]))
-                            .collect()
-                    } else {
-                        raw
-                    }
+                    if raw.len() > 1 { self.packed(raw) } else { raw }
                 }
             };
             let class = self.emit.func.regs[regs[0]];
@@ -660,6 +616,27 @@ impl Lower<'_> {
             }
         }
         Ok(raw)
+    }
+
+    /// [`narrow_all`](Lower::narrow_all), pairs of 16 bits in an instruction where there is one: these come packed.
+    pub(super) fn narrow_words(&mut self, at: Expr, computed: Vec<Reg>, to: Elem) -> Result<Vec<Reg>, Reported> {
+        let pairs = computed.chunks(2).map(|pair| match *pair {
+            [low, high] => self.narrow_pair(low, high, to),
+            _ => None,
+        });
+        match pairs.collect() {
+            Some(words) => Ok(words),
+            None => self.narrow_all(at, computed, to),
+        }
+    }
+
+    /// Registers of 16 bits, two by two; others as they are.
+    pub(super) fn packed(&mut self, raw: Vec<Reg>) -> Vec<Reg> {
+        if raw.iter().any(|&r| self.emit.func.regs[r] != Class::B16) {
+            return raw;
+        }
+        let pack = |p: &[Reg]| self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(p.to_vec())]);
+        raw.chunks(2).map(pack).collect()
     }
 
     /// Of several threads that hold the same element one stores it.

@@ -263,6 +263,14 @@ impl Lower<'_> {
                     if self.kind_of(e)? == Kind::Index {
                         return self.eval_index(e, group, class);
                     }
+                    if let Some([a, b, c]) = self.fused(op, class, &args)? {
+                        let mut part = |e| self.eval(e, operands, group, class);
+                        let (xs, ys, zs) = (part(a)?, part(b)?, part(c)?);
+                        let mut fma = |i: usize| {
+                            self.emit.pure(class, P::FmaRnF32, vec![xs[i].into(), ys[i].into(), zs[i].into()])
+                        };
+                        return Ok((0..group.len()).map(&mut fma).collect());
+                    }
                     let mut parts = Vec::new();
                     for &a in &args {
                         parts.push(self.eval(a, operands, group, class)?);
@@ -292,6 +300,24 @@ impl Lower<'_> {
         }
     }
 
+    /// The factors and the other term of a sum with a product, which are rounded once. What multiplies and then adds is so fused by
+    /// the assembler if not here.
+    fn fused(&mut self, op: Op, class: Class, args: &[Expr]) -> Result<Option<[Expr; 3]>, Reported> {
+        let &[a, b] = args else { return Ok(None) };
+        if (op, class) != (Op::Add, Class::F32) {
+            return Ok(None);
+        }
+        for (product, term) in [(a, b), (b, a)] {
+            if let ExprData::Op { op: Op::Mul, args } = &self.k.exprs[product]
+                && let &[x, y] = &args[..]
+                && self.kind_of(product)? == Kind::Number(Class::F32)
+            {
+                return Ok(Some([x, y, term]));
+            }
+        }
+        Ok(None)
+    }
+
     fn eval_ref(
         &mut self,
         e: Expr,
@@ -318,13 +344,7 @@ impl Lower<'_> {
                     })
                     .collect());
             }
-            return Ok(group
-                .iter()
-                .map(|&i| {
-                    let x = self.get(&tile, i);
-                    self.convert(x, class)
-                })
-                .collect());
+            return Ok(self.get_all(&tile, group).into_iter().map(|x| self.convert(x, class)).collect());
         }
         if let Some((_, regs)) = operands.named.iter().find(|(w, _)| *w == v) {
             return Ok(regs.clone().into_iter().map(|r| self.convert(r, class)).collect());
@@ -470,14 +490,14 @@ impl Lower<'_> {
             }
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::Tanh, Class::F32) => {
-                // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities.
+                // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities. Where `.ftz` changes a power or a reciprocal the result is 1 or -1.
                 let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
                 let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), factor.into()]);
-                let power = self.emit.pure(class, P::Ex2ApproxF32, vec![scaled.into()]);
-                let (one, two) = (self.literal(1.0, class), self.literal(2.0, class));
+                let power = self.emit.pure(class, P::Ex2ApproxFtzF32, vec![scaled.into()]);
+                let (one, twice) = (self.literal(1.0, class), self.literal(-2.0, class));
                 let below = self.emit.pure(class, P::AddF32, vec![power.into(), one.into()]);
-                let part = self.emit.pure(class, P::DivFullF32, vec![two.into(), below.into()]);
-                return Some(self.emit.pure(class, P::SubF32, vec![one.into(), part.into()]));
+                let part = self.emit.pure(class, P::RcpApproxFtzF32, vec![below.into()]);
+                return Some(self.emit.pure(class, P::FmaRnF32, vec![part.into(), twice.into(), one.into()]));
             }
             _ => return None,
         };

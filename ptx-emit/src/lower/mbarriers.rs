@@ -13,8 +13,7 @@ use super::shared::Ring;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::entities::Expr;
-use tilec_ir::kernel::{ChannelOp, ExprData, Slot};
+use tilec_ir::kernel::ChannelOp;
 
 /// Bytes of an mbarrier.
 pub(super) const BARRIER_BYTES: u64 = 8;
@@ -24,8 +23,6 @@ pub(super) const BARRIER_BYTES: u64 = 8;
 pub(super) struct Barriers {
     /// The first `full` barrier; the `empty` ones follow.
     pub(super) offset: u64,
-    /// Bytes that a slot receives.
-    pub(super) bytes: u64,
 }
 
 /// Where one side of a ring stands, beside its slot.
@@ -105,7 +102,9 @@ impl Lower<'_> {
 
     /// The operation itself, in front of the step to the next slot.
     pub(super) fn operate(&mut self, op: ChannelOp, ring: &Ring) {
-        let Some(Barriers { bytes, .. }) = ring.barriers else { return };
+        if ring.barriers.is_none() {
+            return;
+        }
         let empty = (ring.slots * BARRIER_BYTES) as i64;
         match op {
             ChannelOp::Acquire => {
@@ -118,12 +117,12 @@ impl Lower<'_> {
             }
             ChannelOp::Publish => {
                 let Some(turn) = ring.put_turn else { return };
-                let bytes = Operand::Imm(bytes as i64);
+                let bytes = Operand::Imm(ring.filling as i64);
                 self.emit.def(Class::B64, P::MbarrierArriveExpectTx, vec![Operand::at(turn.barrier, 0), bytes]);
             }
             ChannelOp::Release => {
                 let Some(turn) = ring.get_turn else { return };
-                if self.read_by_lanes(ring) {
+                if ring.read {
                     // One lane arrives for all: the others have read.
                     self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
                 }
@@ -137,25 +136,6 @@ impl Lower<'_> {
                 self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(turn.barrier, empty)]);
             }
         }
-    }
-
-    /// Whether threads read slots of a ring themselves. Products of warpgroups have read theirs when they are awaited.
-    fn read_by_lanes(&self, ring: &Ring) -> bool {
-        let k = self.k;
-        let read = |e: Expr, of_product: bool| match &k.exprs[e] {
-            ExprData::View(view) => !of_product && view.slot == Some(Slot::Get) && ring.channels.contains(&view.base),
-            _ => false,
-        };
-        let products: Vec<Expr> = k
-            .exprs
-            .values()
-            .filter_map(|data| match data {
-                ExprData::Mma(mma) if mma.atom.is_some_and(|a| a.row().asynchronous()) => Some([mma.a, mma.b]),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        k.exprs.keys().any(|e| read(e, products.contains(&e)))
     }
 
     /// Waits for a phase; the hardware gives up after a while, so the question is asked again.

@@ -20,6 +20,7 @@ mod erf;
 mod global;
 mod in_place;
 mod index;
+mod matrices;
 mod mbarriers;
 mod mma;
 mod modes;

@@ -15,7 +15,7 @@ use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::types::Elem;
 
-fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
+pub(super) fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
     let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
     elems * u64::from(elem.bytes())
 }
@@ -110,14 +110,15 @@ impl Lower<'_> {
         }
         self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
         let tensor = channels.iter().any(|&c| self.k.fills_by_tensor_copies(c));
-        let bytes = channels.iter().filter_map(|&c| Some(tile_bytes(self.k, c, self.elem(c)?))).sum();
         self.rings.push(Ring {
             channels,
             slots,
             stride: stage,
             put: Position::Slot(0),
             get: Position::Slot(0),
-            barriers: tensor.then_some(Barriers { offset: 0, bytes }),
+            barriers: tensor.then_some(Barriers { offset: 0 }),
+            filling: 0,
+            read: false,
             put_turn: None,
             drained: false,
             get_turn: None,

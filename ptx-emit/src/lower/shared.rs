@@ -41,6 +41,10 @@ pub(super) struct Ring {
     pub(super) get: Position,
     /// Its barriers, if tensor copies fill it.
     pub(super) barriers: Option<Barriers>,
+    /// Bytes that tensor copies bring to the slot that is being filled.
+    pub(super) filling: u64,
+    /// Whether threads have read the slot that is waited for themselves. Products of warpgroups have read theirs when they are awaited.
+    pub(super) read: bool,
     /// Where producer and consumer stand, in their roles.
     pub(super) put_turn: Option<Turn>,
     /// Whether its last fills have been awaited, behind all others.
@@ -80,8 +84,14 @@ impl Lower<'_> {
             let ring = self.rings[r].clone();
             self.operate(op, &ring);
             match op {
-                ChannelOp::Publish => self.rings[r].put = self.advance(&ring, ring.put, ring.put_turn),
-                ChannelOp::Release => self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn),
+                ChannelOp::Publish => {
+                    self.rings[r].put = self.advance(&ring, ring.put, ring.put_turn);
+                    self.rings[r].filling = 0;
+                }
+                ChannelOp::Release => {
+                    self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
+                    self.rings[r].read = false;
+                }
                 ChannelOp::Acquire | ChannelOp::Wait => {}
             }
         }
@@ -184,6 +194,7 @@ impl Lower<'_> {
         let (slot, constant) = match placed.ring {
             None => (None, 0),
             Some(r) => {
+                self.rings[r].read |= view.slot != Some(Slot::Put);
                 let ring = &self.rings[r];
                 let at = if view.slot == Some(Slot::Put) { ring.put } else { ring.get };
                 match at {

@@ -234,10 +234,14 @@ impl Lower<'_> {
         let depth = self.emit.depth();
         self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
         self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
+        let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
         let result = self.block(body);
         self.ints[var] = None;
         let state = self.loops.pop();
         result?;
+        if self.rings.iter().map(|r| r.filling).ne(filling) {
+            return Err(self.unsupported_at(span, "a loop that fills part of a slot"));
+        }
         self.mark(s);
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
             self.emit.push(P::AddS64, vec![reg.into(), reg.into(), advance]);
@@ -285,10 +289,14 @@ impl Lower<'_> {
             self.emit.item(Item::Label(other));
             self.emit.items(else_items);
         }
-        let agree = self.rings.iter().zip(&after_then).all(|(a, b)| a.put == b.put && a.get == b.get);
+        let agree =
+            self.rings.iter().zip(&after_then).all(|(a, b)| a.put == b.put && a.get == b.get && a.filling == b.filling);
         if !agree {
             let span = self.k.stmt_spans[s];
             return Err(self.unsupported_at(span, "branches that move a channel differently"));
+        }
+        for (ring, then) in self.rings.iter_mut().zip(&after_then) {
+            ring.read |= then.read;
         }
         self.emit.item(Item::Label(end));
         Ok(())

@@ -114,7 +114,9 @@ impl Lower<'_> {
     /// The map of a tensor copy.
     pub(super) fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
         let (dims, extents, boxes) = self.box_of(s, window, tile)?;
-        self.maps.iter().find(|m| m.is(window.base, &dims, &extents, &boxes)).cloned()
+        // Copies of one tensor in boxes of one size share a map; how many boxes a tile has is its own affair.
+        let map = self.maps.iter().find(|m| m.is(window.base, &dims, &extents, &boxes))?;
+        Some(Map { boxes, ..map.clone() })
     }
 
     /// First coordinates of the window, in the order of the tensor's dimensions.
@@ -169,6 +171,10 @@ impl Lower<'_> {
         let Some((ring, turn)) = ring.and_then(|r| r.put_turn.map(|t| (r, t))) else {
             return Err(self.unsupported(src, "a tensor copy outside of a role"));
         };
+        if let (Some(r), Some(elem)) = (placed.ring, self.elem(to.base)) {
+            // Of all parts, whichever block asks for them.
+            self.rings[r].filling += super::placement::tile_bytes(self.k, to.base, elem);
+        }
         let mut starts = self.tensor_starts(src, &from)?;
         let slot = match ring.put {
             super::shared::Position::Reg(r) => r,

@@ -121,6 +121,25 @@ impl Lower<'_> {
         self.widen(raw, tile.elem)
     }
 
+    /// Elements in the class they are computed with; both halves of a register are taken apart at once.
+    pub(super) fn get_all(&mut self, tile: &Tile, elements: &[usize]) -> Vec<Reg> {
+        let mut out = Vec::with_capacity(elements.len());
+        let mut rest = elements;
+        while let [v, tail @ ..] = rest {
+            let pair = tile.per_register == 2 && v.is_multiple_of(2) && tail.first() == Some(&(v + 1));
+            if pair && tile.elem.bits() == 16 {
+                let (low, high) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![low, high]), tile.regs[v / 2].into()]);
+                out.extend([self.widen(low, tile.elem), self.widen(high, tile.elem)]);
+                rest = &tail[1..];
+            } else {
+                out.push(self.get(tile, *v));
+                rest = tail;
+            }
+        }
+        out
+    }
+
     /// From the stored form to the computed form.
     pub(super) fn widen(&mut self, raw: Reg, elem: Elem) -> Reg {
         match elem {
@@ -212,6 +231,18 @@ impl Lower<'_> {
             (Class::B64, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S64, vec![x.into()]),
             _ => return None,
         })
+    }
+
+    /// Two numbers of the computed form as a pair of 16-bit floats, `low` in the low half; `None`: in two conversions.
+    pub(super) fn narrow_pair(&mut self, low: Reg, high: Reg, to: Elem) -> Option<Reg> {
+        let floats = [low, high].iter().all(|&r| self.emit.func.regs[r] == Class::F32);
+        let op = match to {
+            Elem::F16 => P::CvtRnF16x2F32,
+            Elem::BF16 => P::CvtRnBf16x2F32,
+            _ => return None,
+        };
+        (floats && self.target.has_pair_conversions())
+            .then(|| self.emit.def(Class::B32, op, vec![high.into(), low.into()]))
     }
 
     /// An f64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with two

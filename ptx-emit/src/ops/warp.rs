@@ -141,6 +141,18 @@ macro_rules! warp_rows {
             LdmatrixX4 "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
             LdmatrixX4Trans "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
         }
+        "9.7.14.5.16" V7_8_SM90 Write [] [shared(16), vec(1, B32)] "one 8x8 matrix of 16-bit elements to shared memory; each lane's address is a row" {
+            StmatrixX1 "stmatrix.sync.aligned.m8n8.x1.shared.b16",
+            StmatrixX1Trans "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+        }
+        "9.7.14.5.16" V7_8_SM90 Write [] [shared(16), vec(2, B32)] "two 8x8 matrices of 16-bit elements to shared memory; each lane's address is a row" {
+            StmatrixX2 "stmatrix.sync.aligned.m8n8.x2.shared.b16",
+            StmatrixX2Trans "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+        }
+        "9.7.14.5.16" V7_8_SM90 Write [] [shared(16), vec(4, B32)] "four 8x8 matrices of 16-bit elements to shared memory; each lane's address is a row" {
+            StmatrixX4 "stmatrix.sync.aligned.m8n8.x4.shared.b16",
+            StmatrixX4Trans "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+        }
         "9.7.19.5" V8_0_SM90A Sync [] [one_of(&REGISTER_COUNTS)] "the warpgroup's registers, of each thread; waits until there are so many" {
             SetmaxnregInc "setmaxnreg.inc.sync.aligned.u32", SetmaxnregDec "setmaxnreg.dec.sync.aligned.u32",
         }

@@ -480,6 +480,22 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        // C comes through the slots of A.
+        name: "gemm-90a-loads",
+        path: GEMM,
+        args: "sm_90a -D BM=64 -D BN=64 -D BK=32 -D WM=64 -D WN=64 -D STAGES=2 -D RASTER=2 -D Out=f16 --enable stage-stores",
+        runs: &[&[
+            "M=70 N=72 K=168 alpha=2 beta=1 seed=3 A_ld=176 B_ld=88 C_ld=88",
+            "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
+            "M=64 N=128 K=32 alpha=1 beta=2 seed=5",
+            "M=128 N=64 K=64 beta=0 seed=7",
+            "M=1..65/4 N=8 K=40 beta=2",
+            "M=3 N=8..72/8 K=40 beta=2",
+            "M=3 N=8 K=8..104/8 beta=2",
+            "M=130 N=3208 K=8 beta=0..2/2",
+        ]],
+    },
+    Row {
         name: "panels-90a",
         path: "tests/files/interp/panels_sm_90a.tile",
         args: "sm_90a --disable stage-stores",

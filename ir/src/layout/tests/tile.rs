@@ -203,3 +203,26 @@ fn layouts_refuse_what_does_not_fit() {
     assert_eq!(SmemLayout::new(F2Map::identity(0), vec![]), None);
     assert_eq!(SmemLayout::new(F2Map::identity(4), vec![u32::MAX, 5]), None);
 }
+
+#[test]
+fn windows_are_some_of_the_registers() {
+    // Sums of a warpgroup, 64 x 32: pairs of columns, rows 8 apart, then columns in steps of 8.
+    let bits = [6, 5];
+    let value = vec![1 << 6, 8, 1 << 9, 1 << 10];
+    let sums = RegLayout::new(value, vec![1 << 7, 1 << 8, 1, 2, 4, 16, 32], 11).expect("a layout");
+    for start in [0, 16] {
+        let (part, registers) = sums.window(&bits, &[0, start], &[6, 4]).expect("it is a window");
+        assert_eq!((part.out_bits(), part.value_bits(), registers.len()), (10, 3, 8));
+        for thread in 0..128 {
+            for (i, &v) in registers.iter().enumerate() {
+                let (whole, own) = (sums.coords(thread, v as u64, &bits), part.coords(thread, i as u64, &[6, 4]));
+                assert_eq!(whole, [own[0], own[1] + start], "thread {thread} register {v}");
+            }
+        }
+    }
+    // Rows are shared out among threads; a window must start at a multiple of itself, inside.
+    assert_eq!(sums.window(&bits, &[0, 0], &[5, 5]), None);
+    assert_eq!(sums.window(&bits, &[0, 8], &[6, 4]), None);
+    assert_eq!(sums.window(&bits, &[0, 32], &[6, 4]), None);
+    assert_eq!(sums.window(&bits, &[0, 0], &[6, 6]), None);
+}

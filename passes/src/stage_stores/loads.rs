@@ -1,0 +1,215 @@
+//! Matrices that a staged store reads: loaded by the accelerator too, through the slots of an operand.
+//!
+//! ```text
+//! var c_in = reg f16[128, 256]
+//! copy C[bm * 128.., bn * 256..] -> a          // what follows the last slice of the reduction in the slots of `a`
+//! copy a -> c_in[0.., 0..]
+//! copy C[bm * 128.., bn * 256 + 64..] -> a
+//! copy a -> c_in[0.., 64..]
+//! ..
+//! ```
+//!
+//! `specialize-warps` has the producer ask for them: they are on their way while the last products run, and take no memory but
+//! that of the slots. A thread then has what it combines in the layout of its sums.
+
+use crate::Cx;
+use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::width::elem_of;
+use crate::specialize_warps::{consumer_registers, stream};
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::facts::repeats;
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
+use tilec_ir::ops::Op;
+use tilec_ir::target::{MAX_THREADS, WARP};
+use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+
+/// Registers that addresses and predicates take beside sums and what is loaded.
+const BESIDE: u64 = 24;
+
+/// A matrix that is loaded through the slots of an operand.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Load {
+    from: ResolvedView,
+    buffer: Value,
+    /// Columns of a slot.
+    width: u64,
+}
+
+/// The matrix that a store reads, if it reads one; `Err`: why the accelerator cannot load what it reads.
+///
+/// `at`: the loop with the products.
+pub(super) fn of(
+    k: &Kernel,
+    cx: &Cx<'_>,
+    facts: &Facts,
+    deferred: &Deferred,
+    at: Stmt,
+    (src, to): (Expr, &ResolvedView),
+) -> Result<Option<Load>, String> {
+    let matrix = |view: &ResolvedView| {
+        let kept = view.kept();
+        k.tensor_ty(view.base).is_some() && kept.len() > 1 && !kept.iter().any(|&d| repeats(k, view.base, d))
+    };
+    let mut direct: Vec<ResolvedView> = crate::vectorize::memory_views(k, src);
+    direct.retain(matrix);
+    let mut all = crate::vectorize::accessed_views(k, deferred, src);
+    all.retain(matrix);
+    let Some(from) = direct.first().cloned() else {
+        return match all.first() {
+            None => Ok(None),
+            Some(view) => Err(format!("`{}` is loaded for it under a name, as wide as threads store", name(k, view))),
+        };
+    };
+    let why = |reason: &str| Err(format!("`{}` is loaded for it, as wide as threads store: {reason}", name(k, &from)));
+    if all.iter().any(|view| *view != from) {
+        return why("the accelerator loads one matrix for a store");
+    }
+    let (Some(mma), Some(shape)) = (product(k, at), fixed_shape(k, src)) else { return why("it has no extents") };
+    let ExprData::Ref(buffer) = k.exprs[mma.a] else { return why("operands are no buffers") };
+    let slot = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
+    let (&[rows, cols], Some(&[height, width])) = (&shape[..], slot.as_deref()) else {
+        return why("it has no extents");
+    };
+    let row_major = |view: &ResolvedView| {
+        contiguous_dim(k, view.base).is_some_and(|d| !view.transposed && view.kept().last() == Some(&d))
+    };
+    let operand = filled_from(k, at, buffer);
+    if mma.swap || height != rows || !cols.is_multiple_of(width) || elem_of(k, buffer) != elem_of(k, from.base) {
+        return why("it does not fit the slots of the left operand");
+    }
+    if !row_major(&from) || !operand.is_some_and(|view| row_major(&view)) {
+        return why("it is not row by row in memory, as the left operand");
+    }
+    let attrs = CopyAttrs::default();
+    if let Err(reason) = crate::tensor_copies::fits(k, facts, cx.options.target, &from, buffer, &attrs) {
+        return why(&reason);
+    }
+    // What one block stores another must not load, nor another tile of the same.
+    let same = from.base == to.base;
+    if same && (from != *to || k.grid.len() != 2) {
+        return why("the same window must be stored, and tiles have two indices");
+    }
+    if !same && is_written(k, from.base) {
+        return why("the kernel writes it");
+    }
+    if same && stream::expected(k, cx, at) {
+        return why("blocks share tiles along the reduction (`stream_k`)");
+    }
+    if !fits_registers(k, src, &from, rows * cols) {
+        return why("there are no registers for it beside the sums");
+    }
+    Ok(Some(Load { from, buffer, width }))
+}
+
+fn name<'a>(k: &'a Kernel, view: &ResolvedView) -> &'a str {
+    &k.values[view.base].name
+}
+
+fn product(k: &Kernel, at: Stmt) -> Option<Mma> {
+    let StmtData::For { body, .. } = k.stmts[at] else { return None };
+    k.blocks[body].iter().find_map(|&s| match k.stmts[s] {
+        StmtData::Assign { src, .. } => match k.exprs[src] {
+            ExprData::Mma(mma) => Some(mma),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// What the loop fills a buffer from.
+fn filled_from(k: &Kernel, at: Stmt, buffer: Value) -> Option<ResolvedView> {
+    let StmtData::For { body, .. } = k.stmts[at] else { return None };
+    k.blocks[body].iter().find_map(|&s| match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } if matches!(k.exprs[dst], ExprData::Ref(v) if v == buffer) => {
+            resolve_view(k, src)
+        }
+        _ => None,
+    })
+}
+
+fn is_written(k: &Kernel, tensor: Value) -> bool {
+    k.stmts.values().any(|s| match s {
+        StmtData::Copy { dst, .. } => resolve_view(k, *dst).is_some_and(|view| view.base == tensor),
+        _ => false,
+    })
+}
+
+/// Whether a thread has registers for its part of the matrix, beside its sums.
+fn fits_registers(k: &Kernel, src: Expr, from: &ResolvedView, elems: u64) -> bool {
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()).unwrap_or(128);
+    let words = |bytes: u32| elems / threads.max(1) * u64::from(bytes) / 4;
+    let mut sums = 0;
+    crate::analysis::uses::for_each_ref(k, src, &mut |v| {
+        if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) {
+            sums = sums.max(words(elem_of(k, v).map_or(4, |e| e.bytes())));
+        }
+    });
+    let warps = u32::try_from(threads / u64::from(WARP)).unwrap_or(1).min(MAX_THREADS / WARP);
+    let own = words(elem_of(k, from.base).map_or(4, |e| e.bytes()));
+    u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + BESIDE <= room)
+}
+
+/// The statements that load a matrix in front of the store of `src`, which then reads a tile of registers.
+pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt> {
+    let span = k.stmt_spans[s];
+    let (Some(shape), Some(elem)) = (fixed_shape(k, src), elem_of(k, load.from.base)) else { return Vec::new() };
+    let cols = shape.last().copied().unwrap_or(0);
+    let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    let elem = ElemRef::Known(elem);
+    let tile = TileTy { elem, shape: extents, order: None, reg_layout: None, smem_layout: None };
+    let title = format!("{}_in", k.values[load.from.base].name.to_lowercase());
+    let tile = k.value(&title, span, ValueDef::Var(tile));
+    let mut out = vec![k.stmt(StmtData::Var { value: tile, init: None }, span)];
+    let last = load.from.kept().last().copied();
+    for first in (0..cols).step_by(load.width.max(1) as usize) {
+        let mut ranges = Vec::new();
+        for (d, dim) in load.from.dims.iter().enumerate() {
+            let more = if Some(d) == last { first } else { 0 };
+            ranges.push(range(k, dim, more, span));
+        }
+        let window = k.expr(ExprData::View(View { base: load.from.base, slot: None, ranges }), span);
+        let place = k.value_ref(load.buffer, span);
+        out.push(k.stmt(StmtData::Copy { src: window, dst: place, attrs: CopyAttrs::default() }, span));
+        let ranges = [0, first].map(|n| Range::From { start: k.int(n as i64, span), end: None }).to_vec();
+        let part = k.expr(ExprData::View(View { base: tile, slot: None, ranges }), span);
+        let slot = k.value_ref(load.buffer, span);
+        out.push(k.stmt(StmtData::Copy { src: slot, dst: part, attrs: CopyAttrs::default() }, span));
+    }
+    replace(k, src, &load.from, tile);
+    out
+}
+
+/// A dimension of a window, `more` elements on.
+fn range(k: &mut Kernel, dim: &ViewDim, more: u64, span: tilec_ir::diag::Span) -> Range {
+    let starts = match dim {
+        ViewDim::Fixed(e) => return Range::At(k.clone_expr(*e, &mut |_, _| None)),
+        ViewDim::From { starts, .. } => starts.clone(),
+    };
+    let mut sum = None;
+    for e in starts {
+        let e = k.clone_expr(e, &mut |_, _| None);
+        sum = Some(sum.map_or(e, |sum| k.binary(Op::Add, sum, e, span)));
+    }
+    let start = match (sum, more) {
+        (None, n) => k.int(n as i64, span),
+        (Some(sum), 0) => sum,
+        (Some(sum), n) => {
+            let n = k.int(n as i64, span);
+            k.binary(Op::Add, sum, n, span)
+        }
+    };
+    Range::From { start, end: None }
+}
+
+/// Puts the tile where the window stands in an expression.
+fn replace(k: &mut Kernel, e: Expr, from: &ResolvedView, tile: Value) {
+    if resolve_view(k, e).as_ref() == Some(from) {
+        k.exprs[e] = ExprData::Ref(tile);
+        return;
+    }
+    for child in k.children(e) {
+        replace(k, child, from, tile);
+    }
+}

@@ -52,7 +52,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     let s = &k.schedule;
     out.extend(s.warp_tile.iter().flat_map(|&(a, b)| [a, b]));
     out.extend(
-        [s.threads, s.k_warps, s.stages, s.raster, s.promote, s.min_ctas, s.stage_stores, s.overlap]
+        [s.threads, s.k_warps, s.stages, s.raster, s.promote, s.min_ctas, s.align_rows, s.stage_stores, s.overlap]
             .into_iter()
             .flatten(),
     );

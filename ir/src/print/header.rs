@@ -181,6 +181,7 @@ impl Printer<'_> {
             p.schedule_item("raster", s.raster);
             p.schedule_item("promote", s.promote);
             p.schedule_item("min_ctas", s.min_ctas);
+            p.schedule_item("align_rows", s.align_rows);
             p.schedule_item("stage_stores", s.stage_stores);
             p.schedule_item("overlap", s.overlap);
             if !s.cluster.is_empty() {

@@ -236,6 +236,10 @@ pub struct Variants {
     others: Vec<(String, Vec<Kernel>)>,
     /// What the compiler made of it, with a name each.
     compiled: Vec<(String, Executable)>,
+    /// As they are after a pass over the whole file: compile-time parameters are still those of `launched`.
+    whole_file: Vec<(String, Vec<Kernel>)>,
+    /// The values of the parameters of what is launched.
+    launched: Vec<Consts>,
 }
 
 /// Multiply-adds, or elements moved, up to which a run is also simulated.
@@ -255,13 +259,14 @@ impl Variants {
         };
         let options = CompileOptions { source_name: name.to_owned(), keep: Keep::All, ..options.clone() };
         let full = optimize(&options)?;
-        let mut others = Vec::new();
+        let (mut others, mut whole_file) = (Vec::new(), Vec::new());
         let of_kernels = full.kernels.first().map(|k| &k.texts).into_iter().flatten();
         let passes: Vec<&str> = full.texts.iter().chain(of_kernels).map(|(pass, _)| *pass).collect();
         for pass in passes.into_iter().filter(|pass| *pass != tilec::compile::PARSED) {
             let text = full.text_after(pass);
             let kernels = parse_program(&text).map_err(|e| format!("the text after `{pass}`: {e}"))?;
-            others.push((format!("after `{pass}`"), kernels));
+            let whole = full.texts.iter().any(|(p, _)| *p == pass);
+            if whole { &mut whole_file } else { &mut others }.push((format!("after `{pass}`"), kernels));
         }
         let full = launched(full)?;
         let specialized: Vec<Kernel> = full.iter().map(|k| k.specialized.clone()).collect();
@@ -294,6 +299,7 @@ impl Variants {
             others.push(("without any optional pass".to_owned(), last(done)?));
             compile("without any optional pass", &options)?;
         }
+        let launched = consts.clone();
         let source = parse_program(text)?;
         let consts = if source.len() == specialized.len() {
             consts
@@ -301,7 +307,7 @@ impl Variants {
             source.iter().map(|k| of_source(k, &consts)).collect()
         };
         let source = (source, consts);
-        Ok(Variants { source, specialized, others, compiled })
+        Ok(Variants { source, specialized, others, compiled, whole_file, launched })
     }
 
     /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one. So must
@@ -342,10 +348,11 @@ impl Variants {
                 .map_err(|e| format!("the source, against {reference:?}: {e}"))?;
         }
         let mut wrong = Vec::new();
-        for (name, kernels) in &self.others {
+        let whole_file = self.whole_file.iter().map(|form| (form, &self.launched[..]));
+        for ((name, kernels), consts) in whole_file.chain(self.others.iter().map(|form| (form, &[][..]))) {
             let shared = |all: &[Tensor]| all.iter().filter(|t| own(t)).cloned().collect::<Vec<Tensor>>();
             let done = problem
-                .interpret_all(kernels, &[])
+                .interpret_all(kernels, consts)
                 .and_then(|done| problem::same_within(run.tolerance, &shared(&meant), &shared(&done)));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
         }

@@ -24,6 +24,8 @@ use tilec_ptx::launch::Launch;
 pub const PARSED: &str = "parse";
 /// The pass after which a kernel means what it means for good: its parameters are bound, and nothing else is decided.
 const SPECIALIZED: &str = "specialize";
+/// The pass that makes a sequence of a kernel.
+const ALIGN_ROWS: &str = "align-rows";
 
 /// Values of run-time sizes, by name.
 pub type Sizes = Vec<(String, i64)>;
@@ -114,6 +116,17 @@ impl CompileOptions {
         options.card = self.card;
         options
     }
+
+    /// What passes over the whole file are told of a variant; `None`: of all of them.
+    fn file_options(&self, variant: Option<&[(String, String)]>) -> tilec_passes::Options {
+        let mut options = self.pass_options();
+        options.defines = self.defines.iter().chain(variant.into_iter().flatten()).cloned().collect();
+        if variant.is_none() {
+            // One call launches any of the variants: they are kernels, and take the same.
+            options.disabled.insert(ALIGN_ROWS.to_owned());
+        }
+        options
+    }
 }
 
 /// What went wrong, with the source it went wrong in. `Display` draws it for people, without colour.
@@ -156,6 +169,8 @@ pub struct Optimized {
     pub sequences: Vec<Sequence>,
     /// Which of them are variants of one kernel, and when each is launched.
     pub dispatch: Vec<Dispatch>,
+    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
+    pub texts: Vec<(&'static str, String)>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     deny: BTreeSet<String>,
@@ -191,6 +206,8 @@ pub struct Compiled {
     pub kernels: Vec<CompiledKernel>,
     /// The programs of several kernels, in source order.
     pub programs: Vec<Program>,
+    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
+    pub texts: Vec<(&'static str, String)>,
     /// Which of them are variants of one kernel, and when each is launched.
     pub dispatch: Vec<Dispatch>,
     /// Warnings and remarks.
@@ -257,6 +274,9 @@ impl Optimized {
 
     /// The program after `pass`, if its text was kept.
     pub fn text_after(&self, pass: &str) -> String {
+        if let Some((_, text)) = self.texts.iter().find(|(p, _)| *p == pass) {
+            return text.clone();
+        }
         let kept = |k: &OptimizedKernel| k.texts.iter().find(|(p, _)| *p == pass).map(|(_, text)| text.clone());
         let kernels: Vec<String> = self.kernels.iter().filter_map(kept).collect();
         if kernels.is_empty() { String::new() } else { join(kernels.into_iter().chain(self.sequences())) }
@@ -275,39 +295,82 @@ fn join(kernels: impl Iterator<Item = String>) -> String {
 pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
-    let (kernels, dispatch, sequences) = optimize_into(&source, options, &mut sink);
+    let planned = plan(&source, options, &mut sink);
+    let (module, texts, planned, dispatch) = planned.unwrap_or_default();
+    let mut kernels = Vec::new();
+    for (optimized, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
+        sink.append(said);
+        kernels.extend(optimized);
+    }
     let diagnostics = settle(&source, sink, &options.deny)?;
     let (target, deny) = (options.target, options.deny.clone());
     let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
-    Ok(Optimized { source, target, kernels, dispatch, sequences, diagnostics, deny, sizes })
+    let sequences = module.sequences;
+    Ok(Optimized { source, target, kernels, dispatch, sequences, texts, diagnostics, deny, sizes })
 }
 
-fn optimize_into(
-    source: &SourceFile,
-    options: &CompileOptions,
-    sink: &mut Sink,
-) -> (Vec<OptimizedKernel>, Vec<Dispatch>, Vec<Sequence>) {
-    let Ok(module) = stages::parse(source.text(), sink) else { return (Vec::new(), Vec::new(), Vec::new()) };
+/// A file after the passes over all of it, with their texts, its kernels as they are after `choose`, and which of these are variants.
+type Plan = (Module, Vec<(&'static str, String)>, Vec<Planned>, Vec<Dispatch>);
+
+/// What is to be done. Of an error the sink knows.
+fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Option<Plan> {
+    let mut module = stages::parse(source.text(), sink).ok()?;
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.
         let _ = stages::verify(kernel, sink);
     }
-    if sink.check().is_err() {
-        return (Vec::new(), Vec::new(), module.sequences);
-    }
+    sink.check().ok()?;
     if let Some(d) = options.card.and_then(|card| other_generation(card, options.target, &module)) {
         sink.push(d);
     }
-    let Ok((planned, dispatch)) = variants::plan(&module, options, sink) else {
-        return (Vec::new(), Vec::new(), Vec::new());
-    };
-    let written = |i: usize| stages::print(&module.kernels[i]);
-    let mut done = Vec::new();
-    for (optimized, said) in parallel::map(planned, |planned| optimize_one(planned, options, &written)) {
-        sink.append(said);
-        done.extend(optimized);
+    let mut texts = Vec::new();
+    if options.keeps(PARSED) {
+        texts.push((PARSED, tilec_ir::print::print_module(&module)));
     }
-    (done, dispatch, module.sequences)
+    let none: &[(String, String)] = &[];
+    let file_options = match options.variants.as_slice() {
+        [] => options.file_options(Some(none)),
+        [one] => options.file_options(Some(one)),
+        several => {
+            several.iter().filter_map(|v| would_be_sequence(&module, options, v)).for_each(|d| sink.push(d));
+            options.file_options(None)
+        }
+    };
+    tilec_passes::run_on_file(&mut module, &file_options, &options.sizes, sink, &mut |pass, module| {
+        if options.keeps(pass) {
+            texts.push((pass, tilec_ir::print::print_module(module)));
+        }
+    })
+    .ok()?;
+    let (planned, dispatch) = variants::plan(&module, options, sink).ok()?;
+    Some((module, texts, planned, dispatch))
+}
+
+/// The remark that a variant would be a sequence if it were alone.
+fn would_be_sequence(module: &Module, options: &CompileOptions, variant: &[(String, String)]) -> Option<Diagnostic> {
+    let mut alone = module.clone();
+    let pass_options = options.file_options(Some(variant));
+    tilec_passes::run_on_file(&mut alone, &pass_options, &options.sizes, &mut Sink::new(), &mut |_, _| {}).ok()?;
+    let changed = module.kernels.iter().find(|k| alone.kernels.iter().all(|other| other.name != k.name));
+    let definitions: Vec<String> = variant.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let message =
+        format!("operands are not copied to rows of multiples of 16 bytes in the variant `{}`", definitions.join(","));
+    let note = "variants are kernels, one of which a call launches; a file of its own makes it a sequence";
+    Some(Diagnostic::remark(ALIGN_ROWS, changed?.name_span, message).with_note(note))
+}
+
+/// The program after the passes over the whole file, as text, where these have put kernels into it; `None`: they have not.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as can be told by then.
+pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Result<Option<String>, Diagnostics> {
+    let source = SourceFile::new(&options.source_name, source);
+    let mut sink = Sink::new();
+    let parsed = stages::parse(source.text(), &mut sink).map_or(0, |module| module.kernels.len());
+    let planned = plan(&source, options, &mut sink);
+    settle(&source, sink, &options.deny)?;
+    let more = planned.filter(|(module, ..)| module.kernels.len() != parsed);
+    Ok(more.map(|(module, ..)| tilec_ir::print::print_module(&module)))
 }
 
 /// The warning that a card has faster instructions than the target.
@@ -324,16 +387,10 @@ fn other_generation(card: &Card, target: Target, module: &Module) -> Option<Diag
 }
 
 /// Runs the passes. `written`: the text of a kernel of the file as it was written.
-fn optimize_one(
-    planned: Planned,
-    options: &CompileOptions,
-    written: &(dyn Fn(usize) -> String + Sync),
-) -> (Option<OptimizedKernel>, Sink) {
-    let Planned { mut kernel, first_of, options: pass_options, parameters, choice, prediction } = planned;
+fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Sink) {
+    let Planned { mut kernel, options: pass_options, parameters, choice, prediction } = planned;
     let mut sink = Sink::new();
-    // The variants of a kernel have the text that was written in common.
-    let mut texts: Vec<(&'static str, String)> =
-        first_of.filter(|_| options.keeps(PARSED)).map(|i| (PARSED, written(i))).into_iter().collect();
+    let mut texts: Vec<(&'static str, String)> = Vec::new();
     let mut specialized = None;
     let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
         if pass == SPECIALIZED {
@@ -360,7 +417,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels: tiles, dispatch, sequences, diagnostics, deny, sizes } = program;
+    let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, deny, sizes } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
@@ -403,7 +460,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             tile,
         })
         .collect();
-    Ok(Compiled { ptx, ptx_version: version, kernels, dispatch, programs, diagnostics, source, target })
+    Ok(Compiled { ptx, ptx_version: version, kernels, dispatch, programs, texts, diagnostics, source, target })
 }
 
 /// The contract of a kernel that was lowered.

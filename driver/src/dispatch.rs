@@ -76,11 +76,16 @@ impl Dispatch {
         let mut cases = self.cases.iter().filter_map(|case| contracts.iter().find(|c| c.entry == case.entry));
         let first = cases.next()?;
         cases.find_map(|c| {
+            // Descriptors follow from tensors, and are those of the variant's own tiles.
+            let given = |c: &'_ Contract| -> Vec<Param> {
+                c.params.iter().filter(|p| !matches!(p.kind, ParamKind::TensorMap(_))).cloned().collect()
+            };
+            let (a, b) = (given(first), given(c));
             let same = |(a, b): (&Param, &Param)| a.name == b.name && taken(&a.kind) == taken(&b.kind);
-            let differs = first.params.iter().zip(&c.params).find(|&pair| !same(pair)).map(|(_, p)| p.name.as_str());
+            let differs = a.iter().zip(&b).find(|&pair| !same(pair)).map(|(_, p)| p.name.as_str());
             let what = match differs {
                 Some(name) => format!("variants of `{}` take `{name}` differently", self.kernel),
-                None if first.params.len() != c.params.len() => {
+                None if a.len() != b.len() => {
                     format!("variants of `{}` take different numbers of parameters", self.kernel)
                 }
                 None => return None,

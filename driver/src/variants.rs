@@ -18,8 +18,6 @@ const LONGEST_NAME: usize = 64;
 pub(crate) struct Planned {
     /// The kernel, under the name of its entry.
     pub(crate) kernel: Kernel,
-    /// Which kernel of the file it is, if it is the first of its variants.
-    pub(crate) first_of: Option<usize>,
     /// Options of the passes.
     pub(crate) options: Options,
     /// The values of its compile-time parameters, in order.
@@ -54,7 +52,7 @@ pub(crate) fn plan(
     let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| &k.name).chain(sequences).cloned().collect();
     let (mut all, mut dispatch) = (Vec::new(), Vec::new());
     let mut result = Ok(());
-    for (index, kernel) in module.kernels.iter().enumerate() {
+    for kernel in &module.kernels {
         match variants(module, kernel, options, sink) {
             Ok((mut planned, cases)) => {
                 if planned.len() > 1 {
@@ -64,9 +62,6 @@ pub(crate) fn plan(
                     let entry = |i: usize| planned[i].kernel.name.clone();
                     let cases = cases.into_iter().map(|(i, when)| Case { entry: entry(i), when }).collect();
                     dispatch.push(Dispatch { kernel: kernel.name.clone(), cases });
-                }
-                if let Some(first) = planned.first_mut() {
-                    first.first_of = Some(index);
                 }
                 all.extend(planned);
             }
@@ -194,7 +189,7 @@ fn choose_for(
         None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
     };
     let parameters = values_of_parameters(&kernel);
-    Ok(Planned { kernel, first_of: None, options: options.clone(), parameters, choice, prediction })
+    Ok(Planned { kernel, options: options.clone(), parameters, choice, prediction })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

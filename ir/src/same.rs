@@ -60,6 +60,7 @@ impl Pair<'_> {
             (s.raster, t.raster),
             (s.promote, t.promote),
             (s.min_ctas, t.min_ctas),
+            (s.align_rows, t.align_rows),
             (s.stage_stores, t.stage_stores),
             (s.stream_k, t.stream_k),
             (s.overlap, t.overlap),

@@ -87,6 +87,33 @@ pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Optio
     decide(k, &mut Cx { options, enabled, pass: NAME, sink })
 }
 
+/// A copy of a kernel with stand-ins for what is to be chosen, specialised: what it does not depend on what is chosen is true of it.
+///
+/// # Errors
+/// It cannot be specialised.
+pub(crate) fn sketch(k: &Kernel, options: &Options) -> Result<Kernel, Reported> {
+    let mut sink = Sink::new();
+    let options = Options { defines: Vec::new(), sizes: Vec::new(), ..options.clone() };
+    let mut cx = Cx { options: &options, enabled: true, pass: "specialize", sink: &mut sink };
+    let mut k = k.clone();
+    for auto in autos(&k, &mut cx)? {
+        set(&mut k, auto.value, ConstValue::Int(auto.role.plain()));
+    }
+    crate::specialize::run(&mut k, &mut cx)?;
+    Ok(k)
+}
+
+/// The value of a compile-time parameter, where nothing else is given.
+pub(crate) fn value(k: &Kernel, p: Value) -> Option<ConstValue> {
+    match &k.values[p].def {
+        ValueDef::ConstParam(param) => match param.default? {
+            ConstValue::Same(earlier) => value(k, earlier),
+            value => Some(value),
+        },
+        _ => None,
+    }
+}
+
 /// The name of the pass.
 pub const NAME: &str = "choose";
 

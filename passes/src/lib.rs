@@ -7,6 +7,7 @@
 //!
 //! What is written in the text is kept: a pass only fills in what is absent, so the output of any pass can be fed in again.
 
+mod align_rows;
 pub mod analysis;
 mod assign_layouts;
 mod barriers;
@@ -29,7 +30,7 @@ pub use barriers::prove;
 
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Severity, Sink, Span};
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{Kernel, Module};
 use tilec_ir::target::Target;
 
 /// What the pipeline is asked to do.
@@ -46,7 +47,7 @@ pub struct Options {
     /// Verify after every pass.
     pub verify_each: bool,
     /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
-    pub sizes: Vec<(String, i64)>,
+    pub sizes: Sizes,
     /// The card for which they are chosen; `None`: the one that stands for the target.
     pub card: Option<&'static choose::Card>,
 }
@@ -114,105 +115,153 @@ pub struct PassInfo {
     pub required: bool,
     /// Switched on if nothing is said; what has not been measured yet is not.
     pub by_default: bool,
-    run: fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>,
+    run: Run,
 }
+
+/// What a pass looks at.
+#[derive(Clone, Copy)]
+enum Run {
+    /// Each kernel by itself.
+    Kernel(fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>),
+    /// The whole file, and the sizes for which `auto` parameters are chosen: before anything else.
+    File(fn(&mut Module, &[Sizes], &mut Cx<'_>) -> Result<(), Reported>),
+}
+
+/// Values of sizes, by name.
+pub type Sizes = Vec<(String, i64)>;
 
 /// The pipeline, in order.
 pub const PASSES: &[PassInfo] = &[
+    PassInfo {
+        name: align_rows::NAME,
+        summary: "has operands copied whose rows the tensor memory accelerator would refuse, by kernels in front of the product",
+        required: false,
+        by_default: true,
+        run: Run::File(align_rows::run),
+    },
     PassInfo {
         name: choose::NAME,
         summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
         required: false,
         by_default: true,
-        run: choose::run,
+        run: Run::Kernel(choose::run),
     },
     PassInfo {
         name: "specialize",
         summary: "binds compile-time parameters, folds constants, checks what can be checked",
         required: true,
         by_default: true,
-        run: specialize::run,
+        run: Run::Kernel(specialize::run),
     },
     PassInfo {
         name: "select-mma",
         summary: "picks the instruction of every product; makes its fragments explicit register tiles",
         required: false,
         by_default: true,
-        run: select_mma::run,
+        run: Run::Kernel(select_mma::run),
     },
     PassInfo {
         name: stage_stores::NAME,
         summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
         required: false,
         by_default: true,
-        run: stage_stores::run,
+        run: Run::Kernel(stage_stores::run),
     },
     PassInfo {
         name: "assign-layouts",
         summary: "decides which thread holds and moves which element",
         required: false,
         by_default: true,
-        run: assign_layouts::run,
+        run: Run::Kernel(assign_layouts::run),
     },
     PassInfo {
         name: "vectorize",
         summary: "decides the access width of every copy",
         required: false,
         by_default: true,
-        run: vectorize::run,
+        run: Run::Kernel(vectorize::run),
     },
     PassInfo {
         name: "swizzle",
         summary: "finds the cheapest conflict-free shared-memory layouts",
         required: false,
         by_default: true,
-        run: swizzle::run,
+        run: Run::Kernel(swizzle::run),
     },
     PassInfo {
         name: "specialize-warps",
         summary: "gives tensor copies and products of warpgroups to warps of their own",
         required: false,
         by_default: true,
-        run: specialize_warps::run,
+        run: Run::Kernel(specialize_warps::run),
     },
     PassInfo {
         name: "pipeline",
         summary: "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
         required: false,
         by_default: true,
-        run: pipeline::run,
+        run: Run::Kernel(pipeline::run),
     },
     PassInfo {
         name: "predicate",
         summary: "peels the residue and drops bounds checks that cannot fail",
         required: false,
         by_default: true,
-        run: predicate::run,
+        run: Run::Kernel(predicate::run),
     },
     PassInfo {
         name: "schedule",
         summary: "orders loads, products and stores inside loop bodies",
         required: false,
         by_default: true,
-        run: schedule::run,
+        run: Run::Kernel(schedule::run),
     },
     PassInfo {
         name: overlap_launches::NAME,
         summary: "lets a launch begin while the one in front of it ends",
         required: false,
         by_default: true,
-        run: overlap_launches::run,
+        run: Run::Kernel(overlap_launches::run),
     },
     PassInfo {
         name: "barriers",
         summary: "places the barriers that shared memory needs, and proves that they suffice",
         required: true,
         by_default: true,
-        run: barriers::run,
+        run: Run::Kernel(barriers::run),
     },
 ];
 
-/// Runs the pipeline. `after` is shown the kernel after each pass.
+/// Runs the passes that look at a whole file, for some sizes (none: large ones). `after` is shown the file after each.
+///
+/// # Errors
+/// `Err` means that the sink holds at least one error.
+pub fn run_on_file(
+    module: &mut Module,
+    options: &Options,
+    sizes: &[Sizes],
+    sink: &mut Sink,
+    after: &mut dyn FnMut(&'static str, &Module),
+) -> Result<(), Reported> {
+    for pass in PASSES {
+        let Run::File(run) = pass.run else { continue };
+        let mut cx = Cx { options, enabled: enabled(pass, options), pass: pass.name, sink };
+        run(module, sizes, &mut cx)?;
+        if options.verify_each {
+            module.kernels.iter().for_each(|kernel| verify_after(pass.name, kernel));
+        }
+        after(pass.name, module);
+    }
+    sink.check()
+}
+
+/// Whether a pass may do more than the plain thing.
+fn enabled(pass: &PassInfo, options: &Options) -> bool {
+    let wanted = pass.by_default || options.enabled.contains(pass.name);
+    pass.required || wanted && !options.disabled.contains(pass.name)
+}
+
+/// Runs the passes of a kernel. `after` is shown the kernel after each pass.
 ///
 /// # Errors
 /// `Err` means that the sink holds at least one error.
@@ -223,10 +272,9 @@ pub fn run(
     after: &mut dyn FnMut(&'static str, &Kernel),
 ) -> Result<(), Reported> {
     for pass in PASSES {
-        let wanted = pass.by_default || options.enabled.contains(pass.name);
-        let enabled = pass.required || wanted && !options.disabled.contains(pass.name);
-        let mut cx = Cx { options, enabled, pass: pass.name, sink };
-        (pass.run)(kernel, &mut cx)?;
+        let Run::Kernel(run) = pass.run else { continue };
+        let mut cx = Cx { options, enabled: enabled(pass, options), pass: pass.name, sink };
+        run(kernel, &mut cx)?;
         if pass.name == SPECIALIZED {
             // Extents and schedule values are known only now: what does not fit together is the user's to mend.
             tilec_ir::verify::verify(kernel, sink)?;

@@ -52,9 +52,20 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     let s = &k.schedule;
     out.extend(s.warp_tile.iter().flat_map(|&(a, b)| [a, b]));
     out.extend(
-        [s.threads, s.k_warps, s.stages, s.raster, s.promote, s.min_ctas, s.stage_stores, s.stream_k, s.overlap]
-            .into_iter()
-            .flatten(),
+        [
+            s.threads,
+            s.k_warps,
+            s.stages,
+            s.raster,
+            s.promote,
+            s.min_ctas,
+            s.align_rows,
+            s.stage_stores,
+            s.stream_k,
+            s.overlap,
+        ]
+        .into_iter()
+        .flatten(),
     );
     out.extend(s.cluster.iter().copied());
     for data in k.values.values() {

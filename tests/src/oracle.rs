@@ -221,6 +221,12 @@ fn in_order<T: Clone>(sequences: &[Sequence], kernels: Vec<T>, name: impl Fn(&T)
     }
 }
 
+/// The values of the parameters of a kernel of the source, of which a pass over the file has made several kernels.
+fn of_source(kernel: &Kernel, made: &[Consts]) -> Consts {
+    let declared = |name: &str| kernel.const_params.iter().any(|&p| kernel.values[p].name == name);
+    made.iter().flatten().filter(|(name, _)| declared(name)).map(|(name, value)| (name.clone(), *value)).collect()
+}
+
 /// A program in the forms that must agree.
 pub struct Variants {
     /// As written, and the values of its compile-time parameters.
@@ -230,6 +236,10 @@ pub struct Variants {
     others: Vec<(String, Vec<Kernel>)>,
     /// What the compiler made of it, with a name each.
     compiled: Vec<(String, Executable)>,
+    /// As they are after a pass over the whole file: compile-time parameters are still those of `launched`.
+    whole_file: Vec<(String, Vec<Kernel>)>,
+    /// The values of the parameters of what is launched.
+    launched: Vec<Consts>,
 }
 
 /// Multiply-adds, or elements moved, up to which a run is also simulated.
@@ -249,17 +259,19 @@ impl Variants {
         };
         let options = CompileOptions { source_name: name.to_owned(), keep: Keep::All, ..options.clone() };
         let full = optimize(&options)?;
-        let mut others = Vec::new();
-        let passes = full.kernels.first().map_or_else(Vec::new, |k| k.texts.iter().map(|(pass, _)| *pass).collect());
+        let (mut others, mut whole_file) = (Vec::new(), Vec::new());
+        let of_kernels = full.kernels.first().map(|k| &k.texts).into_iter().flatten();
+        let passes: Vec<&str> = full.texts.iter().chain(of_kernels).map(|(pass, _)| *pass).collect();
         for pass in passes.into_iter().filter(|pass| *pass != tilec::compile::PARSED) {
             let text = full.text_after(pass);
             let kernels = parse_program(&text).map_err(|e| format!("the text after `{pass}`: {e}"))?;
-            others.push((format!("after `{pass}`"), kernels));
+            let whole = full.texts.iter().any(|(p, _)| *p == pass);
+            if whole { &mut whole_file } else { &mut others }.push((format!("after `{pass}`"), kernels));
         }
         let full = launched(full)?;
-        let specialized = full.iter().map(|k| k.specialized.clone()).collect();
+        let specialized: Vec<Kernel> = full.iter().map(|k| k.specialized.clone()).collect();
         // What is `auto` in the source has the value that was chosen.
-        let consts = full.iter().map(|k| k.parameters.iter().cloned().collect()).collect();
+        let consts: Vec<Consts> = full.iter().map(|k| k.parameters.iter().cloned().collect()).collect();
         others.push(("at the end".to_owned(), full.into_iter().map(|k| k.kernel).collect()));
         let options = CompileOptions { keep: Keep::default(), ..options };
         let mut compiled = Vec::new();
@@ -287,8 +299,15 @@ impl Variants {
             others.push(("without any optional pass".to_owned(), last(done)?));
             compile("without any optional pass", &options)?;
         }
-        let source = (parse_program(text)?, consts);
-        Ok(Variants { source, specialized, others, compiled })
+        let launched = consts.clone();
+        let source = parse_program(text)?;
+        let consts = if source.len() == specialized.len() {
+            consts
+        } else {
+            source.iter().map(|k| of_source(k, &consts)).collect()
+        };
+        let source = (source, consts);
+        Ok(Variants { source, specialized, others, compiled, whole_file, launched })
     }
 
     /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one. So must
@@ -308,7 +327,17 @@ impl Variants {
         problem.tensors.iter_mut().filter(|t| handed_on(t)).for_each(Tensor::poison);
         let problem = problem;
         let (kernels, consts) = &self.source;
-        let meant = problem.interpret_all(kernels, consts).map_err(|e| format!("the source: {e}"))?;
+        let mut meant = problem.interpret_all(kernels, consts).map_err(|e| format!("the source: {e}"))?;
+        // What a pass over the file has kernels hand on: the source does not have it.
+        let named = |k: &Kernel, t: &Tensor| k.params.iter().any(|&v| k.values[v].name == t.name);
+        let own = |t: &Tensor| kernels.iter().any(|k| named(k, t));
+        if problem.tensors.iter().any(|t| !own(t)) {
+            let done = problem.interpret_all(&self.specialized, &[]).map_err(|e| format!("specialised: {e}"))?;
+            for (tensor, done) in meant.iter_mut().zip(done).filter(|(t, _)| !own(t)) {
+                *tensor = done;
+            }
+        }
+        let meant = meant;
         if let Some(reference) = reference {
             let consts = consts.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect();
             let mut expected = problem.stored(reference.apply(&problem.tensors, run, &consts)?);
@@ -319,9 +348,12 @@ impl Variants {
                 .map_err(|e| format!("the source, against {reference:?}: {e}"))?;
         }
         let mut wrong = Vec::new();
-        for (name, kernels) in &self.others {
-            let done =
-                problem.interpret_all(kernels, &[]).and_then(|done| problem::same_within(run.tolerance, &meant, &done));
+        let whole_file = self.whole_file.iter().map(|form| (form, &self.launched[..]));
+        for ((name, kernels), consts) in whole_file.chain(self.others.iter().map(|form| (form, &[][..]))) {
+            let shared = |all: &[Tensor]| all.iter().filter(|t| own(t)).cloned().collect::<Vec<Tensor>>();
+            let done = problem
+                .interpret_all(kernels, consts)
+                .and_then(|done| problem::same_within(run.tolerance, &shared(&meant), &shared(&done)));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
         }
         let work = |k: &Kernel| -> i64 {

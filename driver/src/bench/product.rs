@@ -112,11 +112,19 @@ impl Extents {
 impl Product {
     /// The product that kernels (compile-time parameters bound) compute, launched one after the other.
     pub fn of_program(kernels: &[&Kernel]) -> Option<Product> {
-        match *kernels {
+        let copies: Vec<Copied> = kernels.iter().filter_map(|k| Copied::by(k)).collect();
+        let others: Vec<&Kernel> = kernels.iter().filter(|k| Copied::by(k).is_none()).copied().collect();
+        let mut product = match *others {
             [one] => Product::of(one),
             [partial, reduce] => split::product(partial, reduce),
             _ => None,
+        }?;
+        for operand in [&mut product.a, &mut product.b] {
+            if let Some(copy) = copies.iter().find(|c| c.to == operand.tensor) {
+                operand.tensor.clone_from(&copy.from);
+            }
         }
+        Some(product)
     }
 
     /// The product that `kernel` (compile-time parameters bound) computes.
@@ -176,6 +184,29 @@ impl Product {
         let fits = extent(&self.b, 0)? == k && extent(&self.c, 0)? == m && extent(&self.c, 1)? == n;
         let alike = [&self.a, &self.b].into_iter().all(|f| f.batch.is_none() || batches(f) == Some(count));
         (fits && alike).then_some(Extents { m, n, k, batches: count })
+    }
+}
+
+/// A kernel that does nothing but copy a tensor to another one, element by element, as it lies or with rows of another length.
+struct Copied {
+    from: String,
+    to: String,
+}
+
+impl Copied {
+    fn by(kernel: &Kernel) -> Option<Copied> {
+        let mut finder = Finder { kernel, products: Vec::new(), stores: Vec::new(), fails: false };
+        kernel.walk(kernel.body, &mut |_, _, stmt| finder.stmt(&kernel.stmts[stmt]));
+        let ([], &[(src, dst)], false) = (finder.products.as_slice(), finder.stores.as_slice(), finder.fails) else {
+            return None;
+        };
+        let (from, to) = (finder.source(src, MAX_HOPS)?, finder.source(dst, 1)?);
+        let elem = |tensor: &str| {
+            let named = |v: &&Value| kernel.values[**v].name == tensor;
+            kernel.params.iter().find(named).and_then(|&v| Some(kernel.tensor_ty(v)?.elem))
+        };
+        let alike = (from.dims, &from.batch) == (to.dims, &to.batch) && elem(&from.tensor) == elem(&to.tensor);
+        (alike && from.tensor != to.tensor).then_some(Copied { from: from.tensor, to: to.tensor })
     }
 }
 
@@ -520,6 +551,24 @@ mod tests {
         let one_result = one_result.replace("C[z, ", "C[");
         assert_eq!(product(&one_result, &[]), None);
         assert_eq!(product(&example("gemm_batched").replace("A[z, ", "A[0, "), &[]), None, "another matrix");
+    }
+
+    #[test]
+    fn operands_that_are_copied_first_are_those_of_the_product() {
+        for (name, batch) in [("gemm", None), ("gemm_batched", Some(Batch { dim: 0, axis: "z".to_owned() }))] {
+            let defines = vec![("ALIGN".to_owned(), "1".to_owned())];
+            let target = tilec_ir::target::Target::Sm90a;
+            let options = CompileOptions { defines, target, ..CompileOptions::default() };
+            let program = optimize(&example(name), &options).unwrap_or_else(|d| panic!("{d}"));
+            let kernels: Vec<&Kernel> = program.kernels.iter().map(|k| &k.specialized).collect();
+            assert_eq!(kernels.len(), 3, "A and B are copied");
+            let p = Product::of_program(&kernels).unwrap_or_else(|| panic!("{name} is a product"));
+            assert_eq!([&p.a, &p.b, &p.c].map(|o| o.tensor.as_str()), ["A", "B", "C"]);
+            assert_eq!([&p.a, &p.b, &p.c].map(|o| &o.batch), [&batch; 3]);
+            // Without the copy of B, it is an operand of its own.
+            let p = Product::of_program(&[kernels[0], kernels[2]]).expect("a product");
+            assert_eq!([&p.a, &p.b].map(|o| o.tensor.as_str()), ["A", "B_rows"]);
+        }
     }
 
     #[test]

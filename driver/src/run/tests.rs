@@ -77,7 +77,17 @@ fn program() -> Compiled {
     report.mma.push(Mma::new("m8n8k4"));
     let kernel = CompiledKernel { contract: contract(), report, tile: kernels.remove(0) };
     let (kernels, dispatch, programs) = (vec![kernel], Vec::new(), Vec::new());
-    Compiled { ptx: String::new(), ptx_version: (6, 4), kernels, dispatch, programs, diagnostics, source, target }
+    Compiled {
+        ptx: String::new(),
+        ptx_version: (6, 4),
+        kernels,
+        dispatch,
+        programs,
+        texts: Vec::new(),
+        diagnostics,
+        source,
+        target,
+    }
 }
 
 type Memory = Vec<Vec<u8>>;

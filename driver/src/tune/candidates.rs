@@ -4,9 +4,10 @@ use super::cache::hash;
 use super::rewrite::{Edit, rewrite};
 use crate::bench::programs::{self, Built};
 use crate::bind::Args;
-use crate::compile::{CompileOptions, Compiled, Diagnostics};
+use crate::compile::{CompileOptions, Compiled, Diagnostics, after_file_passes};
 use crate::render::SourceFile;
 use crate::stages;
+use std::borrow::Cow;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Sink};
 use tilec_ir::kernel::{ConstValue, Module};
@@ -92,7 +93,7 @@ pub(super) fn code_only(ptx: &str) -> String {
 
 /// The candidates for one problem.
 pub(super) struct Space<'a> {
-    source: &'a str,
+    source: Cow<'a, str>,
     module: Module,
     /// How candidates are compiled: definitions are in their text, and what is chosen for sizes is, too.
     plain: CompileOptions,
@@ -124,9 +125,11 @@ impl<'a> Space<'a> {
         let names = programs::sizes_of(&plain.compiled);
         let sizes = vec![programs::sizes_in(args, &names)];
         let whole = CompileOptions { sizes, ..options.clone() };
-        let (own, chosen) = programs::build(source, &whole, kernel)?;
+        // Kernels that the compiler itself puts in front are kernels of what is tuned.
+        let source = after_file_passes(source, &whole)?.map_or(Cow::Borrowed(source), Cow::Owned);
+        let (own, chosen) = programs::build(&source, &whole, kernel)?;
         let mut sink = Sink::new();
-        let module = stages::parse(source, &mut sink).map_err(|_| fail(sink.into_diagnostics()))?;
+        let module = stages::parse(&source, &mut sink).map_err(|_| fail(sink.into_diagnostics()))?;
         let mut kernels = Vec::new();
         for (index, k) in module.kernels.iter().enumerate().filter(|(_, k)| chosen.iter().any(|c| c.kernel == k.name)) {
             let mut pass_options = whole.pass_options();
@@ -175,9 +178,9 @@ impl<'a> Space<'a> {
         for setting in &candidate.settings {
             let Some(edit) = edits.iter_mut().find(|e| e.kernel == setting.kernel) else { continue };
             edit.values.extend(setting.values.iter().map(|(name, x)| (name.clone(), x.to_string())));
-            edit.items = setting.items();
+            edit.items.extend(setting.items());
         }
-        rewrite(self.source, &self.module, &edits)
+        rewrite(&self.source, &self.module, &edits)
     }
 
     fn compile(&self, candidate: &Candidate, options: &CompileOptions) -> Result<Made, String> {
@@ -297,7 +300,10 @@ fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candida
             let chosen = k.tile.choice.iter().flat_map(|c| &c.values);
             values.extend(chosen.map(|(name, x)| (name.clone(), x.to_string())));
         }
-        Edit { kernel: k.contract.entry.clone(), values, items: Vec::new() }
+        // What was decided for these sizes stays so.
+        let tile = &k.tile.kernel;
+        let rows = tile.schedule.align_rows.and_then(|e| tile.as_int(e)).map(|n| format!("align_rows {n}"));
+        Edit { kernel: k.contract.entry.clone(), values, items: rows.into_iter().collect() }
     };
     program.kernels.iter().map(one).collect()
 }

@@ -121,3 +121,23 @@ fn code_is_what_is_left_without_comments_and_places() {
     let ptx = "// a for sm_70, compiled by tilec from a.tile\n.version 6.0\n.file 1 \"a.tile\"\n\t.loc\t1 2 3\n\tret; // bye\n\n";
     assert_eq!(code_only(ptx), ".version 6.0\nret;\n");
 }
+
+/// Where operands are copied to aligned rows for the sizes at hand, what is tuned has the copies; where not, it says that.
+#[test]
+fn copies_to_aligned_rows_are_written() {
+    let source = EXAMPLES[0].0;
+    for (sizes, says) in [
+        ("M=2048 N=2048 K=2048", "sequence gemm { gemm_align_B, gemm_aligned }"),
+        ("M=16 N=512 K=64", " align_rows 0 "),
+    ] {
+        let options = options(Target::Sm90a, "ALIGN_B=1,ALIGN_C=1");
+        let mut space = Space::new(source, &options, None, &args(sizes)).unwrap_or_else(|d| panic!("{sizes}: {d}"));
+        let own = CompileOptions { sizes: vec![space.sizes().clone()], ..options };
+        let own = compile(source, &own).expect("it compiles");
+        let text = space.made(0).map(|m| m.text.clone()).expect("it compiles");
+        assert!(text.contains(says), "{text}");
+        let plain = CompileOptions { target: Target::Sm90a, ..CompileOptions::default() };
+        let again = compile(&text, &plain).unwrap_or_else(|d| panic!("{sizes}: {d}"));
+        assert_eq!(code_only(&again.ptx), code_only(&own.ptx), "{sizes}");
+    }
+}

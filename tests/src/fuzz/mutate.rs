@@ -205,7 +205,7 @@ impl Mutator {
             if all || la == "col" {
                 let options = CompileOptions { defines, keep: Keep::All, ..CompileOptions::default() };
                 let done = tilec::optimize(&gemm, &options).map_err(|e| e.to_string())?;
-                for (_, text) in &done.kernels[0].texts {
+                for (_, text) in done.texts.iter().chain(&done.kernels[0].texts) {
                     samples.push((split(text), Vec::new()));
                 }
             }

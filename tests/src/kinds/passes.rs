@@ -17,13 +17,9 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
         let done = compile(file, &CompileOptions { keep, ..options.clone() })?;
         let mut outputs = Vec::new();
         for name in &names {
-            let text: Vec<&str> = done
-                .kernels
-                .iter()
-                .flat_map(|k| &k.tile.texts)
-                .filter(|(p, _)| p == name)
-                .map(|(_, t)| t.as_str())
-                .collect();
+            let kernels = done.kernels.iter().flat_map(|k| &k.tile.texts);
+            let text: Vec<&str> =
+                done.texts.iter().chain(kernels).filter(|(p, _)| p == name).map(|(_, t)| t.as_str()).collect();
             if text.is_empty() {
                 return Err(format!("there is no pass `{name}`"));
             }

@@ -1,0 +1,423 @@
+//! `align-rows`: products of operands whose rows are not multiples of 16 bytes become a sequence: kernels that copy these operands
+//! into tensors whose rows are, and the product of the copies.
+//!
+//! ```text
+//! kernel gemm_align_B(B: gmem f16[K, N], B_rows: gmem f16[K, ceildiv(N, 8) * 8] multiple 8) .. { copy B[..] -> t  copy t -> B_rows[..] }
+//! kernel gemm_aligned(A: .., B_rows: .., C: ..) ..
+//! sequence gemm { gemm_align_B, gemm_aligned }
+//! ```
+//!
+//! The tensor memory accelerator takes nothing else, and products of warpgroups (`wgmma`) are fed by it. A copy reads and writes an
+//! operand once; a product reads each element of it once for every tile of the output in its row or column. So the copy pays but for
+//! small and thin products, and the model that chooses tiles says where: both programs are timed. `align_rows 0|1` in the schedule
+//! says it instead.
+//!
+//! A kernel by itself becomes a sequence of its name; where sequences of the file launch it, it keeps its name, and they launch the copies
+//! in front of it. What the copies write is a temporary of the sequence, zero beyond the operand's extents.
+//!
+//! Needs: a verified file; products not yet lowered to an instruction. Leaves: the values of the command line as defaults; no operand
+//! that could be copied with gain, and `align_rows 0` in kernels where it is none. Switched off: nothing is copied.
+
+mod copy;
+mod rewrite;
+
+use crate::analysis::facts::{Facts, contiguous_dim, repeats};
+use crate::analysis::fold::eval_int;
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
+use crate::choose::{self, Prediction, Predictor, sketch};
+use crate::select_mma::warpgroup;
+use crate::specialize::given;
+use crate::{Cx, Options};
+use rewrite::Operand;
+use std::collections::BTreeSet;
+use tilec_ir::atoms::Atom;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ConstValue, ExprData, Kernel, Module, Sequence, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{ElemRef, Space};
+use tilec_ir::typing::resolve_view;
+
+pub(crate) const NAME: &str = "align-rows";
+
+/// Most dimensions of an operand: a grid has three axes.
+const MAX_RANK: usize = 3;
+/// What the copies and the product of them must take at most, as a share of what the product takes without them: copies need memory,
+/// and predictions are no measurements.
+const GAIN: f64 = 0.9;
+
+/// Values of sizes that are chosen for.
+type Sizes = Vec<(String, i64)>;
+
+pub(crate) fn run(module: &mut Module, sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut done = Ok(());
+    for index in 0..module.kernels.len() {
+        bind_given(&mut module.kernels[index], cx);
+    }
+    if !cx.enabled || !cx.options.target.has_tensor_copies() {
+        return refuse_where_wanted(module, cx);
+    }
+    let mut index = 0;
+    while index < module.kernels.len() {
+        match align(module, index, sizes, cx) {
+            Ok(copies) => index += copies + 1,
+            Err(reported) => {
+                done = Err(reported);
+                index += 1;
+            }
+        }
+    }
+    done
+}
+
+/// What the command line gives becomes the default, so that the text says what was decided for.
+fn bind_given(k: &mut Kernel, cx: &Cx<'_>) {
+    for p in k.const_params.clone() {
+        if let (Some(value), ValueDef::ConstParam(param)) = (given(k, cx, p), &k.values[p].def) {
+            let mut param = param.clone();
+            param.default = Some(value);
+            k.values[p].def = ValueDef::ConstParam(param);
+        }
+    }
+}
+
+/// The target has no copies that could gain by aligned rows.
+fn refuse_where_wanted(module: &Module, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    if cx.options.target.has_tensor_copies() {
+        return result;
+    }
+    for k in &module.kernels {
+        if wanted(k) == Some(true) {
+            let why = format!("{} has no tensor copies, which alone need them", cx.options.target.name());
+            result = Err(cannot(k, &why, cx));
+        }
+    }
+    result
+}
+
+fn cannot(k: &Kernel, why: &str, cx: &mut Cx<'_>) -> Reported {
+    let span = k.schedule.align_rows.map_or(k.name_span, |e| k.expr_spans[e]);
+    let d = Diagnostic::error(codes::BAD_SCHEDULE, span, format!("rows cannot be aligned: {why}"));
+    cx.report(d.with_note("leave `align_rows` out, or write `align_rows 0`"))
+}
+
+/// What the schedule says.
+fn wanted(k: &Kernel) -> Option<bool> {
+    let e = k.schedule.align_rows?;
+    extent(k, e, &Sizes::new()).map(|n| n == 1)
+}
+
+/// A kernel and the copies in front of it.
+struct Aligned {
+    copies: Vec<Kernel>,
+    main: Kernel,
+}
+
+/// Decides about a kernel; gives back how many kernels were put in front of it.
+fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<usize, Reported> {
+    let k = &module.kernels[index];
+    let wish = wanted(k);
+    if wish == Some(false) {
+        return Ok(0);
+    }
+    let Some(operands) = unaligned(k, cx.options) else { return Ok(0) };
+    if operands.is_empty() {
+        return Ok(0);
+    }
+    let span = k.name_span;
+    let names = listed(operands.iter().map(|o| k.values[o.tensor].name.as_str()));
+    let aligned = match rewritten(module, index, &operands) {
+        Ok(aligned) => aligned,
+        Err(why) if wish == Some(true) => return Err(cannot(&module.kernels[index], &why, cx)),
+        Err(why) => {
+            cx.remark(
+                span,
+                format!("{names} {} not copied to rows of multiples of 16 bytes: {why}", are(operands.len())),
+            );
+            return Ok(0);
+        }
+    };
+    let of_warpgroups = |k: &Kernel| sketch(k, cx.options).ok().and_then(|s| warpgroup::of_kernel(&s, cx.options));
+    // What keeps products from being of warpgroups besides, `select-mma` says.
+    if wish.is_none() && of_warpgroups(&aligned.main).is_none() {
+        return Ok(0);
+    }
+    let cost = cost(k, &aligned, sizes, cx.options);
+    let (pays, said) = match (&cost, wish) {
+        (_, Some(true)) => (true, "as the schedule says".to_owned()),
+        (Err(why), _) => (false, why.clone()),
+        (Ok(cost), _) => (cost.with() < GAIN * cost.without, cost.to_string()),
+    };
+    let bytes = cost.as_ref().map_or_else(|_| String::new(), |c| format!(", {} MB", megabytes(c.bytes)));
+    let why = &operands[0].why;
+    if !pays {
+        let message = format!("{names} {} not copied to rows of multiples of 16 bytes: {said}", are(operands.len()));
+        cx.remark_note(span, message, format!("{why}; `schedule {{ align_rows 1 }}` copies all the same"));
+        let k = &mut module.kernels[index];
+        let zero = k.int(0, k.schedule.span);
+        k.schedule.align_rows = Some(zero);
+        return Ok(0);
+    }
+    let message = format!("{names} {} copied to rows of multiples of 16 bytes{bytes}: {said}", are(operands.len()));
+    let note = format!("{why}; `schedule {{ align_rows 0 }}` leaves the copies out");
+    cx.remark_note(span, message, note);
+    Ok(put(module, index, aligned))
+}
+
+fn are(n: usize) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|n| format!("`{n}`")).collect();
+    names.join(" and ")
+}
+
+fn megabytes(bytes: f64) -> String {
+    if bytes < 1e7 { format!("{:.1}", bytes / 1e6) } else { format!("{:.0}", bytes / 1e6) }
+}
+
+/// The operands of products that reach shared memory from tensors whose rows are not known to be multiples of 16 bytes. `None`: the
+/// kernel has no products, or has been decided about.
+fn unaligned(k: &Kernel, options: &Options) -> Option<Vec<Operand>> {
+    let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
+        || k.stmts.values().any(|s| matches!(s, StmtData::Role { .. }));
+    if decided || !k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
+        return None;
+    }
+    let sketch = sketch(k, options).ok()?;
+    let mut factors: BTreeSet<Value> = BTreeSet::new();
+    for mma in sketch.exprs.values().filter_map(|e| if let ExprData::Mma(mma) = e { Some(mma) } else { None }) {
+        for side in [mma.a, mma.b] {
+            factors.extend(resolve_view(&sketch, side).map(|view| view.base));
+        }
+    }
+    let facts = Facts::new(&sketch);
+    let mut found: Vec<Operand> = Vec::new();
+    sketch.walk(sketch.body, &mut |k, _, s| {
+        let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return };
+        let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return };
+        if to.space(k) != Space::Smem || !factors.contains(&to.base) || k.tensor_ty(from.base).is_none() {
+            return;
+        }
+        let shape = k.tile_ty(to.base).and_then(|t| k.const_shape(&t.shape));
+        let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else { return };
+        let width = global_width(k, &facts, &from, &shape);
+        if width.elems * elem.bytes() >= MAX_ACCESS_BYTES || found.iter().any(|o| o.tensor == from.base) {
+            return;
+        }
+        let multiple = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
+        let contiguous = contiguous_dim(k, from.base);
+        let refused = refused(k, from.base, contiguous);
+        found.push(Operand {
+            tensor: from.base,
+            multiple,
+            contiguous: contiguous.unwrap_or(0),
+            why: width.why,
+            refused,
+        });
+    });
+    found.sort_by_key(|o| k.params.iter().position(|&p| p == o.tensor));
+    Some(found)
+}
+
+/// Why a tensor cannot be copied.
+fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>) -> Option<String> {
+    let name = &sketch.values[tensor].name;
+    let ty = sketch.tensor_ty(tensor)?;
+    let rank = ty.shape.len();
+    let written = sketch.stmts.values().any(
+        |s| matches!(s, StmtData::Copy { dst, .. } if resolve_view(sketch, *dst).is_some_and(|v| v.base == tensor)),
+    );
+    let why = match contiguous {
+        _ if ty.pointers => "is an array of pointers",
+        _ if (0..rank).any(|d| ty.modes(d).is_some()) => "has a dimension of several modes",
+        _ if !(2..=MAX_RANK).contains(&rank) => "is neither a matrix nor a batch of them",
+        None => "has no dimension of stride 1",
+        Some(d) if d + 2 < rank => "has matrices without a dimension of stride 1",
+        _ if (0..rank).any(|d| repeats(sketch, tensor, d)) => "repeats along a dimension",
+        _ if written => "is written, too",
+        _ => return None,
+    };
+    Some(format!("`{name}` {why}"))
+}
+
+/// The kernel with copies of operands in place of them.
+fn rewritten(module: &Module, index: usize, operands: &[Operand]) -> Result<Aligned, String> {
+    let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| k.name.clone()).collect();
+    taken.extend(module.sequences.iter().map(|s| s.name.clone()));
+    // A sequence takes tensors of one name for one.
+    let others = module.kernels.iter().flat_map(|k| k.values.values().map(|v| v.name.clone()));
+    let mut values: BTreeSet<String> = others.collect();
+    let mut main = module.kernels[index].clone();
+    let mut copies = Vec::new();
+    for operand in operands {
+        if let Some(why) = &operand.refused {
+            return Err(why.clone());
+        }
+        let tensor = &main.values[operand.tensor].name;
+        let rows = fresh(&format!("{tensor}_rows"), &mut values);
+        let name = fresh(&format!("{}_align_{tensor}", main.name), &mut taken);
+        copies.push(copy::kernel(&main, name, &rows, operand).ok_or("its type cannot be written again")?);
+        rewrite::read_copy(&mut main, &rows, operand)?;
+    }
+    let one = main.schedule.align_rows.take();
+    debug_assert!(one.is_none_or(|_| wanted(&module.kernels[index]) == Some(true)));
+    Ok(Aligned { copies, main })
+}
+
+/// Longest name of an entry.
+const LONGEST: usize = 64;
+
+/// A name that nothing has, and now something has.
+fn fresh(base: &str, taken: &mut BTreeSet<String>) -> String {
+    let number = |i: u32| {
+        let suffix = if i == 0 { String::new() } else { format!("_{i}") };
+        format!("{}{suffix}", &base[..base.len().min(LONGEST - suffix.len())])
+    };
+    let name = (0..).map(number).find(|name| !taken.contains(name)).unwrap_or_default();
+    taken.insert(name.clone());
+    name
+}
+
+/// Puts the copies in front of the kernel, and all of them into sequences.
+fn put(module: &mut Module, index: usize, aligned: Aligned) -> usize {
+    let Aligned { copies, mut main } = aligned;
+    let launches: Vec<String> = copies.iter().map(|k| k.name.clone()).collect();
+    let span = main.name_span;
+    let alone = module.sequences.iter().all(|s| s.launches.iter().all(|(name, _)| *name != main.name));
+    if alone {
+        let mut taken: BTreeSet<String> =
+            module.kernels.iter().map(|k| k.name.clone()).chain(launches.clone()).collect();
+        taken.extend(module.sequences.iter().map(|s| s.name.clone()));
+        let name = std::mem::take(&mut main.name);
+        main.name = fresh(&format!("{name}_aligned"), &mut taken);
+        let launches = launches.into_iter().chain([main.name.clone()]).map(|name| (name, span)).collect();
+        module.sequences.push(Sequence { name, name_span: span, launches });
+    } else {
+        for sequence in &mut module.sequences {
+            let whole = |(name, span): (String, Span)| {
+                let copies = if name == main.name { launches.clone() } else { Vec::new() };
+                copies.into_iter().chain([name]).map(move |name| (name, span))
+            };
+            sequence.launches = std::mem::take(&mut sequence.launches).into_iter().flat_map(whole).collect();
+        }
+    }
+    let count = copies.len();
+    module.kernels.splice(index..=index, copies.into_iter().chain([main]));
+    count
+}
+
+/// What both programs are predicted to take, of all sizes together.
+struct Cost {
+    /// Without copies; infinite where what is given is legal for products of warpgroups alone.
+    without: f64,
+    copies: f64,
+    products: f64,
+    /// Bytes of the copies at the last of the sizes.
+    bytes: f64,
+    of: Prediction,
+}
+
+impl Cost {
+    fn with(&self) -> f64 {
+        self.copies + self.products
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let us = |seconds: f64| format!("{:.1} us", seconds * 1e6);
+        let without = if self.without.is_finite() {
+            format!("{} without copies", us(self.without))
+        } else {
+            "none without copies".to_owned()
+        };
+        let sizes: Vec<String> = self.of.sizes.iter().map(|(name, x)| format!("{name}={x}")).collect();
+        let guess = if self.of.sizes_given { "" } else { " (no size was given)" };
+        write!(
+            f,
+            "on {} with {}{guess} {} of copies and {} of products are predicted, {without}",
+            self.of.card,
+            sizes.join(" "),
+            us(self.copies),
+            us(self.products)
+        )
+    }
+}
+
+/// Times both programs.
+fn cost(k: &Kernel, aligned: &Aligned, sizes: &[Sizes], options: &Options) -> Result<Cost, String> {
+    let mut cost: Option<Cost> = None;
+    let none = [Sizes::new()];
+    for sizes in if sizes.is_empty() { &none[..] } else { sizes } {
+        let unclear = || "nothing can be predicted".to_owned();
+        let without = predict(k, sizes, options).map_or(f64::INFINITY, |p| p.seconds);
+        let products = predict(&aligned.main, sizes, options).ok_or_else(unclear)?;
+        let asynchronous = |name: &str| Atom::from_name(name).is_some_and(|a| a.row().asynchronous());
+        if !products.atom.is_some_and(asynchronous) {
+            return Err("no tile of products of warpgroups (`wgmma`) is legal".to_owned());
+        }
+        let (mut copies, mut bytes) = (0.0, 0.0);
+        for copy in &aligned.copies {
+            let own = predict(copy, sizes, options).ok_or_else(unclear)?;
+            copies += own.seconds;
+            bytes += moved(copy, &own.sizes).ok_or_else(unclear)?;
+        }
+        let before = cost.take();
+        let sum = |of: fn(&Cost) -> f64| before.as_ref().map_or(0.0, of);
+        cost = Some(Cost {
+            without: sum(|c| c.without) + without,
+            copies: sum(|c| c.copies) + copies,
+            products: sum(|c| c.products) + products.seconds,
+            bytes,
+            of: products,
+        });
+    }
+    cost.ok_or_else(|| "nothing can be predicted".to_owned())
+}
+
+/// What the model predicts of a kernel, with what it would choose.
+fn predict(k: &Kernel, sizes: &Sizes, options: &Options) -> Option<Prediction> {
+    let mut options = options.clone();
+    options.defines.clear();
+    options.sizes.clone_from(sizes);
+    options.sizes.retain(|(name, _)| k.sizes.iter().any(|&v| k.values[v].name == *name));
+    let mut k = k.clone();
+    let choice = choose::apply(&mut k, &options, &mut Sink::new()).ok()?;
+    match choice {
+        Some(choice) => Some(choice.prediction),
+        None => Predictor::new(&k, &options)?.predict(),
+    }
+}
+
+/// Bytes of what a copy writes.
+fn moved(copy: &Kernel, sizes: &Sizes) -> Option<f64> {
+    let &rows = copy.params.last()?;
+    let ty = copy.tensor_ty(rows)?;
+    let elem = match ty.elem {
+        ElemRef::Known(elem) => elem,
+        ElemRef::Param(p) => match choose::value(copy, p)? {
+            ConstValue::Elem(elem) => elem,
+            _ => return None,
+        },
+    };
+    let extents: Option<Vec<i64>> = ty.shape.iter().map(|&e| extent(copy, e, sizes)).collect();
+    Some(extents?.into_iter().map(|x| x as f64).product::<f64>() * f64::from(elem.bytes()))
+}
+
+fn extent(k: &Kernel, e: Expr, sizes: &Sizes) -> Option<i64> {
+    match &k.exprs[e] {
+        ExprData::Int(x) => Some(*x),
+        ExprData::Ref(v) => match choose::value(k, *v) {
+            Some(ConstValue::Int(x)) => Some(x),
+            _ => sizes.iter().find(|(name, _)| *name == k.values[*v].name).map(|(_, x)| *x),
+        },
+        ExprData::Op { op, args } if *op != Op::Neg && args.len() == 2 => {
+            eval_int(*op, extent(k, args[0], sizes)?, extent(k, args[1], sizes)?)
+        }
+        _ => None,
+    }
+}

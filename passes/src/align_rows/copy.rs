@@ -1,0 +1,251 @@
+//! The kernel that copies an operand.
+
+use super::rewrite::{Operand, order, own_strides, round_up, rounded, stride_names};
+use crate::analysis::uses::for_each_ref;
+use std::collections::BTreeMap;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{
+    ConstParam, ConstValue, CopyAttrs, ExprData, GridAxis, Kernel, Range, StmtData, ValueDef, View,
+};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{DimStride, ElemRef, OrderRef, Strides, TensorTy, TileTy};
+
+/// Elements of a block along the contiguous dimension, and along the other one: 8 KiB of 16 bits, which fill the registers that a
+/// block of 128 threads needs for bandwidth.
+const ALONG: i64 = 128;
+const ACROSS: i64 = 32;
+
+/// Values of one kernel in another.
+struct Import<'a> {
+    from: &'a Kernel,
+    to: Kernel,
+    values: BTreeMap<Value, Value>,
+}
+
+/// A kernel that copies the operand of `k` into a tensor called `rows`. `None`: the operand's type cannot be said in it.
+pub(super) fn kernel(k: &Kernel, name: String, rows: &str, operand: &Operand) -> Option<Kernel> {
+    let mut import = Import { from: k, to: Kernel::new(name), values: BTreeMap::new() };
+    import.to.name_span = k.name_span;
+    import.constants(operand);
+    let ty = k.tensor_ty(operand.tensor)?;
+    let tensor = import.tensor(operand, ty)?;
+    import.requires(ty)?;
+    let rows = import.rows(rows, operand, tensor)?;
+    import.body(operand, tensor, rows)?;
+    Some(import.to)
+}
+
+impl Import<'_> {
+    fn declare(&mut self, v: Value, def: ValueDef) -> Value {
+        let data = &self.from.values[v];
+        let new = self.to.value(&data.name, data.span, def);
+        self.values.insert(v, new);
+        new
+    }
+
+    /// An expression of the other kernel.
+    fn expr(&mut self, e: Expr) -> Option<Expr> {
+        let span = self.from.expr_spans[e];
+        let data = match &self.from.exprs[e] {
+            ExprData::Int(x) => ExprData::Int(*x),
+            ExprData::Ref(v) => ExprData::Ref(*self.values.get(v)?),
+            ExprData::Op { op, args } => {
+                let args: Option<Vec<Expr>> = args.iter().map(|&a| self.expr(a)).collect();
+                ExprData::Op { op: *op, args: args? }
+            }
+            _ => return None,
+        };
+        Some(self.to.expr(data, span))
+    }
+
+    /// The compile-time parameters that the operand's type mentions, and those whose values are theirs.
+    fn constants(&mut self, operand: &Operand) {
+        let k = self.from;
+        let Some(ty) = k.tensor_ty(operand.tensor) else { return };
+        let mut wanted: Vec<Value> = Vec::new();
+        if let ElemRef::Param(p) = ty.elem {
+            wanted.push(p);
+        }
+        if let Strides::Ordered(OrderRef::Param(p)) = ty.strides {
+            wanted.push(p);
+        }
+        for e in ty.exprs() {
+            for_each_ref(k, e, &mut |v| wanted.push(v));
+        }
+        for &p in k.const_params.iter().rev() {
+            if let (true, ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Same(earlier)), .. })) =
+                (wanted.contains(&p), &k.values[p].def)
+            {
+                wanted.push(*earlier);
+            }
+        }
+        for &p in k.const_params.iter().filter(|p| wanted.contains(p)) {
+            let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
+            let mut param = param.clone();
+            if let Some(ConstValue::Same(earlier)) = param.default {
+                param.default = self.values.get(&earlier).map(|&v| ConstValue::Same(v));
+            }
+            let new = self.declare(p, ValueDef::ConstParam(param));
+            self.to.const_params.push(new);
+        }
+    }
+
+    fn tensor(&mut self, operand: &Operand, ty: &TensorTy) -> Option<Value> {
+        let k = self.from;
+        for e in ty.shape.clone() {
+            let mut sizes = Vec::new();
+            for_each_ref(k, e, &mut |v| sizes.push(v));
+            for v in sizes {
+                if matches!(k.values[v].def, ValueDef::Size) && !self.values.contains_key(&v) {
+                    let new = self.declare(v, ValueDef::Size);
+                    self.to.sizes.push(new);
+                }
+            }
+        }
+        for v in own_strides(k, ty) {
+            let new = self.declare(v, ValueDef::Stride);
+            self.to.strides.push(new);
+        }
+        let shape: Option<Vec<Expr>> = ty.shape.iter().map(|&e| self.expr(e)).collect();
+        let strides = match &ty.strides {
+            Strides::Ordered(OrderRef::Known(order)) => Strides::Ordered(OrderRef::Known(*order)),
+            Strides::Ordered(OrderRef::Param(p)) => Strides::Ordered(OrderRef::Param(*self.values.get(p)?)),
+            Strides::Explicit(list) => {
+                let one = |stride: &DimStride| match stride {
+                    DimStride::One(e) => self.expr(*e).map(DimStride::One),
+                    DimStride::Modes(_) => None,
+                };
+                Strides::Explicit(list.iter().map(one).collect::<Option<_>>()?)
+            }
+        };
+        let ld: Option<Vec<Value>> = ty.ld.iter().map(|v| self.values.get(v).copied()).collect();
+        let multiple = match ty.multiple {
+            Some(e) => Some(self.expr(e)?),
+            None => None,
+        };
+        let elem = self.elem(ty.elem)?;
+        let ty = TensorTy {
+            elem,
+            shape: shape?,
+            strides,
+            ld: ld?,
+            pointers: false,
+            scratch: None,
+            align: ty.align,
+            multiple,
+        };
+        let new = self.declare(operand.tensor, ValueDef::Tensor(ty));
+        self.to.params.push(new);
+        Some(new)
+    }
+
+    fn elem(&self, elem: ElemRef) -> Option<ElemRef> {
+        Some(match elem {
+            ElemRef::Known(elem) => ElemRef::Known(elem),
+            ElemRef::Param(p) => ElemRef::Param(*self.values.get(&p)?),
+        })
+    }
+
+    /// Preconditions over what the copy has.
+    fn requires(&mut self, ty: &TensorTy) -> Option<()> {
+        let k = self.from;
+        let strides = own_strides(k, ty);
+        for &e in &k.requires {
+            let (mut known, mut own) = (true, false);
+            for_each_ref(k, e, &mut |v| {
+                known &= self.values.contains_key(&v);
+                own |= strides.contains(&v);
+            });
+            if known {
+                let e = self.expr(e)?;
+                self.to.requires.push(e);
+            } else if own {
+                // It would be nowhere.
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn rows(&mut self, name: &str, operand: &Operand, tensor: Value) -> Option<Value> {
+        let k = self.from;
+        let of = k.tensor_ty(operand.tensor)?;
+        let span = k.values[operand.tensor].span;
+        let mut shape: Vec<Expr> = of.shape.iter().map(|&e| self.expr(e)).collect::<Option<_>>()?;
+        for d in rounded(of, operand) {
+            shape[d] = round_up(&mut self.to, shape[d], operand.multiple, span);
+        }
+        let order = match order(of, operand) {
+            OrderRef::Known(order) => OrderRef::Known(order),
+            OrderRef::Param(p) => OrderRef::Param(*self.values.get(&p)?),
+        };
+        let names = stride_names(name, shape.len());
+        let ld: Vec<Value> = names.iter().map(|name| self.to.value(name, span, ValueDef::Stride)).collect();
+        self.to.strides.extend(&ld);
+        let multiple = Some(self.to.int(i64::from(operand.multiple), span));
+        let elem = self.to.tensor_ty(tensor)?.elem;
+        let ty = TensorTy {
+            elem,
+            shape,
+            strides: Strides::Ordered(order),
+            ld,
+            pointers: false,
+            scratch: None,
+            align: None,
+            multiple,
+        };
+        let rows = self.to.value(name, span, ValueDef::Tensor(ty));
+        self.to.params.push(rows);
+        Some(rows)
+    }
+
+    /// A block copies a tile: what lies past the operand reads as zero.
+    fn body(&mut self, operand: &Operand, tensor: Value, rows: Value) -> Option<()> {
+        let of = self.from.tensor_ty(operand.tensor)?;
+        let span = self.from.values[operand.tensor].span;
+        let rank = of.shape.len();
+        let extents = [rank - 2, rank - 1].map(|d| if d == operand.contiguous { ALONG } else { ACROSS });
+        let matrix: Vec<Expr> = of.shape[rank - 2..].iter().map(|&e| self.expr(e)).collect::<Option<_>>()?;
+        let batch = of.shape[..rank - 2].iter().map(|&e| self.expr(e)).collect::<Option<Vec<Expr>>>()?;
+        let k = &mut self.to;
+        let mut axes: Vec<(&str, Expr)> = Vec::new();
+        for ((name, e), n) in ["i", "j"].into_iter().zip(matrix).zip(extents) {
+            let n = k.int(n, span);
+            axes.push((name, k.binary(Op::CeilDiv, e, n, span)));
+        }
+        axes.extend(batch.into_iter().map(|e| ("z", e)));
+        for (name, extent) in axes {
+            let index = k.value(name, span, ValueDef::Grid);
+            k.grid.push(GridAxis { index, extent });
+        }
+        let shape = extents.iter().map(|&n| k.int(n, span)).collect();
+        let elem = k.tensor_ty(tensor)?.elem;
+        let tile = TileTy { elem, shape, order: None, reg_layout: None, smem_layout: None };
+        let tile = k.value("t", span, ValueDef::Var(tile));
+        let declared = k.stmt(StmtData::Var { value: tile, init: None }, span);
+        let (from, to) = (window(k, tensor, extents, span), window(k, rows, extents, span));
+        let (read, written) = (k.value_ref(tile, span), k.value_ref(tile, span));
+        let load = k.stmt(StmtData::Copy { src: from, dst: written, attrs: CopyAttrs::default() }, span);
+        let store = k.stmt(StmtData::Copy { src: read, dst: to, attrs: CopyAttrs::default() }, span);
+        let body = k.body;
+        k.blocks[body] = vec![declared, load, store];
+        Some(())
+    }
+}
+
+/// The window of a block: `X[z, i * m.., j * n..]`.
+fn window(k: &mut Kernel, base: Value, extents: [i64; 2], span: Span) -> Expr {
+    let axes: Vec<Value> = k.grid.iter().map(|axis| axis.index).collect();
+    let mut ranges: Vec<Range> = Vec::new();
+    for &z in &axes[2..] {
+        let at = k.value_ref(z, span);
+        ranges.push(Range::At(at));
+    }
+    for (&axis, n) in axes[..2].iter().zip(extents) {
+        let (index, n) = (k.value_ref(axis, span), k.int(n, span));
+        let start = k.binary(Op::Mul, index, n, span);
+        ranges.push(Range::From { start, end: None });
+    }
+    k.expr(ExprData::View(View { base, slot: None, ranges }), span)
+}

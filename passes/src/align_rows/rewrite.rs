@@ -1,0 +1,122 @@
+//! The product with a copy of an operand in place of the operand.
+
+use crate::analysis::uses::mentions;
+use crate::specialize::roots;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{DimStride, Order, OrderRef, Strides, TensorTy};
+
+/// An operand to copy.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    /// The tensor.
+    pub(super) tensor: Value,
+    /// Elements of 16 bytes.
+    pub(super) multiple: u32,
+    /// Its dimension of stride 1.
+    pub(super) contiguous: usize,
+    /// Why it is not aligned, in words.
+    pub(super) why: String,
+    /// Why it cannot be copied.
+    pub(super) refused: Option<String>,
+}
+
+/// The order of the copy: that of the tensor, as it is written if it is.
+pub(super) fn order(ty: &TensorTy, operand: &Operand) -> OrderRef {
+    match ty.strides {
+        Strides::Ordered(order) => order,
+        Strides::Explicit(_) if operand.contiguous + 1 == ty.shape.len() => OrderRef::Known(Order::Row),
+        Strides::Explicit(_) => OrderRef::Known(Order::Col),
+    }
+}
+
+/// The dimensions that are made multiples: the contiguous one, or where a parameter of the kernel says which that is, both of a matrix.
+pub(super) fn rounded(ty: &TensorTy, operand: &Operand) -> Vec<usize> {
+    match order(ty, operand) {
+        OrderRef::Known(_) => vec![operand.contiguous],
+        OrderRef::Param(_) => (ty.shape.len().saturating_sub(2)..ty.shape.len()).collect(),
+    }
+}
+
+/// `ceildiv(e, n) * n`.
+pub(super) fn round_up(k: &mut Kernel, e: Expr, n: u32, span: Span) -> Expr {
+    let (a, b) = (k.int(i64::from(n), span), k.int(i64::from(n), span));
+    let groups = k.binary(Op::CeilDiv, e, a, span);
+    k.binary(Op::Mul, groups, b, span)
+}
+
+/// The names of the strides of a tensor with `rank` dimensions, as the parser gives them.
+pub(super) fn stride_names(tensor: &str, rank: usize) -> Vec<String> {
+    match rank {
+        2 => vec![format!("{tensor}_ld")],
+        n => (0..n.saturating_sub(1)).map(|i| format!("{tensor}_ld{i}")).collect(),
+    }
+}
+
+/// The run-time strides of a tensor.
+pub(super) fn own_strides(k: &Kernel, ty: &TensorTy) -> Vec<Value> {
+    let mut all = ty.ld.clone();
+    if let Strides::Explicit(list) = &ty.strides {
+        for e in list.iter().flat_map(DimStride::strides) {
+            crate::analysis::uses::for_each_ref(k, e, &mut |v| {
+                if matches!(k.values[v].def, ValueDef::Stride) && !all.contains(&v) {
+                    all.push(v);
+                }
+            });
+        }
+    }
+    all
+}
+
+/// Has the kernel read `rows` in place of the operand.
+pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result<(), String> {
+    let v = operand.tensor;
+    let Some(ty) = k.tensor_ty(v).cloned() else { return Err("it is no tensor".to_owned()) };
+    let span = k.values[v].span;
+    let strides = own_strides(k, &ty);
+    let name = k.values[v].name.clone();
+    let mut shape = ty.shape.clone();
+    for d in rounded(&ty, operand) {
+        shape[d] = round_up(k, shape[d], operand.multiple, span);
+    }
+    let multiple = Some(k.int(i64::from(operand.multiple), span));
+    let order = order(&ty, operand);
+    let ld = stride_names(rows, shape.len()).iter().map(|name| k.value(name, span, ValueDef::Stride)).collect();
+    let elem = ty.elem;
+    k.values[v].name = rows.to_owned();
+    let copied = TensorTy {
+        elem,
+        shape,
+        strides: Strides::Ordered(order),
+        ld,
+        pointers: false,
+        scratch: None,
+        align: None,
+        multiple,
+    };
+    k.values[v].def = ValueDef::Tensor(copied);
+    k.strides = first_mentioned(k);
+    // What is promised of strides that only the operand has stays with the copy.
+    let lost = |k: &Kernel, e: Expr| strides.iter().any(|s| !k.strides.contains(s) && mentions(k, e, *s));
+    let requires = std::mem::take(&mut k.requires);
+    k.requires = requires.into_iter().filter(|&e| !lost(k, e)).collect();
+    match roots(k).into_iter().any(|e| lost(k, e)) {
+        true => Err(format!("the kernel computes with a stride of `{name}`")),
+        false => Ok(()),
+    }
+}
+
+/// The strides of all tensors in the order of the text.
+fn first_mentioned(k: &Kernel) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for ty in k.params.iter().filter_map(|&p| k.tensor_ty(p)) {
+        for v in own_strides(k, ty) {
+            if !all.contains(&v) {
+                all.push(v);
+            }
+        }
+    }
+    all
+}

@@ -211,7 +211,7 @@ impl Executable {
             let name = param.name.as_str();
             params.push(match &param.kind {
                 ParamKind::Tensor(TensorParam { scratch: Some(scratch), elem, shape, .. }) => {
-                    let extents = shape.iter().flat_map(Dimension::parts).map(&integer);
+                    let extents = shape.iter().flat_map(Dimension::parts).map(|text| integer(text));
                     let count = extents.collect::<Result<Vec<_>, _>>()?.into_iter().product::<i64>().unsigned_abs();
                     let bytes = count * u64::from(elem.bytes());
                     let at = device.alloc(bytes).map_err(|e| e.to_string())?;

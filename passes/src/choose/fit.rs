@@ -140,6 +140,7 @@ fn fit_warpgroups() {
         let step = if turn % 2 == 0 { 0.3 } else { 0.05 };
         let fields = [
             &mut other.drain,
+            &mut other.overlap,
             &mut other.sustained,
             &mut other.power,
             &mut other.landing,
@@ -163,6 +164,7 @@ fn fit_warpgroups() {
         other.power = other.power.clamp(0.05, 0.15);
         other.peak = other.peak.clamp(0.7, 1.0);
         other.read = other.read.clamp(0.6, 0.95);
+        other.overlap = other.overlap.clamp(0.0, 0.4);
         other.stored = other.stored.clamp(0.3, 0.95);
         other.launch = other.launch.clamp(0.3e-6, 3e-6);
         other.landing = other.landing.clamp(500.0, 1500.0);

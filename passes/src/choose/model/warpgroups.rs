@@ -25,6 +25,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) sustained: f64,
     /// Of the clocks that products read shared memory, the share that this takes from the power for products.
     pub(in crate::choose) power: f64,
+    /// Share of the way from the second-level cache that products do not hide, where they take longer, or of products, where that does.
+    pub(in crate::choose) overlap: f64,
     /// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
     pub(in crate::choose) landing: f64,
     /// Clocks that storing a tile takes beside its bytes.
@@ -49,6 +51,7 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     peak: 0.781,
     sustained: 0.68,
     power: 0.09,
+    overlap: 0.1,
     landing: 1300.0,
     storing: 50.0,
     staging: 950.0,
@@ -84,13 +87,13 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
-            let step = multiply.max(feed).max(landing / slots).max(read);
+            let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(read);
             all += part.trips * (part.product / c.sustained + c.power * read);
             loops += part.trips * step;
             products += part.trips * multiply;
             memory_of_block += part.trips * read;
             l2 += part.trips * feed;
-            latency += part.trips * (step - multiply.max(feed));
+            latency += part.trips * (step - multiply.max(feed)).max(0.0);
             fill = fill.max(landing);
         } else {
             let bytes = part.loads + part.stores;

@@ -31,6 +31,7 @@ fn contract() -> Contract {
         name: name.to_owned(),
         kind: ParamKind::Tensor(TensorParam {
             reads_gaps: false,
+            scratch: None,
             elem,
             align: 16,
             access,

@@ -325,7 +325,7 @@ mod tests {
             let memory = memory.expect("small");
             let base = memory.tensors[0].argument();
             assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");
-            assert_eq!(parameters(&contract, &bound, &memory), [base.to_le_bytes()]);
+            assert_eq!(parameters(&contract, &bound, &memory, &[]), [base.to_le_bytes()]);
             assert!(memory.device.download(base, 28).is_ok() && memory.device.download(base, 29).is_err());
         }
     }

@@ -29,6 +29,8 @@ pub(super) struct Setting {
     pub(super) cluster: Option<[i64; 2]>,
     /// Whether the accelerator stores the results, where the schedule is to say so.
     pub(super) stage_stores: Option<bool>,
+    /// Whether blocks share tiles along the reduction, where the schedule is to say so.
+    pub(super) stream_k: Option<bool>,
 }
 
 impl Setting {
@@ -36,7 +38,8 @@ impl Setting {
     fn items(&self) -> Vec<String> {
         let cluster = self.cluster.map(|[rows, cols]| format!("cluster ({rows}, {cols})"));
         let stores = self.stage_stores.map(|staged| format!("stage_stores {}", u8::from(staged)));
-        [stores, cluster].into_iter().flatten().collect()
+        let shared = self.stream_k.map(|shared| format!("stream_k {}", u8::from(shared)));
+        [stores, shared, cluster].into_iter().flatten().collect()
     }
 }
 
@@ -194,18 +197,22 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Compiles a candidate so that its code is that of `model`: clusters, and who stores, depend on the sizes where the schedule does not
-    /// name them.
+    /// Compiles a candidate so that its code is that of `model`: clusters, who stores, and what blocks share depend on the sizes where the schedule
+    /// does not name them.
     fn like(&mut self, index: usize, model: &Made) -> Result<Made, String> {
         let made = self.compile(&self.list[index], &self.plain)?;
         if made.code == model.code {
             return Ok(made);
         }
         let clusters = || [None].into_iter().chain(CLUSTERS.map(Some));
-        let all = [None, Some(false), Some(true)].into_iter().flat_map(|s| clusters().map(move |c| (s, c)));
-        for (stage_stores, cluster) in all.skip(1) {
+        let stores = || [None, Some(false), Some(true)].into_iter();
+        let ways = || stores().flat_map(|s| clusters().map(move |c| (s, c)));
+        let all = [None, Some(true)].into_iter().flat_map(|shared| ways().map(move |way| (shared, way)));
+        for (stream_k, (stage_stores, cluster)) in all.skip(1) {
             let mut candidate = self.list[index].clone();
-            candidate.settings.iter_mut().for_each(|s| (s.stage_stores, s.cluster) = (stage_stores, cluster));
+            for s in &mut candidate.settings {
+                (s.stage_stores, s.stream_k, s.cluster) = (stage_stores, stream_k, cluster);
+            }
             match self.compile(&candidate, &self.plain) {
                 Ok(made) if made.code == model.code => {
                     self.list[index] = candidate;
@@ -256,6 +263,7 @@ impl<'a> Space<'a> {
             if self.plain.target.has_tensor_copies() {
                 all.extend(CLUSTERS.into_iter().map(|c| vary(&mut |s| s.cluster = Some(c))));
                 all.extend([false, true].into_iter().map(|staged| vary(&mut |s| s.stage_stores = Some(staged))));
+                all.extend([false, true].into_iter().map(|shared| vary(&mut |s| s.stream_k = Some(shared))));
             }
         }
         all.into_iter().filter_map(|candidate| self.place(candidate)).collect()
@@ -315,6 +323,7 @@ fn in_order(kernels: &[(String, Candidates)]) -> Vec<Candidate> {
         values: values.to_vec(),
         cluster: None,
         stage_stores: None,
+        stream_k: None,
     };
     let first =
         |(name, c): &(String, Candidates)| Some((setting(name, &c.ranked.first()?.values), c.ranked[0].seconds));

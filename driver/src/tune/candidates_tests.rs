@@ -58,7 +58,7 @@ fn what_is_written_is_what_is_measured() {
                 let again = compile(&made.text, &plain).expect("it compiles");
                 assert_eq!(code_only(&again.ptx), code_only(&made.built.compiled.ptx), "{place}: {candidate}");
                 let setting = &space.list[index].settings[0];
-                if candidate.settings.len() > 1 || setting.cluster.is_some() || setting.stage_stores.is_some() {
+                if candidate.settings.len() > 1 || !setting.items().is_empty() {
                     continue;
                 }
                 let mut given = options.clone();
@@ -82,6 +82,18 @@ fn who_stores_is_written_where_sizes_decided_it() {
     assert!(text.contains(" stage_stores 0 }"), "{text}");
     let more = space.variations(0);
     assert!(more.iter().any(|&i| space.list[i].settings[0].stage_stores == Some(true)));
+}
+
+/// Blocks share tiles where the sizes say that it pays, and the text says so.
+#[test]
+fn shared_tiles_are_written_where_sizes_decided_them() {
+    let fixed = "Out=f16,BM=64,BN=128,WM=64,WN=64,BK=64,KW=1,STAGES=8";
+    let (source, options) = (EXAMPLES[0].0, options(Target::Sm90a, fixed));
+    let sizes = args("M=64 N=4096 K=14336");
+    let mut space = Space::new(source, &options, None, &sizes).expect("it compiles");
+    assert_eq!(space.list[0].settings[0].stream_k, Some(true));
+    let text = space.made(0).map(|m| m.text.clone()).expect("it compiles");
+    assert!(text.contains("stream_k 1"), "{text}");
 }
 
 /// Without a word, tiles of 128x256 are computed by clusters where the sizes are not known, and not where there are three of them: the text

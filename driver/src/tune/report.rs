@@ -97,6 +97,9 @@ pub struct Schedule {
     /// Whether the accelerator stores results, of kernels whose schedule says so.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stage_stores: BTreeMap<String, bool>,
+    /// Whether blocks share tiles along the reduction, of kernels whose schedule says so.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub stream_k: BTreeMap<String, bool>,
     /// In words.
     pub words: String,
     /// Microseconds that are predicted.
@@ -117,6 +120,7 @@ impl Schedule {
             values: c.settings.iter().map(values).collect(),
             clusters: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.cluster?))).collect(),
             stage_stores: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.stage_stores?))).collect(),
+            stream_k: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.stream_k?))).collect(),
             words: c.to_string(),
             predicted_us: c.predicted * 1e6,
             time: Summary::of(&us),

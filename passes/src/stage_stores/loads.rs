@@ -72,6 +72,10 @@ pub(super) fn of(
     let (&[rows, cols], Some(&[height, width])) = (&shape[..], slot.as_deref()) else {
         return why("it has no extents");
     };
+    let own = k.schedule.warp_tile.and_then(|(_, n)| k.as_int(n));
+    if own.is_none_or(|n| n.unsigned_abs() < cols) {
+        return why("warpgroups compute some of the columns each");
+    }
     let row_major = |view: &ResolvedView| {
         contiguous_dim(k, view.base).is_some_and(|d| !view.transposed && view.kept().last() == Some(&d))
     };

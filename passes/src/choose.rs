@@ -26,6 +26,7 @@ mod work;
 
 pub use cards::{CARDS, Card, Rates};
 pub use model::Terms;
+pub(crate) use model::sharing;
 pub use predict::{Choice, Prediction, Predictor, RunnerUp};
 pub use ranked::{Candidates, Ranked, candidates};
 pub use rule::{AtLeast, Branch, rule};

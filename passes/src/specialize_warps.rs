@@ -67,7 +67,7 @@ pub(crate) const BARRIER_BYTES: u64 = 1024;
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let loops: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(|&s| multiplies(k, s)).collect();
     match loops[..] {
-        [] => Ok(()),
+        [] => nothing_shared(k, cx),
         [s] => split(k, cx, s),
         [_, second, ..] => Err(cx.report(
             Diagnostic::error(
@@ -77,6 +77,17 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             )
             .with_note("make two kernels of it, or write `--disable-pass specialize-warps` for products of warps"),
         )),
+    }
+}
+
+/// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
+fn nothing_shared(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    // Switched off, `select-mma` makes the plainest decision, and so does this.
+    let asked = cx.enabled && !cx.options.disabled.contains("select-mma");
+    match k.schedule.stream_k.filter(|&e| k.as_int(e) == Some(1) && asked && !roles) {
+        Some(e) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kernel that copies an operand.
 
-use super::rewrite::{Operand, order, own_strides, round_up, rounded, stride_names};
+use super::rewrite::{Operand, aligned, order, own_strides, round_up, rounded, stride_names};
 use crate::analysis::uses::for_each_ref;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
@@ -183,18 +183,8 @@ impl Import<'_> {
         let names = stride_names(name, shape.len());
         let ld: Vec<Value> = names.iter().map(|name| self.to.value(name, span, ValueDef::Stride)).collect();
         self.to.strides.extend(&ld);
-        let multiple = Some(self.to.int(i64::from(operand.multiple), span));
-        let elem = self.to.tensor_ty(tensor)?.elem;
-        let ty = TensorTy {
-            elem,
-            shape,
-            strides: Strides::Ordered(order),
-            ld,
-            pointers: false,
-            scratch: None,
-            align: None,
-            multiple,
-        };
+        let multiple = self.to.int(i64::from(operand.multiple), span);
+        let ty = aligned(self.to.tensor_ty(tensor)?.elem, shape, order, ld, multiple);
         let rows = self.to.value(name, span, ValueDef::Tensor(ty));
         self.to.params.push(rows);
         Some(rows)

@@ -6,7 +6,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{DimStride, Order, OrderRef, Strides, TensorTy};
+use tilec_ir::types::{DimStride, ElemRef, Order, OrderRef, Strides, TensorTy};
 
 /// An operand to copy.
 #[derive(Clone, Debug)]
@@ -70,6 +70,12 @@ pub(super) fn own_strides(k: &Kernel, ty: &TensorTy) -> Vec<Value> {
     all
 }
 
+/// The type of a copy, whose rows are whole groups of `multiple` elements.
+pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<Value>, multiple: Expr) -> TensorTy {
+    let strides = Strides::Ordered(order);
+    TensorTy { elem, shape, strides, ld, pointers: false, scratch: None, align: None, multiple: Some(multiple) }
+}
+
 /// Has the kernel read `rows` in place of the operand.
 pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result<(), String> {
     let v = operand.tensor;
@@ -81,21 +87,10 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
     for d in rounded(&ty, operand) {
         shape[d] = round_up(k, shape[d], operand.multiple, span);
     }
-    let multiple = Some(k.int(i64::from(operand.multiple), span));
-    let order = order(&ty, operand);
+    let multiple = k.int(i64::from(operand.multiple), span);
     let ld = stride_names(rows, shape.len()).iter().map(|name| k.value(name, span, ValueDef::Stride)).collect();
-    let elem = ty.elem;
     k.values[v].name = rows.to_owned();
-    let copied = TensorTy {
-        elem,
-        shape,
-        strides: Strides::Ordered(order),
-        ld,
-        pointers: false,
-        scratch: None,
-        align: None,
-        multiple,
-    };
+    let copied = aligned(ty.elem, shape, order(&ty, operand), ld, multiple);
     k.values[v].def = ValueDef::Tensor(copied);
     k.strides = first_mentioned(k);
     // What is promised of strides that only the operand has stays with the copy.

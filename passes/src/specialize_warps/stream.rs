@@ -46,6 +46,8 @@ use super::persistent::Persistent;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
+use crate::choose::Card;
+use crate::choose::sharing::{Work, shared};
 use crate::rewrite::{Map, Subst};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -56,7 +58,7 @@ use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
 use tilec_ir::typing::resolve_view;
 
 /// Bytes of a row of an operand that a stretch takes at least, in whole steps.
-const LEAST: i64 = 1024;
+pub(crate) const LEAST: i64 = 1024;
 
 /// How blocks share tiles.
 pub(super) struct Stream {
@@ -76,56 +78,7 @@ pub(super) struct Stream {
 }
 
 /// Blocks that share a tile at most: who has its beginning adds up the sums of all.
-const MOST: i64 = 4;
-
-/// How long blocks work that share tiles.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Shared {
-    /// Blocks that work at a time.
-    pub(crate) busy: f64,
-    /// Tiles that each of them computes, counted in parts.
-    pub(crate) rounds: f64,
-    /// Clocks for handing on sums.
-    pub(crate) lost: f64,
-    /// Whether it pays.
-    pub(crate) gains: bool,
-}
-
-/// What tiles are made of.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Work {
-    /// Tiles, and their steps along the reduction.
-    pub(crate) tiles: f64,
-    pub(crate) steps: f64,
-    /// Rows and columns of a tile, and bytes of its operands in a step.
-    pub(crate) shape: (f64, f64),
-    pub(crate) bytes: f64,
-    /// Bytes of all operands, each once.
-    pub(crate) operands: f64,
-}
-
-/// What blocks do that share tiles. Figures are those of an H200.
-pub(crate) fn shared(work: &Work, blocks: f64) -> Shared {
-    let &Work { tiles, steps, shape: (rows, cols), bytes, operands } = work;
-    let stretches = (steps / (LEAST as f64 * (rows + cols) / bytes).floor().max(1.0)).floor().min(MOST as f64);
-    let (busy, rounds) = if tiles < blocks {
-        let busy = (tiles * stretches).clamp(tiles, blocks);
-        (busy, tiles / busy)
-    } else {
-        let rest = tiles % blocks;
-        let each = (blocks / rest.max(1.0)).floor().min(stretches);
-        (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0))
-    };
-    let plain = (tiles / blocks).ceil();
-    // Measured on an H200: 4 us for sums of 16 KiB, 6 us for 64 KiB, which all pass through the second-level cache at one time.
-    let lost = 6000.0 + 4.0 * rows * cols / 16.0;
-    let multiply = rows * cols * bytes / (rows + cols) / 4096.0;
-    let step = multiply.max(bytes / 64.0) + 30.0;
-    let memory = operands / 2350.0;
-    let (apart, together) = ((plain * steps * step).max(memory), (rounds * steps * step).max(memory) + lost);
-    let gains = tiles % blocks != 0.0 && together < 0.97 * apart;
-    Shared { busy, rounds, lost, gains }
-}
+pub(crate) const MOST: i64 = 4;
 
 /// What builds expressions, and names for them.
 struct Maker<'k> {
@@ -213,11 +166,7 @@ impl Stream {
                 let wanted = asked.is_some() || gains(k, cx, tiles, &found);
                 Ok(wanted.then(|| Stream::with(k, cx, tiles, found, k.stmt_spans[at])))
             }
-            (Err(why), Some(e)) => {
-                let message = format!("blocks cannot share tiles here: {why}");
-                let note = "`stream_k` is for one product of warpgroups (sm_90a) whose reduction begins at 0 and is as long for all tiles";
-                Err(cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note)))
-            }
+            (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
             (Err(_), None) => Ok(None),
         }
     }
@@ -452,6 +401,14 @@ fn most_steps(groups: i64) -> i64 {
     (i64::from(i32::MAX) / (8 * groups * groups)).max(1)
 }
 
+/// That `stream_k 1` cannot be had.
+pub(super) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
+    let message = format!("blocks cannot share tiles here: {why}");
+    let note =
+        "`stream_k` is for one product of warpgroups (sm_90a) whose reduction begins at 0 and is as long for all tiles";
+    cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
+}
+
 /// What is shared.
 struct Found {
     acc: Value,
@@ -546,7 +503,8 @@ fn gain(
         bytes: (rows + cols) * found.step as f64 * element,
         operands: layers * (down * rows + across * cols) * reduction * element,
     };
-    Some(shared(&work, groups as f64).gains)
+    let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
+    Some(shared(card, &work, groups as f64).gains)
 }
 
 /// Bytes of an element of the operands.

@@ -8,8 +8,8 @@
 //!
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a, f16 with f32 sums.
 
+use super::sharing::{self, Shared, Work};
 use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
-use crate::specialize_warps::stream;
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -68,7 +68,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
     let places = f64::from(card.sms) * cost.resident as f64;
-    let shared = shared(cost, launch, tiles, places);
+    let shared = shared(card, cost, launch, tiles, places);
     let active = shared.map_or(tiles.min(places), |s| s.busy);
     let rounds = shared.map_or((tiles / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
@@ -123,18 +123,18 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
 }
 
 /// Where blocks share tiles along the reduction.
-fn shared(cost: &Cost, launch: &Launch, tiles: f64, places: f64) -> Option<stream::Shared> {
+fn shared(card: &Card, cost: &Cost, launch: &Launch, tiles: f64, places: f64) -> Option<Shared> {
     let (rows, cols) = cost.tile.map(|(rows, cols)| (rows as f64, cols as f64))?;
     let part = cost.parts.iter().find(|p| p.product > 0.0)?;
     let [down, across, batch] = launch.grid;
-    let work = stream::Work {
+    let work = Work {
         tiles,
         steps: part.trips,
         shape: (rows, cols),
         bytes: part.loads,
         operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
     };
-    let shared = stream::shared(&work, places);
+    let shared = sharing::shared(card, &work, places);
     Some(shared).filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 

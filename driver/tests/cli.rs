@@ -1,8 +1,6 @@
 //! The command as its users run it: exit status, streams, files.
 
-mod common;
-
-use common::{Dir, command, run};
+use crate::common::{Dir, command, run};
 use pretty_assertions::assert_eq;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! `tilec run` on the simulator, as its users run it: PTX of anyone, tensors in files, counts, results in every order.
 
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 use pretty_assertions::assert_eq;
 use std::fs;
 
@@ -260,7 +258,7 @@ fn the_variant_for_the_problem_is_launched() {
     assert_eq!((dispatch.kernel.as_str(), file.kernels.len() >= 3), ("product", true), "{text}");
     let mut launched = Vec::new();
     for problem in [["M=2048", "N=64", "K=8"], ["M=40", "N=72", "K=24"], ["M=41", "N=7", "K=9"]] {
-        let entry = |run: &common::Run| run.stdout.split(' ').next().unwrap_or("").to_owned();
+        let entry = |run: &crate::common::Run| run.stdout.split(' ').next().unwrap_or("").to_owned();
         let run = dir.tilec(&[&["run", "x.tile", "--check", "--device", "sim"][..], &problem, &options].concat());
         assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{}", run.stdout);
         assert!(run.stdout.contains("all exact: ok"), "{}", run.stdout);

@@ -2,9 +2,7 @@
 //! what they should, without a report, in any order; wrong ones are reported.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-pub mod corpus;
-
-use corpus::{Case, Expect};
+use crate::corpus::{self, Case, Expect};
 use std::collections::BTreeSet;
 use tilec_sim::{Generation, Landing, Options, Order, ReportKind};
 

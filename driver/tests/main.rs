@@ -1,0 +1,5 @@
+//! Tests of the command, as its users call it.
+
+mod cli;
+mod common;
+mod run;

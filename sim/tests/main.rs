@@ -1,0 +1,24 @@
+//! Tests of the simulator from outside, one program: what links is what takes the time.
+
+mod behaviour;
+mod blame;
+mod calls;
+mod clusters;
+mod constants;
+pub mod corpus;
+mod cuda;
+mod flags;
+mod gemm;
+mod global_races;
+mod hopper;
+mod hopper_gemm;
+mod hostile;
+mod instructions;
+mod lockstep;
+mod mbarrier;
+mod ordering;
+mod progress;
+mod verdicts;
+mod waits;
+mod wgmma;
+mod wmma;

@@ -83,8 +83,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
 fn nothing_shared(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
-    // Switched off, `select-mma` makes the plainest decision, and so does this.
-    let asked = cx.enabled && !cx.options.disabled.contains("select-mma");
+    // With a pass switched off (`assign-layouts`, `select-mma` ..) the plainest decisions lead elsewhere, and nobody asked for that.
+    let asked = cx.enabled && cx.options.disabled.is_empty();
     match k.schedule.stream_k.filter(|&e| k.as_int(e) == Some(1) && asked && !roles) {
         Some(e) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
         None => Ok(()),

@@ -83,8 +83,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
 fn nothing_shared(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
-    // With a pass switched off (`assign-layouts`, `select-mma` ..) the plainest decisions lead elsewhere, and nobody asked for that.
-    let asked = cx.enabled && cx.options.disabled.is_empty();
+    // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
+    let plain =
+        ["assign-layouts", "select-mma", "swizzle", "vectorize"].iter().any(|&pass| cx.options.disabled.contains(pass));
+    let asked = cx.enabled && !plain;
     match k.schedule.stream_k.filter(|&e| k.as_int(e) == Some(1) && asked && !roles) {
         Some(e) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
         None => Ok(()),

@@ -467,13 +467,14 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-stream",
         path: "tests/files/interp/gemm_sm_90a_stream_k.tile",
-        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=1 -D CM=1 --disable stage-stores",
+        args: "sm_90a -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D STAGES=2 -D RASTER=1 -D CM=1 --disable stage-stores",
         runs: &[&[
-            "M=70 N=40 K=1160 alpha=2 beta=0 seed=3 A_ld=1168 B_ld=64 C_ld=88",
-            "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
-            "M=64 N=32 K=2048 alpha=1 beta=2 seed=5",
+            "M=70 N=24 K=1160 alpha=2 beta=0 seed=3 A_ld=1168 B_ld=64 C_ld=88",
+            "M=131 N=24 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
+            "M=64 N=16 K=2048 alpha=1 beta=2 seed=5",
             "M=67 N=8 K=8..1100/256 beta=0",
-            "M=67 N=2160 K=1032 beta=0",
+            // A round of whole tiles, and what is left over.
+            "M=67 N=1072 K=1032..1040/8 beta=0",
         ]],
     },
     Row {

@@ -3,7 +3,7 @@
 //! What is missing is filled in as JSON, and the result is read as a [`Contract`]; so whatever the compiler wrote is accepted
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
-use crate::contract::{Contract, ContractError, LaunchFile, ParamKind, SCHEMA, TensorParam};
+use crate::contract::{Contract, ContractError, Dimension, LaunchFile, ParamKind, SCHEMA, TensorMapParam, TensorParam};
 use crate::json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -42,7 +42,17 @@ const PARAM_FIELDS: &[&str] = &[
     "may_alias",
     "packed",
     "default",
+    "tensor",
+    "dims",
+    "box",
+    "swizzle",
 ];
+
+/// Dimensions of a tensor map, and elements of a box along one of them, at most (`cuTensorMapEncodeTiled`).
+const MAX_MAP_RANK: usize = 5;
+const MAX_BOX: u32 = 256;
+/// Multiple of which the address of a described tensor is.
+const MAP_ALIGN: u32 = 16;
 
 /// Why a description cannot be used.
 #[derive(Debug, Error)]
@@ -231,6 +241,7 @@ fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), Laun
     }
     let kind = match param.get("kind") {
         Some(kind) => kind.as_str().unwrap_or("").to_owned(),
+        None if param.contains_key("tensor") => "tensor_map".to_owned(),
         None if param.contains_key("shape") => "tensor".to_owned(),
         None if param.contains_key("type") => "scalar".to_owned(),
         None => return Err(field(format!("{what} needs a `shape` (a tensor), a `type` (a scalar), or a `kind`"))),
@@ -242,13 +253,20 @@ fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), Laun
             param.entry("type").or_insert(json!(if kind == "size" { "u32" } else { "i64" }));
         }
         "scalar" => {}
+        "tensor_map" => {
+            for name in ["tensor", "dims", "box", "swizzle"] {
+                if !param.contains_key(name) {
+                    return Err(field(format!("{what} is a tensor map and has no `{name}`")));
+                }
+            }
+        }
         other => {
             return Err(field(format!(
-                "{what} has the kind `{other}`; there are tensor, pointers, size, stride and scalar"
+                "{what} has the kind `{other}`; there are tensor, pointers, size, stride, scalar and tensor_map"
             )));
         }
     }
-    if !param.contains_key("type") {
+    if kind != "tensor_map" && !param.contains_key("type") {
         return Err(field(format!("{what} has no `type`")));
     }
     param.insert("kind".to_owned(), json!(kind));
@@ -335,6 +353,48 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
                 return Err(field(format!("the strides of `{name}` are not grouped as its extents are")));
             }
         }
+        if let ParamKind::TensorMap(map) = &param.kind {
+            validate_map(contract, map).map_err(|wrong| field(format!("the tensor map `{name}` {wrong}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// That a tensor map describes a tensor of the contract as `cuTensorMapEncodeTiled` takes it, as far as that does not depend on sizes.
+fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String> {
+    let described = contract.params.iter().find(|p| p.name == map.tensor);
+    let Some(ParamKind::Tensor(tensor)) = described.map(|p| &p.kind) else {
+        return Err(format!("describes `{}`, which is no tensor among the parameters", map.tensor));
+    };
+    if tensor.align < MAP_ALIGN {
+        return Err(format!("needs `align` {MAP_ALIGN} of `{}`, which has {}", map.tensor, tensor.align));
+    }
+    let rank = map.dims.len();
+    if rank == 0 || rank > MAX_MAP_RANK || rank != map.extents.len() {
+        return Err(format!(
+            "has {rank} dimensions and a box of {}; expected as many of both, up to {MAX_MAP_RANK}",
+            map.extents.len()
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for &dim in &map.dims {
+        let stride = tensor.strides.get(dim as usize);
+        if !seen.insert(dim) || stride.is_none_or(|s| matches!(s, Dimension::Modes(_))) {
+            return Err(format!("has {dim} among `dims`, which is no plain dimension of `{}`, or twice", map.tensor));
+        }
+    }
+    let first = map.dims.first().and_then(|&dim| tensor.strides.get(dim as usize));
+    if first.is_none_or(|s| *s != Dimension::from("1")) {
+        return Err(format!("begins with a dimension of `{}` whose stride is not 1", map.tensor));
+    }
+    if let Some(extent) = map.extents.iter().find(|&&extent| extent == 0 || extent > MAX_BOX) {
+        return Err(format!("has a box of {extent} elements along a dimension, expected 1 to {MAX_BOX}"));
+    }
+    let row = map.extents.first().map_or(0, |&extent| u64::from(extent) * u64::from(tensor.elem.bytes()));
+    if !row.is_multiple_of(u64::from(MAP_ALIGN)) || row > map.swizzle.row_bytes() {
+        return Err(format!(
+            "has rows of {row} bytes in a box, expected multiples of {MAP_ALIGN} up to those of its swizzling mode"
+        ));
     }
     Ok(())
 }
@@ -342,7 +402,7 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Access, Dimension, to_json};
+    use crate::contract::{Access, to_json};
     use pretty_assertions::assert_eq;
     use tilec_ir::types::Elem;
 
@@ -423,6 +483,24 @@ mod tests {
         assert!(one(&wrong).expect_err("a stride too many").contains("counts addresses and has no stride"));
     }
 
+    const MODE: &str = r#", "swizzle": "128B""#;
+
+    /// A contract with a tensor map of a tensor of 5 rows of 64.
+    fn map(dims: &str, extents: &str, more: &str) -> String {
+        format!(
+            r#"{{"block": 1, "grid": 1, "params": [{{"name": "x", "type": "f16", "shape": [5, 64]}},
+                {{"name": "m", "tensor": "x", "dims": {dims}, "box": {extents}{more}}}]}}"#
+        )
+    }
+
+    #[test]
+    fn tensor_maps_are_read() {
+        let contract = one(&map("[1, 0]", "[64, 5]", MODE)).expect("complete");
+        let ParamKind::TensorMap(of_x) = &contract.params[1].kind else { panic!("{:?}", contract.params[1]) };
+        assert_eq!((of_x.tensor.as_str(), &of_x.dims[..], &of_x.extents[..]), ("x", &[1, 0][..], &[64, 5][..]));
+        assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete").kernels, [contract]);
+    }
+
     #[test]
     fn mistakes_are_named() {
         let with = |param: &str| format!(r#"{{"block": 1, "grid": 1, "params": [{param}]}}"#);
@@ -447,6 +525,20 @@ mod tests {
             (with(r#"{"name": "a", "shape": [1], "align": 3, "type": "f32"}"#), "a power of two up to"),
             (with(r#"{"name": "a", "shape": [1], "align": 8192, "type": "f32"}"#), "a power of two up to"),
             (with(r#"{"name": "a", "type": "f31"}"#), "f31"),
+            (map("[1, 0]", "[8, 8]", ""), "has no `swizzle`"),
+            (map("[1, 0]", "[8, 8]", r#", "swizzle": "16B""#), "unknown swizzling mode `16B`"),
+            (map("[1, 0]", "[8]", MODE), "2 dimensions and a box of 1"),
+            (map("[1, 2]", "[8, 8]", MODE), "has 2 among `dims`"),
+            (map("[1, 1]", "[8, 8]", MODE), "or twice"),
+            (map("[0, 1]", "[8, 8]", MODE), "whose stride is not 1"),
+            (map("[1, 0]", "[8, 257]", MODE), "a box of 257 elements"),
+            (map("[1, 0]", "[4, 8]", MODE), "rows of 8 bytes"),
+            (map("[1, 0]", "[128, 8]", MODE), "rows of 256 bytes"),
+            (
+                map("[1, 0]", "[8, 8]", MODE).replace("\"tensor\": \"x\"", "\"tensor\": \"y\""),
+                "`y`, which is no tensor",
+            ),
+            (map("[1, 0]", "[8, 8]", MODE).replace("\"shape\"", "\"align\": 2, \"shape\""), "needs `align` 16"),
             (with(r#"{"name": "a", "type": "f32"}, {"name": "a", "type": "f32"}"#), "two parameters"),
         ] {
             let error = one(&text).expect_err(&text);

@@ -330,3 +330,25 @@ fn variants_that_cannot_be_are_said() {
         assert!(run.stderr.contains(needle), "{args:?}: {}", run.stderr);
     }
 }
+
+/// What the compiler writes for tensor copies, roles and shared tiles runs from its two files alone: tensor maps and scratch memory are described there.
+#[test]
+fn launch_files_describe_tensor_maps_and_scratch_memory() {
+    let dir = Dir::new("tensor-maps");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/interp/gemm_sm_90a_stream_k.tile");
+    let tile = "-D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D STAGES=2 -D RASTER=2 -D KW=1 -D Out=f16";
+    let run = |args: String| {
+        let done = dir.tilec(&args.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(done.status, 0, "{args}: {}", done.stderr);
+        done.stdout
+    };
+    run(format!("{example} --target sm_90a {tile} -o x.ptx"));
+    run(format!("{example} --target sm_90a {tile} -o x.json"));
+    let contract = fs::read_to_string(dir.0.join("x.json")).expect("written");
+    assert!(contract.contains("\"tensor_map\"") && contract.contains("\"signals\""), "{contract}");
+    let size = "M=72 N=24 K=1096 beta=1 --seed 5 --device sim";
+    run(format!("run {example} --target sm_90a {tile} {size} --out C=tile.bin"));
+    run(format!("run x.ptx --launch x.json {size} --out C=ptx.bin"));
+    let result = |name: &str| fs::read(dir.0.join(name)).expect("written");
+    assert_eq!(result("tile.bin"), result("ptx.bin"));
+}

@@ -55,7 +55,7 @@ pub(super) fn possible(
     if a.space != Space::Smem || b.space != Space::Smem {
         return Err("its operands are not in shared memory".to_owned());
     }
-    if !reads_both_orders(a.elem) && !(a.k_contiguous && b.k_contiguous) {
+    if !(reads_both_orders(a.elem) || a.k_contiguous && b.k_contiguous) {
         return Err("operands of other than 16 bits must be contiguous along the reduction".to_owned());
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {

@@ -1,5 +1,5 @@
-//! `align-rows`: products of operands whose rows are not multiples of 16 bytes become a sequence: kernels that copy these operands
-//! into tensors whose rows are, and the product of the copies.
+//! `align-rows`: products of operands that the hardware cannot read as they lie become a sequence: kernels that copy these operands
+//! into rows that it can read, and the product of the copies.
 //!
 //! ```text
 //! kernel gemm_align_B(B: gmem f16[K, N], B_rows: gmem f16[K, ceildiv(N, 8) * 8] multiple 8) .. { copy B[..] -> t  copy t -> B_rows[..] }
@@ -7,10 +7,13 @@
 //! sequence gemm { gemm_align_B, gemm_aligned }
 //! ```
 //!
-//! The tensor memory accelerator takes nothing else, and products of warpgroups (`wgmma`) are fed by it. A copy reads and writes an
-//! operand once; a product reads each element of it once for every tile of the output in its row or column. So the copy pays but for
-//! small and thin products, and the model that chooses tiles says where: both programs are timed. `align_rows 0|1` in the schedule
-//! says it instead.
+//! Products of warpgroups (`wgmma`) are fed by the tensor memory accelerator, which takes rows of multiples of 16 bytes alone; and of types
+//! of other than 16 bits they read operands that are contiguous along the reduction alone. Of the others the copy has the other order
+//! (`gemm_reorder_B`, `B_reordered`): its tiles are turned over in shared memory, so that it reads and writes along rows.
+//!
+//! A copy reads and writes an operand once; a product reads each element of it once for every tile of the output in its row or column. So
+//! the copy pays but for small and thin products, and the model that chooses tiles says where: both programs are timed.
+//! `align_rows 0|1` in the schedule says it instead.
 //!
 //! A kernel by itself becomes a sequence of its name; where sequences of the file launch it, it keeps its name, and they launch the copies
 //! in front of it. What the copies write is a temporary of the sequence, zero beyond the operand's extents.
@@ -19,30 +22,26 @@
 //! that could be copied with gain, and `align_rows 0` in kernels where it is none. Switched off: nothing is copied.
 
 mod copy;
+mod operands;
 mod rewrite;
 
-use crate::analysis::facts::{Facts, contiguous_dim, repeats};
 use crate::analysis::fold::eval_int;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use crate::choose::{self, Prediction, Predictor, sketch};
 use crate::select_mma::warpgroup;
 use crate::specialize::given;
 use crate::{Cx, Options};
-use rewrite::Operand;
+use operands::{Operand, unreadable};
 use std::collections::BTreeSet;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
-use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ConstValue, ExprData, Kernel, Module, Sequence, StmtData, ValueDef};
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ConstValue, ExprData, Kernel, Module, Sequence, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{ElemRef, Space};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::types::ElemRef;
 
 pub(crate) const NAME: &str = "align-rows";
 
-/// Most dimensions of an operand: a grid has three axes.
-const MAX_RANK: usize = 3;
 /// What the copies and the product of them must take at most, as a share of what the product takes without them: copies need memory,
 /// and predictions are no measurements.
 const GAIN: f64 = 0.9;
@@ -122,20 +121,18 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     if wish == Some(false) {
         return Ok(0);
     }
-    let Some(operands) = unaligned(k, cx.options) else { return Ok(0) };
+    let Some(operands) = unreadable(k, cx.options) else { return Ok(0) };
     if operands.is_empty() {
         return Ok(0);
     }
     let span = k.name_span;
-    let names = listed(operands.iter().map(|o| k.values[o.tensor].name.as_str()));
+    let names = listed(k, operands.iter());
+    let rows = rows(k, &operands);
     let aligned = match rewritten(module, index, &operands) {
         Ok(aligned) => aligned,
         Err(why) if wish == Some(true) => return Err(cannot(&module.kernels[index], &why, cx)),
         Err(why) => {
-            cx.remark(
-                span,
-                format!("{names} {} not copied to rows of multiples of 16 bytes: {why}", are(operands.len())),
-            );
+            cx.remark(span, format!("{names} {} not copied to {rows}: {why}", are(operands.len())));
             return Ok(0);
         }
     };
@@ -153,14 +150,14 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     let bytes = cost.as_ref().map_or_else(|_| String::new(), |c| format!(", {} MB", megabytes(c.bytes)));
     let why = &operands[0].why;
     if !pays {
-        let message = format!("{names} {} not copied to rows of multiples of 16 bytes: {said}", are(operands.len()));
+        let message = format!("{names} {} not copied to {rows}: {said}", are(operands.len()));
         cx.remark_note(span, message, format!("{why}; `schedule {{ align_rows 1 }}` copies all the same"));
         let k = &mut module.kernels[index];
         let zero = k.int(0, k.schedule.span);
         k.schedule.align_rows = Some(zero);
         return Ok(0);
     }
-    let message = format!("{names} {} copied to rows of multiples of 16 bytes{bytes}: {said}", are(operands.len()));
+    let message = format!("{names} {} copied to {rows}{bytes}: {said}", are(operands.len()));
     let note = format!("{why}; `schedule {{ align_rows 0 }}` leaves the copies out");
     cx.remark_note(span, message, note);
     Ok(put(module, index, aligned))
@@ -170,78 +167,24 @@ fn are(n: usize) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }
 
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.map(|n| format!("`{n}`")).collect();
+fn listed<'a>(k: &Kernel, operands: impl Iterator<Item = &'a Operand>) -> String {
+    let names: Vec<String> = operands.map(|o| format!("`{}`", k.values[o.tensor].name)).collect();
     names.join(" and ")
+}
+
+/// What the operands are copied to, in words.
+fn rows(k: &Kernel, operands: &[Operand]) -> String {
+    let reordered: Vec<&Operand> = operands.iter().filter(|o| o.reordered()).collect();
+    let along = match reordered.len() {
+        0 => String::new(),
+        n if n == operands.len() => " along the reduction".to_owned(),
+        _ => format!(" ({} along the reduction)", listed(k, reordered.into_iter())),
+    };
+    format!("rows of multiples of 16 bytes{along}")
 }
 
 fn megabytes(bytes: f64) -> String {
     if bytes < 1e7 { format!("{:.1}", bytes / 1e6) } else { format!("{:.0}", bytes / 1e6) }
-}
-
-/// The operands of products that reach shared memory from tensors whose rows are not known to be multiples of 16 bytes. `None`: the
-/// kernel has no products, or has been decided about.
-fn unaligned(k: &Kernel, options: &Options) -> Option<Vec<Operand>> {
-    let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
-        || k.stmts.values().any(|s| matches!(s, StmtData::Role { .. }));
-    if decided || !k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
-        return None;
-    }
-    let sketch = sketch(k, options).ok()?;
-    let mut factors: BTreeSet<Value> = BTreeSet::new();
-    for mma in sketch.exprs.values().filter_map(|e| if let ExprData::Mma(mma) = e { Some(mma) } else { None }) {
-        for side in [mma.a, mma.b] {
-            factors.extend(resolve_view(&sketch, side).map(|view| view.base));
-        }
-    }
-    let facts = Facts::new(&sketch);
-    let mut found: Vec<Operand> = Vec::new();
-    sketch.walk(sketch.body, &mut |k, _, s| {
-        let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return };
-        let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return };
-        if to.space(k) != Space::Smem || !factors.contains(&to.base) || k.tensor_ty(from.base).is_none() {
-            return;
-        }
-        let shape = k.tile_ty(to.base).and_then(|t| k.const_shape(&t.shape));
-        let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else { return };
-        let width = global_width(k, &facts, &from, &shape);
-        if width.elems * elem.bytes() >= MAX_ACCESS_BYTES || found.iter().any(|o| o.tensor == from.base) {
-            return;
-        }
-        let multiple = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
-        let contiguous = contiguous_dim(k, from.base);
-        let refused = refused(k, from.base, contiguous);
-        found.push(Operand {
-            tensor: from.base,
-            multiple,
-            contiguous: contiguous.unwrap_or(0),
-            why: width.why,
-            refused,
-        });
-    });
-    found.sort_by_key(|o| k.params.iter().position(|&p| p == o.tensor));
-    Some(found)
-}
-
-/// Why a tensor cannot be copied.
-fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>) -> Option<String> {
-    let name = &sketch.values[tensor].name;
-    let ty = sketch.tensor_ty(tensor)?;
-    let rank = ty.shape.len();
-    let written = sketch.stmts.values().any(
-        |s| matches!(s, StmtData::Copy { dst, .. } if resolve_view(sketch, *dst).is_some_and(|v| v.base == tensor)),
-    );
-    let why = match contiguous {
-        _ if ty.pointers => "is an array of pointers",
-        _ if (0..rank).any(|d| ty.modes(d).is_some()) => "has a dimension of several modes",
-        _ if !(2..=MAX_RANK).contains(&rank) => "is neither a matrix nor a batch of them",
-        None => "has no dimension of stride 1",
-        Some(d) if d + 2 < rank => "has matrices without a dimension of stride 1",
-        _ if (0..rank).any(|d| repeats(sketch, tensor, d)) => "repeats along a dimension",
-        _ if written => "is written, too",
-        _ => return None,
-    };
-    Some(format!("`{name}` {why}"))
 }
 
 /// The kernel with copies of operands in place of them.
@@ -258,8 +201,9 @@ fn rewritten(module: &Module, index: usize, operands: &[Operand]) -> Result<Alig
             return Err(why.clone());
         }
         let tensor = &main.values[operand.tensor].name;
-        let rows = fresh(&format!("{tensor}_rows"), &mut values);
-        let name = fresh(&format!("{}_align_{tensor}", main.name), &mut taken);
+        let (what, done) = if operand.reordered() { ("reorder", "reordered") } else { ("align", "rows") };
+        let rows = fresh(&format!("{tensor}_{done}"), &mut values);
+        let name = fresh(&format!("{}_{what}_{tensor}", main.name), &mut taken);
         copies.push(copy::kernel(&main, name, &rows, operand).ok_or("its type cannot be written again")?);
         rewrite::read_copy(&mut main, &rows, operand)?;
     }

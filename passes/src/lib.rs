@@ -134,7 +134,7 @@ pub type Sizes = Vec<(String, i64)>;
 pub const PASSES: &[PassInfo] = &[
     PassInfo {
         name: align_rows::NAME,
-        summary: "has operands copied whose rows the tensor memory accelerator would refuse, by kernels in front of the product",
+        summary: "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",
         required: false,
         by_default: true,
         run: Run::File(align_rows::run),

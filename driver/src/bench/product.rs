@@ -187,7 +187,7 @@ impl Product {
     }
 }
 
-/// A kernel that does nothing but copy a tensor to another one, element by element, as it lies or with rows of another length.
+/// A kernel that does nothing but copy a tensor to another one, element by element: as it lies, with rows of another length, or in another order.
 struct Copied {
     from: String,
     to: String,
@@ -555,8 +555,16 @@ mod tests {
 
     #[test]
     fn operands_that_are_copied_first_are_those_of_the_product() {
-        for (name, batch) in [("gemm", None), ("gemm_batched", Some(Batch { dim: 0, axis: "z".to_owned() }))] {
-            let defines = vec![("ALIGN".to_owned(), "1".to_owned())];
+        let z = || Some(Batch { dim: 0, axis: "z".to_owned() });
+        let half = [("ALIGN", "1")].as_slice();
+        let turned = [("T", "tf32"), ("ALIGN", "4"), ("LA", "col")].as_slice();
+        for (name, batch, defines, b) in [
+            ("gemm", None, half, "B_rows"),
+            ("gemm_batched", z(), half, "B_rows"),
+            ("gemm", None, turned, "B_reordered"),
+            ("gemm_batched", z(), turned, "B_reordered"),
+        ] {
+            let defines = defines.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
             let target = tilec_ir::target::Target::Sm90a;
             let options = CompileOptions { defines, target, ..CompileOptions::default() };
             let program = optimize(&example(name), &options).unwrap_or_else(|d| panic!("{d}"));
@@ -567,7 +575,7 @@ mod tests {
             assert_eq!([&p.a, &p.b, &p.c].map(|o| &o.batch), [&batch; 3]);
             // Without the copy of B, it is an operand of its own.
             let p = Product::of_program(&[kernels[0], kernels[2]]).expect("a product");
-            assert_eq!([&p.a, &p.b].map(|o| o.tensor.as_str()), ["A", "B_rows"]);
+            assert_eq!([&p.a, &p.b].map(|o| o.tensor.as_str()), ["A", b]);
         }
     }
 

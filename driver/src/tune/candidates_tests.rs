@@ -134,15 +134,16 @@ fn code_is_what_is_left_without_comments_and_places() {
     assert_eq!(code_only(ptx), ".version 6.0\nret;\n");
 }
 
-/// Where operands are copied to aligned rows for the sizes at hand, what is tuned has the copies; where not, it says that.
+/// Where operands are copied to aligned rows, or to the other order, for the sizes at hand, what is tuned has the copies; where not, it says that.
 #[test]
 fn copies_to_aligned_rows_are_written() {
     let source = EXAMPLES[0].0;
-    for (sizes, says) in [
-        ("M=2048 N=2048 K=2048", "sequence gemm { gemm_align_B, gemm_aligned }"),
-        ("M=16 N=512 K=64", " align_rows 0 "),
+    for (defines, sizes, says) in [
+        ("ALIGN_B=1,ALIGN_C=1", "M=2048 N=2048 K=2048", "sequence gemm { gemm_align_B, gemm_aligned }"),
+        ("ALIGN_B=1,ALIGN_C=1", "M=16 N=512 K=64", " align_rows 0 "),
+        ("T=tf32,ALIGN=4", "M=4096 N=4096 K=4096", "sequence gemm { gemm_reorder_B, gemm_aligned }"),
     ] {
-        let options = options(Target::Sm90a, "ALIGN_B=1,ALIGN_C=1");
+        let options = options(Target::Sm90a, defines);
         let mut space = Space::new(source, &options, None, &args(sizes)).unwrap_or_else(|d| panic!("{sizes}: {d}"));
         let own = CompileOptions { sizes: vec![space.sizes().clone()], ..options };
         let own = compile(source, &own).expect("it compiles");

@@ -1,6 +1,7 @@
 //! The kernel that copies an operand.
 
-use super::rewrite::{Operand, aligned, order, own_strides, round_up, rounded, stride_names};
+use super::operands::Operand;
+use super::rewrite::{aligned, order, own_strides, round_up, rounded, stride_names};
 use crate::analysis::uses::for_each_ref;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
@@ -15,6 +16,8 @@ use tilec_ir::types::{DimStride, ElemRef, OrderRef, Strides, TensorTy, TileTy};
 /// block of 128 threads needs for bandwidth.
 const ALONG: i64 = 128;
 const ACROSS: i64 = 32;
+/// Elements that a thread moves through shared memory, 8 x 8 of which it can turn over in its registers.
+const THROUGH_SHARED: i64 = 64;
 
 /// Values of one kernel in another.
 struct Import<'a> {
@@ -195,7 +198,10 @@ impl Import<'_> {
         let of = self.from.tensor_ty(operand.tensor)?;
         let span = self.from.values[operand.tensor].span;
         let rank = of.shape.len();
-        let extents = [rank - 2, rank - 1].map(|d| if d == operand.contiguous { ALONG } else { ACROSS });
+        let extents = match shared(operand) {
+            Some(square) => [square; 2],
+            None => [rank - 2, rank - 1].map(|d| if d == operand.contiguous { ALONG } else { ACROSS }),
+        };
         let matrix: Vec<Expr> = of.shape[rank - 2..].iter().map(|&e| self.expr(e)).collect::<Option<_>>()?;
         let batch = of.shape[..rank - 2].iter().map(|&e| self.expr(e)).collect::<Option<Vec<Expr>>>()?;
         let k = &mut self.to;
@@ -212,8 +218,14 @@ impl Import<'_> {
         let shape = extents.iter().map(|&n| k.int(n, span)).collect();
         let elem = k.tensor_ty(tensor)?.elem;
         let tile = TileTy { elem, shape, order: None, reg_layout: None, smem_layout: None };
-        let tile = k.value("t", span, ValueDef::Var(tile));
-        let declared = k.stmt(StmtData::Var { value: tile, init: None }, span);
+        let (tile, declared) = if let Some(square) = shared(operand) {
+            k.schedule.threads = Some(k.int(square * square / THROUGH_SHARED, span));
+            let tile = k.value("t", span, ValueDef::Smem(tile));
+            (tile, k.stmt(StmtData::Alloc { value: tile, over: Vec::new() }, span))
+        } else {
+            let tile = k.value("t", span, ValueDef::Var(tile));
+            (tile, k.stmt(StmtData::Var { value: tile, init: None }, span))
+        };
         let (from, to) = (window(k, tensor, extents, span), window(k, rows, extents, span));
         let (read, written) = (k.value_ref(tile, span), k.value_ref(tile, span));
         let load = k.stmt(StmtData::Copy { src: from, dst: written, attrs: CopyAttrs::default() }, span);
@@ -221,6 +233,15 @@ impl Import<'_> {
         let body = k.body;
         k.blocks[body] = vec![declared, load, store];
         Some(())
+    }
+}
+
+/// Rows and columns of the tile in shared memory through which an operand goes: 16 KiB, of whose rows both ways are whole lines of the cache.
+/// There a tile is turned over; and bytes that are read one by one come together to accesses of 16, which takes more lanes than a warp has.
+fn shared(operand: &Operand) -> Option<i64> {
+    match operand.multiple {
+        16 => Some(128),
+        _ => operand.reordered().then_some(64),
     }
 }
 

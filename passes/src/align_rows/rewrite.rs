@@ -1,5 +1,6 @@
 //! The product with a copy of an operand in place of the operand.
 
+use super::operands::Operand;
 use crate::analysis::uses::mentions;
 use crate::specialize::roots;
 use tilec_ir::diag::Span;
@@ -8,34 +9,19 @@ use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, ElemRef, Order, OrderRef, Strides, TensorTy};
 
-/// An operand to copy.
-#[derive(Clone, Debug)]
-pub(super) struct Operand {
-    /// The tensor.
-    pub(super) tensor: Value,
-    /// Elements of 16 bytes.
-    pub(super) multiple: u32,
-    /// Its dimension of stride 1.
-    pub(super) contiguous: usize,
-    /// Why it is not aligned, in words.
-    pub(super) why: String,
-    /// Why it cannot be copied.
-    pub(super) refused: Option<String>,
-}
-
-/// The order of the copy: that of the tensor, as it is written if it is.
+/// The order of the copy: that of the tensor, as it is written if it is, or the other one.
 pub(super) fn order(ty: &TensorTy, operand: &Operand) -> OrderRef {
     match ty.strides {
-        Strides::Ordered(order) => order,
-        Strides::Explicit(_) if operand.contiguous + 1 == ty.shape.len() => OrderRef::Known(Order::Row),
-        Strides::Explicit(_) => OrderRef::Known(Order::Col),
+        Strides::Ordered(order) if !operand.reordered() => order,
+        _ if operand.along + 1 == ty.shape.len() => OrderRef::Known(Order::Row),
+        _ => OrderRef::Known(Order::Col),
     }
 }
 
 /// The dimensions that are made multiples: the contiguous one, or where a parameter of the kernel says which that is, both of a matrix.
 pub(super) fn rounded(ty: &TensorTy, operand: &Operand) -> Vec<usize> {
     match order(ty, operand) {
-        OrderRef::Known(_) => vec![operand.contiguous],
+        OrderRef::Known(_) => vec![operand.along],
         OrderRef::Param(_) => (ty.shape.len().saturating_sub(2)..ty.shape.len()).collect(),
     }
 }

@@ -27,6 +27,11 @@ pub(crate) fn atom(target: Target, (input, acc): (Elem, Elem)) -> Option<Atom> {
     })
 }
 
+/// Whether the instruction reads operands that are contiguous along the other dimension as well as along the reduction.
+pub(crate) fn reads_both_orders(input: Elem) -> bool {
+    input.bytes() == 2
+}
+
 /// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile.
 pub(super) fn possible(
     k: &Kernel,
@@ -50,7 +55,7 @@ pub(super) fn possible(
     if a.space != Space::Smem || b.space != Space::Smem {
         return Err("its operands are not in shared memory".to_owned());
     }
-    if a.elem.bytes() != 2 && !(a.k_contiguous && b.k_contiguous) {
+    if !(reads_both_orders(a.elem) || a.k_contiguous && b.k_contiguous) {
         return Err("operands of other than 16 bits must be contiguous along the reduction".to_owned());
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
@@ -180,6 +185,6 @@ pub(super) fn has_room_for_parts(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u6
 }
 
 /// The element type of an accumulator.
-pub(super) fn acc_elem(k: &Kernel, acc: Value) -> Option<Elem> {
+pub(crate) fn acc_elem(k: &Kernel, acc: Value) -> Option<Elem> {
     known(k.tile_ty(acc).map(|t| t.elem))
 }

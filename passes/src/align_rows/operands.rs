@@ -1,0 +1,131 @@
+//! Which operands the hardware cannot read as they lie.
+
+use crate::Options;
+use crate::analysis::facts::{Facts, contiguous_dim, repeats};
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
+use crate::choose::sketch;
+use crate::select_mma::warpgroup;
+use std::collections::BTreeMap;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::types::{Elem, Space};
+use tilec_ir::typing::resolve_view;
+
+/// Most dimensions of an operand: a grid has three axes.
+const MAX_RANK: usize = 3;
+
+/// An operand to copy.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    /// The tensor.
+    pub(super) tensor: Value,
+    /// Elements of 16 bytes.
+    pub(super) multiple: u32,
+    /// Its dimension of stride 1.
+    pub(super) contiguous: usize,
+    /// That of the copy.
+    pub(super) along: usize,
+    /// Why it cannot be read as it lies, in words.
+    pub(super) why: String,
+    /// Why it cannot be copied.
+    pub(super) refused: Option<String>,
+}
+
+impl Operand {
+    /// Whether the copy has another order.
+    pub(super) fn reordered(&self) -> bool {
+        self.along != self.contiguous
+    }
+}
+
+/// The operands of products that reach shared memory from tensors whose rows are not known to be multiples of 16 bytes, or are not along
+/// the reduction where the instruction reads no others. `None`: the kernel has no products, or has been decided about.
+pub(super) fn unreadable(k: &Kernel, options: &Options) -> Option<Vec<Operand>> {
+    let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
+        || k.stmts.values().any(|s| matches!(s, StmtData::Role { .. }));
+    if decided || !k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
+        return None;
+    }
+    let sketch = sketch(k, options).ok()?;
+    let factors = factors(&sketch, options);
+    let facts = Facts::new(&sketch);
+    let mut found: Vec<Operand> = Vec::new();
+    // Along which dimensions products read which tensors.
+    let mut read: Vec<(Value, usize)> = Vec::new();
+    sketch.walk(sketch.body, &mut |k, _, s| {
+        let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return };
+        let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return };
+        let Some(factor) = factors.get(&to.base).filter(|_| to.space(k) == Space::Smem) else { return };
+        let shape = k.tile_ty(to.base).and_then(|t| k.const_shape(&t.shape));
+        let (Some(shape), Some(elem), Some(_)) = (shape, elem_of(k, from.base), k.tensor_ty(from.base)) else { return };
+        let stride_1 = contiguous_dim(k, from.base);
+        let contiguous = stride_1.unwrap_or(0);
+        let wanted = factor.and_then(|d| from.kept().get(to.kept().iter().position(|&kept| kept == d)?).copied());
+        let along = wanted.filter(|_| stride_1.is_some()).unwrap_or(contiguous);
+        read.push((from.base, along));
+        let width = global_width(k, &facts, &from, &shape);
+        let aligned = width.elems * elem.bytes() >= MAX_ACCESS_BYTES;
+        if aligned && along == contiguous || found.iter().any(|o| o.tensor == from.base) {
+            return;
+        }
+        let name = &k.values[from.base].name;
+        let why = if along == contiguous { width.why } else { other_order(name, elem) };
+        let multiple = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
+        let refused = refused(k, from.base, stride_1, along);
+        found.push(Operand { tensor: from.base, multiple, contiguous, along, why, refused });
+    });
+    for o in &mut found {
+        if read.iter().any(|&(tensor, along)| tensor == o.tensor && along != o.along) {
+            let name = &sketch.values[o.tensor].name;
+            o.refused.get_or_insert_with(|| format!("`{name}` is reduced along two of its dimensions"));
+        }
+    }
+    found.sort_by_key(|o| k.params.iter().position(|&p| p == o.tensor));
+    Some(found)
+}
+
+fn other_order(name: &str, elem: Elem) -> String {
+    let reads = "which products of warpgroups (`wgmma`) read along the reduction alone";
+    format!("`{name}` has elements of {}, {reads}, and is not contiguous along it", elem.name())
+}
+
+/// The buffers that products read, and along which of their dimensions these have to be contiguous, if that is not all the same.
+fn factors(k: &Kernel, options: &Options) -> BTreeMap<Value, Option<usize>> {
+    let mut all = BTreeMap::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        for (side, reduced) in [(mma.a, 1), (mma.b, 0)] {
+            let Some(view) = resolve_view(k, side) else { continue };
+            let types = elem_of(k, view.base).zip(warpgroup::acc_elem(k, dst));
+            let one_order = types.is_some_and(|types| {
+                !warpgroup::reads_both_orders(types.0) && warpgroup::atom(options.target, types).is_some()
+            });
+            all.insert(view.base, view.kept().get(reduced).copied().filter(|_| one_order));
+        }
+    }
+    all
+}
+
+/// Why a tensor cannot be copied to rows along a dimension.
+fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>, along: usize) -> Option<String> {
+    let name = &sketch.values[tensor].name;
+    let ty = sketch.tensor_ty(tensor)?;
+    let rank = ty.shape.len();
+    let written = sketch.stmts.values().any(
+        |s| matches!(s, StmtData::Copy { dst, .. } if resolve_view(sketch, *dst).is_some_and(|v| v.base == tensor)),
+    );
+    let why = match contiguous {
+        _ if ty.pointers => "is an array of pointers",
+        _ if (0..rank).any(|d| ty.modes(d).is_some()) => "has a dimension of several modes",
+        _ if !(2..=MAX_RANK).contains(&rank) => "is neither a matrix nor a batch of them",
+        None => "has no dimension of stride 1",
+        Some(d) if d + 2 < rank => "has matrices without a dimension of stride 1",
+        _ if along + 2 < rank => "is reduced along its first dimension",
+        _ if (0..rank).any(|d| repeats(sketch, tensor, d)) => "repeats along a dimension",
+        _ if written => "is written, too",
+        _ => return None,
+    };
+    Some(format!("`{name}` {why}"))
+}

@@ -8,6 +8,7 @@ use crate::json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use thiserror::Error;
+use tilec_sim::{ParseError, Program};
 
 /// Alignment of a tensor that asks for none: what `cudaMalloc` gives.
 pub const DEFAULT_ALIGN: u32 = 256;
@@ -70,6 +71,16 @@ pub enum LaunchFileError {
     /// A field is missing, unknown or of the wrong kind.
     #[error("{0}")]
     Field(String),
+    /// The PTX, which should say it, does not parse; line and column from 1.
+    #[error("{message}")]
+    Ptx {
+        /// Line.
+        line: usize,
+        /// Column.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
     /// Completed, it is still no contract.
     #[error(transparent)]
     Contract(#[from] ContractError),
@@ -141,24 +152,53 @@ struct Facts {
     entries: Vec<String>,
     target: String,
     version: String,
+    /// Why there are none.
+    broken: Option<ParseError>,
 }
 
 impl Facts {
+    /// Words are enough: what no simulator understands may be launched.
     fn of(ptx: &str) -> Facts {
-        let mut facts = Facts { entries: Vec::new(), target: "sm_70".to_owned(), version: "6.0".to_owned() };
-        for line in ptx.lines() {
-            let line = line.split("//").next().unwrap_or("");
-            let mut words = line.split(|c: char| c.is_whitespace() || "(,;".contains(c)).filter(|w| !w.is_empty());
-            match words.next() {
-                Some(".target") => facts.target = words.next().unwrap_or("").to_owned(),
-                Some(".version") => facts.version = words.next().unwrap_or("").to_owned(),
-                Some(".entry") => facts.entries.extend(words.next().map(str::to_owned)),
-                Some(_) if words.next() == Some(".entry") => facts.entries.extend(words.next().map(str::to_owned)),
+        let mut facts =
+            Facts { entries: Vec::new(), target: "sm_70".to_owned(), version: "6.0".to_owned(), broken: None };
+        let text = without_comments(ptx);
+        let mut words = text.split(|c: char| c.is_whitespace() || "(){};,".contains(c)).filter(|w| !w.is_empty());
+        while let Some(word) = words.next() {
+            let mut next = || words.next().unwrap_or("").to_owned();
+            match word {
+                ".target" => facts.target = next(),
+                ".version" => facts.version = next(),
+                ".entry" => facts.entries.push(next()),
                 _ => {}
             }
         }
+        facts.broken = Program::parse(ptx).err().filter(|_| facts.entries.is_empty());
         facts
     }
+}
+
+/// PTX with a space for each comment and string. What is not closed goes to the end.
+fn without_comments(ptx: &str) -> String {
+    let mut out = String::with_capacity(ptx.len());
+    let mut rest = ptx;
+    while let Some(at) = rest.find(['/', '"']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let (opening, closing) = match from {
+            _ if from.starts_with("//") => (2, "\n"),
+            _ if from.starts_with("/*") => (2, "*/"),
+            _ if from.starts_with('"') => (1, "\""),
+            _ => {
+                out.push('/');
+                rest = &from[1..];
+                continue;
+            }
+        };
+        out.push(' ');
+        let inner = &from[opening..];
+        rest = inner.find(closing).map_or("", |end| &inner[end + closing.len()..]);
+    }
+    out + rest
 }
 
 fn known(object: &Map<String, Value>, fields: &[&str], of: &str) -> Result<(), LaunchFileError> {
@@ -180,6 +220,9 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
         let [only] = facts.entries.as_slice() else {
             let names: Vec<String> = facts.entries.iter().map(|n| format!("`{n}`")).collect();
             return Err(match names.len() {
+                0 if let Some(ParseError { line, col, message }) = &facts.broken => {
+                    LaunchFileError::Ptx { line: *line as usize, column: *col as usize, message: message.clone() }
+                }
                 0 => field("the PTX has no `.entry`: there is no kernel to launch"),
                 _ => field(format!("`entry` is missing, and the PTX has several: {}", names.join(", "))),
             });
@@ -548,5 +591,24 @@ mod tests {
         let error =
             contracts(r#"{"block": 1, "grid": 1, "params": []}"#, &several).expect_err("two entries").to_string();
         assert!(error.contains("`saxpy`, `b`"), "{error}");
+    }
+
+    #[test]
+    fn entries_are_found_wherever_they_stand() {
+        let head = ".version 7.4\n.target sm_80\n.address_size 64\n";
+        let launch = r#"{"block": 1, "grid": 1, "params": []}"#;
+        for text in [
+            ".global .b32 q;.visible .entry k(){ret;}",
+            ".visible\n.entry\nk\n() { ret; }",
+            "/* .visible .entry z( */ .visible .entry k() { ret; } // .entry y(",
+            ".file 1 \"a .entry b\"\n.entry k() { ret; }",
+        ] {
+            let file = contracts(launch, &format!("{head}{text}")).expect(text);
+            assert_eq!(file.kernels[0].entry, "k", "{text}");
+        }
+        for text in ["/* .entry k() { ret; }", ".file 1 \"a\n.entry k() { ret; }", ".bogus"] {
+            let error = contracts(launch, &format!("{head}{text}")).expect_err(text);
+            assert!(matches!(error, LaunchFileError::Ptx { line: 4.., .. }), "{text:?}: {error:?}");
+        }
     }
 }

@@ -94,7 +94,7 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     let json = read_at_most(launch, MAX_LAUNCH)?;
     let ptx = SourceFile::new(display_name(&args.input), text);
     let file = launch_file::contracts(&json, ptx.text());
-    let file = said.unless_error(file.map_err(|e| bad_launch(&display_name(launch), &json, &e)))?;
+    let file = said.unless_error(file.map_err(|e| bad_launch(&display_name(launch), &json, &ptx, &e)))?;
     let kernel = run_options.kernel.take();
     let selected = launches(&file, kernel.as_deref(), &run_options.args, "launch description")
         .map(|(name, launches)| (name, launches.into_iter().cloned().collect()))
@@ -108,11 +108,15 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     finish(args, &report, &foreign.ptx, foreign.ptx.text())
 }
 
-fn bad_launch(name: &str, json: &str, error: &LaunchFileError) -> Diagnostics {
+fn bad_launch(name: &str, json: &str, ptx: &SourceFile, error: &LaunchFileError) -> Diagnostics {
+    if let LaunchFileError::Ptx { line, column, message } = error {
+        let span = ptx.line_span(*line, *column).unwrap_or_default();
+        return Diagnostics::one(ptx.clone(), Diagnostic::error(codes::SIM_PTX, span, message));
+    }
     let source = SourceFile::new(name, json);
     let span = match error {
         LaunchFileError::Syntax { line, column, .. } => source.line_span(*line, *column).unwrap_or_default(),
-        LaunchFileError::Field(_) | LaunchFileError::Contract(_) => Span::default(),
+        LaunchFileError::Field(_) | LaunchFileError::Contract(_) | LaunchFileError::Ptx { .. } => Span::default(),
     };
     let d = Diagnostic::error(codes::BAD_LAUNCH_FILE, span, format!("`{name}`: {error}"));
     Diagnostics::one(source, d.with_note("docs/launch-contract.md has the fields, and an example"))

@@ -221,7 +221,16 @@ pub fn simulate(
     let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene(0), &e))?;
     let together = program::Program::new(&first.entry, &contracts)
         .map_err(|misfits| error(codes::BAD_SEQUENCE, misfits.join("; ")))?;
-    let generation = match options.imitate.or_else(|| target_generation(program.target())) {
+    let own = target_generation(program.target());
+    if let Some((asked, own)) = options.imitate.zip(own)
+        && asked < own
+    {
+        let message = format!("{} devices do not run code for `{}`", generation_name(asked), program.target());
+        return Err(Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), message).with_note(
+            "`--imitate` names the generation of the target, or a later one; `--target` compiles for another",
+        )));
+    }
+    let generation = match options.imitate.or(own) {
         Some(generation) => generation,
         None => {
             let message = format!("the simulator knows no device of the target `{}`", program.target());

@@ -102,6 +102,13 @@ fn neither_order_nor_threads_nor_landing_change_anything() {
         assert_eq!(run(more), first, "{more}");
     }
     assert!(run("--imitate hopper").0.contains("\"imitated\": \"hopper\""));
+    let older =
+        dir.tilec(&["run", "x.tile", "M=9", "N=50", "--target", "sm_80", "--device", "sim", "--imitate", "volta"]);
+    assert!(
+        older.status == 1 && older.stderr.contains("Volta devices do not run code for `sm_80`"),
+        "{}",
+        older.stderr
+    );
 }
 
 /// Outputs at the address of an input: no race in any order, and only where the contract says so.

@@ -4,7 +4,7 @@
 use tilec_sim::{Device, Launch, Options, Order, Program, Report, ReportKind};
 
 /// `%a` is 64 KiB of zeros, `%t` the thread, `%b` the block, `%w` the word of the block, `%p7` whether this is thread 0.
-fn run(body: &str, blocks: u32, options: &Options) -> Result<(), Box<Report>> {
+fn left(body: &str, blocks: u32, options: &Options) -> Result<Vec<u8>, Box<Report>> {
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
          .reg .pred %p<8>;\n.reg .b32 %r<16>, %t, %b;\n.reg .b64 %rd<8>, %a, %w;\n.shared .align 16 .b8 sm[1024];\n\
@@ -17,7 +17,12 @@ fn run(body: &str, blocks: u32, options: &Options) -> Result<(), Box<Report>> {
     device.upload(a, &[0; 1 << 16]).unwrap();
     let params = vec![a.to_le_bytes().to_vec()];
     let launch = Launch { entry: "k".into(), grid: [blocks, 1, 1], block: [64, 1, 1], dynamic_smem: 0, params };
-    device.run(&program, &launch, options).map(|counters| assert!(!counters.races_partial))
+    device.run(&program, &launch, options).map(|counters| assert!(!counters.races_partial))?;
+    device.download(a, 1 << 16)
+}
+
+fn run(body: &str, blocks: u32, options: &Options) -> Result<(), Box<Report>> {
+    left(body, blocks, options).map(|_| ())
 }
 
 const ANY: &[Order] = &[Order::Forward, Order::Reverse, Order::Seeded];
@@ -253,4 +258,25 @@ fn constants_are_not_written() {
         ReportKind::Invalid,
     );
     good("ld.global.nc.u32 %r0, [%a]; @%p7 st.global.u32 [%w+64], %r0;", 4, ANY);
+}
+
+/// What blocks leave that take tickets, exchange words, see flags or sum floats depends on their order, never on the host.
+#[test]
+fn the_host_decides_nothing() {
+    let ticket = "@%p7 atom.global.add.u32 %r0, [%a], 1;\n@%p7 st.global.u32 [%w+64], %r0;";
+    let exchange = "@%p7 atom.global.exch.b32 %r0, [%a], %b;\n@%p7 st.global.u32 [%w+64], %r0;";
+    let floats =
+        "cvt.rn.f32.u32 %r0, %b;\nrcp.rn.f32 %r0, %r0;\nmin.f32 %r0, %r0, 0f3F400000;\nred.global.add.f32 [%a], %r0;";
+    let last = "st.relaxed.gpu.global.u32 [%a], %b;";
+    let seen = "@%p7 st.relaxed.gpu.global.u32 [%a], %b;\n@%p7 ld.relaxed.gpu.global.u32 %r0, [%a+0];\n\
+                @%p7 st.global.u32 [%w+64], %r0;";
+    for body in [ticket, exchange, floats, last, seen] {
+        for order in ANY {
+            let of = |threads| left(body, 300, &Options { order: *order, threads, seed: 3, ..Options::default() });
+            let one = of(1).unwrap_or_else(|r| panic!("{r}\n{body}"));
+            for threads in [2, 4, 4, 4] {
+                assert!(of(threads).unwrap() == one, "{order:?} {threads}\n{body}");
+            }
+        }
+    }
 }

@@ -56,8 +56,7 @@ fn code(kind: ReportKind) -> Code {
     }
 }
 
-const MORE_FUEL: &str = "`--fuel N` gives each block more instructions; blocks that wait for each other need `--sim-threads N`, for they run \
-     one after the other otherwise";
+const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
 
 fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     if from_tile {

@@ -90,8 +90,8 @@ impl Device {
     /// Executes a launch to its end and gives its counts.
     ///
     /// Global memory keeps what was stored, also after an error. Variables of the module start from their initial values at
-    /// every launch. Atomic float additions of different blocks happen in an order that depends on the host when
-    /// `options.threads` is above one; everything else does not.
+    /// every launch. Nothing depends on the host or on `options.threads`: kernels whose blocks see what others left in global memory, by atomics
+    /// with a result or strong loads, or sum floats there, run on one thread, in the order of `options.order`.
     ///
     /// # Errors
     /// At the first thing the program does that PTX leaves undefined, at a deadlock, or when the fuel is spent.
@@ -149,8 +149,8 @@ impl Device {
             }
             (counts, error)
         };
-        // The turns of blocks that wait for each other must not depend on the host.
-        let threads = if entry.waits { 1 } else { options.threads.clamp(1, 64) };
+        // What blocks that wait for each other do, or see of one another, must not depend on the host.
+        let threads = if entry.waits || entry.ordered { 1 } else { options.threads.clamp(1, 64) };
         let results: Vec<_> = if threads == 1 {
             vec![worker()]
         } else {

@@ -111,6 +111,8 @@ pub(crate) struct Entry {
     pub(crate) shared64: Vec<(R, u64)>,
     /// Whether its blocks may wait for each other.
     pub(crate) waits: bool,
+    /// Whether what its blocks do may depend on who of them comes first: they see what others left, or sum floats.
+    pub(crate) ordered: bool,
     /// Whether something works beside the warps: bulk copies, asynchronous products.
     pub(crate) beside: bool,
     /// Of each instruction the 32-bit slots it names, of those that are operands of asynchronous products.

@@ -193,6 +193,7 @@ fn decode_entry<'a>(
         clustered: None,
         shared64: Vec::new(),
         waits: false,
+        ordered: false,
         beside: false,
         touches: Vec::new(),
     };

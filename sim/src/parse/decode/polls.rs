@@ -68,8 +68,27 @@ fn may_leave(entry: &Entry, atom: &Atom) -> bool {
     }
 }
 
+/// Whether what an instruction reads or leaves depends on which block came first. Whole numbers may be added, compared and masked in any
+/// order, if nobody asks what was there before.
+fn is_ordered(op: &Op) -> bool {
+    let beyond = |area: Area| matches!(area, Area::Generic | Area::In(Space::Global));
+    match op {
+        Op::Ld(access) | Op::St(access) => {
+            // Past the first-level cache data is streamed, too; of loads the others are enough to see what someone publishes.
+            beyond(access.area) && access.order.strength.is_strong() && !access.order.uncached
+        }
+        Op::Atom(atom) => {
+            let sums =
+                matches!(atom.op, AtomOp::Add | AtomOp::Min | AtomOp::Max | AtomOp::And | AtomOp::Or | AtomOp::Xor);
+            beyond(atom.area) && (atom.dst != SINK || !sums)
+        }
+        _ => false,
+    }
+}
+
 /// Marks them. `retried`: atomics that are no waits, for their loop begins with a guess.
 pub(super) fn mark(entry: &mut Entry, retried: &[usize]) {
+    entry.ordered = entry.code.iter().any(|i| is_ordered(&i.op));
     let strong = |op: &Op| match op {
         Op::Ld(access) | Op::St(access) => access.order.strength.is_strong() && !access.order.guess,
         Op::Atom(atom) => atom.dst != SINK || atom.order.acquire || atom.order.release,

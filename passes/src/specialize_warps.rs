@@ -30,6 +30,7 @@
 //! of warpgroups.
 
 mod cluster;
+mod pending;
 mod persistent;
 pub(crate) mod stream;
 
@@ -39,6 +40,7 @@ use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, clone_stmt};
 use crate::select_mma::warpgroup::promoted_of;
 pub(crate) use cluster::{ACROSS_LINES, LINE};
+use pending::Part;
 use persistent::Persistent;
 use std::collections::BTreeSet;
 use stream::Stream;
@@ -83,11 +85,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
 fn nothing_shared(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
-    // Switched off, `select-mma` makes the plainest decision, and so does this.
-    let asked = cx.enabled && !cx.options.disabled.contains("select-mma");
-    match k.schedule.stream_k.filter(|&e| k.as_int(e) == Some(1) && asked && !roles) {
-        Some(e) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
-        None => Ok(()),
+    // With a pass switched off (`assign-layouts`, `select-mma` ..) the plainest decisions lead elsewhere, and nobody asked for that.
+    if roles || !cx.enabled || !cx.options.disabled.is_empty() {
+        return Ok(());
+    }
+    let asked = |e: &Expr| k.as_int(*e) == Some(1);
+    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked)) {
+        (Some(e), _) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
+        (None, Some(e)) => Err(pending::refused(k, cx, e, "there are none of warpgroups")),
+        (None, None) => Ok(()),
     }
 }
 
@@ -128,6 +134,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     }
     let list = k.blocks[k.body].clone();
     let index = path_to(k, at).and_then(|p| p.last().map(|&(_, i)| i)).unwrap_or(0);
+    for &s in &products {
+        read_slots(k, s, &buffers);
+    }
+    let warps = warps(k);
+    let pending = pending::wanted(k, cx, &products, (slots, warps), span)?;
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
     let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
@@ -144,13 +155,14 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let mut produced = vec![channel_op(k, ChannelOp::Acquire, &buffers, span)];
     produced.extend(copies);
     produced.push(channel_op(k, ChannelOp::Publish, &buffers, span));
+    let fill = produced.clone();
     let produced = k.block(produced);
     let original = k.stmt(StmtData::For { var, start, end, step, unroll: false, body: produced }, span);
-    let producer_loop = clone_stmt(k, original, &mut map);
+    let producer_loop = match &pending {
+        Some(product) => pending::steps(k, original, Part::Fill(&fill), product.promoted()),
+        None => vec![clone_stmt(k, original, &mut map)],
+    };
     let mut consumed = vec![channel_op(k, ChannelOp::Wait, &buffers, span)];
-    for &s in &products {
-        read_slots(k, s, &buffers);
-    }
     let (products, additions) = promote(k, cx, &products);
     consumed.extend(products);
     consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
@@ -161,7 +173,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         list[..index].iter().partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
     let mut asks = names.clone();
-    asks.push(producer_loop);
+    asks.extend(producer_loop);
     let behind = asked_behind(k, &list[index + 1..], &buffers);
     match shared {
         Some(stream) if !behind.is_empty() => asks.push(stream.whole(k, behind)),
@@ -184,6 +196,10 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         let finish = stream.finish(k, tiles, rest.split_off(1));
         rest.push(finish);
     }
+    if let Some(product) = &pending {
+        let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.promoted());
+        rest.splice(..1, steps);
+    }
     let multiplies = [names, own, rest].concat();
     let (asks, multiplies) = match &tiles {
         Some(tiles) => {
@@ -197,8 +213,6 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         }
     };
     let multiplies = [multiplies, last].concat();
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128);
-    let warps = threads / WARP;
     let (few, many) = registers(k, warps);
     let producer = role(k, "producer", PRODUCER_WARPS, few, asks, span);
     let consumer = role(k, "consumer", warps, many, multiplies, span);
@@ -224,6 +238,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         ),
     );
     Ok(())
+}
+
+/// Warps that multiply.
+fn warps(k: &Kernel) -> u32 {
+    k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128) / WARP
 }
 
 /// Products whose sums the tensor core keeps too short for the whole reduction, as sums of their own; and the additions of these to the accumulators,

@@ -3,14 +3,15 @@
 //! Roles synchronise through channels alone, so the proof is about the order of channel operations in each of them:
 //!
 //! 1. A channel is filled by one role and emptied by another, and by nobody else.
-//! 2. Each role takes a slot (`acquire`, `wait`), uses it, and gives it back (`publish`, `release`), in turns: it holds none at the
-//!    start of an iteration that it does not hold at its end, and none at its own end. `.put` is touched between `acquire` and
-//!    `publish` alone, `.get` between `wait` and `release`.
+//! 2. Each role takes a slot (`acquire`, `wait`), uses it, and gives it back (`publish`, `release`), in turns: it holds as many at the
+//!    start of an iteration as at its end, and none at its own end. `.put` is touched between `acquire` and
+//!    `publish` alone, `.get` between `wait` and `release`. One slot of a channel is filled at a time; of those that are waited for a role may hold
+//!    several, up to all: `.get` is the one waited for last, and `release` gives back the oldest.
 //! 3. Both roles walk through the same loops, with the same bounds, past the same operations in the same order: every slot
-//!    that is published is waited for, and no role waits for a slot of one channel while the other waits to fill one of
-//!    another. What is read of a slot was put into it.
+//!    that is published is waited for. What is read of a slot was put into it. No role waits for a slot of one channel while the other
+//!    waits to fill one of another: of a channel whose slot is taken to be filled before that one is published, not all are held.
 //! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
-//! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot is released, and no
+//! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot that one reads is released, and no
 //!    accumulator read or written by something else, before. At the end of a role none is pending.
 //! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
 //!    in all of them.
@@ -55,10 +56,11 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut walks = Vec::new();
     for &(_, body) in &roles {
-        let mut walk = Walk { k, state: State::default(), found: &mut found };
+        let mut walk = Walk { k, state: State::default(), counts: BTreeMap::new(), found: &mut found };
         walk.block(body);
-        let left = walk.state;
-        for (&(value, slot), &s) in &left.held {
+        let (left, counts) = (walk.state, walk.counts);
+        for (&(value, slot), held) in &left.held {
+            let Some(&s) = held.front() else { continue };
             found.push(fault(
                 k,
                 s,
@@ -68,7 +70,7 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         if let Some(product) = left.pending.front() {
             found.push(fault(k, product.stmt, "products are still pending at the end of the role".to_owned()));
         }
-        walks.push(trace(k, body));
+        walks.push(trace(k, body, &counts));
     }
     pairs(k, &roles, &walks, &mut found);
     clusters(k, &roles, &mut found);
@@ -188,21 +190,40 @@ fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
 struct Pending {
     stmt: Stmt,
     acc: Value,
-    slots: Vec<Value>,
+    /// Channels whose slots it reads, and how many older slots of each are held.
+    slots: Vec<(Value, usize)>,
 }
+
+impl Pending {
+    /// Whether it does the same as another, wherever that stands.
+    fn alike(&self, other: &Pending) -> bool {
+        (self.acc, &self.slots) == (other.acc, &other.slots)
+    }
+}
+
+/// How many slots are held.
+type Counts = BTreeMap<(Value, Slot), usize>;
 
 /// What a role holds.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct State {
-    /// Slots that it has taken, and where.
-    held: BTreeMap<(Value, Slot), Stmt>,
+    /// Slots that it has taken, and where, oldest first; at least one of each that is named.
+    held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
     /// Products, oldest first.
     pending: VecDeque<Pending>,
+}
+
+impl State {
+    fn counts(&self) -> Counts {
+        self.held.iter().map(|(&of, held)| (of, held.len())).collect()
+    }
 }
 
 struct Walk<'a> {
     k: &'a Kernel,
     state: State,
+    /// What is held in front of each channel operation.
+    counts: BTreeMap<Stmt, Counts>,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -228,6 +249,7 @@ impl Walk<'_> {
     fn stmt(&mut self, s: Stmt) {
         match &self.k.stmts[s] {
             StmtData::Channel { op, channels, .. } => {
+                self.counts.insert(s, self.state.counts());
                 for &v in channels {
                     self.channel(s, *op, v);
                 }
@@ -249,7 +271,7 @@ impl Walk<'_> {
                 if let Some(b) = otherwise {
                     self.block(*b);
                 }
-                if after.held.keys().ne(self.state.held.keys()) || after.pending != self.state.pending {
+                if after.counts() != self.state.counts() || after.pending != self.state.pending {
                     self.say(s, "the branches leave channels or products in different states".to_owned());
                 }
             }
@@ -262,7 +284,7 @@ impl Walk<'_> {
         let entry = self.state.clone();
         self.block(body);
         let once = self.state.clone();
-        if once.held.keys().ne(entry.held.keys()) {
+        if once.counts() != entry.counts() {
             self.say(
                 s,
                 "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned(),
@@ -273,7 +295,19 @@ impl Walk<'_> {
             self.block(body);
             if self.state.pending != once.pending {
                 self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
+                return;
             }
+        }
+        // Behind the loop there may have been no iteration. What is pending then is the end of what is pending otherwise, or the other way round: the
+        // longer list stands for both.
+        let ends_with = |long: &VecDeque<Pending>, short: &VecDeque<Pending>| {
+            long.len() >= short.len() && long.iter().rev().zip(short.iter().rev()).all(|(a, b)| a.alike(b))
+        };
+        if ends_with(&self.state.pending, &entry.pending) {
+        } else if ends_with(&entry.pending, &self.state.pending) {
+            self.state.pending = entry.pending;
+        } else {
+            self.say(s, "iterations leave other products pending than they find".to_owned());
         }
     }
 
@@ -285,19 +319,43 @@ impl Walk<'_> {
         let name = self.name(v);
         match op {
             ChannelOp::Acquire | ChannelOp::Wait => {
-                if self.state.held.insert((v, slot), s).is_some() {
-                    self.say(s, format!("a slot of {name} is {} while another is", took(slot)));
+                let held = self.state.held.entry((v, slot)).or_default();
+                let before = held.len();
+                held.push_back(s);
+                match slot {
+                    Slot::Put if before > 0 => {
+                        self.say(s, format!("a slot of {name} is {} while another is", took(slot)));
+                    }
+                    Slot::Get if before > 0 && slots(self.k, v).is_some_and(|slots| before >= slots) => {
+                        self.say(s, format!("this waits for ever: of {name} all slots are held already, {before}"));
+                    }
+                    _ => {}
                 }
             }
             ChannelOp::Publish | ChannelOp::Release => {
-                if self.state.held.remove(&(v, slot)).is_none() {
-                    self.say(s, format!("no slot of {name} is {} here", took(slot)));
+                let held = self.state.held.get_mut(&(v, slot));
+                let left = held.map(|held| {
+                    held.pop_front();
+                    held.len()
+                });
+                match left {
+                    None => self.say(s, format!("no slot of {name} is {} here", took(slot))),
+                    Some(0) => drop(self.state.held.remove(&(v, slot))),
+                    Some(_) => {}
                 }
-                let reader = self.state.pending.iter().find(|p| slot == Slot::Get && p.slots.contains(&v)).cloned();
-                if let Some(reader) = reader {
+                let mut reader = None;
+                for product in &mut self.state.pending {
+                    for (_, older) in product.slots.iter_mut().filter(|(of, _)| slot == Slot::Get && *of == v) {
+                        match older.checked_sub(1) {
+                            Some(less) => *older = less,
+                            None => reader = reader.or(Some(product.acc)),
+                        }
+                    }
+                }
+                if let Some(acc) = reader {
                     let message = format!(
                         "a slot of {name} is released while products read it: {} is not awaited",
-                        self.name(reader.acc)
+                        self.name(acc)
                     );
                     self.say(s, message);
                 }
@@ -313,7 +371,7 @@ impl Walk<'_> {
                 self.say(s, message);
             }
         }
-        let product = asynchronous(self.k, s);
+        let product = asynchronous(self.k, s, &self.state.counts());
         let mut touched = Vec::new();
         for e in stmt_exprs(self.k, s) {
             crate::analysis::uses::for_each_ref(self.k, e, &mut |v| touched.push(v));
@@ -334,12 +392,22 @@ impl Walk<'_> {
     }
 }
 
-/// The product of warpgroups that a statement starts.
-fn asynchronous(k: &Kernel, s: Stmt) -> Option<Pending> {
+/// The slots of a channel.
+fn slots(k: &Kernel, channel: Value) -> Option<usize> {
+    match k.values[channel].def {
+        ValueDef::Channel { slots, .. } => k.as_int(slots).and_then(|n| usize::try_from(n).ok()),
+        _ => None,
+    }
+}
+
+/// The product of warpgroups that a statement starts, where so many slots are held.
+fn asynchronous(k: &Kernel, s: Stmt, held: &Counts) -> Option<Pending> {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };
     mma.atom.filter(|a| a.row().asynchronous())?;
-    let slots = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base).collect();
+    let read = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base);
+    let older = |v| held.get(&(v, Slot::Get)).map_or(0, |n| n - 1);
+    let slots = read.map(|v| (v, older(v))).collect();
     Some(Pending { stmt: s, acc: dst, slots })
 }
 
@@ -347,33 +415,44 @@ fn asynchronous(k: &Kernel, s: Stmt) -> Option<Pending> {
 #[derive(Clone, Debug)]
 enum Step {
     /// A slot is filled (`publish`) or there (`wait`). `touched`: what is filled before, or read then, as far as the same block tells.
-    Turn { stmt: Stmt, channels: Vec<Value>, fills: bool, touched: Vec<Value> },
+    /// `held`: slots held in front of the statement, to be filled or those waited for.
+    Turn { stmt: Stmt, channels: Vec<Value>, fills: bool, touched: Vec<Value>, held: BTreeMap<Value, usize> },
     /// A loop over steps.
     Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], steps: Vec<Step> },
     /// Steps on a condition.
     Branch { stmt: Stmt, cond: Expr, then: Vec<Step>, otherwise: Vec<Step> },
 }
 
-fn trace(k: &Kernel, block: Block) -> Vec<Step> {
+fn trace(k: &Kernel, block: Block, counts: &BTreeMap<Stmt, Counts>) -> Vec<Step> {
     let mut out = Vec::new();
     for (i, &s) in k.blocks[block].iter().enumerate() {
         match &k.stmts[s] {
             StmtData::Channel { op, channels, .. } if matches!(op, ChannelOp::Publish | ChannelOp::Wait) => {
                 let fills = *op == ChannelOp::Publish;
+                let side = if fills { Slot::Put } else { Slot::Get };
+                let all = counts.get(&s).into_iter().flatten();
+                let held: BTreeMap<Value, usize> =
+                    all.filter(|((_, of), _)| *of == side).map(|(&(v, _), &n)| (v, n)).collect();
                 let mut touched = channels.clone();
-                touched.retain(|&v| {
-                    if fills { filled(k, &k.blocks[block][..i], v) } else { read(k, &k.blocks[block][i..], v) }
+                touched.retain(|v| {
+                    let older = held.get(v).copied().unwrap_or(0);
+                    if fills {
+                        filled(k, &k.blocks[block][..i], *v)
+                    } else {
+                        read(k, &k.blocks[block][i + 1..], *v, older)
+                    }
                 });
-                out.push(Step::Turn { stmt: s, channels: channels.clone(), fills, touched });
+                out.push(Step::Turn { stmt: s, channels: channels.clone(), fills, touched, held });
             }
             StmtData::For { var, start, end, step, body, .. } => {
-                let steps = trace(k, *body);
+                let steps = trace(k, *body, counts);
                 if !steps.is_empty() {
                     out.push(Step::Loop { stmt: s, var: *var, bounds: [*start, *end, *step], steps });
                 }
             }
             StmtData::If { cond, then, otherwise } => {
-                let (then, otherwise) = (trace(k, *then), otherwise.map_or_else(Vec::new, |b| trace(k, b)));
+                let (then, otherwise) =
+                    (trace(k, *then, counts), otherwise.map_or_else(Vec::new, |b| trace(k, b, counts)));
                 if !then.is_empty() || !otherwise.is_empty() {
                     out.push(Step::Branch { stmt: s, cond: *cond, then, otherwise });
                 }
@@ -390,10 +469,15 @@ fn filled(k: &Kernel, before: &[Stmt], v: Value) -> bool {
     own.is_none_or(|own| touches(k, &before[own..], v, Slot::Put))
 }
 
-/// Whether a slot of `v` is read by the statements from its `wait` on, up to where it is given back.
-fn read(k: &Kernel, after: &[Stmt], v: Value) -> bool {
-    let end = after.iter().position(|&s| operates(k, s, ChannelOp::Release, v)).unwrap_or(after.len());
-    touches(k, &after[..end], v, Slot::Get)
+/// Whether a slot of `v` is read by the statements behind its `wait`, up to where it is given back or another is waited for.
+fn read(k: &Kernel, after: &[Stmt], v: Value, mut older: usize) -> bool {
+    let end = after.iter().position(|&s| {
+        let released = operates(k, s, ChannelOp::Release, v);
+        let last = released && older == 0;
+        older -= usize::from(released && !last);
+        last || operates(k, s, ChannelOp::Wait, v)
+    });
+    touches(k, &after[..end.unwrap_or(after.len())], v, Slot::Get)
 }
 
 fn operates(k: &Kernel, s: Stmt, wanted: ChannelOp, v: Value) -> bool {
@@ -425,15 +509,35 @@ fn unfilled(a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
     })
 }
 
+/// Where the role `b` waits for a slot that `a` does not come to fill: it takes one of another channel first, of which `b` holds all.
+fn stuck(k: &Kernel, a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
+    a.iter().zip(b).find_map(|(x, y)| match (x, y) {
+        (Step::Turn { stmt: publish, channels, held: ahead, .. }, Step::Turn { stmt: wait, held: before, .. }) => {
+            channels.iter().enumerate().find_map(|(i, v)| {
+                // What is published in front of `v`, by the same statement, is waited for in front of it.
+                let full = |u: &Value| before.get(u).is_some_and(|&n| slots(k, *u).is_some_and(|slots| n >= slots));
+                let taken = ahead.keys().find(|u| *u != v && !channels[..i].contains(u) && full(u));
+                taken.map(|&u| (*wait, *publish, u))
+            })
+        }
+        (Step::Loop { steps: s, .. }, Step::Loop { steps: t, .. }) => stuck(k, s, t),
+        (Step::Branch { then: s, otherwise: p, .. }, Step::Branch { then: t, otherwise: q, .. }) => {
+            stuck(k, s, t).or_else(|| stuck(k, p, q))
+        }
+        _ => None,
+    })
+}
+
 /// The steps that fill channels of a set, or those that empty them.
 fn only(steps: &[Step], of: &dyn Fn(Value) -> bool, fills: bool) -> Vec<Step> {
     let mut out = Vec::new();
     for step in steps {
         match step {
-            Step::Turn { stmt, channels, fills: f, touched } if *f == fills => {
+            Step::Turn { stmt, channels, fills: f, touched, held } if *f == fills => {
                 let channels: Vec<Value> = channels.iter().copied().filter(|&v| of(v)).collect();
                 if !channels.is_empty() {
-                    out.push(Step::Turn { stmt: *stmt, channels, fills, touched: touched.clone() });
+                    let (touched, held) = (touched.clone(), held.clone());
+                    out.push(Step::Turn { stmt: *stmt, channels, fills, touched, held });
                 }
             }
             Step::Turn { .. } => {}
@@ -498,6 +602,10 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
         } else if let Some((wait, publish, v)) = unfilled(&filled, &emptied) {
             let message = format!("a slot of `{}` is read that nothing fills", k.values[v].name);
             found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], "the other role publishes it here"));
+        } else if let Some((wait, publish, v)) = stuck(k, &filled, &emptied) {
+            let message = format!("this may wait for ever: all slots of `{}` are held here", k.values[v].name);
+            let place = "the other role takes one of them before it publishes this";
+            found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], place));
         }
     }
     // Roles that wait for one another in a ring.
@@ -697,7 +805,74 @@ mod tests {
         one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a")), "used that is not waited for");
         one(&looped(FILL), &looped(&USE.replace("release a, b", "release b")), "does not give back");
         one(&looped(FILL), &looped(&USE.replace("release a, b", "release a, b\nrelease a")), "no slot of `a`");
-        one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "while another is");
+        one(&looped(&FILL.replace("publish a, b", "acquire a\npublish a, b")), &looped(USE), "while another is");
+        one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "does not give back");
+    }
+
+    /// A loop whose first step is taken out, on both sides; `behind`: what the consumer does behind it.
+    fn peeled(step: &str, behind: &str) -> [String; 2] {
+        let both = |first: &str, later: &str, behind: &str| {
+            format!("if K > 0 {{\n{first}\nfor k in 64..K step 64 {{\n{later}\n}}\n{behind}\n}}")
+        };
+        let first = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)";
+        [both(&FILL.replace("k..", "0.."), FILL, ""), both(first, step, behind)]
+    }
+
+    const STEP: &str = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 1\nrelease a, b";
+    const LAST: &str = "await acc, 0\nrelease a, b";
+
+    #[test]
+    fn a_product_may_be_pending_while_the_next_is_issued() {
+        let [producer, consumer] = peeled(STEP, LAST);
+        assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+        let wrong = [
+            // The slot that the last product reads, or before its older one is done.
+            (STEP.replace("await acc, 1\n", ""), LAST, "released while products read it"),
+            (STEP.replace("await acc, 1", "await acc, 2"), LAST, "released while products read it"),
+            (format!("{STEP}\nrelease a, b"), LAST, "released while products read it"),
+            (STEP.to_owned(), "release a, b\nawait acc, 0", "released while products read it"),
+            (STEP.to_owned(), "await acc, 1\nrelease a, b", "released while products read it"),
+            (STEP.to_owned(), "await acc, 0", "in different states"),
+            // As many are held at the end of an iteration as at its start.
+            (STEP.replace("release a, b", ""), LAST, "does not give back"),
+            (STEP.replace("release a, b", "release a"), LAST, "does not give back"),
+            (format!("{STEP}\nawait acc, 0\nrelease a, b"), LAST, "gives back more than it takes"),
+            // Another slot of two, while both are held.
+            (STEP.replace("wait a, b", "wait a, b\nwait a\nrelease a"), LAST, "all slots are held already, 2"),
+        ];
+        for (step, last, what) in wrong {
+            let [producer, consumer] = peeled(&step, last);
+            one(&producer, &consumer, what);
+        }
+    }
+
+    #[test]
+    fn behind_a_loop_there_may_have_been_no_iteration() {
+        // Iterations find a product pending and leave none; without one the slot is still read.
+        let step = STEP.replace("await acc, 1\nrelease a, b", "await acc, 0\nrelease a, b");
+        let [producer, consumer] = peeled(&step, "release a, b");
+        one(&producer, &consumer, "released while products read it");
+        let [producer, consumer] = peeled(&step, LAST);
+        assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+        // Those of two accumulators take turns, an odd number of times.
+        let step = STEP.replace("acc = mma<m64k16>(a.get, b.get, acc)", "other = mma<m64k16>(a.get, b.get, other)");
+        let [producer, consumer] = peeled(&step, LAST);
+        one(&producer, &format!("var other = reg f32[64, 64] = 0\n{consumer}"), "other products pending");
+    }
+
+    #[test]
+    fn no_role_waits_for_a_slot_that_is_held() {
+        // The producer takes the second slot of `a` before it fills the first of `b`.
+        let ahead = |slots: usize| {
+            let more = "acquire a\ncopy A[0.., 0..] -> a.put tma\npublish a\n".repeat(slots);
+            let tail = "acquire a\nacquire b\ncopy A[0.., 0..] -> b.put tma\npublish b\ncopy A[0.., 0..] -> a.put tma\npublish a";
+            let read = "acc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0";
+            let waits = "wait a\n".repeat(slots);
+            let rest = "release a\n".repeat(slots);
+            said(&format!("{more}{tail}"), &format!("{waits}wait b\n{read}\nrelease b\n{rest}wait a\nrelease a"))
+        };
+        assert!(!ahead(1).iter().any(|m| m.contains("for ever")), "{:#?}", ahead(1));
+        assert!(ahead(2).iter().any(|m| m.contains("may wait for ever: all slots of `a`")), "{:#?}", ahead(2));
     }
 
     #[test]

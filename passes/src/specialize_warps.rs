@@ -17,7 +17,8 @@
 //!
 //! The buffers become channels of `stages` slots. One thread of the producer asks for the copies; it runs ahead of the consumer by
 //! as many slices of the reduction as there are slots. While one warpgroup waits for its sums, another's products keep the tensor cores busy. Names
-//! for indices and windows are repeated in both; everything else is the consumer's.
+//! for indices and windows are repeated in both; everything else is the consumer's. If asked for, and where sums are promoted, products of a
+//! step are pending while those of the next are issued ([`pending`]).
 //!
 //! Where the instruction keeps fewer bits of its sums than f32 has (8-bit floats), each slice is summed by itself and then added to the accumulator
 //! (`promote` in the schedule):

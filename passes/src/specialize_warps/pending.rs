@@ -44,7 +44,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::target::WARP;
 
 /// The product of a step.
 pub(super) struct Product {
@@ -64,8 +64,7 @@ pub(super) enum Part<'a> {
     Multiply(&'a Product, &'a [Value]),
 }
 
-/// The product, if one is to be pending while the next is issued: as the schedule says, else where no other warpgroup has work meanwhile, or
-/// additions would wait for it.
+/// The product, if one is to be pending while the next is issued: as the schedule says, else where additions would wait for it.
 pub(super) fn wanted(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -84,7 +83,7 @@ pub(super) fn wanted(
     });
     match (found, asked) {
         (Ok(product), asked) => {
-            let gains = asked.is_some() || product.promoted || warps == WARPGROUP;
+            let gains = asked.is_some() || product.promoted;
             if gains {
                 let message = format!(
                     "products of a step are pending while those of the next are issued, on two of the {slots} slots"
@@ -95,10 +94,23 @@ pub(super) fn wanted(
         }
         (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
         (Err(why), None) => {
-            cx.remark(span, format!("no product is pending while the next is issued: {why}"));
+            if promotes(k, products) {
+                cx.remark(span, format!("no product is pending while the next is issued: {why}"));
+            }
             Ok(None)
         }
     }
+}
+
+/// Whether there are products whose sums are promoted.
+fn promotes(k: &Kernel, stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|&s| match k.stmts[s] {
+        StmtData::Assign { src, .. } => match k.exprs[src] {
+            ExprData::Mma(mma) => mma.atom.is_some_and(|atom| promoted_of(k, atom).is_some()),
+            _ => false,
+        },
+        _ => false,
+    })
 }
 
 /// That `pending 1` cannot be had.
@@ -226,9 +238,16 @@ impl Steps<'_> {
         self.k.value_ref(var, self.span)
     }
 
+    /// Where the first step begins: in front of the end, as `min` says for whoever reasons about ranges.
+    fn first(&mut self, start: Expr, end: Expr) -> Expr {
+        let (from, to) = (self.copy(start), self.copy(end));
+        if self.k.as_int(start).is_some() { from } else { self.op(Op::Min, from, to) }
+    }
+
     /// One step after the other into the same sums.
     fn in_one(&mut self, [start, end, step]: [Expr; 3]) -> Vec<Stmt> {
-        let mut out = self.step(start, None);
+        let at = self.first(start, end);
+        let mut out = self.step(at, None);
         let first = self.op(Op::Add, start, step);
         let (end, step) = (self.copy(end), self.copy(step));
         out.push(self.looped([first, end, step], |steps, var| {
@@ -247,7 +266,8 @@ impl Steps<'_> {
         let declared = [one, two].into_iter().flatten();
         let mut out: Vec<Stmt> =
             declared.map(|value| self.k.stmt(StmtData::Var { value, init: None }, self.span)).collect();
-        out.extend(self.step(start, one));
+        let at = self.first(start, end);
+        out.extend(self.step(at, one));
         let (first, last) = (self.op(Op::Add, start, step), self.op(Op::Sub, end, step));
         let double = self.int(2 * each);
         out.push(self.looped([first, last, double], |steps, var| {

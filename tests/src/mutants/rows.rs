@@ -477,22 +477,6 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
-        // Two parts of the sums take turns.
-        name: "gemm-90a-pending",
-        path: "tests/files/interp/gemm_sm_90a_pending_fp8.tile",
-        args: "sm_90a -D T=e4m3 -D LB=col -D ALIGN=16 -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D STAGES=3 -D RASTER=1 -D KW=1 --disable stage-stores",
-        runs: &[&[
-            "M=70 N=32 K=464 alpha=2 beta=0 seed=3 A_ld=480 B_ld=512 C_ld=48",
-            "M=131 N=48 K=16 alpha=-1 beta=1 seed=4 A_ld=32 B_ld=48 C_ld=64",
-            "M=64 N=16 K=128 alpha=1 beta=2 seed=5",
-            "M=64 N=32 K=384 beta=0 seed=6",
-            "M=1..65/4 N=16 K=208 beta=2",
-            "M=3 N=16..48/16 K=144 beta=2",
-            "M=3 N=16 K=16..400/16 beta=0",
-            "M=70 N=1072 K=144..208/16 beta=0",
-        ]],
-    },
-    Row {
         name: "gemm-90a-stores",
         path: GEMM,
         args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=2 -D Out=f16 --enable stage-stores",

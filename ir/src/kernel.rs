@@ -188,6 +188,8 @@ pub struct Schedule {
     /// How deep sums of a tensor core that keeps fewer bits than f32 may get before they are added to the accumulator, 0: as deep as
     /// the reduction: `promote 128`.
     pub promote: Option<Expr>,
+    /// How many groups of products of warpgroups may be pending while the next is issued; 0 or 1: `pending 1`.
+    pub pending: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
     /// Whether operands of products whose rows are not multiples of 16 bytes are copied, by a kernel in front, into tensors whose rows are;

@@ -59,6 +59,7 @@ impl Pair<'_> {
             (s.stages, t.stages),
             (s.raster, t.raster),
             (s.promote, t.promote),
+            (s.pending, t.pending),
             (s.min_ctas, t.min_ctas),
             (s.align_rows, t.align_rows),
             (s.stage_stores, t.stage_stores),

@@ -58,6 +58,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
             s.stages,
             s.raster,
             s.promote,
+            s.pending,
             s.min_ctas,
             s.align_rows,
             s.stage_stores,

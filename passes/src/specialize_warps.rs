@@ -17,7 +17,8 @@
 //!
 //! The buffers become channels of `stages` slots. One thread of the producer asks for the copies; it runs ahead of the consumer by
 //! as many slices of the reduction as there are slots. While one warpgroup waits for its sums, another's products keep the tensor cores busy. Names
-//! for indices and windows are repeated in both; everything else is the consumer's.
+//! for indices and windows are repeated in both; everything else is the consumer's. If asked for, and where sums are promoted, products of a
+//! step are pending while those of the next are issued ([`pending`]).
 //!
 //! Where the instruction keeps fewer bits of its sums than f32 has (8-bit floats), each slice is summed by itself and then added to the accumulator
 //! (`promote` in the schedule):
@@ -30,6 +31,7 @@
 //! of warpgroups.
 
 mod cluster;
+mod pending;
 mod persistent;
 pub(crate) mod stream;
 
@@ -39,6 +41,7 @@ use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, clone_stmt};
 use crate::select_mma::warpgroup::promoted_of;
 pub(crate) use cluster::{ACROSS_LINES, LINE};
+use pending::Part;
 use persistent::Persistent;
 use std::collections::BTreeSet;
 use stream::Stream;
@@ -86,10 +89,14 @@ fn nothing_shared(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
     let plain =
         ["assign-layouts", "select-mma", "swizzle", "vectorize"].iter().any(|&pass| cx.options.disabled.contains(pass));
-    let asked = cx.enabled && !plain;
-    match k.schedule.stream_k.filter(|&e| k.as_int(e) == Some(1) && asked && !roles) {
-        Some(e) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
-        None => Ok(()),
+    if roles || plain || !cx.enabled {
+        return Ok(());
+    }
+    let asked = |e: &Expr| k.as_int(*e) == Some(1);
+    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked)) {
+        (Some(e), _) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
+        (None, Some(e)) => Err(pending::refused(k, cx, e, "there are none of warpgroups")),
+        (None, None) => Ok(()),
     }
 }
 
@@ -130,6 +137,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     }
     let list = k.blocks[k.body].clone();
     let index = path_to(k, at).and_then(|p| p.last().map(|&(_, i)| i)).unwrap_or(0);
+    for &s in &products {
+        read_slots(k, s, &buffers);
+    }
+    let warps = warps(k);
+    let pending = pending::wanted(k, cx, &products, (slots, warps), span)?;
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
     let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
@@ -146,13 +158,14 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let mut produced = vec![channel_op(k, ChannelOp::Acquire, &buffers, span)];
     produced.extend(copies);
     produced.push(channel_op(k, ChannelOp::Publish, &buffers, span));
+    let fill = produced.clone();
     let produced = k.block(produced);
     let original = k.stmt(StmtData::For { var, start, end, step, unroll: false, body: produced }, span);
-    let producer_loop = clone_stmt(k, original, &mut map);
+    let producer_loop = match &pending {
+        Some(product) => pending::steps(k, original, Part::Fill(&fill), product.promoted()),
+        None => vec![clone_stmt(k, original, &mut map)],
+    };
     let mut consumed = vec![channel_op(k, ChannelOp::Wait, &buffers, span)];
-    for &s in &products {
-        read_slots(k, s, &buffers);
-    }
     let (products, additions) = promote(k, cx, &products);
     consumed.extend(products);
     consumed.push(channel_op(k, ChannelOp::Release, &buffers, span));
@@ -163,7 +176,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         list[..index].iter().partition(|&&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     let (names, own): (Vec<Stmt>, Vec<Stmt>) = before.into_iter().partition(|&s| common(k, s));
     let mut asks = names.clone();
-    asks.push(producer_loop);
+    asks.extend(producer_loop);
     let behind = asked_behind(k, &list[index + 1..], &buffers);
     match shared {
         Some(stream) if !behind.is_empty() => asks.push(stream.whole(k, behind)),
@@ -186,6 +199,10 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         let finish = stream.finish(k, tiles, rest.split_off(1));
         rest.push(finish);
     }
+    if let Some(product) = &pending {
+        let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.promoted());
+        rest.splice(..1, steps);
+    }
     let multiplies = [names, own, rest].concat();
     let (asks, multiplies) = match &tiles {
         Some(tiles) => {
@@ -199,8 +216,6 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         }
     };
     let multiplies = [multiplies, last].concat();
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128);
-    let warps = threads / WARP;
     let (few, many) = registers(k, warps);
     let producer = role(k, "producer", PRODUCER_WARPS, few, asks, span);
     let consumer = role(k, "consumer", warps, many, multiplies, span);
@@ -226,6 +241,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         ),
     );
     Ok(())
+}
+
+/// Warps that multiply.
+fn warps(k: &Kernel) -> u32 {
+    k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128) / WARP
 }
 
 /// Products whose sums the tensor core keeps too short for the whole reduction, as sums of their own; and the additions of these to the accumulators,

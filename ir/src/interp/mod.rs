@@ -154,7 +154,7 @@ struct Ring {
     put: Option<Rc<Tile>>,
     /// Published, not yet released.
     full: VecDeque<Rc<Tile>>,
-    /// How many of `full` have been waited for.
+    /// How many of `full` have been waited for: the last of these is read, the first released next.
     waited: usize,
 }
 
@@ -239,7 +239,7 @@ impl Machine<'_> {
             },
             Root::Slot(v, slot) => match (&self.env[v], slot) {
                 (Binding::Channel(r), Slot::Put) => (v, r.put.as_ref()),
-                (Binding::Channel(r), Slot::Get) => (v, r.full.front().filter(|_| r.waited > 0)),
+                (Binding::Channel(r), Slot::Get) => (v, r.waited.checked_sub(1).and_then(|newest| r.full.get(newest))),
                 _ => (v, None),
             },
         };
@@ -254,7 +254,7 @@ impl Machine<'_> {
             Root::Place(v) | Root::Slot(v, _) => match (&mut self.env[v], root) {
                 (Binding::Tile(t), _) => Some(t),
                 (Binding::Channel(r), Root::Slot(_, Slot::Put)) => r.put.as_mut(),
-                (Binding::Channel(r), _) => r.full.front_mut(),
+                (Binding::Channel(r), _) => r.waited.checked_sub(1).and_then(|newest| r.full.get_mut(newest)),
                 _ => None,
             },
         };

@@ -326,6 +326,10 @@ impl Machine<'_> {
                 None => return wrong(format!("no slot of `{name}` is acquired that could be published")),
             },
             ChannelOp::Wait => {
+                if ring.waited >= ring.slots {
+                    let slots = ring.slots;
+                    return wrong(format!("all {slots} slots of `{name}` are held already: this would wait forever"));
+                }
                 if ring.waited >= ring.full.len() {
                     return wrong(format!("nothing is published on `{name}`: this would wait forever"));
                 }

@@ -207,6 +207,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     items.extend(s.stages.map(|e| ("`stages`", e)));
     items.extend(s.raster.map(|e| ("`raster`", e)));
     items.extend(s.promote.map(|e| ("`promote`", e)));
+    items.extend(s.pending.map(|e| ("`pending`", e)));
     items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
     items.extend(s.align_rows.map(|e| ("`align_rows`", e)));
     items.extend(s.stage_stores.map(|e| ("`stage_stores`", e)));
@@ -224,14 +225,10 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
             "`cluster`" => 16,
-            "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
+            "`pending`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
             _ => 1 << 20,
         };
-        let min = if matches!(what, "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" | "`promote`") {
-            0
-        } else {
-            1
-        };
+        let min = i64::from(max > 1 && what != "`promote`");
         cx.bounded(codes::BAD_SCHEDULE, what, e, min, max);
     }
     if let Some(e) = k.schedule.threads

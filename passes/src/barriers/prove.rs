@@ -6,8 +6,8 @@
 //!
 //! * a read needs a write, in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
 //! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used between
-//!   `acquire` and `publish`; `wait` needs a published slot, else it would wait for ever; `.get` is used between `wait` and
-//!   `release`; a slot acquired is published before the kernel ends;
+//!   `acquire` and `publish`; `wait` needs a published slot, else it would wait for ever; `.get`, the slot waited for last, is
+//!   used between `wait` and `release`; a slot acquired is published before the kernel ends;
 //! * an asynchronous copy may write its slot at any time from where it stands to the `wait` that covers its group: a
 //!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
 //!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.

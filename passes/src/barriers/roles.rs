@@ -3,14 +3,15 @@
 //! Roles synchronise through channels alone, so the proof is about the order of channel operations in each of them:
 //!
 //! 1. A channel is filled by one role and emptied by another, and by nobody else.
-//! 2. Each role takes a slot (`acquire`, `wait`), uses it, and gives it back (`publish`, `release`), in turns: it holds none at the
-//!    start of an iteration that it does not hold at its end, and none at its own end. `.put` is touched between `acquire` and
-//!    `publish` alone, `.get` between `wait` and `release`.
+//! 2. Each role takes a slot (`acquire`, `wait`), uses it, and gives it back (`publish`, `release`), in turns: it holds as many at the
+//!    start of an iteration as at its end, and none at its own end. `.put` is touched between `acquire` and
+//!    `publish` alone, `.get` between `wait` and `release`. One slot of a channel is filled at a time; of those that are waited for a role may hold
+//!    several, up to all: `.get` is the one waited for last, and `release` gives back the oldest.
 //! 3. Both roles walk through the same loops, with the same bounds, past the same operations in the same order: every slot
-//!    that is published is waited for, and no role waits for a slot of one channel while the other waits to fill one of
-//!    another. What is read of a slot was put into it.
+//!    that is published is waited for. What is read of a slot was put into it. No role waits for a slot of one channel while the other
+//!    waits to fill one of another: of a channel whose slot is taken to be filled before that one is published, not all are held.
 //! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
-//! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot is released, and no
+//! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot that one reads is released, and no
 //!    accumulator read or written by something else, before. At the end of a role none is pending.
 //! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
 //!    in all of them.
@@ -19,18 +20,22 @@
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
 //! barriers enough is the proof for a block of threads ([`prove_role`]).
 
+mod steps;
+mod walk;
+
 use super::apart::apart;
-use super::prove::{buffer_uses, prove_role, slot_uses, tensor_uses};
-use crate::analysis::uses::stmt_exprs;
+use super::prove::{buffer_uses, prove_role, tensor_uses};
 use crate::rewrite::same_expr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use steps::{Step, differs, note, only, stuck, trace, unfilled};
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
-use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::typing::let_init;
+use walk::walk;
 
 /// The bodies of a kernel's roles.
 pub(super) fn bodies(k: &Kernel) -> Vec<Block> {
@@ -55,20 +60,8 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut walks = Vec::new();
     for &(_, body) in &roles {
-        let mut walk = Walk { k, state: State::default(), found: &mut found };
-        walk.block(body);
-        let left = walk.state;
-        for (&(value, slot), &s) in &left.held {
-            found.push(fault(
-                k,
-                s,
-                format!("a slot of `{}` is {} and never given back", k.values[value].name, took(slot)),
-            ));
-        }
-        if let Some(product) = left.pending.front() {
-            found.push(fault(k, product.stmt, "products are still pending at the end of the role".to_owned()));
-        }
-        walks.push(trace(k, body));
+        let counts = walk(k, body, &mut found);
+        walks.push(trace(k, body, &counts));
     }
     pairs(k, &roles, &walks, &mut found);
     clusters(k, &roles, &mut found);
@@ -183,275 +176,12 @@ fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
         .with_note("a role takes a slot, uses it, and gives it back: `acquire` .. `publish`, `wait` .. `release`")
 }
 
-/// A product of warpgroups that nobody has awaited.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Pending {
-    stmt: Stmt,
-    acc: Value,
-    slots: Vec<Value>,
-}
-
-/// What a role holds.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct State {
-    /// Slots that it has taken, and where.
-    held: BTreeMap<(Value, Slot), Stmt>,
-    /// Products, oldest first.
-    pending: VecDeque<Pending>,
-}
-
-struct Walk<'a> {
-    k: &'a Kernel,
-    state: State,
-    found: &'a mut Vec<Diagnostic>,
-}
-
-impl Walk<'_> {
-    fn say(&mut self, s: Stmt, message: String) {
-        let diagnostic = fault(self.k, s, message);
-        let known = |d: &Diagnostic| d.message == diagnostic.message && d.span == diagnostic.span;
-        if !self.found.iter().any(known) {
-            self.found.push(diagnostic);
-        }
-    }
-
-    fn name(&self, v: Value) -> String {
-        format!("`{}`", self.k.values[v].name)
-    }
-
-    fn block(&mut self, block: Block) {
-        for s in self.k.blocks[block].clone() {
-            self.stmt(s);
-        }
-    }
-
-    fn stmt(&mut self, s: Stmt) {
-        match &self.k.stmts[s] {
-            StmtData::Channel { op, channels, .. } => {
-                for &v in channels {
-                    self.channel(s, *op, v);
-                }
-            }
-            StmtData::Await { value, pending } if !matches!(self.k.values[*value].def, ValueDef::Smem(_)) => {
-                while self.state.pending.len() > *pending as usize {
-                    self.state.pending.pop_front();
-                }
-            }
-            StmtData::For { body, .. } => {
-                self.uses(s);
-                self.repeat(s, *body);
-            }
-            StmtData::If { then, otherwise, .. } => {
-                self.uses(s);
-                let before = self.state.clone();
-                self.block(*then);
-                let after = std::mem::replace(&mut self.state, before);
-                if let Some(b) = otherwise {
-                    self.block(*b);
-                }
-                if after.held.keys().ne(self.state.held.keys()) || after.pending != self.state.pending {
-                    self.say(s, "the branches leave channels or products in different states".to_owned());
-                }
-            }
-            _ => self.uses(s),
-        }
-    }
-
-    /// The body of a loop, twice: the second time begins as every later one does.
-    fn repeat(&mut self, s: Stmt, body: Block) {
-        let entry = self.state.clone();
-        self.block(body);
-        let once = self.state.clone();
-        if once.held.keys().ne(entry.held.keys()) {
-            self.say(
-                s,
-                "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned(),
-            );
-            return;
-        }
-        if once.pending != entry.pending {
-            self.block(body);
-            if self.state.pending != once.pending {
-                self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
-            }
-        }
-    }
-
-    fn channel(&mut self, s: Stmt, op: ChannelOp, v: Value) {
-        let slot = match op {
-            ChannelOp::Acquire | ChannelOp::Publish => Slot::Put,
-            ChannelOp::Wait | ChannelOp::Release => Slot::Get,
-        };
-        let name = self.name(v);
-        match op {
-            ChannelOp::Acquire | ChannelOp::Wait => {
-                if self.state.held.insert((v, slot), s).is_some() {
-                    self.say(s, format!("a slot of {name} is {} while another is", took(slot)));
-                }
-            }
-            ChannelOp::Publish | ChannelOp::Release => {
-                if self.state.held.remove(&(v, slot)).is_none() {
-                    self.say(s, format!("no slot of {name} is {} here", took(slot)));
-                }
-                let reader = self.state.pending.iter().find(|p| slot == Slot::Get && p.slots.contains(&v)).cloned();
-                if let Some(reader) = reader {
-                    let message = format!(
-                        "a slot of {name} is released while products read it: {} is not awaited",
-                        self.name(reader.acc)
-                    );
-                    self.say(s, message);
-                }
-            }
-        }
-    }
-
-    /// Slots and accumulators that a statement touches itself.
-    fn uses(&mut self, s: Stmt) {
-        for (value, slot) in slot_uses(self.k, s) {
-            if !self.state.held.contains_key(&(value, slot)) {
-                let message = format!("a slot of {} is used that is not {}", self.name(value), took(slot));
-                self.say(s, message);
-            }
-        }
-        let product = asynchronous(self.k, s);
-        let mut touched = Vec::new();
-        for e in stmt_exprs(self.k, s) {
-            crate::analysis::uses::for_each_ref(self.k, e, &mut |v| touched.push(v));
-        }
-        touched.extend(match self.k.stmts[s] {
-            StmtData::Assign { dst, .. } => Some(dst),
-            StmtData::Var { value, .. } => Some(value),
-            _ => None,
-        });
-        // A product may follow another on the same accumulator: the hardware runs them in order.
-        let own = product.as_ref().map(|p| p.acc);
-        let early = self.state.pending.iter().find(|p| touched.contains(&p.acc) && own != Some(p.acc)).cloned();
-        if let Some(early) = early {
-            let message = format!("{} is used while products that add to it are pending", self.name(early.acc));
-            self.say(s, message);
-        }
-        self.state.pending.extend(product);
-    }
-}
-
-/// The product of warpgroups that a statement starts.
-fn asynchronous(k: &Kernel, s: Stmt) -> Option<Pending> {
-    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
-    let ExprData::Mma(mma) = k.exprs[src] else { return None };
-    mma.atom.filter(|a| a.row().asynchronous())?;
-    let slots = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base).collect();
-    Some(Pending { stmt: s, acc: dst, slots })
-}
-
-/// A role's way past channel operations.
-#[derive(Clone, Debug)]
-enum Step {
-    /// A slot is filled (`publish`) or there (`wait`). `touched`: what is filled before, or read then, as far as the same block tells.
-    Turn { stmt: Stmt, channels: Vec<Value>, fills: bool, touched: Vec<Value> },
-    /// A loop over steps.
-    Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], steps: Vec<Step> },
-    /// Steps on a condition.
-    Branch { stmt: Stmt, cond: Expr, then: Vec<Step>, otherwise: Vec<Step> },
-}
-
-fn trace(k: &Kernel, block: Block) -> Vec<Step> {
-    let mut out = Vec::new();
-    for (i, &s) in k.blocks[block].iter().enumerate() {
-        match &k.stmts[s] {
-            StmtData::Channel { op, channels, .. } if matches!(op, ChannelOp::Publish | ChannelOp::Wait) => {
-                let fills = *op == ChannelOp::Publish;
-                let mut touched = channels.clone();
-                touched.retain(|&v| {
-                    if fills { filled(k, &k.blocks[block][..i], v) } else { read(k, &k.blocks[block][i..], v) }
-                });
-                out.push(Step::Turn { stmt: s, channels: channels.clone(), fills, touched });
-            }
-            StmtData::For { var, start, end, step, body, .. } => {
-                let steps = trace(k, *body);
-                if !steps.is_empty() {
-                    out.push(Step::Loop { stmt: s, var: *var, bounds: [*start, *end, *step], steps });
-                }
-            }
-            StmtData::If { cond, then, otherwise } => {
-                let (then, otherwise) = (trace(k, *then), otherwise.map_or_else(Vec::new, |b| trace(k, b)));
-                if !then.is_empty() || !otherwise.is_empty() {
-                    out.push(Step::Branch { stmt: s, cond: *cond, then, otherwise });
-                }
-            }
-            _ => {}
-        }
-    }
-    out
-}
-
-/// Whether a slot of `v` is filled by the statements in front of its `publish`; if it was not acquired among them, it may have been before.
-fn filled(k: &Kernel, before: &[Stmt], v: Value) -> bool {
-    let own = before.iter().rposition(|&s| operates(k, s, ChannelOp::Acquire, v));
-    own.is_none_or(|own| touches(k, &before[own..], v, Slot::Put))
-}
-
-/// Whether a slot of `v` is read by the statements from its `wait` on, up to where it is given back.
-fn read(k: &Kernel, after: &[Stmt], v: Value) -> bool {
-    let end = after.iter().position(|&s| operates(k, s, ChannelOp::Release, v)).unwrap_or(after.len());
-    touches(k, &after[..end], v, Slot::Get)
-}
-
-fn operates(k: &Kernel, s: Stmt, wanted: ChannelOp, v: Value) -> bool {
-    matches!(&k.stmts[s], StmtData::Channel { op, channels, .. } if *op == wanted && channels.contains(&v))
-}
-
-fn touches(k: &Kernel, stmts: &[Stmt], v: Value, slot: Slot) -> bool {
-    let mut found = false;
-    for &s in stmts {
-        found |= slot_uses(k, s).contains(&(v, slot));
-        for b in k.sub_blocks(s) {
-            k.walk(b, &mut |k, _, s| found |= slot_uses(k, s).contains(&(v, slot)));
-        }
-    }
-    found
-}
-
-/// The first slot that is read though nothing was put into it, of roles that walk past the same ones: where it is waited for, where published.
-fn unfilled(a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
-    a.iter().zip(b).find_map(|(x, y)| match (x, y) {
-        (Step::Turn { stmt: publish, touched: full, .. }, Step::Turn { stmt: wait, touched: wanted, .. }) => {
-            wanted.iter().find(|v| !full.contains(v)).map(|&v| (*wait, *publish, v))
-        }
-        (Step::Loop { steps: s, .. }, Step::Loop { steps: t, .. }) => unfilled(s, t),
-        (Step::Branch { then: s, otherwise: p, .. }, Step::Branch { then: t, otherwise: q, .. }) => {
-            unfilled(s, t).or_else(|| unfilled(p, q))
-        }
+/// The slots of a channel.
+fn slots(k: &Kernel, channel: Value) -> Option<usize> {
+    match k.values[channel].def {
+        ValueDef::Channel { slots, .. } => k.as_int(slots).and_then(|n| usize::try_from(n).ok()),
         _ => None,
-    })
-}
-
-/// The steps that fill channels of a set, or those that empty them.
-fn only(steps: &[Step], of: &dyn Fn(Value) -> bool, fills: bool) -> Vec<Step> {
-    let mut out = Vec::new();
-    for step in steps {
-        match step {
-            Step::Turn { stmt, channels, fills: f, touched } if *f == fills => {
-                let channels: Vec<Value> = channels.iter().copied().filter(|&v| of(v)).collect();
-                if !channels.is_empty() {
-                    out.push(Step::Turn { stmt: *stmt, channels, fills, touched: touched.clone() });
-                }
-            }
-            Step::Turn { .. } => {}
-            Step::Loop { stmt, var, bounds, steps } => {
-                let steps = only(steps, of, fills);
-                if !steps.is_empty() {
-                    out.push(Step::Loop { stmt: *stmt, var: *var, bounds: *bounds, steps });
-                }
-            }
-            Step::Branch { stmt, cond, then, otherwise } => {
-                let (then, otherwise) = (only(then, of, fills), only(otherwise, of, fills));
-                if !then.is_empty() || !otherwise.is_empty() {
-                    out.push(Step::Branch { stmt: *stmt, cond: *cond, then, otherwise });
-                }
-            }
-        }
     }
-    out
 }
 
 /// Statements 1, 3 and 4: who fills and empties which channel.
@@ -498,6 +228,10 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
         } else if let Some((wait, publish, v)) = unfilled(&filled, &emptied) {
             let message = format!("a slot of `{}` is read that nothing fills", k.values[v].name);
             found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], "the other role publishes it here"));
+        } else if let Some((wait, publish, v)) = stuck(k, &filled, &emptied) {
+            let message = format!("this may wait for ever: all slots of `{}` are held here", k.values[v].name);
+            let place = "the other role takes one of them before it publishes this";
+            found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], place));
         }
     }
     // Roles that wait for one another in a ring.
@@ -513,70 +247,6 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
     if let Some(&(a, _)) = left.first() {
         found.push(fault(k, roles[a].0, "roles fill channels for one another in a ring".to_owned()));
     }
-}
-
-fn note(steps: &[Step], f: &mut dyn FnMut(Value, bool)) {
-    for step in steps {
-        match step {
-            Step::Turn { channels, fills, .. } => channels.iter().for_each(|&v| f(v, *fills)),
-            Step::Loop { steps, .. } => note(steps, f),
-            Step::Branch { then, otherwise, .. } => {
-                note(then, f);
-                note(otherwise, f);
-            }
-        }
-    }
-}
-
-impl Step {
-    fn stmt(&self) -> Stmt {
-        match self {
-            Step::Turn { stmt, .. } | Step::Loop { stmt, .. } | Step::Branch { stmt, .. } => *stmt,
-        }
-    }
-}
-
-/// Statements of the two roles at which their ways part. `same`: loop variables that run alike.
-type Parting = (Option<Stmt>, Option<Stmt>);
-
-fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value, Value)>) -> Option<Parting> {
-    for i in 0..a.len().max(b.len()) {
-        let (Some(x), Some(y)) = (a.get(i), b.get(i)) else {
-            return Some((a.get(i).map(Step::stmt), b.get(i).map(Step::stmt)));
-        };
-        let parting = Some((Some(x.stmt()), Some(y.stmt())));
-        match (x, y) {
-            (Step::Turn { channels: c, .. }, Step::Turn { channels: d, .. }) => {
-                if c != d {
-                    return parting;
-                }
-            }
-            (Step::Loop { var: v, bounds: p, steps: s, .. }, Step::Loop { var: w, bounds: q, steps: t, .. }) => {
-                if !p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same)) {
-                    return parting;
-                }
-                same.push((*v, *w));
-                let inner = differs(k, s, t, same);
-                same.pop();
-                if inner.is_some() {
-                    return inner;
-                }
-            }
-            (
-                Step::Branch { cond: c, then: s, otherwise: p, .. },
-                Step::Branch { cond: d, then: t, otherwise: q, .. },
-            ) => {
-                if !alike(k, *c, *d, same) {
-                    return parting;
-                }
-                if let Some(inner) = differs(k, s, t, same).or_else(|| differs(k, p, q, same)) {
-                    return Some(inner);
-                }
-            }
-            _ => return parting,
-        }
-    }
-    None
 }
 
 /// Whether two index expressions have the same value: names stand for what they name.
@@ -596,136 +266,4 @@ pub(super) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bo
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tilec_ir::diag::Sink;
-
-    /// What is said of roles with these bodies, over two channels `a` and `b`.
-    fn said(producer: &str, consumer: &str) -> Vec<String> {
-        let source = format!(
-            "kernel t(A: gmem f16[M, K] multiple 8, C: gmem f32[M, N])\n{{\n\
-             let a = channel f16[64, 64] slots 2\nlet b = channel f16[64, 64] slots 2\n\
-             role producer warps 4 {{\n{producer}\n}}\nrole consumer warps 4 {{\nvar acc = reg f32[64, 64] = 0\n{consumer}\n}}\n}}\n"
-        );
-        let mut sink = Sink::new();
-        let parsed = tilec_ir::parser::parse(&source, &mut sink);
-        let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
-        check(&kernel).into_iter().map(|d| d.message).collect()
-    }
-
-    const FILL: &str = "acquire a, b\ncopy A[0.., k..] -> a.put tma\ncopy A[0.., k..] -> b.put tma\npublish a, b";
-    const USE: &str = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
-
-    fn looped(body: &str) -> String {
-        format!("for k in 0..K step 64 {{\n{body}\n}}")
-    }
-
-    fn one(producer: &str, consumer: &str, what: &str) {
-        let found = said(producer, consumer);
-        assert!(found.iter().any(|m| m.contains(what)), "{what}: {found:#?}");
-    }
-
-    #[test]
-    fn what_is_in_order_passes() {
-        assert_eq!(said(&looped(FILL), &looped(USE)), Vec::<String>::new());
-        // Two tiles, each with a loop of its own; the products of a trip overlap the wait of the next.
-        let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
-        assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
-        // A slot of which one channel is filled, and read.
-        let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
-        let read = "wait a, b\nvar x = reg f16[64, 64]\ncopy a.get -> x\nrelease a, b";
-        assert_eq!(said(&looped(&half), &looped(read)), Vec::<String>::new());
-    }
-
-    /// Roles that load and store tiles of one tensor, in the order of the tiles; `from`, `to` replace in the loading, the storing role.
-    fn in_place(from: [&str; 2], to: [&str; 2]) -> Vec<String> {
-        let walk = "for tile in 0..min(ceildiv(M, 64) * ceildiv(N, 64), 99) step 7 {\nlet strip = tile / (ceildiv(M, 64) * 4)\n\
-                    let place = tile % (ceildiv(M, 64) * 4)\nlet columns = max(1, min(4, ceildiv(N, 64) - strip * 4))\n\
-                    let bm = min(place / columns, ceildiv(M, 64) - 1)\n\
-                    let bn = min(strip * 4 + place % columns, ceildiv(N, 64) - 1)\n";
-        let load = "acquire a\ncopy C[bm * 64.., bn * 64..] -> a.put tma\npublish a\n";
-        let store =
-            "wait a\nawait s, 0\nbarrier\ncopy a.get -> s\nrelease a\nbarrier\ncopy s -> C[bm * 64.., bn * 64..] tma\n";
-        let (load, store) = (format!("{walk}{load}}}"), format!("{walk}{store}}}\nawait s, 0"));
-        let [x, y] = [(load, from), (store, to)].map(|(text, [old, new])| {
-            assert!(text.contains(old), "{old}");
-            text.replace(old, new)
-        });
-        let source = format!(
-            "kernel t(C: gmem f16[M, N] multiple 8, beta: f32 = 0)\n{{\nlet a = channel f16[64, 64] slots 2\nlet s = smem f16[64, 64]\n\
-             role producer warps 4 {{\n{x}\n}}\nrole consumer warps 4 {{\n{y}\n}}\n}}\n"
-        );
-        let mut sink = Sink::new();
-        let parsed = tilec_ir::parser::parse(&source, &mut sink);
-        let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
-        check(&kernel).into_iter().map(|d| d.message).collect()
-    }
-
-    #[test]
-    fn tiles_that_are_stored_were_loaded_before() {
-        let same = ["tile", "tile"];
-        assert_eq!(in_place(same, same), Vec::<String>::new());
-        let wrong: [[&str; 2]; 6] = [
-            // Another tile, or part of it.
-            ["C[bm * 64.., bn * 64..]", "C[bn * 64.., bm * 64..]"],
-            ["C[bm * 64.., bn * 64..]", "C[bm * 64 + 64.., bn * 64..]"],
-            ["C[bm * 64.., bn * 64..]", "C[bm * 32.., bn * 64..]"],
-            // Two tiles at one place.
-            ["strip * 4 + place % columns", "place % columns"],
-            ["place / columns", "place / 2"],
-            ["max(1, min(4, ceildiv(N, 64) - strip * 4))", "max(1, min(8, ceildiv(N, 64) - strip * 4))"],
-        ];
-        for change in wrong {
-            for (x, y) in [(change, same), (same, change)] {
-                let found = in_place(x, y);
-                assert!(found.iter().any(|m| m.contains("used beside tensor stores")), "{change:?}: {found:#?}");
-            }
-        }
-        // A store that does not wait for the load of its tile.
-        let (wait, copy) = ("wait a\n", "copy a.get -> s\nrelease a\n");
-        let early = in_place(same, [wait, "var x = reg f16[64, 64] = 0.0\n"]);
-        assert!(early.iter().any(|m| m.contains("not waited for")), "{early:#?}");
-        let late = format!("copy s -> C[bm * 64.., bn * 64..] tma\n{wait}{copy}");
-        let late = in_place(same, ["copy s -> C[bm * 64.., bn * 64..] tma\n", &late]);
-        assert!(late.iter().any(|m| m.contains("used beside tensor stores")), "{late:#?}");
-    }
-
-    #[test]
-    fn slots_are_taken_and_given_back_in_turns() {
-        one(&looped(&FILL.replace("acquire a, b", "acquire a")), &looped(USE), "used that is not acquired");
-        one(&looped(&FILL.replace("publish a, b", "publish a")), &looped(USE), "does not give back");
-        one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a")), "used that is not waited for");
-        one(&looped(FILL), &looped(&USE.replace("release a, b", "release b")), "does not give back");
-        one(&looped(FILL), &looped(&USE.replace("release a, b", "release a, b\nrelease a")), "no slot of `a`");
-        one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "while another is");
-    }
-
-    #[test]
-    fn roles_walk_past_the_same_slots() {
-        one(&looped(FILL), &looped(USE).replace("step 64", "step 32"), "the same slots");
-        one(&looped(FILL), &looped(USE).replace("0..K", "64..K"), "the same slots");
-        let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
-        one(&looped(&half), &looped(USE), "a slot of `b` is read that nothing fills");
-        one(&looped(FILL), &format!("if M == 1 {{\n{}\n}}", looped(USE)), "the same slots");
-        let apart =
-            "acquire a\ncopy A[0.., k..] -> a.put tma\npublish a\nacquire b\ncopy A[0.., k..] -> b.put tma\npublish b";
-        let crossed = "wait b\nwait a\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
-        one(&looped(apart), &looped(crossed), "the same slots");
-    }
-
-    #[test]
-    fn products_are_awaited_before_their_slots_and_sums_are_used() {
-        one(&looped(FILL), &looped(&USE.replace("await acc, 0\n", "")), "released while products read it");
-        one(&looped(FILL), &looped(&USE.replace("await acc, 0", "await acc, 1")), "released while products read it");
-        one(
-            &looped(FILL),
-            &looped(&USE.replace("await acc, 0", "acc = acc + 1.0\nawait acc, 0")),
-            "while products that add to it are pending",
-        );
-    }
-
-    #[test]
-    fn channels_have_two_ends() {
-        one(&looped(FILL), "acc = acc + 1.0", "emptied by 0");
-    }
-}
+mod tests;

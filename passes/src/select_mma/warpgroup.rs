@@ -162,7 +162,7 @@ pub(crate) fn tile(
 /// Columns of an instruction at most.
 const COLUMNS: u64 = 256;
 /// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
-const ACCUMULATORS: u64 = 192;
+pub(crate) const ACCUMULATORS: u64 = 192;
 
 fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, (acc, sums): (Elem, u64)) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
@@ -173,7 +173,7 @@ fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, (acc, sums): (Elem, u64))
 }
 
 /// Registers that addresses and counters take beside accumulators.
-const BESIDE: u64 = 24;
+pub(crate) const BESIDE: u64 = 24;
 
 /// Whether the warpgroups of a block, that compute `wm x wn` each, have registers for their sums and the parts of these.
 pub(super) fn has_room_for_parts(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), acc: Elem) -> bool {

@@ -68,15 +68,36 @@ impl Lower<'_> {
         self.report.barriers += 1;
     }
 
-    /// Registers for where a side of a ring stands. The producer begins a phase ahead.
+    /// Registers for where a side of a ring stands. The producer begins a phase ahead; so does a consumer that holds several slots, at the
+    /// last one, since its first `wait` moves it on.
     pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<Turn> {
         let Barriers { offset, .. } = ring.barriers?;
         let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
-        let start = self.barrier_address(offset);
+        let several = ring.several && op != ChannelOp::Publish;
+        let start = self.barrier_address(if several { offset + (ring.slots - 1) * BARRIER_BYTES } else { offset });
         self.emit.push(P::MovB32, vec![barrier.into(), start.into()]);
-        let ahead = i64::from(op == ChannelOp::Publish);
+        let ahead = i64::from(several || op == ChannelOp::Publish);
         self.emit.push(P::MovB32, vec![parity.into(), Operand::Imm(ahead)]);
         Some(Turn { barrier, parity })
+    }
+
+    /// A register for the slot that is released next, where several are held.
+    pub(super) fn first_oldest(&mut self, ring: &Ring) -> Option<Reg> {
+        let Barriers { offset, .. } = ring.barriers.filter(|_| ring.several)?;
+        let oldest = self.emit.mutable(Class::B32);
+        let start = self.barrier_address(offset);
+        self.emit.push(P::MovB32, vec![oldest.into(), start.into()]);
+        Some(oldest)
+    }
+
+    /// Moves that on, behind a release.
+    fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
+        let Some(Barriers { offset, .. }) = ring.barriers else { return };
+        self.emit.push(P::AddS32, vec![oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
+        let end = self.barrier_address(offset + ring.slots * BARRIER_BYTES);
+        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![oldest.into(), end.into()]);
+        let start = self.barrier_address(offset);
+        self.emit.push_if(Some(Guard { reg: wrap, negated: false }), P::MovB32, vec![oldest.into(), start.into()]);
     }
 
     fn barrier_address(&mut self, offset: u64) -> Reg {
@@ -126,14 +147,18 @@ impl Lower<'_> {
                     // One lane arrives for all: the others have read.
                     self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
                 }
+                let barrier = ring.oldest.unwrap_or(turn.barrier);
                 if self.is_multicast(ring) {
-                    self.arrive_everywhere(turn.barrier, empty);
-                    return;
+                    self.arrive_everywhere(barrier, empty);
+                } else {
+                    let lane = self.first_lane();
+                    let state = self.emit.reg(Class::B64);
+                    let guard = Some(Guard { reg: lane, negated: false });
+                    self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(barrier, empty)]);
                 }
-                let lane = self.first_lane();
-                let state = self.emit.reg(Class::B64);
-                let guard = Some(Guard { reg: lane, negated: false });
-                self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(turn.barrier, empty)]);
+                if let Some(oldest) = ring.oldest {
+                    self.next_oldest(ring, oldest);
+                }
             }
         }
     }

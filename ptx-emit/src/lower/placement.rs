@@ -10,14 +10,37 @@ use crate::report::TileReport;
 use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::Value;
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::entities::{Block, Value};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::types::Elem;
 
 pub(super) fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
     let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
     elems * u64::from(elem.bytes())
+}
+
+/// Slots of a channel that are held at once, at most. Iterations and branches leave as many held as they find: `held`, which is moved on.
+fn held_at_once(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32 {
+    let mut most = *held;
+    for &s in &k.blocks[block] {
+        match &k.stmts[s] {
+            StmtData::Channel { op, channels, .. } if channels.contains(&channel) => match op {
+                ChannelOp::Wait => *held += 1,
+                ChannelOp::Release => *held = held.saturating_sub(1),
+                ChannelOp::Acquire | ChannelOp::Publish => {}
+            },
+            _ => {
+                let before = *held;
+                for b in k.sub_blocks(s) {
+                    *held = before;
+                    most = most.max(held_at_once(k, b, channel, held));
+                }
+            }
+        }
+        most = most.max(*held);
+    }
+    most
 }
 
 /// Alignment of what tensor copies fill: the period in which rows of 128 bytes exchange their pieces.
@@ -110,12 +133,16 @@ impl Lower<'_> {
         }
         self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
         let tensor = channels.iter().any(|&c| self.k.fills_by_tensor_copies(c));
+        let several = channels.iter().any(|&c| held_at_once(self.k, self.k.body, c, &mut 0) > 1);
         self.rings.push(Ring {
             channels,
             slots,
             stride: stage,
             put: Position::Slot(0),
-            get: Position::Slot(0),
+            // Moved on by each `wait`, also the first.
+            get: Position::Slot(if several { slots - 1 } else { 0 }),
+            several,
+            oldest: None,
             barriers: tensor.then_some(Barriers { offset: 0 }),
             filling: 0,
             read: false,

@@ -38,7 +38,11 @@ pub(super) struct Ring {
     /// Bytes from slot to slot.
     pub(super) stride: u64,
     pub(super) put: Position,
+    /// The slot waited for last. A `release` moves it on to the one that is waited for next; where several are held, the `wait` does.
     pub(super) get: Position,
+    pub(super) several: bool,
+    /// Where several slots are held: the `full` barrier of the oldest, which is released next.
+    pub(super) oldest: Option<Reg>,
     /// Its barriers, if tensor copies fill it.
     pub(super) barriers: Option<Barriers>,
     /// Bytes that tensor copies bring to the slot that is being filled.
@@ -60,7 +64,7 @@ pub(super) struct Placed {
 }
 
 impl Lower<'_> {
-    /// A channel operation: publishing moves the put position on, releasing the get position.
+    /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
     pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value], pending: Option<u32>) {
         if channels.iter().any(|&c| self.k.fills_asynchronously(c)) {
             match op {
@@ -81,6 +85,10 @@ impl Lower<'_> {
             }
         }
         for r in rings {
+            if op == ChannelOp::Wait && self.rings[r].several {
+                let ring = self.rings[r].clone();
+                self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
+            }
             let ring = self.rings[r].clone();
             self.operate(op, &ring);
             match op {
@@ -89,7 +97,9 @@ impl Lower<'_> {
                     self.rings[r].filling = 0;
                 }
                 ChannelOp::Release => {
-                    self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
+                    if !ring.several {
+                        self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
+                    }
                     self.rings[r].read = false;
                 }
                 ChannelOp::Acquire | ChannelOp::Wait => {}
@@ -141,10 +151,11 @@ impl Lower<'_> {
                     self.rings[r].put_turn = self.first_turn(&ring, ChannelOp::Publish);
                 }
             }
-            if touched(ChannelOp::Release) {
+            if touched(if ring.several { ChannelOp::Wait } else { ChannelOp::Release }) {
                 self.rings[r].get = self.in_register(&ring, ring.get);
                 if ring.get_turn.is_none() {
                     self.rings[r].get_turn = self.first_turn(&ring, ChannelOp::Release);
+                    self.rings[r].oldest = self.first_oldest(&ring);
                 }
             }
         }

@@ -33,6 +33,12 @@ impl Lower<'_> {
                     self.declare(value, None)?;
                     self.empty = Some(value);
                 }
+                StmtData::Assign { dst, src }
+                    if is_zero(self, src) && stmts.get(i + 1).is_some_and(|&next| self.sums_into(next, dst)) =>
+                {
+                    self.mark(s);
+                    self.empty = Some(dst);
+                }
                 _ => self.stmt(s)?,
             }
             if let Some(elem) = self.unconverted.take() {

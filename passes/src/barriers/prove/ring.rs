@@ -106,10 +106,10 @@ impl Ring {
         self.acquired.then(|| self.head.checked_sub(1).unwrap_or(self.slots - 1))
     }
 
-    /// The oldest slot waited for.
+    /// The slot waited for last.
     pub(super) fn get_slot(&self) -> Option<u32> {
-        let oldest = if self.head >= self.live { self.head - self.live } else { self.slots - (self.live - self.head) };
-        (self.waited > 0).then_some(oldest)
+        let behind = self.live.checked_sub(self.waited.checked_sub(1)?)?;
+        Some(if self.head >= behind { self.head - behind } else { self.slots - (behind - self.head) })
     }
 
     pub(super) fn acquire(&mut self) -> Result<(), Why> {

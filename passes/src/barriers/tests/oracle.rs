@@ -271,7 +271,7 @@ impl Execution<'_> {
                 let n = self.counts.get(&value).copied().unwrap_or_default();
                 let (taken, at) = match slot {
                     Slot::Put => (n[0] > n[1], n[1]),
-                    Slot::Get => (n[2] > n[3], n[3]),
+                    Slot::Get => (n[2] > n[3], n[2].saturating_sub(1)),
                 };
                 if !taken {
                     return Err(Wrong);

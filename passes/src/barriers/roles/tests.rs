@@ -1,0 +1,201 @@
+//! What is said of roles that are right, and of others.
+
+use super::*;
+use tilec_ir::diag::Sink;
+
+/// What is said of roles with these bodies, over two channels `a` and `b`.
+fn said(producer: &str, consumer: &str) -> Vec<String> {
+    let source = format!(
+        "kernel t(A: gmem f16[M, K] multiple 8, C: gmem f32[M, N])\n{{\n\
+         let a = channel f16[64, 64] slots 2\nlet b = channel f16[64, 64] slots 2\n\
+         role producer warps 4 {{\n{producer}\n}}\nrole consumer warps 4 {{\nvar acc = reg f32[64, 64] = 0\n{consumer}\n}}\n}}\n"
+    );
+    let mut sink = Sink::new();
+    let parsed = tilec_ir::parser::parse(&source, &mut sink);
+    let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
+    check(&kernel).into_iter().map(|d| d.message).collect()
+}
+
+const FILL: &str = "acquire a, b\ncopy A[0.., k..] -> a.put tma\ncopy A[0.., k..] -> b.put tma\npublish a, b";
+const USE: &str = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
+
+fn looped(body: &str) -> String {
+    format!("for k in 0..K step 64 {{\n{body}\n}}")
+}
+
+fn one(producer: &str, consumer: &str, what: &str) {
+    let found = said(producer, consumer);
+    assert!(found.iter().any(|m| m.contains(what)), "{what}: {found:#?}");
+}
+
+#[test]
+fn what_is_in_order_passes() {
+    assert_eq!(said(&looped(FILL), &looped(USE)), Vec::<String>::new());
+    // Two tiles, each with a loop of its own; the products of a trip overlap the wait of the next.
+    let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
+    assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
+    // A slot of which one channel is filled, and read.
+    let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
+    let read = "wait a, b\nvar x = reg f16[64, 64]\ncopy a.get -> x\nrelease a, b";
+    assert_eq!(said(&looped(&half), &looped(read)), Vec::<String>::new());
+}
+
+/// Roles that load and store tiles of one tensor, in the order of the tiles; `from`, `to` replace in the loading, the storing role.
+fn in_place(from: [&str; 2], to: [&str; 2]) -> Vec<String> {
+    let walk = "for tile in 0..min(ceildiv(M, 64) * ceildiv(N, 64), 99) step 7 {\nlet strip = tile / (ceildiv(M, 64) * 4)\n\
+                let place = tile % (ceildiv(M, 64) * 4)\nlet columns = max(1, min(4, ceildiv(N, 64) - strip * 4))\n\
+                let bm = min(place / columns, ceildiv(M, 64) - 1)\n\
+                let bn = min(strip * 4 + place % columns, ceildiv(N, 64) - 1)\n";
+    let load = "acquire a\ncopy C[bm * 64.., bn * 64..] -> a.put tma\npublish a\n";
+    let store =
+        "wait a\nawait s, 0\nbarrier\ncopy a.get -> s\nrelease a\nbarrier\ncopy s -> C[bm * 64.., bn * 64..] tma\n";
+    let (load, store) = (format!("{walk}{load}}}"), format!("{walk}{store}}}\nawait s, 0"));
+    let [x, y] = [(load, from), (store, to)].map(|(text, [old, new])| {
+        assert!(text.contains(old), "{old}");
+        text.replace(old, new)
+    });
+    let source = format!(
+        "kernel t(C: gmem f16[M, N] multiple 8, beta: f32 = 0)\n{{\nlet a = channel f16[64, 64] slots 2\nlet s = smem f16[64, 64]\n\
+         role producer warps 4 {{\n{x}\n}}\nrole consumer warps 4 {{\n{y}\n}}\n}}\n"
+    );
+    let mut sink = Sink::new();
+    let parsed = tilec_ir::parser::parse(&source, &mut sink);
+    let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
+    check(&kernel).into_iter().map(|d| d.message).collect()
+}
+
+#[test]
+fn tiles_that_are_stored_were_loaded_before() {
+    let same = ["tile", "tile"];
+    assert_eq!(in_place(same, same), Vec::<String>::new());
+    let wrong: [[&str; 2]; 6] = [
+        // Another tile, or part of it.
+        ["C[bm * 64.., bn * 64..]", "C[bn * 64.., bm * 64..]"],
+        ["C[bm * 64.., bn * 64..]", "C[bm * 64 + 64.., bn * 64..]"],
+        ["C[bm * 64.., bn * 64..]", "C[bm * 32.., bn * 64..]"],
+        // Two tiles at one place.
+        ["strip * 4 + place % columns", "place % columns"],
+        ["place / columns", "place / 2"],
+        ["max(1, min(4, ceildiv(N, 64) - strip * 4))", "max(1, min(8, ceildiv(N, 64) - strip * 4))"],
+    ];
+    for change in wrong {
+        for (x, y) in [(change, same), (same, change)] {
+            let found = in_place(x, y);
+            assert!(found.iter().any(|m| m.contains("used beside tensor stores")), "{change:?}: {found:#?}");
+        }
+    }
+    // A store that does not wait for the load of its tile.
+    let (wait, copy) = ("wait a\n", "copy a.get -> s\nrelease a\n");
+    let early = in_place(same, [wait, "var x = reg f16[64, 64] = 0.0\n"]);
+    assert!(early.iter().any(|m| m.contains("not waited for")), "{early:#?}");
+    let late = format!("copy s -> C[bm * 64.., bn * 64..] tma\n{wait}{copy}");
+    let late = in_place(same, ["copy s -> C[bm * 64.., bn * 64..] tma\n", &late]);
+    assert!(late.iter().any(|m| m.contains("used beside tensor stores")), "{late:#?}");
+}
+
+#[test]
+fn slots_are_taken_and_given_back_in_turns() {
+    one(&looped(&FILL.replace("acquire a, b", "acquire a")), &looped(USE), "used that is not acquired");
+    one(&looped(&FILL.replace("publish a, b", "publish a")), &looped(USE), "does not give back");
+    one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a")), "used that is not waited for");
+    one(&looped(FILL), &looped(&USE.replace("release a, b", "release b")), "does not give back");
+    one(&looped(FILL), &looped(&USE.replace("release a, b", "release a, b\nrelease a")), "no slot of `a`");
+    one(&looped(&FILL.replace("publish a, b", "acquire a\npublish a, b")), &looped(USE), "while another is");
+    one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "does not give back");
+}
+
+/// A loop whose first step is taken out, on both sides; `behind`: what the consumer does behind it.
+fn peeled(step: &str, behind: &str) -> [String; 2] {
+    let both = |first: &str, later: &str, behind: &str| {
+        format!("if K > 0 {{\n{first}\nfor k in 64..K step 64 {{\n{later}\n}}\n{behind}\n}}")
+    };
+    let first = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)";
+    [both(&FILL.replace("k..", "0.."), FILL, ""), both(first, step, behind)]
+}
+
+const STEP: &str = "wait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 1\nrelease a, b";
+const LAST: &str = "await acc, 0\nrelease a, b";
+
+#[test]
+fn a_product_may_be_pending_while_the_next_is_issued() {
+    let [producer, consumer] = peeled(STEP, LAST);
+    assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+    let wrong = [
+        // The slot that the last product reads, or before its older one is done.
+        (STEP.replace("await acc, 1\n", ""), LAST, "released while products read it"),
+        (STEP.replace("await acc, 1", "await acc, 2"), LAST, "released while products read it"),
+        (format!("{STEP}\nrelease a, b"), LAST, "released while products read it"),
+        (STEP.to_owned(), "release a, b\nawait acc, 0", "released while products read it"),
+        (STEP.to_owned(), "await acc, 1\nrelease a, b", "released while products read it"),
+        (STEP.to_owned(), "await acc, 0", "in different states"),
+        // As many are held at the end of an iteration as at its start.
+        (STEP.replace("release a, b", ""), LAST, "does not give back"),
+        (STEP.replace("release a, b", "release a"), LAST, "does not give back"),
+        (format!("{STEP}\nawait acc, 0\nrelease a, b"), LAST, "gives back more than it takes"),
+        // Another slot of two, while both are held.
+        (STEP.replace("wait a, b", "wait a, b\nwait a\nrelease a"), LAST, "all slots are held already, 2"),
+    ];
+    for (step, last, what) in wrong {
+        let [producer, consumer] = peeled(&step, last);
+        one(&producer, &consumer, what);
+    }
+}
+
+#[test]
+fn behind_a_loop_there_may_have_been_no_iteration() {
+    // Iterations find a product pending and leave none; without one the slot is still read.
+    let step = STEP.replace("await acc, 1\nrelease a, b", "await acc, 0\nrelease a, b");
+    let [producer, consumer] = peeled(&step, "release a, b");
+    one(&producer, &consumer, "released while products read it");
+    let [producer, consumer] = peeled(&step, LAST);
+    assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+    // Those of two accumulators take turns, an odd number of times.
+    let step = STEP.replace("acc = mma<m64k16>(a.get, b.get, acc)", "other = mma<m64k16>(a.get, b.get, other)");
+    let [producer, consumer] = peeled(&step, LAST);
+    one(&producer, &format!("var other = reg f32[64, 64] = 0\n{consumer}"), "other products pending");
+}
+
+#[test]
+fn no_role_waits_for_a_slot_that_is_held() {
+    // The producer takes the second slot of `a` before it fills the first of `b`.
+    let ahead = |slots: usize| {
+        let more = "acquire a\ncopy A[0.., 0..] -> a.put tma\npublish a\n".repeat(slots);
+        let tail =
+            "acquire a\nacquire b\ncopy A[0.., 0..] -> b.put tma\npublish b\ncopy A[0.., 0..] -> a.put tma\npublish a";
+        let read = "acc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0";
+        let waits = "wait a\n".repeat(slots);
+        let rest = "release a\n".repeat(slots);
+        said(&format!("{more}{tail}"), &format!("{waits}wait b\n{read}\nrelease b\n{rest}wait a\nrelease a"))
+    };
+    assert!(!ahead(1).iter().any(|m| m.contains("for ever")), "{:#?}", ahead(1));
+    assert!(ahead(2).iter().any(|m| m.contains("may wait for ever: all slots of `a`")), "{:#?}", ahead(2));
+}
+
+#[test]
+fn roles_walk_past_the_same_slots() {
+    one(&looped(FILL), &looped(USE).replace("step 64", "step 32"), "the same slots");
+    one(&looped(FILL), &looped(USE).replace("0..K", "64..K"), "the same slots");
+    let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
+    one(&looped(&half), &looped(USE), "a slot of `b` is read that nothing fills");
+    one(&looped(FILL), &format!("if M == 1 {{\n{}\n}}", looped(USE)), "the same slots");
+    let apart =
+        "acquire a\ncopy A[0.., k..] -> a.put tma\npublish a\nacquire b\ncopy A[0.., k..] -> b.put tma\npublish b";
+    let crossed = "wait b\nwait a\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b";
+    one(&looped(apart), &looped(crossed), "the same slots");
+}
+
+#[test]
+fn products_are_awaited_before_their_slots_and_sums_are_used() {
+    one(&looped(FILL), &looped(&USE.replace("await acc, 0\n", "")), "released while products read it");
+    one(&looped(FILL), &looped(&USE.replace("await acc, 0", "await acc, 1")), "released while products read it");
+    one(
+        &looped(FILL),
+        &looped(&USE.replace("await acc, 0", "acc = acc + 1.0\nawait acc, 0")),
+        "while products that add to it are pending",
+    );
+}
+
+#[test]
+fn channels_have_two_ends() {
+    one(&looped(FILL), "acc = acc + 1.0", "emptied by 0");
+}

@@ -1,0 +1,244 @@
+//! What a role holds, statement by statement: slots that it has taken and products that are pending.
+
+use super::super::prove::slot_uses;
+use super::{fault, slots, took};
+use crate::analysis::uses::{for_each_ref, stmt_exprs};
+use std::collections::{BTreeMap, VecDeque};
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::typing::resolve_view;
+
+/// What a role holds in front of each channel operation; what is wrong with it goes to `found`.
+pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTreeMap<Stmt, Counts> {
+    let mut walk = Walk { k, state: State::default(), counts: BTreeMap::new(), found };
+    walk.block(body);
+    let State { held, pending } = std::mem::take(&mut walk.state);
+    for ((value, slot), held) in held {
+        let Some(&s) = held.front() else { continue };
+        let message = format!("a slot of {} is {} and never given back", walk.name(value), took(slot));
+        walk.say(s, message);
+    }
+    if let Some(product) = pending.front() {
+        walk.say(product.stmt, "products are still pending at the end of the role".to_owned());
+    }
+    walk.counts
+}
+
+/// A product of warpgroups that nobody has awaited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Pending {
+    stmt: Stmt,
+    acc: Value,
+    /// Channels whose slots it reads, and how many older slots of each are held.
+    slots: Vec<(Value, usize)>,
+}
+
+impl Pending {
+    /// Whether it does the same as another, wherever that stands.
+    fn alike(&self, other: &Pending) -> bool {
+        (self.acc, &self.slots) == (other.acc, &other.slots)
+    }
+}
+
+/// How many slots are held.
+pub(super) type Counts = BTreeMap<(Value, Slot), usize>;
+
+/// What a role holds.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct State {
+    /// Slots that it has taken, and where, oldest first; at least one of each that is named.
+    held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
+    /// Products, oldest first.
+    pending: VecDeque<Pending>,
+}
+
+impl State {
+    fn counts(&self) -> Counts {
+        self.held.iter().map(|(&of, held)| (of, held.len())).collect()
+    }
+}
+
+struct Walk<'a> {
+    k: &'a Kernel,
+    state: State,
+    /// What is held in front of each channel operation.
+    counts: BTreeMap<Stmt, Counts>,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn say(&mut self, s: Stmt, message: String) {
+        let diagnostic = fault(self.k, s, message);
+        let known = |d: &Diagnostic| d.message == diagnostic.message && d.span == diagnostic.span;
+        if !self.found.iter().any(known) {
+            self.found.push(diagnostic);
+        }
+    }
+
+    fn name(&self, v: Value) -> String {
+        format!("`{}`", self.k.values[v].name)
+    }
+
+    fn block(&mut self, block: Block) {
+        for s in self.k.blocks[block].clone() {
+            self.stmt(s);
+        }
+    }
+
+    fn stmt(&mut self, s: Stmt) {
+        match &self.k.stmts[s] {
+            StmtData::Channel { op, channels, .. } => {
+                self.counts.insert(s, self.state.counts());
+                for &v in channels {
+                    self.channel(s, *op, v);
+                }
+            }
+            StmtData::Await { value, pending } if !matches!(self.k.values[*value].def, ValueDef::Smem(_)) => {
+                while self.state.pending.len() > *pending as usize {
+                    self.state.pending.pop_front();
+                }
+            }
+            StmtData::For { body, .. } => {
+                self.uses(s);
+                self.repeat(s, *body);
+            }
+            StmtData::If { then, otherwise, .. } => {
+                self.uses(s);
+                let before = self.state.clone();
+                self.block(*then);
+                let after = std::mem::replace(&mut self.state, before);
+                if let Some(b) = otherwise {
+                    self.block(*b);
+                }
+                if after.counts() != self.state.counts() || after.pending != self.state.pending {
+                    self.say(s, "the branches leave channels or products in different states".to_owned());
+                }
+            }
+            _ => self.uses(s),
+        }
+    }
+
+    /// The body of a loop, twice: the second time begins as every later one does.
+    fn repeat(&mut self, s: Stmt, body: Block) {
+        let entry = self.state.clone();
+        self.block(body);
+        let once = self.state.clone();
+        if once.counts() != entry.counts() {
+            self.say(
+                s,
+                "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned(),
+            );
+            return;
+        }
+        if once.pending != entry.pending {
+            self.block(body);
+            if self.state.pending != once.pending {
+                self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
+                return;
+            }
+        }
+        // Behind the loop there may have been no iteration. What is pending then is the end of what is pending otherwise, or the other way round: the
+        // longer list stands for both.
+        let ends_with = |long: &VecDeque<Pending>, short: &VecDeque<Pending>| {
+            long.len() >= short.len() && long.iter().rev().zip(short.iter().rev()).all(|(a, b)| a.alike(b))
+        };
+        if ends_with(&self.state.pending, &entry.pending) {
+        } else if ends_with(&entry.pending, &self.state.pending) {
+            self.state.pending = entry.pending;
+        } else {
+            self.say(s, "iterations leave other products pending than they find".to_owned());
+        }
+    }
+
+    fn channel(&mut self, s: Stmt, op: ChannelOp, v: Value) {
+        let slot = match op {
+            ChannelOp::Acquire | ChannelOp::Publish => Slot::Put,
+            ChannelOp::Wait | ChannelOp::Release => Slot::Get,
+        };
+        let name = self.name(v);
+        match op {
+            ChannelOp::Acquire | ChannelOp::Wait => {
+                let held = self.state.held.entry((v, slot)).or_default();
+                let before = held.len();
+                held.push_back(s);
+                match slot {
+                    Slot::Put if before > 0 => {
+                        self.say(s, format!("a slot of {name} is {} while another is", took(slot)));
+                    }
+                    Slot::Get if before > 0 && slots(self.k, v).is_some_and(|slots| before >= slots) => {
+                        self.say(s, format!("this waits for ever: of {name} all slots are held already, {before}"));
+                    }
+                    _ => {}
+                }
+            }
+            ChannelOp::Publish | ChannelOp::Release => {
+                let held = self.state.held.get_mut(&(v, slot));
+                let left = held.map(|held| {
+                    held.pop_front();
+                    held.len()
+                });
+                match left {
+                    None => self.say(s, format!("no slot of {name} is {} here", took(slot))),
+                    Some(0) => drop(self.state.held.remove(&(v, slot))),
+                    Some(_) => {}
+                }
+                let mut reader = None;
+                for product in &mut self.state.pending {
+                    for (_, older) in product.slots.iter_mut().filter(|(of, _)| slot == Slot::Get && *of == v) {
+                        match older.checked_sub(1) {
+                            Some(less) => *older = less,
+                            None => reader = reader.or(Some(product.acc)),
+                        }
+                    }
+                }
+                if let Some(acc) = reader {
+                    let message = format!(
+                        "a slot of {name} is released while products read it: {} is not awaited",
+                        self.name(acc)
+                    );
+                    self.say(s, message);
+                }
+            }
+        }
+    }
+
+    /// Slots and accumulators that a statement touches itself.
+    fn uses(&mut self, s: Stmt) {
+        for (value, slot) in slot_uses(self.k, s) {
+            if !self.state.held.contains_key(&(value, slot)) {
+                let message = format!("a slot of {} is used that is not {}", self.name(value), took(slot));
+                self.say(s, message);
+            }
+        }
+        let product = asynchronous(self.k, s, &self.state.counts());
+        let mut touched = Vec::new();
+        for e in stmt_exprs(self.k, s) {
+            for_each_ref(self.k, e, &mut |v| touched.push(v));
+        }
+        touched.extend(match self.k.stmts[s] {
+            StmtData::Assign { dst, .. } => Some(dst),
+            StmtData::Var { value, .. } => Some(value),
+            _ => None,
+        });
+        // A product may follow another on the same accumulator: the hardware runs them in order.
+        let own = product.as_ref().map(|p| p.acc);
+        let early = self.state.pending.iter().find(|p| touched.contains(&p.acc) && own != Some(p.acc)).cloned();
+        if let Some(early) = early {
+            let message = format!("{} is used while products that add to it are pending", self.name(early.acc));
+            self.say(s, message);
+        }
+        self.state.pending.extend(product);
+    }
+}
+
+/// The product of warpgroups that a statement starts, where so many slots are held.
+fn asynchronous(k: &Kernel, s: Stmt, held: &Counts) -> Option<Pending> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    let ExprData::Mma(mma) = k.exprs[src] else { return None };
+    mma.atom.filter(|a| a.row().asynchronous())?;
+    let read = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base);
+    let older = |v| held.get(&(v, Slot::Get)).map_or(0, |n| n - 1);
+    let slots = read.map(|v| (v, older(v))).collect();
+    Some(Pending { stmt: s, acc: dst, slots })
+}

@@ -64,7 +64,7 @@ pub(super) enum Part<'a> {
     Multiply(&'a Product, &'a [Value]),
 }
 
-/// The product, if the schedule asks for one to be pending while the next is issued.
+/// The product, if one is to be pending while the next is issued: as the schedule says, else where additions would wait for it.
 pub(super) fn wanted(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -72,22 +72,45 @@ pub(super) fn wanted(
     (slots, warps): (u64, u32),
     span: Span,
 ) -> Result<Option<Product>, Reported> {
-    let Some(asked) = k.schedule.pending.filter(|&e| k.as_int(e) != Some(0)) else { return Ok(None) };
+    let asked = k.schedule.pending;
+    if asked.and_then(|e| k.as_int(e)) == Some(0) {
+        return Ok(None);
+    }
     let found = product(k, products).and_then(|product| match room(k, &product, warps) {
         _ if slots < 2 => Err("the channels have one slot, which it reads".to_owned()),
         false => Err("a thread has no room for the sums and two parts of them (`promote`)".to_owned()),
         true => Ok(product),
     });
-    match found {
-        Ok(product) => {
-            let message = format!(
-                "products of a step are pending while those of the next are issued, on two of the {slots} slots"
-            );
-            cx.remark_note(span, message, "`pending 0` in the schedule has each step wait for its own");
-            Ok(Some(product))
+    match (found, asked) {
+        (Ok(product), asked) => {
+            let gains = asked.is_some() || product.promoted;
+            if gains {
+                let message = format!(
+                    "products of a step are pending while those of the next are issued, on two of the {slots} slots"
+                );
+                cx.remark_note(span, message, "`pending 0` in the schedule has each step wait for its own");
+            }
+            Ok(gains.then_some(product))
         }
-        Err(why) => Err(refused(k, cx, asked, &why)),
+        (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
+        (Err(why), None) => {
+            if promotes(k, products) {
+                cx.remark(span, format!("no product is pending while the next is issued: {why}"));
+            }
+            Ok(None)
+        }
     }
+}
+
+/// Whether there are products whose sums are promoted.
+fn promotes(k: &Kernel, stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|&s| match k.stmts[s] {
+        StmtData::Assign { src, .. } => match k.exprs[src] {
+            ExprData::Mma(mma) => mma.atom.is_some_and(|atom| promoted_of(k, atom).is_some()),
+            _ => false,
+        },
+        _ => false,
+    })
 }
 
 /// That `pending 1` cannot be had.

@@ -4,7 +4,7 @@
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};
 
 /// Runs a body of one warp on `sm_90` that leaves lane 0's result in `%r0`; with declarations of the module in front.
-fn run(module: &str, body: &str) -> Result<u32, Box<Report>> {
+pub(crate) fn run(module: &str, body: &str) -> Result<u32, Box<Report>> {
     let text = format!(
         ".version 8.6\n.target sm_90\n.address_size 64\n{module}\n.visible .entry k(.param .u64 out)\n{{\n\
          .reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<32>;\n.reg .f32 %f<8>;\n.reg .b64 %l<16>;\n.reg .f64 %d<8>;\n\
@@ -23,7 +23,7 @@ fn run(module: &str, body: &str) -> Result<u32, Box<Report>> {
 }
 
 #[track_caller]
-fn all(cases: &[(&str, u32)]) {
+pub(crate) fn all(cases: &[(&str, u32)]) {
     for (body, want) in cases {
         let got = run("", body).unwrap_or_else(|r| panic!("{body}: {r}"));
         assert_eq!(got, *want, "{body}: {got:#x}, not {want:#x}");
@@ -97,7 +97,7 @@ fn integers() {
 }
 
 /// The upper or lower word of an f64 result.
-fn double(body: &str, upper: bool) -> u32 {
+pub(crate) fn double(body: &str, upper: bool) -> u32 {
     let shift = if upper { 32 } else { 0 };
     let text = format!("{body} mov.b64 %l0, %d0; shr.u64 %l0, %l0, {shift}; cvt.u32.u64 %r0, %l0;");
     run("", &text).unwrap_or_else(|r| panic!("{body}: {r}"))

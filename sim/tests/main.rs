@@ -5,6 +5,7 @@ mod blame;
 mod calls;
 mod clusters;
 mod constants;
+mod conversions;
 pub mod corpus;
 mod cuda;
 mod flags;

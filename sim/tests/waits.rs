@@ -474,3 +474,24 @@ fn a_loop_that_looks_at_one_word_waits_for_nothing() {
     assert_eq!(words(&memory)[256..259], [6000; 3]);
     assert_eq!(counters.sum("ld.volatile").executed, 6000);
 }
+
+/// Turns at a flag in shared memory, which the block's other warp sets after a while, are counted: they depend on the order of the warps.
+#[test]
+fn turns_at_a_flag_of_the_own_block() {
+    let turns = |work: u32| {
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{{\n\
+             .reg .pred %p<4>;\n.reg .b32 %r<4>, %t;\n.shared .b32 flag;\n\
+             mov.u32 %t, %tid.x;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [flag], 0;\nbar.sync 0;\n\
+             @%p0 bra POLL;\nsetp.ne.u32 %p1, %t, 32;\n@%p1 bra END;\nmov.u32 %r1, {work};\n\
+             BUSY: sub.u32 %r1, %r1, 1;\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 bra BUSY;\n\
+             st.volatile.shared.u32 [flag], 1;\nbra END;\n\
+             POLL: ld.volatile.shared.u32 %r2, [flag];\nsetp.eq.u32 %p3, %r2, 0;\n@%p3 bra POLL;\nEND: ret;\n}}\n"
+        );
+        let program = Program::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+        let launch = Launch { entry: "k".into(), grid: [1; 3], block: [64, 1, 1], dynamic_smem: 0, params: Vec::new() };
+        let counters = Device::new().run(&program, &launch, &Options::default()).unwrap();
+        counters.sum("ld.volatile").executed
+    };
+    assert!(turns(10_000) > 1000 + turns(10));
+}

@@ -19,7 +19,7 @@ enum Memories {
 }
 
 fn memory_of(instruction: &str) -> Memories {
-    if instruction.contains(".shared") || instruction.starts_with("ldmatrix") {
+    if instruction.contains(".shared") || instruction.starts_with("ldmatrix") || instruction.starts_with("mbarrier") {
         Memories::Shared
     } else if instruction.contains(".local") {
         Memories::Local
@@ -30,7 +30,15 @@ fn memory_of(instruction: &str) -> Memories {
 
 /// What an opcode does to memory, as a noun.
 fn access(instruction: &str) -> &'static str {
-    match instruction.split('.').next().unwrap_or("") {
+    let mut words = instruction.split('.');
+    match words.next().unwrap_or("") {
+        "mbarrier" => match words.next().unwrap_or("") {
+            "init" => "initialisation of an mbarrier",
+            "inval" => "invalidation of an mbarrier",
+            "arrive" | "arrive_drop" => "arrival at an mbarrier",
+            "test_wait" | "try_wait" => "wait at an mbarrier",
+            _ => "operation on an mbarrier",
+        },
         "ld" | "ldmatrix" | "ldu" => "read",
         "st" => "write",
         "cp" => "asynchronous copy",
@@ -88,6 +96,10 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
             "blocks run in any order and no barrier holds them: give each its own elements, use atomics, or let one set a flag after \
              a fence and the other read it before one",
         ),
+        ReportKind::Race if is_one_write(report) => Some(
+            "one instruction wrote different values to one address: let one thread write, or use an atomic; a `bar.sync` helps only \
+             where the two writes are of different turns of a loop",
+        ),
         ReportKind::Race => Some("put a `bar.sync`, or the wait that the copy needs, between the two"),
         ReportKind::OutOfBounds => {
             Some("look at the predicate that should have switched this access off, and at its address")
@@ -105,6 +117,14 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::Deadlock => Some("every thread that a barrier counts has to arrive"),
         ReportKind::Fuel => Some(MORE_FUEL),
         ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
+    }
+}
+
+/// Whether both sides of a race are writes of one instruction.
+fn is_one_write(report: &Report) -> bool {
+    match (&report.place, &report.other) {
+        (Some(this), Some(other)) => this.ptx_line == other.ptx_line && access(&this.instruction) == "write",
+        _ => false,
     }
 }
 

@@ -130,6 +130,19 @@ fn a_race_says_whether_blocks_or_threads_met() {
 }
 
 #[test]
+fn a_race_within_one_instruction_needs_one_writer() {
+    let one = "mov.u32 %r2, tile;\nst.shared.u32 [%r2], %r1;";
+    reported(one, &["nothing orders a write after a write", "let one thread write, or use an atomic"]);
+}
+
+#[test]
+fn a_race_of_mbarriers_names_their_operations() {
+    let both = "mov.u32 %r2, tile;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 mbarrier.init.shared.b64 [%r2], 64;\n\
+                mbarrier.arrive.shared.b64 %rd3, [%r2];";
+    reported(both, &["data race on shared memory", "arrival at an mbarrier", "initialisation of an mbarrier"]);
+}
+
+#[test]
 fn writes_beside_the_elements_are_found() {
     let store = |at: &str| {
         format!(

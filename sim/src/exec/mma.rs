@@ -21,11 +21,11 @@ pub(crate) struct Mma {
 enum Kind {
     Narrow(Form),
     Small(Small),
-    F64 { m: usize, k: usize },
+    F64 { m: usize, k: usize, round: Round },
 }
 
 impl Mma {
-    /// The instruction its modifiers name: `sync aligned shape alayout blayout [satfinite] d a b c [op popc]`.
+    /// The instruction its modifiers name: `sync aligned shape alayout blayout [satfinite|rounding] d a b c [op popc]`.
     pub(crate) fn from_words(words: &[&str], d: Vec<R>, a: Vec<R>, b: Vec<R>, c: Vec<R>) -> Option<Mma> {
         let pairs = if words.contains(&"xor") { Some(Pairs::Xor) } else { None };
         let pairs = if words.contains(&"and") { Some(Pairs::And) } else { pairs };
@@ -54,7 +54,13 @@ impl Mma {
                     4
                 },
             );
-            return Some(Mma { kind: Kind::F64 { m, k }, d, a, b, c });
+            let round = match words.get(5).copied() {
+                Some("rz") => Round::Zero,
+                Some("rm") => Round::Down,
+                Some("rp") => Round::Up,
+                _ => Round::Nearest,
+            };
+            return Some(Mma { kind: Kind::F64 { m, k, round }, d, a, b, c });
         }
         let layout = |w: &str| if w == "col" { Layout::Col } else { Layout::Row };
         let form = Form {
@@ -116,11 +122,11 @@ impl Mma {
                     warp.put32(*r, u32::MAX, v, ok);
                 }
             }
-            Kind::F64 { m, k } => {
+            Kind::F64 { m, k, round } => {
                 let gather = |regs: &[R]| -> Vec<[u64; 32]> { regs.iter().map(|r| warp.l[*r as usize].v).collect() };
                 let (a, b, c) = (gather(&self.a), gather(&self.b), gather(&self.c));
                 let mut d = vec![[0u64; 32]; self.d.len()];
-                mma::mma_f64((*m, *k), Round::Nearest, &a, &b, &c, &mut d).map_err(failed)?;
+                mma::mma_f64((*m, *k), *round, &a, &b, &c, &mut d).map_err(failed)?;
                 for (r, v) in self.d.iter().zip(&d) {
                     warp.put64(*r, u32::MAX, v, ok);
                 }

@@ -328,6 +328,12 @@ impl Cta<'_> {
                 });
                 w.put64(d, m, &v, s.iter().fold(u32::MAX, |ok, x| ok & x.ok));
             }
+            Op::Unpack8 { d, a } => {
+                let a = w.w[a as usize];
+                for (k, r) in d.iter().enumerate() {
+                    w.put32(*r, m, &a.v.map(|x| x >> (8 * k) & 0xFF), a.ok);
+                }
+            }
             Op::Unpack64 { d, a } => {
                 let a = w.l[a as usize];
                 for (k, r) in d.iter().enumerate() {

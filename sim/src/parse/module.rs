@@ -6,6 +6,7 @@
 use super::ParseError;
 use super::lex::{Pos, Tok, lex};
 use super::raw::{RawEntry, RawFormal, RawFunc, RawModule, RawReg, Ty};
+use super::table::needs;
 
 pub(super) struct Parser<'a> {
     pub(super) toks: Vec<(Tok<'a>, Pos)>,
@@ -138,10 +139,12 @@ impl<'a> Parser<'a> {
                         other => return Err(pos.error(format!("expected a version, found {}", other.show()))),
                     };
                     let tenths = (v * 10.0).round();
-                    if !(10.0..=1000.0).contains(&tenths) {
-                        return Err(pos.error(format!("no such PTX version: {v}")));
+                    let version = ((tenths / 10.0) as u32, (tenths % 10.0) as u32);
+                    if (v * 10.0 - tenths).abs() > 1e-6 || !needs::exists(version) {
+                        let (major, minor) = needs::NEWEST;
+                        return Err(pos.error(format!("no such PTX version: {v}; the newest known is {major}.{minor}")));
                     }
-                    module.version = ((tenths / 10.0) as u32, (tenths % 10.0) as u32);
+                    module.version = version;
                 }
                 "target" => {
                     self.bump();

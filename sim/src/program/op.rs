@@ -200,6 +200,11 @@ pub(crate) enum Op {
         d: R,
         a: [R; 2],
     },
+    /// The bytes of a word.
+    Unpack8 {
+        d: [R; 4],
+        a: R,
+    },
     Unpack16 {
         d: [R; 2],
         a: R,

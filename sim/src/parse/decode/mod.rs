@@ -46,6 +46,7 @@ const MAX_GLOBAL: u64 = 1 << 30;
 pub(crate) struct Cx<'a, 'm> {
     module: &'m HashMap<&'a str, Var>,
     funcs: &'m HashMap<&'a str, &'m RawFunc<'a>>,
+    kernels: &'m [RawEntry<'a>],
     /// Variables of bodies that exist once, whoever runs the body: where they are, by the place of their declaration.
     statics: HashMap<Pos, u64>,
     /// Names of dynamic shared memory.
@@ -276,6 +277,16 @@ impl<'a> Cx<'a, '_> {
     /// Says that the kernel has asynchronous products, whose registers are watched.
     pub(crate) fn uses_wgmma(&mut self) {
         self.wgmma_registers.extend_from_slice(&self.touched);
+    }
+
+    /// Whether a kernel or a function has this name.
+    fn is_code(&self, name: &str) -> bool {
+        self.funcs.contains_key(name) || self.kernels.iter().any(|k| k.name == name)
+    }
+
+    /// Whether a special register is kept in this slot.
+    pub(crate) fn is_special(&self, slot: R) -> bool {
+        self.entry.specials.iter().any(|(r, _)| *r == slot)
     }
 
     /// The opcode being decoded.

@@ -200,6 +200,7 @@ fn decode_entry<'a>(
     let mut cx = Cx {
         module,
         funcs,
+        kernels: &raw.entries,
         statics: statics.clone(),
         dynamic: HashMap::new(),
         scopes: vec![Scope::default()],

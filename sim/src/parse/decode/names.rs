@@ -13,6 +13,10 @@ const MAX_SLOTS: usize = 1 << 16;
 /// The names of the elements of a vector.
 pub(super) const FIELDS: [[&str; 2]; 4] = [["x", "r"], ["y", "g"], ["z", "b"], ["w", "a"]];
 
+/// Special registers of four elements.
+pub(super) const VECTORS: [&str; 8] =
+    ["%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"];
+
 /// A declaration of registers.
 #[derive(Clone, Copy)]
 pub(super) struct Reg {
@@ -152,7 +156,7 @@ impl<'a> Cx<'a, '_> {
 
     /// The slot of a register that an instruction on values of a type may name.
     pub(super) fn typed(&mut self, ty: Ty, (reg, index): (Reg, u32), name: &str, pos: Pos) -> Result<R> {
-        if reg.ty.bytes() != ty.bytes() && !(ty.bytes() == 1 && reg.ty.bytes() <= 4) || !ty.agrees(reg.ty) {
+        if reg.ty.bytes() != ty.bytes() || !ty.agrees(reg.ty) {
             return Err(pos.error(format!("`{name}` is {:?}, the instruction works on {ty:?}", reg.ty)));
         }
         self.slot(reg, index, pos)

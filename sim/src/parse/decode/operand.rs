@@ -1,6 +1,6 @@
 //! Operands: names, literals and brackets as written to slots, addresses and labels.
 
-use super::names::{FIELDS, Var, special};
+use super::names::{self, FIELDS, Var, special};
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
 use crate::parse::raw::{RawArg, RawInst, Space, Ty};
@@ -87,6 +87,10 @@ impl<'a> Cx<'a, '_> {
         let kind = kind.trim_end_matches('_');
         let takes_vectors =
             matches!(kind, "dv" | "sv" | "x" | "xd") || kind.starts_with("d*") || kind.starts_with("s*");
+        // Special registers are vectors to `mov.v4` of words alone.
+        let words = (self.opcode, kind) == ("mov", "s*4") && matches!(ty, Some(Ty::B32 | Ty::U32 | Ty::S32));
+        let takes_vectors =
+            takes_vectors && (words || !matches!(arg, RawArg::Name(name, _) if names::VECTORS.contains(name)));
         if takes_vectors && let Some(elements) = self.elements(arg) {
             return self.arg(want, mods, &elements);
         }
@@ -148,7 +152,7 @@ impl<'a> Cx<'a, '_> {
                 self.dest(typed()?, arg).map(Arg::Slot)
             }
             ("xd", RawArg::Name(name, pos)) => Ok(Arg::Pred(self.pred(name, *pos)?, false)),
-            ("x", _) | ("xd", RawArg::Vector(..)) => self.mov_arg(typed()?, arg),
+            ("x", _) | ("xd", RawArg::Vector(..)) => self.mov_arg(typed()?, kind == "xd", arg),
             _ => {
                 if let Some(n) = kind.strip_prefix("d*").or_else(|| kind.strip_prefix("s*")) {
                     let n: usize = n.parse().map_err(|_| arg.pos().error("unreadable table row"))?;
@@ -162,6 +166,9 @@ impl<'a> Cx<'a, '_> {
     /// A vector register as a list of its elements.
     fn elements(&self, arg: &RawArg<'a>) -> Option<RawArg<'a>> {
         let RawArg::Name(name, pos) = arg else { return None };
+        if let Some(name) = names::VECTORS.iter().find(|n| *n == name) {
+            return Some(RawArg::Vector(FIELDS.map(|field| RawArg::Dotted(name, field[0], *pos)).to_vec(), *pos));
+        }
         let (reg, _) = self.find(name).filter(|(reg, _)| reg.elements > 1)?;
         let fields = FIELDS.iter().take(reg.elements as usize);
         Some(RawArg::Vector(fields.map(|field| RawArg::Dotted(name, field[0], *pos)).collect(), *pos))
@@ -298,6 +305,9 @@ impl<'a> Cx<'a, '_> {
                         check_address(ty, var, *pos)?;
                         self.variable(wide, var, 0, *pos)
                     }
+                    None if self.is_code(name) => Err(pos.error(format!(
+                        "`{name}` cannot be read here: it is code, and calls through a pointer are not executed"
+                    ))),
                     None => Err(pos.error(match limits::of_register(name) {
                         Some(why) => format!("`{name}` cannot be read here: {why}"),
                         None => format!("unknown name `{name}`"),
@@ -315,16 +325,16 @@ impl<'a> Cx<'a, '_> {
                 if let Some(found) = self.element(name, field, *pos)? {
                     return self.typed(ty, found, name, *pos);
                 }
-                let axis = match *field {
-                    "x" => 0,
-                    "y" => 1,
-                    "z" => 2,
-                    _ => return Err(pos.error(format!("`{name}.{field}` is no special register"))),
+                let axis = FIELDS.iter().position(|names| names.contains(field)).map(|axis| axis as u8);
+                let Some(axis) = axis.filter(|_| names::VECTORS.contains(name)) else {
+                    return Err(pos.error(format!("`{name}.{field}` is no special register")));
                 };
                 if name.contains("cluster") {
                     self.require((7, 8), 90);
                 }
                 let special = match *name {
+                    // The fourth element is always zero (PTX 10.1).
+                    _ if axis == 3 => Special::Zero,
                     "%tid" => Special::Tid(axis),
                     "%ntid" => Special::NTid(axis),
                     "%ctaid" => Special::CtaId(axis),
@@ -430,9 +440,9 @@ impl<'a> Cx<'a, '_> {
     }
 
     /// `mov` takes vectors on either side, as well as plain operands and predicates.
-    fn mov_arg(&mut self, ty: Ty, arg: &RawArg<'a>) -> Result<Arg> {
+    fn mov_arg(&mut self, ty: Ty, dest: bool, arg: &RawArg<'a>) -> Result<Arg> {
         match arg {
-            RawArg::Vector(_, pos) if !matches!(ty, Ty::B32 | Ty::B64 | Ty::B128) => {
+            RawArg::Vector(_, pos) if !matches!(ty, Ty::B16 | Ty::B32 | Ty::B64 | Ty::B128) => {
                 Err(pos.error(format!("only untyped registers are packed, not {ty:?}")))
             }
             RawArg::Vector(items, pos) if items.iter().all(|item| matches!(item, RawArg::Sink(_))) => {
@@ -450,6 +460,7 @@ impl<'a> Cx<'a, '_> {
                 for item in items {
                     slots.push(match item {
                         RawArg::Sink(_) => SINK,
+                        item if dest => self.dest(piece, item)?,
                         item => self.source(piece, item)?,
                     });
                 }

@@ -13,15 +13,26 @@ pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
             Op::Pred { f, d: *d, a: *a, b: *a }
         }
         (Arg::Slot(d), Arg::Slot(a)) if wide => Op::Mov64 { d: *d, a: *a },
+        // What a special register holds need not fit 16 bits.
+        (Arg::Slot(d), Arg::Slot(a)) if m.ty()?.bytes() == 2 && cx.is_special(*a) => {
+            Op::WW { f: lanes!(x => x & 0xFFFF), d: *d, a: *a }
+        }
         (Arg::Slot(d), Arg::Slot(a)) => Op::Mov32 { d: *d, a: *a },
         (Arg::Slot(d), Arg::Int(bits)) if wide == (*bits == 64) => Op::Clock { d: *d, wide },
         (Arg::Slot(d), Arg::Many(a, _)) => match (wide, a.len()) {
+            (false, 2) if m.has("b16") => {
+                let zero = cx.constant(false, 0, m.pos)?;
+                Op::Wwwww { f: pack_bytes, d: *d, s: [a[0], a[1], zero, zero] }
+            }
+            (false, 4) => Op::Wwwww { f: pack_bytes, d: *d, s: four(a) },
             (false, 2) => Op::Pack16 { d: *d, a: [a[0], a[1]] },
             (true, 2) => Op::Pack32 { d: *d, a: [a[0], a[1]] },
             (true, 4) => Op::Pack64 { d: *d, a: four(a) },
             _ => return m.error("`mov` cannot pack registers of this size"),
         },
         (Arg::Many(d, _), Arg::Slot(a)) => match (wide, d.len()) {
+            (false, 2) if m.has("b16") => Op::Unpack8 { d: four(d), a: *a },
+            (false, 4) => Op::Unpack8 { d: four(d), a: *a },
             (false, 2) => Op::Unpack16 { d: [d[0], d[1]], a: *a },
             (true, 2) => Op::Unpack32 { d: [d[0], d[1]], a: *a },
             (true, 4) => Op::Unpack64 { d: four(d), a: *a },
@@ -29,6 +40,12 @@ pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         },
         _ => return m.error(format!("`{}` has no such form", cx.opcode())),
     })
+}
+
+fn pack_bytes(d: &mut L32, s: [&L32; 4]) {
+    for (i, lane) in d.iter_mut().enumerate() {
+        *lane = u32::from_le_bytes(s.map(|byte| byte[i] as u8));
+    }
 }
 
 /// `mov.v2`, `mov.v4`.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::numerics;
+use crate::parse::table::limits;
 
 pub(super) fn float(ty: Ty) -> Option<Float> {
     Some(match ty {
@@ -35,14 +36,18 @@ pub(super) fn map(map: Map, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
 pub(crate) fn cvt_from_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (to, from) = types(m)?;
     let Some(to) = float(to) else { return m.error("no such conversion") };
-    map(Map::IntToFloat { from: convert::int(from), to, mode: Mode::of(rounding(m)) }, m, args)
+    let mode = Mode { round: rounding(m), ftz: m.has("ftz"), sat: m.has("sat") };
+    map(Map::IntToFloat { from: convert::int(from), to, mode }, m, args)
 }
 
 /// Float to integer; out of range clamps (PTX 9.7.9.21).
 pub(crate) fn cvt_to_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (to, from) = types(m)?;
     let Some(from) = float(from) else { return m.error("no such conversion") };
-    let wide = matches!(args.first(), Some(Arg::Many(_, true)));
+    let wide = match args.first() {
+        Some(Arg::Many(_, wide)) => *wide,
+        _ => to.bytes() == 8,
+    };
     let reg_bits = if wide { 64 } else { 32 };
     let (round, ftz) = (rounding(m), m.has("ftz"));
     map(Map::FloatToInt { from, to: convert::int(to), round, ftz, reg_bits }, m, args)
@@ -51,8 +56,14 @@ pub(crate) fn cvt_to_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
 /// Float to float, also to an integral value of the same type.
 pub(crate) fn cvt_float(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (to, from) = types(m)?;
+    if let Some((first, why)) = limits::miscompiled(cx.opcode(), m.words)
+        && cx.target() < first
+    {
+        return m.error(format!("this conversion needs sm_{first} (this is sm_{}): {why}", cx.target()));
+    }
     if from == Ty::BF16 {
-        cx.require((7, 1), 80);
+        let (version, target) = if to == Ty::BF16 { ((7, 8), 90) } else { ((7, 1), 80) };
+        cx.require(version, target);
     }
     let (d, a) = (slot(args, 0), slot(args, 1));
     let mode = Mode { round: rounding(m), ftz: m.has("ftz"), sat: m.has("sat") };
@@ -64,7 +75,10 @@ pub(crate) fn cvt_float(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
     };
     match (to, from) {
         (Ty::TF32, _) => map(Map::Tf32 { round: mode.round, clamp }, m, args),
-        (Ty::BF16, Ty::F32) => map(Map::Narrow { to: Half::Bf16, round: mode.round, clamp }, m, args),
+        (Ty::BF16, Ty::F32) if !mode.ftz => map(Map::Narrow { to: Half::Bf16, round: mode.round, clamp }, m, args),
+        (Ty::F16, Ty::F32) if clamp != Clamp::default() => {
+            map(Map::Narrow { to: Half::F16, round: mode.round, clamp }, m, args)
+        }
         (Ty::F32, Ty::F16) if mode == Mode::RN => {
             Ok(Op::WW { f: lanes!(x => numerics::convert::f16_to_f32(x as u16)), d, a })
         }
@@ -74,7 +88,9 @@ pub(crate) fn cvt_float(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
         _ if to == from && integral => map(Map::Integral { ty: to_float, mode }, m, args),
         _ if integral => m.error("rounding to an integer needs equal types"),
         _ if to.bytes() < from.bytes() && !rounded => m.error("a narrowing conversion needs a rounding"),
-        _ if to.bytes() > from.bytes() && rounded => m.error("a widening conversion takes no rounding"),
+        _ if to.bytes() > from.bytes() && rounded && from != Ty::BF16 => {
+            m.error("a widening conversion takes no rounding")
+        }
         _ => map(Map::FloatToFloat { from: from_float, to: to_float, mode }, m, args),
     }
 }
@@ -87,7 +103,7 @@ pub(crate) fn cvt_pack(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         return Ok(Op::Map { map, d, wide: false, a, b, from_wide: false });
     }
     let to = if m.has("bf16x2") { Half::Bf16 } else { Half::F16 };
-    let clamp = Clamp { relu: m.has("relu"), satfinite: false };
+    let clamp = Clamp { relu: m.has("relu"), satfinite: m.has("satfinite") };
     let round = if m.has("rz") { Round::Zero } else { Round::Nearest };
     let (d, a, b) = (slot(args, 0), slot(args, 1), slot(args, 2));
     Ok(Op::Map { map: Map::Narrow2 { to, round, clamp }, d, wide: false, a, b, from_wide: false })

@@ -8,6 +8,8 @@ const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[
     ("cp", Some("im2col"), "the im2col mode of tensor copies is not executed: copy tiles"),
     ("cp", Some("im2col_no_offs"), "the im2col mode of tensor copies is not executed: copy tiles"),
     ("istypep", None, TEXTURES),
+    ("mma", Some("sp"), SPARSE),
+    ("mma", Some("sp::ordered_metadata"), SPARSE),
     ("multimem", None, "there is one device"),
     ("stackrestore", None, GROWING),
     ("stacksave", None, GROWING),
@@ -21,10 +23,12 @@ const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[
     ("tex", None, TEXTURES),
     ("tld4", None, TEXTURES),
     ("txq", None, TEXTURES),
+    ("wgmma", Some("sp"), SPARSE),
     ("wgmma", Some("b1"), "asynchronous products of single bits are not executed"),
 ];
 
 const GROWING: &str = "a stack that grows while the kernel runs is not executed";
+const SPARSE: &str = "products of sparse matrices are not executed";
 const TEXTURES: &str = "there are no textures, samplers and surfaces";
 
 /// Why an instruction with these words is not executed, if the assembler knows it.
@@ -32,8 +36,27 @@ pub(crate) fn of(op: &str, words: &[&str]) -> Option<&'static str> {
     if words.contains(&"b128") && matches!(op, "mov" | "ld" | "st" | "atom") {
         return Some("128-bit registers are not executed");
     }
+    if matches!(op, "atom" | "red") && words.iter().any(|w| matches!(*w, "v2" | "v4" | "v8")) {
+        return Some("atomics on vectors are not executed: use one for each element");
+    }
     let fits = |row: &&(&str, Option<&str>, &str)| row.0 == op && row.1.is_none_or(|word| words.contains(&word));
     INSTRUCTIONS.iter().find(fits).map(|row| row.2)
+}
+
+/// Instructions that ptxas 12.9 takes for targets whose machine does not have them: the first target that does, and what comes of it.
+pub(crate) fn miscompiled(op: &str, words: &[&str]) -> Option<(u32, &'static str)> {
+    let has = |word: &str| words.contains(&word);
+    match op {
+        // `F2F.FTZ.F32.F16`; ptxas 13 refuses it.
+        "cvt" if has("ftz") && words.ends_with(&["f32", "bf16"]) => {
+            Some((90, "on earlier ones ptxas reads the number as f16"))
+        }
+        // The result is a register that nothing wrote, in 13 as well.
+        "cvt" if has("satfinite") && words.ends_with(&["f16", "f32"]) => {
+            Some((80, "on earlier ones the result is undefined"))
+        }
+        _ => None,
+    }
 }
 
 /// Why a special register cannot be read, if there is one of this name.

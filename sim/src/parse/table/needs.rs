@@ -43,6 +43,18 @@ impl Need {
     }
 }
 
+/// The last minor version of each major one, from 1 on, as far as ptxas 13.5 knows them.
+const LAST_MINORS: [u32; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
+
+/// The newest version of PTX that is known.
+pub(crate) const NEWEST: (u32, u32) = (LAST_MINORS.len() as u32, LAST_MINORS[LAST_MINORS.len() - 1]);
+
+/// Whether there is such a version of PTX.
+pub(crate) fn exists((major, minor): (u32, u32)) -> bool {
+    let last = (major as usize).checked_sub(1).and_then(|at| LAST_MINORS.get(at));
+    last.is_some_and(|last| minor <= *last)
+}
+
 /// What every module for these targets has.
 pub(crate) const BASE: Need = Need { version: (6, 0), target: 70, specific: false };
 
@@ -79,6 +91,8 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("cvt", "satfinite", (8, 1), 80),
     ("cvt", "e4m3x2|e5m2x2", (8, 1), 89),
     ("cvt", "relu|rn|rz tf32", (7, 8), 90),
+    ("cvt", "bf16 f16|f64|s16|s32|s64|s8|u16|u32|u64|u8", (7, 8), 90),
+    ("cvt", "bf16 rmi|rni|rpi|rzi", (7, 8), 90),
     ("cvta", "param", (7, 7), 70),
     ("cvta", "shared::cta", (7, 8), 70),
     ("cvta", "shared::cluster", (7, 8), 90),

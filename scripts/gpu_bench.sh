@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The figures of docs/performance.md, measured again: every type and operand order against cuBLAS, with what `auto` chooses for the H200.
 #
-#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, small, more, hopper; all without one
+#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, pending, small, more, hopper; all without one
 #
 # TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver, and cuBLAS to
 # compare with. Ten minutes for everything.
@@ -82,6 +82,24 @@ reordered() {
     done
 }
 
+# Products of a step pending while those of the next are issued, and not.
+pending() {
+    local program size
+    program=$(mktemp --suffix .tile)
+    sed 's/promote PROMOTE }/promote PROMOTE pending PENDING }/; s/PROMOTE = 128,/PROMOTE = 128, PENDING = 1,/' examples/gemm.tile > "$program"
+    for size in M=N=K=1024 M=N=K=2048 M=N=K=4096 M=N=K=8192 M=N=K=16384 M=4096,N=6144,K=4096 M=2048,N=28672,K=4096 M=N=4096,K=14336 \
+        M=128,N=6144,K=4096 M=64,N=4096,K=14336 M=16,N=4096,K=4096; do
+        # `M=N=4096,K=512` is two arguments.
+        # shellcheck disable=SC2086
+        bench "$program" --card H200 --for "$size" --target sm_90a -D T=e4m3,LB=col,ALIGN=16,Out=bf16 --variant PENDING=0/1 ${size//,/ }
+    done
+    for size in M=N=K=512 M=N=K=1000 M=128,N=6144,K=4096 M=64,N=4096,K=14336; do
+        # shellcheck disable=SC2086
+        bench "$program" --card H200 --for "$size" --target sm_90a -D Out=f16 --variant PENDING=0/1 ${size//,/ }
+    done
+    rm -f -- "$program"
+}
+
 small() {
     each "M=N=K=512 M=N=K=1024 M=N=K=2048 M=16,N=4096,K=4096 M=64,N=4096,K=14336 M=128,N=6144,K=4096 M=512,N=4096,K=4096" --target sm_80
 }
@@ -106,8 +124,8 @@ hopper() {
 
 for section in "${@:-}"; do
     case $section in
-        half | orders | half16 | turing | types | fma | unaligned | reordered | small | more | hopper) "$section" ;;
-        "") half && orders && half16 && turing && types && fma && unaligned && reordered && small && more && hopper ;;
+        half | orders | half16 | turing | types | fma | unaligned | reordered | pending | small | more | hopper) "$section" ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && reordered && pending && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac
 done

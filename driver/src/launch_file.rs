@@ -5,6 +5,7 @@
 
 use crate::contract::{Contract, ContractError, Dimension, LaunchFile, ParamKind, SCHEMA, TensorMapParam, TensorParam};
 use crate::json;
+use crate::tensor_map::ADDRESS_BYTES;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -48,12 +49,6 @@ const PARAM_FIELDS: &[&str] = &[
     "box",
     "swizzle",
 ];
-
-/// Dimensions of a tensor map, and elements of a box along one of them, at most (`cuTensorMapEncodeTiled`).
-const MAX_MAP_RANK: usize = 5;
-const MAX_BOX: u32 = 256;
-/// Multiple of which the address of a described tensor is.
-const MAP_ALIGN: u32 = 16;
 
 /// Why a description cannot be used.
 #[derive(Debug, Error)]
@@ -409,15 +404,8 @@ fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String>
     let Some(ParamKind::Tensor(tensor)) = described.map(|p| &p.kind) else {
         return Err(format!("describes `{}`, which is no tensor among the parameters", map.tensor));
     };
-    if tensor.align < MAP_ALIGN {
-        return Err(format!("needs `align` {MAP_ALIGN} of `{}`, which has {}", map.tensor, tensor.align));
-    }
-    let rank = map.dims.len();
-    if rank == 0 || rank > MAX_MAP_RANK || rank != map.extents.len() {
-        return Err(format!(
-            "has {rank} dimensions and a box of {}; expected as many of both, up to {MAX_MAP_RANK}",
-            map.extents.len()
-        ));
+    if u64::from(tensor.align) < ADDRESS_BYTES {
+        return Err(format!("needs `align` {ADDRESS_BYTES} of `{}`, which has {}", map.tensor, tensor.align));
     }
     let mut seen = BTreeSet::new();
     for &dim in &map.dims {
@@ -427,19 +415,10 @@ fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String>
         }
     }
     let first = map.dims.first().and_then(|&dim| tensor.strides.get(dim as usize));
-    if first.is_none_or(|s| *s != Dimension::from("1")) {
+    if first.is_some_and(|s| *s != Dimension::from("1")) {
         return Err(format!("begins with a dimension of `{}` whose stride is not 1", map.tensor));
     }
-    if let Some(extent) = map.extents.iter().find(|&&extent| extent == 0 || extent > MAX_BOX) {
-        return Err(format!("has a box of {extent} elements along a dimension, expected 1 to {MAX_BOX}"));
-    }
-    let row = map.extents.first().map_or(0, |&extent| u64::from(extent) * u64::from(tensor.elem.bytes()));
-    if !row.is_multiple_of(u64::from(MAP_ALIGN)) || row > map.swizzle.row_bytes() {
-        return Err(format!(
-            "has rows of {row} bytes in a box, expected multiples of {MAP_ALIGN} up to those of its swizzling mode"
-        ));
-    }
-    Ok(())
+    map.check(tensor.elem).map_err(|rule| format!("cannot be made: {rule}"))
 }
 
 #[cfg(test)]
@@ -570,13 +549,14 @@ mod tests {
             (with(r#"{"name": "a", "type": "f31"}"#), "f31"),
             (map("[1, 0]", "[8, 8]", ""), "has no `swizzle`"),
             (map("[1, 0]", "[8, 8]", r#", "swizzle": "16B""#), "unknown swizzling mode `16B`"),
-            (map("[1, 0]", "[8]", MODE), "2 dimensions and a box of 1"),
+            (map("[1, 0]", "[8]", MODE), "2 box sizes"),
+            (map("[]", "[]", MODE), "a tensor of 0 dimensions"),
             (map("[1, 2]", "[8, 8]", MODE), "has 2 among `dims`"),
             (map("[1, 1]", "[8, 8]", MODE), "or twice"),
             (map("[0, 1]", "[8, 8]", MODE), "whose stride is not 1"),
             (map("[1, 0]", "[8, 257]", MODE), "a box of 257 elements"),
-            (map("[1, 0]", "[4, 8]", MODE), "rows of 8 bytes"),
-            (map("[1, 0]", "[128, 8]", MODE), "rows of 256 bytes"),
+            (map("[1, 0]", "[4, 8]", MODE), "has 8 bytes, no multiple of 16"),
+            (map("[1, 0]", "[128, 8]", MODE), "has 256 bytes, the swizzle takes 128"),
             (
                 map("[1, 0]", "[8, 8]", MODE).replace("\"tensor\": \"x\"", "\"tensor\": \"y\""),
                 "`y`, which is no tensor",

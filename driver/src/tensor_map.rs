@@ -6,10 +6,11 @@ use crate::bind::TensorPlan;
 use crate::contract::TensorMapParam;
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
-use tilec_sim::{Outside, Swizzle, TensorElement, TensorMap};
+use tilec_sim::{Outside, Swizzle, TensorElement, TensorMap, TensorMapError};
 
-/// Multiple of which strides are (`cuTensorMapEncodeTiled`).
+/// Multiples of which strides and addresses are (`cuTensorMapEncodeTiled`).
 const STRIDE_BYTES: u64 = 16;
+pub(crate) const ADDRESS_BYTES: u64 = 16;
 
 /// A tensor map but for the address. Dimensions from the contiguous one on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +31,11 @@ impl Description {
     /// The map for the simulator: 128 bytes that mean something to it alone. What the driver would refuse is no map, which is
     /// reported where a kernel uses it.
     pub fn encode_for_simulator(&self, address: u64) -> Vec<u8> {
-        let map = TensorMap {
+        self.at(address).encode().map_or_else(|_| vec![0; 128], |bytes| bytes.to_vec())
+    }
+
+    fn at(&self, address: u64) -> TensorMap {
+        TensorMap {
             element: match self.elem {
                 Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool => TensorElement::U8,
                 Elem::U32 => TensorElement::U32,
@@ -52,12 +57,19 @@ impl Description {
                 Exchange::Bytes128 => Swizzle::Bytes128,
             },
             outside: Outside::Zero,
-        };
-        map.encode().map_or_else(|_| vec![0; 128], |bytes| bytes.to_vec())
+        }
     }
 }
 
 impl TensorMapParam {
+    /// Whether the driver would make such a map of elements of this type, as far as that does not depend on address and sizes.
+    ///
+    /// # Errors
+    /// The first rule of `cuTensorMapEncodeTiled` that it breaks.
+    pub fn check(&self, elem: Elem) -> Result<(), TensorMapError> {
+        self.of_tensor(elem, |_| 1, |_| 1).at(ADDRESS_BYTES).check()
+    }
+
     /// The map of a tensor, whose launch is worked out.
     pub fn describe(&self, plan: &TensorPlan) -> Description {
         self.of_tensor(plan.elem, |d| plan.extent(d), |d| plan.offset(d, 1))

@@ -70,7 +70,7 @@ pub(crate) const BARRIER_BYTES: u64 = 1024;
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let loops: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(|&s| multiplies(k, s)).collect();
     match loops[..] {
-        [] => nothing_shared(k, cx),
+        [] => nothing_asked(k, cx),
         [s] => split(k, cx, s),
         [_, second, ..] => Err(cx.report(
             Diagnostic::error(
@@ -84,7 +84,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 }
 
 /// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
-fn nothing_shared(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
     let plain =

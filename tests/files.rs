@@ -3,6 +3,7 @@
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
+use std::time::Instant;
 use tilec_tests::programs::Test;
 use tilec_tests::test_file::{self, TestFile};
 use tilec_tests::{cases, choices, fuzz, kinds, mutants, programs, root, silicon};
@@ -11,7 +12,10 @@ fn main() -> ExitCode {
     let args = Arguments::from_args();
     match tests() {
         Ok(tests) => {
-            let trials = tests.into_iter().map(|(name, test)| Trial::test(name, move || Ok(test()?)));
+            let trials = tests.into_iter().map(|(name, test)| {
+                let shown = name.clone();
+                Trial::test(name, move || Ok(timed(&shown, test)?))
+            });
             libtest_mimic::run(&args, trials.collect()).exit_code()
         }
         Err(error) => {
@@ -19,6 +23,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// With `TILEC_TEST_TIMES=1` a line of the seconds that a test took, to find what is slow.
+fn timed(name: &str, test: Box<dyn FnOnce() -> Result<(), String> + Send>) -> Result<(), String> {
+    let start = Instant::now();
+    let result = test();
+    if std::env::var_os("TILEC_TEST_TIMES").is_some() {
+        eprintln!("time: {:.2} {name}", start.elapsed().as_secs_f64());
+    }
+    result
 }
 
 fn tests() -> Result<Vec<Test>, String> {

@@ -227,6 +227,34 @@ fn of_source(kernel: &Kernel, made: &[Consts]) -> Consts {
     made.iter().flatten().filter(|(name, _)| declared(name)).map(|(name, value)| (name.clone(), *value)).collect()
 }
 
+/// The combinations of a long matrix share the work: of what can be tried with each of them a part is.
+#[derive(Clone, Copy)]
+pub struct Share {
+    turn: usize,
+    of: usize,
+}
+
+impl Share {
+    /// Everything is tried.
+    pub const ALL: Share = Share { turn: 0, of: 1 };
+
+    /// The part of combination `index` of so many: a quarter, where there are enough to try everything several times.
+    pub fn of(index: usize, combinations: usize) -> Share {
+        // Combinations are in the order of their last parameter: turns are skewed, so that none is always met with the same values.
+        let of = if combinations < 8 { 1 } else { 4 };
+        Share { turn: index + index / of, of }
+    }
+
+    fn takes(self, i: usize) -> bool {
+        (self.turn + i).is_multiple_of(self.of)
+    }
+
+    /// Which half of the modes: all of them with few combinations.
+    fn modes(self, i: usize) -> Option<usize> {
+        (self.of > 1).then_some((self.turn + i) % 2)
+    }
+}
+
 /// A program in the forms that must agree.
 pub struct Variants {
     /// As written, and the values of its compile-time parameters.
@@ -240,18 +268,19 @@ pub struct Variants {
     whole_file: Vec<(String, Vec<Kernel>)>,
     /// The values of the parameters of what is launched.
     launched: Vec<Consts>,
+    share: Share,
 }
 
 /// Multiply-adds, or elements moved, up to which a run is also simulated.
 const SIMULATED: i64 = 400_000;
 
 impl Variants {
-    /// `text` after every pass; with `all`, also at the end of the pipeline with each pass and with all of them off. With
+    /// `text` after every pass and at the end of the pipeline, with each pass of the `share`, and with all of them, off too. With
     /// `ptx`, also compiled, to be simulated.
     ///
     /// # Errors
     /// It does not compile in one of these ways, or the text after a pass does not parse.
-    pub fn new(name: &str, text: &str, options: &CompileOptions, all: bool, ptx: bool) -> Result<Variants, String> {
+    pub fn new(name: &str, text: &str, options: &CompileOptions, share: Share, ptx: bool) -> Result<Variants, String> {
         let optimize = |options: &CompileOptions| tilec::optimize(text, options).map_err(|e| e.to_string());
         let launched = |done: Optimized| in_order(&done.sequences, done.kernels, |k| &k.kernel.name);
         let last = |done: Optimized| -> Result<Vec<Kernel>, String> {
@@ -286,19 +315,17 @@ impl Variants {
             Ok(())
         };
         compile("at the end", &options)?;
-        if all {
-            for pass in crate::options::optional_passes() {
-                let mut options = options.clone();
-                options.disabled.insert(pass.to_owned());
-                let done = optimize(&options).map_err(|e| format!("without `{pass}`: {e}"))?;
-                others.push((format!("without `{pass}`"), last(done)?));
-            }
+        for (_, pass) in crate::options::optional_passes().enumerate().filter(|&(i, _)| share.takes(i)) {
             let mut options = options.clone();
-            crate::options::disable_all(&mut options);
-            let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
-            others.push(("without any optional pass".to_owned(), last(done)?));
-            compile("without any optional pass", &options)?;
+            options.disabled.insert(pass.to_owned());
+            let done = optimize(&options).map_err(|e| format!("without `{pass}`: {e}"))?;
+            others.push((format!("without `{pass}`"), last(done)?));
         }
+        let mut options = options.clone();
+        crate::options::disable_all(&mut options);
+        let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
+        others.push(("without any optional pass".to_owned(), last(done)?));
+        compile("without any optional pass", &options)?;
         let launched = consts.clone();
         let source = parse_program(text)?;
         let consts = if source.len() == specialized.len() {
@@ -307,7 +334,7 @@ impl Variants {
             source.iter().map(|k| of_source(k, &consts)).collect()
         };
         let source = (source, consts);
-        Ok(Variants { source, specialized, others, compiled, whole_file, launched })
+        Ok(Variants { source, specialized, others, compiled, whole_file, launched, share })
     }
 
     /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one. So must
@@ -360,8 +387,9 @@ impl Variants {
             k.sizes.iter().filter_map(|&v| run.integer(&k.values[v].name).ok()).fold(1, i64::saturating_mul)
         };
         let work = self.specialized.iter().map(work).max().unwrap_or(0);
-        for (name, executable) in self.compiled.iter().filter(|_| work <= SIMULATED) {
-            let done = executable.check(run, &problem.tensors, &meant);
+        for (i, (name, executable)) in self.compiled.iter().filter(|_| work <= SIMULATED).enumerate() {
+            let half = self.share.modes(i + run.seed as usize);
+            let done = executable.check(run, &problem.tensors, &meant, half);
             wrong.extend(done.err().map(|e| format!("{name}, on the simulator: {e}")));
         }
         // One wrong pass makes all after it wrong: the first says most.

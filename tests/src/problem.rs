@@ -140,6 +140,11 @@ impl Tensor {
         offset
     }
 
+    /// The offsets of all indices along a dimension.
+    pub fn offsets(&self, dim: usize) -> Vec<i64> {
+        (0..self.extent(dim)).map(|index| self.offset(dim, index)).collect()
+    }
+
     /// The addresses of all elements, in row-major order of their coordinates.
     pub fn addresses(&self) -> impl Iterator<Item = usize> + use<'_> {
         let count: i64 = self.shape.iter().product();

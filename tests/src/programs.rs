@@ -1,7 +1,7 @@
 //! The programs outside `tests/files`: examples, sketches, and snippets of the documents.
 
 use crate::kinds::{assembled, text};
-use crate::oracle::{self, Variants};
+use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
 use crate::reference::Reference;
 use crate::test_file;
@@ -62,7 +62,7 @@ fn example(name: &str, text: &str) -> Result<(), String> {
     text::round_trip(text, oracle::parse)?;
     let options =
         CompileOptions { source_name: name.to_owned(), target: Target::Sm70, verify_each: true, ..Default::default() };
-    let variants = Variants::new(name, text, &options, true, true)?;
+    let variants = Variants::new(name, text, &options, Share::ALL, true)?;
     let stem = name.trim_start_matches("examples/");
     let reference = REFERENCES.iter().find(|(start, _)| stem.starts_with(start)).map(|&(_, r)| r);
     let mut runs = 0;

@@ -89,7 +89,7 @@ fn check(program: &Program, problems: &[Problem]) -> Result<(), String> {
                 let launched = executable.launch(&case.run, &case.memory.tensors, &case.expected, &options);
                 return launched.map(drop).map_err(|e| e.to_string());
             }
-            executable.check(&case.run, &case.memory.tensors, &case.expected)
+            executable.check(&case.run, &case.memory.tensors, &case.expected, None)
         };
         let [m, n, k] = problem.size;
         exact().map_err(|e| format!("{}, as {m}x{n}x{k} on the simulator: {e}", problem.name))?;

@@ -198,7 +198,7 @@ fn simulated(
             failure(format!("simulated {label}: {class}"), format!("{e}\n{}", done.ptx))
         };
         let result = guarded(|| match Executable::new("fuzz", done)? {
-            Some(executable) => executable.check(&input.run, &problem.tensors, after).map(|()| "simulated"),
+            Some(executable) => executable.check(&input.run, &problem.tensors, after, None).map(|()| "simulated"),
             None => Ok("compiled"),
         })?;
         match result {

@@ -1,8 +1,9 @@
 //! `interp`: the interpreter on `//@ run: M=17 N=5 alpha=2 seed=3` lines. The source gives what the `//@ reference:` gives, and the
-//! program gives the same after every pass, and with each pass and all passes switched off.
+//! program gives the same after every pass, and with each pass and all passes switched off. Of eight combinations of a matrix or more,
+//! each does a quarter of the passes that are switched off and half of the orders of blocks and landings of copies.
 
 use super::no_more;
-use crate::oracle::Variants;
+use crate::oracle::{Share, Variants};
 use crate::problem::Run;
 use crate::reference::Reference;
 use crate::test_file::TestFile;
@@ -22,8 +23,11 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
     if let Some(why) = unlowered {
         golden::skip(&format!("{} on the simulator", file.name), why);
     }
+    let combinations = options::matrix(file, &options)?.len();
+    let mut index = 0..;
     options::for_each(file, &options, |options| {
-        let variants = Variants::new(&name, &text, options, true, unlowered.is_none())?;
+        let share = Share::of(index.next().unwrap_or(0), combinations);
+        let variants = Variants::new(&name, &text, options, share, unlowered.is_none())?;
         let wrong: Vec<String> = file
             .values("run")
             .zip(&runs)

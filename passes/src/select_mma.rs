@@ -37,6 +37,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueD
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP};
 use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
+use warpgroup::Way;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
@@ -48,7 +49,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
             None => select(k, cx, s, dst, src, mma, &cut)?,
-            // Its operands are slots already: nothing is left to decide.
+            // Its operands are slots or registers already: nothing is left to decide.
             Some(atom) if atom.row().asynchronous() && in_slots(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
@@ -146,8 +147,13 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some((atom, swap)) = of_warpgroups(k, cx, s, acc, &mma, (&a, &b))? {
-        return await_product(k, s, src, Mma { atom: Some(atom), swap, ..mma });
+    if let Some((atom, way)) = of_warpgroups(k, cx, s, acc, &mma, (&a, &b))? {
+        let mut mma = Mma { atom: Some(atom), swap: way.swap, ..mma };
+        if way.registers {
+            let (e, elem) = if way.swap { (&mut mma.b, b.elem) } else { (&mut mma.a, a.elem) };
+            *e = load_fragment(k, s, *e, elem);
+        }
+        return await_product(k, s, src, mma);
     }
     let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), Unit::Warp, span)?;
     let tile = (wm, wn, sliced::depth(k, cx, span, (a.elem, acc_elem), (wm, wn, k_extent), groups)?);
@@ -229,6 +235,20 @@ fn select(
     Ok(())
 }
 
+/// A register tile that the buffer `e` is copied to, in front of the product `s`.
+fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
+    let span = k.expr_spans[e];
+    let shape = fixed_shape(k, e).unwrap_or_default();
+    let name = format!("{}_frag", operand_name(k, e));
+    let fragment = declare(k, s, &name, elem, &shape, span);
+    let dst = k.value_ref(fragment, span);
+    let copy = k.stmt(StmtData::Copy { src: e, dst, attrs: CopyAttrs::default() }, span);
+    if let Some(&place) = path_to(k, s).unwrap_or_default().last() {
+        insert_at(k, place, vec![copy]);
+    }
+    k.value_ref(fragment, span)
+}
+
 /// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count.
 fn of_warpgroups(
     k: &mut Kernel,
@@ -237,7 +257,7 @@ fn of_warpgroups(
     acc: Value,
     mma: &Mma,
     operands: (&Operand, &Operand),
-) -> Result<Option<(Atom, bool)>, Reported> {
+) -> Result<Option<(Atom, Way)>, Reported> {
     let span = k.stmt_spans[s];
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
@@ -245,7 +265,7 @@ fn of_warpgroups(
     }
     let preferred = mma.swap || stored_column_major(k, acc);
     let scheduled = scheduled_tile(k);
-    let found = warpgroup::possible(k, cx.options, s, mma, operands, elem).and_then(|atom| {
+    let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {
         let promoted = warpgroup::promoted_of(k, atom);
         let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
         if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
@@ -254,15 +274,30 @@ fn of_warpgroups(
             ));
         }
         let sums = 1 + u64::from(promoted.is_some());
+        let block = (shape.0, shape.1, depth.unwrap_or(1));
+        let tight = || Err("a thread has no room for the sums and their parts (`promote`)".to_owned());
         match scheduled {
             Some(None) => Err("the warp tile is not constant".to_owned()),
-            scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, sums)) {
-                Some((tile, swap)) if sums == 1 || warpgroup::has_room_for_parts(k, shape, tile, elem) => {
-                    Ok((atom, tile, swap))
+            scheduled => match warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, sums)) {
+                Some((tile, swap)) => {
+                    let way = Way { swap, ..way };
+                    let registers = warpgroup::tiles_of(atom, (tile, block.2), way, (elem, sums));
+                    match warpgroup::has_room(k, shape, tile, registers) {
+                        false if sums > 1 => tight(),
+                        false if way.registers => Err("a thread has no room for the sums and the operand".to_owned()),
+                        _ => Ok((atom, tile, way)),
+                    }
                 }
-                Some(_) => Err("a thread has no room for the sums and their parts (`promote`)".to_owned()),
-                None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, 1)).is_some() => {
-                    Err("a thread has no room for the sums and their parts (`promote`)".to_owned())
+                None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1)).is_some() => {
+                    tight()
+                }
+                None if way.registers => {
+                    let dim = if way.swap { "columns" } else { "rows" };
+                    Err(format!(
+                        "the operand that is not contiguous along the reduction comes from registers: a warpgroup computes 64 {dim} or a \
+                         multiple, 8 to 256 of the others, and a thread has {} registers for all",
+                        warpgroup::ACCUMULATORS
+                    ))
                 }
                 None => {
                     Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned())
@@ -270,7 +305,7 @@ fn of_warpgroups(
             },
         }
     });
-    let (atom, (wm, wn), swap) = match found {
+    let (atom, (wm, wn), way) = match found {
         Ok(found) => found,
         Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
             let message = format!("this cannot be a product of warpgroups: {why}");
@@ -292,14 +327,22 @@ fn of_warpgroups(
         k.schedule.promote = Some(k.int(depth as i64, span));
     }
     let row = atom.row();
-    let why = match (swap, preferred) {
+    let why = match (way.swap, preferred) {
+        _ if way.registers => "",
         (false, _) => "",
         (true, true) => ", transposed because the result is stored column-major",
         (true, false) => ", transposed because the instruction has 64 rows",
     };
     let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads{why}", row.name);
-    cx.remark(span, message);
-    Ok(Some((atom, swap)))
+    if way.registers {
+        let (e, transposed) = if way.swap { (mma.b, ", transposed") } else { (mma.a, "") };
+        let name = resolve_view(k, e).map_or_else(String::new, |v| k.values[v.base].name.clone());
+        let because = format!("`{name}` comes from registers, for it is not contiguous along the reduction");
+        cx.remark(span, format!("{message}{transposed}: {because}"));
+    } else {
+        cx.remark(span, message);
+    }
+    Ok(Some((atom, way)))
 }
 
 /// The warp tile of the schedule; inside, `None` where it is not constant.
@@ -308,11 +351,11 @@ fn scheduled_tile(k: &Kernel) -> Option<Option<(u64, u64)>> {
     k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)))
 }
 
-/// Whether both operands are slots of channels.
+/// Whether both operands are slots of channels, or the instruction's A is a register tile.
 fn in_slots(k: &Kernel, mma: &Mma) -> bool {
-    [mma.a, mma.b]
-        .into_iter()
-        .all(|e| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. })))
+    let slot = |e: Expr| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
+    let (a, b) = if mma.swap { (mma.b, mma.a) } else { (mma.a, mma.b) };
+    (slot(a) || plain_var(k, a).is_some()) && slot(b)
 }
 
 /// The product as the instruction computes it, and behind it the wait for its sums.

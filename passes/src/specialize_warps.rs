@@ -27,6 +27,9 @@
 //! wait a, b; var part = reg f32[..] = 0; part = mma<m64k32_f8>(a.get, b.get, part); await part, 0; release a, b; acc = acc + part
 //! ```
 //!
+//! Where the instruction's A comes from registers, the consumer copies it out of the slot in front of the products, and gives the slot back behind
+//! them, as always.
+//!
 //! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
 //! of warpgroups.
 
@@ -100,10 +103,10 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
 }
 
-/// Whether a loop ends with a product of warpgroups on buffers.
+/// Whether a loop ends with a product of warpgroups on buffers, or on one and registers.
 pub(crate) fn multiplies(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
-    k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().all(|v| is_buffer(k, v))))
+    k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().any(|v| is_buffer(k, v))))
 }
 
 fn is_buffer(k: &Kernel, v: Value) -> bool {
@@ -127,7 +130,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let span = k.stmt_spans[at];
     let stmts = k.blocks[body].clone();
     let (fills, products): (Vec<Stmt>, Vec<Stmt>) =
-        stmts.iter().partition(|&&s| matches!(k.stmts[s], StmtData::Copy { .. }));
+        stmts.iter().partition(|&&s| filled(k, s).is_some_and(|v| is_buffer(k, v)));
     let buffers: Vec<Value> = fills.iter().filter_map(|&s| filled(k, s)).collect();
     let (slots, bytes) = slots(k, cx, &buffers, span)?;
     for &v in &buffers {

@@ -5,7 +5,7 @@ use super::work::{Env, Move, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
-use crate::select_mma::warpgroup;
+use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
 use crate::specialize_warps::{ACROSS_LINES, BARRIER_BYTES, LINE, PRODUCER_WARPS};
 use crate::unaligned::MAX_ELEMENT_BYTES;
@@ -142,8 +142,8 @@ pub(super) struct Setting<'a> {
     pub(super) card: &'a Card,
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
-    /// Whether products are of warpgroups, and then whether they are better computed transposed.
-    pub(super) warpgroups: Option<bool>,
+    /// Whether products are of warpgroups, and then how they are computed.
+    pub(super) warpgroups: Option<Way>,
     /// Whether results may be stored by the accelerator, out of a buffer.
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
@@ -152,6 +152,9 @@ pub(super) struct Setting<'a> {
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
 }
+
+/// Of products of other units.
+const PLAIN: Way = Way { swap: false, registers: false };
 
 /// A product of a candidate.
 struct Shape {
@@ -162,8 +165,8 @@ struct Shape {
     /// Groups of warps that share the depth.
     groups: u64,
     atom: Atom,
-    /// A product of warpgroups that is computed transposed.
-    swap: bool,
+    /// How a product of warpgroups is computed.
+    way: Way,
     /// Registers for a sum: two where parts of it are summed beside it.
     sums: u64,
 }
@@ -373,11 +376,11 @@ impl Setting<'_> {
             return Err(Illegal::Threads);
         }
         let types = (product.input, product.acc);
-        if let Some(preferred) = self.warpgroups {
+        if let Some(way) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
             let promoted = self.promoted(env, atom)?;
             let sums = 1 + u64::from(promoted.is_some());
-            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), preferred, (product.acc, sums));
+            let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums));
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
             // The producer has a warpgroup of its own.
             if groups > 1
@@ -390,7 +393,7 @@ impl Setting<'_> {
             return match fits {
                 Some(_) if promoted.is_some_and(|most| depth > most) => Err(Illegal::Promotion),
                 Some((_, swap)) if depth >= u64::from(atom.row().k) => {
-                    Ok(Shape { rows, cols, depth, warp, groups, atom, swap, sums })
+                    Ok(Shape { rows, cols, depth, warp, groups, atom, way: Way { swap, ..way }, sums })
                 }
                 Some(_) => Err(Illegal::Atom),
                 None => Err(Illegal::WarpTile),
@@ -409,7 +412,7 @@ impl Setting<'_> {
         }
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
-        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, swap: false, sums: 1 })
+        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
     }
 
     /// How deep the sums of products get before they are added to the accumulator, if they are.
@@ -433,12 +436,12 @@ impl Setting<'_> {
         let products = self.work.regions.iter().flat_map(|r| &r.products);
         for (product, shape) in products.zip(shapes) {
             let row = shape.atom.row();
-            let own = accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes()) >> row.unit.warp_bits();
-            sum += shape.sums * own;
-            // Operands stay in shared memory.
+            // Operands stay in shared memory, but for one that may come from registers.
             if row.asynchronous() {
+                sum += warpgroup::tiles_of(shape.atom, (shape.warp, shape.depth), shape.way, (product.acc, shape.sums));
                 continue;
             }
+            sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes());
             let bytes = u64::from(product.input.bytes());
             let depth = slice(product, shape);
             // Slices are loaded ahead, into registers of their own, if there is an even number of them.
@@ -572,12 +575,13 @@ impl Setting<'_> {
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
         let clocks = macs / self.card.rate(shape.atom, product.input, product.acc);
         if row.asynchronous() {
-            let n = if shape.swap { wm } else { wn };
+            let n = if shape.way.swap { wm } else { wn };
             // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
             part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
-            part.shared += blocks * (64.0 + n) * depth * bytes;
+            let rows = if shape.way.registers { LOADED } else { 1.0 } * 64.0;
+            part.shared += blocks * (rows + n) * depth * bytes;
             part.issued += blocks * depth * 4.0;
             // An addition for each register of a thread: the four warps of a group go side by side.
             part.promotion += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
@@ -619,6 +623,8 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
 
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
 const SHORTEST: f64 = 20.0;
+/// How much longer threads take to load rows from shared memory than descriptors to read them: pairs of lanes meet in a bank.
+const LOADED: f64 = 2.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.
 const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.

@@ -165,7 +165,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let produced = k.block(produced);
     let original = k.stmt(StmtData::For { var, start, end, step, unroll: false, body: produced }, span);
     let producer_loop = match &pending {
-        Some(product) => pending::steps(k, original, Part::Fill(&fill), product.promoted()),
+        Some(product) => pending::steps(k, original, Part::Fill(&fill), product.in_turns()),
         None => vec![clone_stmt(k, original, &mut map)],
     };
     let mut consumed = vec![channel_op(k, ChannelOp::Wait, &buffers, span)];
@@ -203,7 +203,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         rest.push(finish);
     }
     if let Some(product) = &pending {
-        let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.promoted());
+        let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.in_turns());
         rest.splice(..1, steps);
     }
     let multiplies = [names, own, rest].concat();

@@ -78,7 +78,10 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
         let [m, n] = log2_shape(&c_shape)[..] else { return None };
         let warp = scheduled_warp_tile(k, mma.swap)?;
         let (rows, cols, _) = row.log2_shape;
-        let places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
+        let mut places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
+        if a.is_some_and(|a| source_contiguous(k, a) == Some(usize::from(mma.swap))) {
+            spread(row, &mut places[0]);
+        }
         let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
         let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
         let product =
@@ -95,6 +98,16 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
         }
     }
     met
+}
+
+/// Exchanges two row bits of a fragment of 32-bit elements whose rows are neighbours in memory, in pieces of 16 bytes that the two lowest bits of the
+/// reduction exchange: lanes carry these and three bits of the row, and fall on different banks if the highest of the three is beyond what is exchanged
+/// by them. The warps have the other one.
+fn spread(row: &AtomRow, rows: &mut Places) {
+    let lanes = row.a.first().map(|f| f.lane);
+    if let (Some([Bit::K(0), Bit::K(1), .., Bit::M(2)]), Unit::Warpgroup([Bit::M(4), _])) = (lanes, row.unit) {
+        rows.atom.swap(2, 4);
+    }
 }
 
 /// Log2 extents of the warp tile along the instruction's rows and columns.

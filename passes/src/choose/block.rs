@@ -43,8 +43,8 @@ pub(super) struct Part {
     pub(super) trips: f64,
     /// Clocks of the product units, were they never idle.
     pub(super) product: f64,
-    /// Clocks that a warpgroup takes to add sums of a product to its accumulator.
-    pub(super) promotion: f64,
+    /// Clocks that a warpgroup takes between its products: to add their sums to its accumulator, to load an operand.
+    pub(super) between: f64,
     /// Instructions that warps issue.
     pub(super) issued: f64,
     /// Bytes of shared memory that its accesses move, in the units in which it moves them.
@@ -580,11 +580,16 @@ impl Setting<'_> {
             part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
-            let rows = if shape.way.registers { LOADED } else { 1.0 } * 64.0;
-            part.shared += blocks * (rows + n) * depth * bytes;
+            part.shared += blocks * (64.0 + n) * depth * bytes;
             part.issued += blocks * depth * 4.0;
             // An addition for each register of a thread: the four warps of a group go side by side.
-            part.promotion += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            part.between += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            if shape.way.registers {
+                // The warps of a group share what moves shared memory, and products wait for the last of them.
+                let rows = if shape.way.swap { wn } else { wm };
+                part.between += rows * depth * bytes / f64::from(WORD * WARP) + LOADED;
+                part.issued += rows * depth * bytes / f64::from(WORD * WARP);
+            }
             return;
         }
         part.product += clocks;
@@ -621,10 +626,12 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     )
 }
 
+/// Bytes of a register.
+const WORD: u32 = 4;
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
 const SHORTEST: f64 = 20.0;
-/// How much longer threads take to load rows from shared memory than descriptors to read them: pairs of lanes meet in a bank.
-const LOADED: f64 = 2.0;
+/// Clocks from the last load of an operand to its arrival.
+const LOADED: f64 = 30.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.
 const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.

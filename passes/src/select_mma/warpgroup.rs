@@ -213,12 +213,7 @@ fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
 }
 
 /// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
-pub(crate) fn tiles_of(
-    atom: Atom,
-    ((wm, wn), depth): ((u64, u64), u64),
-    way: Way,
-    (acc, sums): (Elem, u64),
-) -> u64 {
+pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
     let lanes = 32u64 << atom.row().unit.warp_bits();
     let input = atom.row().types.first().map_or(4, |t| u64::from(t.input.bytes()));
     let rows = if way.swap { wn } else { wm };

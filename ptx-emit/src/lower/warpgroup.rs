@@ -107,7 +107,7 @@ impl Lower<'_> {
         };
         let fragment = self.tile_of(ea);
         let Some(elem) = self.elem(va.base) else { return Err(self.unsupported(src, "these element types")) };
-        let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows) else {
+        let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
             return Err(self.unsupported(src, "an accumulator in this layout"));
         };
         let ops = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (row.name, elem, c.elem));
@@ -251,6 +251,22 @@ impl Lower<'_> {
     }
 }
 
+/// Which rows of a fragment the bits of the instruction's rows are: that of eights, which a thread has, and those of lanes and warps. Sums in the same
+/// rows are those of the fragment, whichever they are.
+fn rows_of_fragment(a: &Tile, along: usize) -> Option<(u64, [u64; 5])> {
+    let &[low, _] = a.dim_bits.as_slice() else { return None };
+    let row = |column: u64| {
+        let at = [column & ((1 << low) - 1), column >> low];
+        (at[along] == 0).then_some(at[1 - along])
+    };
+    if a.layout.thread_bits() < 7 || a.layout.value_bits() <= a.per_register.ilog2() {
+        return None;
+    }
+    let lanes = [2, 3, 4, 5, 6].map(|i| row(a.layout.thread_col(i)));
+    let [Some(g), Some(h), Some(i), Some(j), Some(k)] = lanes else { return None };
+    Some((row(a.layout.value_col(a.per_register.ilog2()))?, [g, h, i, j, k]))
+}
+
 /// Registers that an instruction takes of A.
 const A_REGISTERS: usize = 4;
 
@@ -284,7 +300,7 @@ fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<
 /// to the instruction's rows and columns. `rows`: log2 of the rows of the instruction.
 type Pattern = (u32, Vec<[u64; 2]>, Vec<[u64; 2]>);
 
-fn pattern(c: &Tile, swap: bool, rows: u32) -> Option<Pattern> {
+fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) -> Option<Pattern> {
     let &[low, _] = c.dim_bits.as_slice() else { return None };
     let split = |column: u64| {
         let at = [column & ((1 << low) - 1), column >> low];
@@ -292,10 +308,14 @@ fn pattern(c: &Tile, swap: bool, rows: u32) -> Option<Pattern> {
     };
     let value = |i: u32| split(c.layout.value_col(i));
     let thread = |i: u32| split(c.layout.thread_col(i));
+    let (eight, lanes) = match fragment {
+        Some((a, along)) => rows_of_fragment(a, along)?,
+        None => (8, [1, 2, 4, 16, 32]),
+    };
     // Neighbouring columns, rows eight apart, then columns by eights.
-    let own = c.layout.value_bits() >= 2 && value(0) == [0, 1] && value(1) == [8, 0];
-    let lanes = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [16, 0], [32, 0]];
-    let spread = c.layout.thread_bits() >= 7 && (0..7).all(|i| thread(i) == lanes[i as usize]);
+    let own = c.layout.value_bits() >= 2 && value(0) == [0, 1] && value(1) == [eight, 0];
+    let pairs = c.layout.thread_bits() >= 7 && thread(0) == [0, 2] && thread(1) == [0, 4];
+    let spread = pairs && (2..7).zip(lanes).all(|(i, row)| thread(i) == [row, 0]);
     if !own || !spread || rows != 6 {
         return None;
     }

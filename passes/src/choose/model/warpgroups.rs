@@ -1,7 +1,7 @@
 //! The time of kernels whose products are of warpgroups: blocks that stay, a producer that runs ahead, consumers that multiply.
 //!
 //! A step of the loop takes the longest of what goes on side by side: the products of all warpgroups at the rate that the
-//! power of the card sustains; what one warpgroup does one after the other, its products, the additions of their sums if these are promoted, and the way from the last of them to the first of the
+//! power of the card sustains; what one warpgroup does one after the other, its products, the additions of their sums if these are promoted, the loads of an operand that comes from registers, and the way from the last of them to the first of the
 //! next step ([`Constants::drain`]); what products read of shared memory; the tiles' way from the second-level cache; and their landing, shared by the slots. In front of the first step the
 //! pipeline fills, once for all tiles of a block; behind the last one of each tile the results are stored. All of that takes at least as long as
 //! memory needs.
@@ -83,7 +83,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
             // Nothing runs between the products of a warpgroup that is alone.
             let own = part.product / groups * if groups > 1.0 { 1.0 } else { c.alone };
-            let multiply = (part.product / c.peak).max(own + c.drain + part.promotion);
+            let multiply = (part.product / c.peak).max(own + c.drain + part.between);
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;

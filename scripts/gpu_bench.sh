@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The figures of docs/performance.md, measured again: every type and operand order against cuBLAS, with what `auto` chooses for the H200.
 #
-#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, pending, small, more, hopper; all without one
+#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, registers, pending, small, more, hopper; all without one
 #
 # TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver, and cuBLAS to
 # compare with. Ten minutes for everything.
@@ -82,6 +82,18 @@ reordered() {
     done
 }
 
+# tf32 with an operand from registers, its loads in front of the products or beside those of the step before; and copied in front of all.
+registers() {
+    local program
+    program=$(mktemp --suffix .tile)
+    sed 's/promote PROMOTE }/promote PROMOTE pending PENDING align_rows COPY }/; s/PROMOTE = 128,/PROMOTE = 128, PENDING = 0, COPY = 0,/' \
+        examples/gemm.tile > "$program"
+    for size in M=N=K=1024 M=N=K=2048 M=N=K=4096 M=N=K=8192; do
+        bench "$program" --card H200 --for "$size" --target sm_90a -D T=tf32,ALIGN=4 --variant PENDING=0/1 --variant COPY=1 "$size"
+    done
+    rm -f -- "$program"
+}
+
 # Products of a step pending while those of the next are issued, and not.
 pending() {
     local program size
@@ -124,8 +136,8 @@ hopper() {
 
 for section in "${@:-}"; do
     case $section in
-        half | orders | half16 | turing | types | fma | unaligned | reordered | pending | small | more | hopper) "$section" ;;
-        "") half && orders && half16 && turing && types && fma && unaligned && reordered && pending && small && more && hopper ;;
+        half | orders | half16 | turing | types | fma | unaligned | reordered | registers | pending | small | more | hopper) "$section" ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && reordered && registers && pending && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac
 done

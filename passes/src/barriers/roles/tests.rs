@@ -196,6 +196,55 @@ fn products_are_awaited_before_their_slots_and_sums_are_used() {
 }
 
 #[test]
+fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
+    let tile = "var f = reg f16[64, 64]\nvar g = reg f16[64, 64]";
+    let step = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f, b.get, acc)\nawait acc, 0\nrelease a, b";
+    let of = |step: &str| format!("{tile}\n{}", looped(step));
+    assert_eq!(said(&looped(FILL), &of(step)), Vec::<String>::new());
+    let used = "`f` is used while products that read it are pending";
+    // Written for the next product, or read.
+    let early = step.replace("await acc, 0\nrelease a, b", "copy b.get -> f\nawait acc, 0\nrelease a, b");
+    one(&looped(FILL), &of(&early), used);
+    one(&looped(FILL), &of(&early.replace("copy b.get -> f", "copy f -> g")), used);
+    one(&looped(FILL), &of(&early.replace("copy b.get -> f", "f = 0")), used);
+    // Another product may read the same.
+    let twice = early.replace("copy b.get -> f", "acc = mma<m64k16>(f, b.get, acc)");
+    assert_eq!(said(&looped(FILL), &of(&twice)), Vec::<String>::new());
+    // The slot is no longer read where it was copied from, but by its products it is.
+    let sooner = step.replace("await acc, 0\nrelease a, b", "release a\nawait acc, 0\nrelease b");
+    assert_eq!(said(&looped(FILL), &of(&sooner)), Vec::<String>::new());
+    let sooner = step.replace("await acc, 0\nrelease a, b", "release b\nawait acc, 0\nrelease a");
+    one(&looped(FILL), &of(&sooner), "released while products read it");
+
+    // One product pending while the next is issued: one tile does not do, two in turns do.
+    let [producer, consumer] = peeled(STEP, LAST);
+    let load = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f";
+    let same = consumer.replace("wait a, b\nacc = mma<m64k16>(a.get", load);
+    one(&producer, &format!("{tile}\n{same}"), used);
+    let half = |fragment: &str, settle: &str| {
+        format!(
+            "{}, b.get, acc)\n{settle}",
+            load.replace("-> f", &format!("-> {fragment}")).replace("(f", &format!("({fragment}"))
+        )
+    };
+    let settle = "await acc, 1\nrelease a, b\n";
+    let in_turns = |settled: &str| {
+        let both = [half("g", settled), half("f", settled)].concat();
+        format!("{tile}\nif K > 0 {{\n{}for k in 64..K step 128 {{\n{both}}}\n{LAST}\n}}", half("f", ""))
+    };
+    let twice = |fill: &str| {
+        let next = fill.replace("k..", "k + 64..");
+        format!("if K > 0 {{\n{}\nfor k in 64..K step 128 {{\n{fill}\n{next}\n}}\n}}", fill.replace("k..", "0.."))
+    };
+    assert_eq!(said(&twice(FILL), &in_turns(settle)), Vec::<String>::new());
+    one(
+        &twice(FILL),
+        &in_turns(&settle.replace("await acc, 1", "await acc, 2")),
+        "while products that read it are pending",
+    );
+}
+
+#[test]
 fn channels_have_two_ends() {
     one(&looped(FILL), "acc = acc + 1.0", "emptied by 0");
 }

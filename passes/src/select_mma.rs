@@ -264,7 +264,9 @@ fn of_warpgroups(
         return Ok(None);
     }
     let preferred = mma.swap || stored_column_major(k, acc);
-    let scheduled = scheduled_tile(k);
+    // Who takes tiles in turns computes each by itself.
+    let whole = crate::specialize_warps::ping_pong::asked(k).map(|_| Some(shape));
+    let scheduled = scheduled_tile(k).or(whole);
     let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {
         let promoted = warpgroup::promoted_of(k, atom);
         let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());

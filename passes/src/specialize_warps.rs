@@ -36,6 +36,7 @@
 mod cluster;
 mod pending;
 mod persistent;
+pub(crate) mod ping_pong;
 pub(crate) mod stream;
 
 use crate::Cx;
@@ -96,10 +97,12 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
-    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked)) {
-        (Some(e), _) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
-        (None, Some(e)) => Err(pending::refused(k, cx, e, "there are none of warpgroups")),
-        (None, None) => Ok(()),
+    let none = "there are none of warpgroups";
+    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), ping_pong::asked(k)) {
+        (Some(e), _, _) => Err(stream::refused(k, cx, e, none)),
+        (None, Some(e), _) => Err(pending::refused(k, cx, e, none)),
+        (None, None, Some(e)) => Err(ping_pong::refused(k, cx, e, "there are no products of warpgroups")),
+        (None, None, None) => Ok(()),
     }
 }
 
@@ -144,6 +147,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         read_slots(k, s, &buffers);
     }
     let warps = warps(k);
+    ping_pong::check(k, cx, warps)?;
+    let turns = ping_pong::asked(k);
     let pending = pending::wanted(k, cx, &products, (slots, warps), span)?;
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
@@ -181,6 +186,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let mut asks = names.clone();
     asks.extend(producer_loop);
     let behind = asked_behind(k, &list[index + 1..], &buffers);
+    if let Some(e) = turns.filter(|_| !behind.is_empty()) {
+        return Err(ping_pong::refused(k, cx, e, "what is stored comes through the slots of the main loop"));
+    }
     match shared {
         Some(stream) if !behind.is_empty() => asks.push(stream.whole(k, behind)),
         _ => asks.extend(behind),
@@ -188,8 +196,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     // What waits for the last store of a buffer does so once, behind all tiles: in front of the next one another does.
     let mut rest = vec![at];
     rest.extend(taken_behind(k, &list[index + 1..], &buffers));
+    let stored = rest.len() - 1;
     let mut last = Vec::new();
-    while let Some(&s) = rest.last()
+    while let Some(&s) = rest.last().filter(|_| turns.is_none())
         && let StmtData::Await { value, .. } = k.stmts[s]
         && awaited_before(k, &rest, s, value)
     {
@@ -206,6 +215,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.in_turns());
         rest.splice(..1, steps);
     }
+    if turns.is_some() {
+        let behind = rest.split_off(rest.len() - stored);
+        rest = ping_pong::in_turns(k, rest, span);
+        rest.extend(ping_pong::stored_in_turns(k, behind, span));
+    }
     let multiplies = [names, own, rest].concat();
     let (asks, multiplies) = match &tiles {
         Some(tiles) => {
@@ -220,8 +234,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     };
     let multiplies = [multiplies, last].concat();
     let (few, many) = registers(k, warps);
-    let producer = role(k, "producer", PRODUCER_WARPS, few, asks, span);
-    let consumer = role(k, "consumer", warps, many, multiplies, span);
+    let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, asks, span);
+    let consumer = role(k, "consumer", (warps, ping_pong::replicas(k)), many, multiplies, span);
     let mut all = allocs;
     all.extend([producer, consumer]);
     let body = k.body;
@@ -235,11 +249,15 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         Some((few, many)) => format!("{few} and {many} registers a thread"),
         None => "registers as they come".to_owned(),
     };
+    let consumers = match turns {
+        Some(_) => format!("two groups of {warps} that multiply, and take tiles in turns"),
+        None => format!("the {warps} that multiply"),
+    };
     cx.remark(
         span,
         format!(
             "{} become channels of {slots} slots, {bytes} bytes of shared memory, that {PRODUCER_WARPS} warps fill by tensor copies for \
-             the {warps} that multiply; {budget}",
+             {consumers}; {budget}",
             names.join(", ")
         ),
     );
@@ -462,11 +480,19 @@ fn common(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Vec<Stmt>, span: Span) -> Stmt {
+fn role(
+    k: &mut Kernel,
+    name: &str,
+    (warps, replicas): (u32, u32),
+    registers: Option<i64>,
+    body: Vec<Stmt>,
+    span: Span,
+) -> Stmt {
     let warps = k.int(i64::from(warps), span);
+    let replicas = (replicas > 1).then(|| k.int(i64::from(replicas), span));
     let registers = registers.map(|r| k.int(r, span));
     let body = k.block(body);
-    k.stmt(StmtData::Role { name: name.to_owned(), warps, registers, body }, span)
+    k.stmt(StmtData::Role { name: name.to_owned(), warps, replicas, registers, body }, span)
 }
 
 /// Registers of a thread of the producer and of the consumer; `None`: all have enough.
@@ -475,6 +501,7 @@ fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Ve
 /// there was: a warpgroup that asks for more waits for ever.
 fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
+    let warps = warps * ping_pong::replicas(k);
     if share >= 232 {
         return (None, None);
     }
@@ -490,7 +517,7 @@ fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
 /// Registers of each thread as a block starts.
 fn share(k: &Kernel, warps: u32) -> i64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks))
+    i64::from(register_share((warps * ping_pong::replicas(k) + PRODUCER_WARPS) * WARP, blocks))
 }
 
 /// Registers of a thread of the consumer, if it has so many warps.

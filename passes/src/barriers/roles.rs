@@ -17,11 +17,13 @@
 //! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
 //!    in all of them.
 //! 7. A buffer is used by one role alone, whose barriers order what its threads do to it.
+//! 8. Replicas of a role touch what others touch in `ordered` statements alone, each in one ([`turns`]).
 //!
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
 //! barriers enough is the proof for a block of threads ([`prove_role`]).
 
 mod steps;
+mod turns;
 mod walk;
 
 use super::apart::apart;
@@ -60,9 +62,10 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         .collect();
     let mut found = Vec::new();
     let mut walks = Vec::new();
-    for &(_, body) in &roles {
+    for &(role, body) in &roles {
         let counts = walk(k, body, &mut found);
         walks.push(trace(k, body, &counts));
+        turns::check(k, role, body, &mut found);
     }
     pairs(k, &roles, &walks, &mut found);
     clusters(k, &roles, &mut found);

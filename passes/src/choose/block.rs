@@ -82,6 +82,8 @@ pub(super) struct Cost {
     pub(super) offloaded: bool,
     /// As in [`Setting`].
     pub(super) stream_k: Option<bool>,
+    /// Two warpgroups take tiles in turns.
+    pub(super) ping_pong: bool,
     /// Blocks that are resident on a multiprocessor.
     pub(super) resident: u64,
     pub(super) parts: Vec<Part>,
@@ -124,7 +126,7 @@ impl Illegal {
         match self {
             Illegal::Extent => "an extent of a tile is no power of two, or a tile has more than 2^20 elements",
             Illegal::Precondition => "a precondition of the kernel does not hold",
-            Illegal::WarpTile => "the warp tile does not divide the tile of the block",
+            Illegal::WarpTile => "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)",
             Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
             Illegal::Atom => "no instruction of the target takes these types and this warp tile",
             Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",
@@ -288,6 +290,7 @@ impl Setting<'_> {
         let result = moves().filter(stored);
         let result = result.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes).max().unwrap_or(0);
         let result = if self.stage_stores && self.warpgroups.is_some() { result.next_multiple_of(1024) } else { 0 };
+        let ping_pong = self.warpgroups.is_some() && self.ping_pong(env);
         let (tile, atom) = (shapes.first().map(|s| (s.rows, s.cols)), shapes.first().map(|s| s.atom));
         // The smaller tile of a product loses less where sizes are ragged. Other tiles should give a thread four accesses of 16
         // bytes, along rows of 512.
@@ -303,7 +306,8 @@ impl Setting<'_> {
             exchanged,
             result,
             offloaded: false,
-            stream_k: self.stream_k,
+            stream_k: if ping_pong { Some(false) } else { self.stream_k },
+            ping_pong,
             resident: 1,
             parts,
             tile,
@@ -382,9 +386,14 @@ impl Setting<'_> {
             let sums = 1 + u64::from(promoted.is_some());
             let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums));
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
+            // Who takes tiles in turns computes each by itself.
+            let replicas = if self.ping_pong(env) { 2 } else { 1 };
+            if replicas > 1 && warp != (rows, cols) {
+                return Err(Illegal::WarpTile);
+            }
             // The producer has a warpgroup of its own.
             if groups > 1
-                || needed + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS)
+                || needed * replicas + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS)
                 || threads.is_some_and(|t| t != needed)
             {
                 return Err(Illegal::Threads);
@@ -413,6 +422,11 @@ impl Setting<'_> {
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
         Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
+    }
+
+    /// Whether the schedule asks for warpgroups that take tiles in turns.
+    fn ping_pong(&self, env: &Env) -> bool {
+        self.work.k.schedule.ping_pong.and_then(|e| self.work.int(env, e)) == Some(1)
     }
 
     /// How deep the sums of products get before they are added to the accumulator, if they are.

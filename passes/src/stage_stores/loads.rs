@@ -15,7 +15,7 @@
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::width::elem_of;
-use crate::specialize_warps::{consumer_registers, stream};
+use crate::specialize_warps::{consumer_registers, ping_pong, stream};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::repeats;
@@ -97,6 +97,9 @@ pub(super) fn of(
     }
     if !same && is_written(k, from.base) {
         return why("the kernel writes it");
+    }
+    if ping_pong::asked(k).is_some() {
+        return why("warpgroups take tiles in turns (`ping_pong`)");
     }
     if same && stream::expected(k, cx, at) {
         return why("blocks share tiles along the reduction (`stream_k`)");

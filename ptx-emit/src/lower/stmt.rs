@@ -95,6 +95,7 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::Signal { op, signals, index } => self.signal(s, op, signals, index),
+            StmtData::Ordered { body } => self.ordered(s, body),
             StmtData::Role { warps, registers, body, .. } => self.role(s, warps, registers, body),
         }
     }
@@ -214,6 +215,9 @@ impl Lower<'_> {
             return Err(self.unsupported(step, "a loop whose step is not a positive literal"));
         };
         let span = self.k.stmt_spans[s];
+        let Some((start, step)) = self.own_iterations(s, start, step) else {
+            return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
+        };
         let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(step) <= i128::from(i32::MAX);
         // Where the loop has an iteration it starts in front of its end.
         let start = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };

@@ -238,9 +238,10 @@ impl Lower<'_> {
     fn warpgroup_index(&mut self) -> Reg {
         let warp = self.warp_index();
         let first = self.role_first_warp();
-        let own = match first {
-            0 => warp,
-            n => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
+        let own = match (self.part.filter(|p| p.replicas > 1), first) {
+            (Some(part), _) => self.warp_in_replica(part),
+            (None, 0) => warp,
+            (None, n) => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
         };
         self.emit.pure(Class::B32, P::ShrU32, vec![own.into(), Operand::Imm(2)])
     }

@@ -101,6 +101,7 @@ impl Walk<'_> {
                     self.state.pending.pop_front();
                 }
             }
+            StmtData::Ordered { body } => self.block(*body),
             StmtData::For { body, .. } => {
                 self.uses(s);
                 self.repeat(s, *body);

@@ -83,7 +83,9 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
             // Nothing runs between the products of a warpgroup that is alone.
             let own = part.product / groups * if groups > 1.0 { 1.0 } else { c.alone };
-            let multiply = (part.product / c.peak).max(own + c.drain + part.between);
+            // With products pending behind it there is no way from one step to the next.
+            let alone = if cost.ping_pong { part.product } else { own + c.drain };
+            let multiply = (part.product / c.peak).max(alone + part.between);
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
@@ -104,7 +106,11 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         }
     }
     // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
-    let ends = rounds.ceil() * store + fill + shared.map_or(0.0, |s| s.lost);
+    let mut ends = rounds.ceil() * store + fill + shared.map_or(0.0, |s| s.lost);
+    if cost.ping_pong {
+        // Two tiles take two main loops, or one and its store if that is longer; the last one is stored behind all.
+        ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + fill;
+    }
     let allowed = tiles / places * all + ends;
     let working = (rounds * loops + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);

@@ -28,6 +28,7 @@ use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
 use tilec_ir::atoms::{Atom, AtomRow, Unit};
 use tilec_ir::codes;
@@ -235,15 +236,36 @@ fn select(
     Ok(())
 }
 
-/// A register tile that the buffer `e` is copied to, in front of the product `s`.
+/// A register tile that the buffer `e` is copied to, in front of the product `s`. What was converted on its way into the buffer is so on its way
+/// out of it.
 fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let span = k.expr_spans[e];
     let shape = fixed_shape(k, e).unwrap_or_default();
     let name = format!("{}_frag", operand_name(k, e));
     let fragment = declare(k, s, &name, elem, &shape, span);
+    let place = path_to(k, s).unwrap_or_default().last().copied();
+    let mut src = e;
+    for fill in place.map_or_else(Vec::new, |(block, _)| k.blocks[block].clone()) {
+        let StmtData::Copy { src: from, dst, .. } = k.stmts[fill] else { continue };
+        let (ExprData::Ref(buffer), Some(arg)) = (&k.exprs[dst], warpgroup::unconverted(k, from)) else { continue };
+        let buffer = *buffer;
+        let stored = resolve_view(k, arg).and_then(|v| elem_of(k, v.base));
+        if let (ExprData::Ref(v), Some(stored)) = (&k.exprs[e], stored)
+            && *v == buffer
+            && let StmtData::Copy { src, .. } = &mut k.stmts[fill]
+        {
+            *src = arg;
+            if let Some(tile) = k.tile_ty_mut(buffer) {
+                tile.elem = ElemRef::Known(stored);
+            }
+        }
+    }
+    if resolve_view(k, e).and_then(|v| elem_of(k, v.base)) != Some(elem) {
+        src = k.expr(ExprData::Cast { elem: ElemRef::Known(elem), arg: e }, span);
+    }
     let dst = k.value_ref(fragment, span);
-    let copy = k.stmt(StmtData::Copy { src: e, dst, attrs: CopyAttrs::default() }, span);
-    if let Some(&place) = path_to(k, s).unwrap_or_default().last() {
+    let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
+    if let Some(place) = place.and(path_to(k, s).unwrap_or_default().last().copied()) {
         insert_at(k, place, vec![copy]);
     }
     k.value_ref(fragment, span)
@@ -337,7 +359,10 @@ fn of_warpgroups(
     if way.registers {
         let (e, transposed) = if way.swap { (mma.b, ", transposed") } else { (mma.a, "") };
         let name = resolve_view(k, e).map_or_else(String::new, |v| k.values[v.base].name.clone());
-        let because = format!("`{name}` comes from registers, for it is not contiguous along the reduction");
+        let converted =
+            !warpgroup::reads_registers(operands.0.elem) || operands.0.k_contiguous && operands.1.k_contiguous;
+        let why = if converted { "it is converted" } else { "it is not contiguous along the reduction" };
+        let because = format!("`{name}` comes from registers, for {why}");
         cx.remark(span, format!("{message}{transposed}: {because}"));
     } else {
         cx.remark(span, message);

@@ -459,6 +459,10 @@ pub(super) const ROWS: &[Row] = &[
             "M=32 N=64 K=32 alpha=1 beta=2 seed=5",
             "M=8 N=64 K=4..64/12 beta=2",
             "M=4 N=4 K=48 beta=0",
+            "M=9..16/1 N=4 K=20 beta=0",
+            "M=4 N=4..68/4 K=20 beta=2",
+            // More tiles than blocks.
+            "M=264 N=260 K=20..52/16 beta=0",
         ]],
     },
     Row {

@@ -92,6 +92,10 @@ registers() {
         bench "$program" --card H200 --for "$size" --target sm_90a -D T=tf32,ALIGN=4 --variant PENDING=0/1 --variant COPY=1 "$size"
     done
     rm -f -- "$program"
+    # A of the same element type, by warpgroups, and converted in registers; before, converted in front of shared memory for products of warps.
+    for size in M=N=K=1024 M=N=K=2048 M=N=K=4096 M=N=K=8192; do
+        bench examples/gemm_mixed.tile --card H200 --for "$size" --target sm_90a -D TA=i8,ALIGN=16 --variant "" --variant TA=f16 "$size"
+    done
 }
 
 # Products of a step pending while those of the next are issued, and not.

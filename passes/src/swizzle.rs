@@ -86,8 +86,9 @@ fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout>
 
 /// Whether a register tile is copied from a buffer.
 fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
-    let is = |e: Expr, v: Value| resolve_view(k, e).is_some_and(|view| view.base == v);
-    let copies = |s: &StmtData| matches!(s, StmtData::Copy { src, dst, .. } if is(*src, buffer) && is(*dst, tile));
+    let from = |e: Expr| memory_views(k, e).iter().any(|view| view.base == buffer);
+    let to = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tile);
+    let copies = |s: &StmtData| matches!(s, StmtData::Copy { src, dst, .. } if from(*src) && to(*dst));
     matches!(k.values[tile].def, ValueDef::Var(_)) && k.stmts.values().any(copies)
 }
 

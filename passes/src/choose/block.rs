@@ -537,11 +537,14 @@ impl Setting<'_> {
             let transposed = self.transposed(m, shapes);
             let shifted = self.shifted(env, m, shapes);
             part.carried |= looped && fills && shifted;
-            let asynchronous = self.target.has_asynchronous_copies()
-                && m.plain
-                && !shifted
-                && (!transposed || m.bytes >= 4)
-                && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
+            // What is converted is so behind its slot.
+            let by_tensor_copies = self.warpgroups.is_some() && fills;
+            let asynchronous = by_tensor_copies
+                || self.target.has_asynchronous_copies()
+                    && m.plain
+                    && !shifted
+                    && (!transposed || m.bytes >= 4)
+                    && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
             direct &= !fills || asynchronous || shifted;
             // Rows shorter than a sector of 32 bytes fetch more than they use.
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
@@ -603,6 +606,9 @@ impl Setting<'_> {
                 let rows = if shape.way.swap { wn } else { wm };
                 part.between += rows * depth * bytes / f64::from(WORD * WARP) + LOADED;
                 part.issued += rows * depth * bytes / f64::from(WORD * WARP);
+                if !warpgroup::reads_registers(product.input) {
+                    part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
+                }
             }
             return;
         }
@@ -644,6 +650,8 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
 const WORD: u32 = 4;
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
 const SHORTEST: f64 = 20.0;
+/// Clocks that a warp takes to convert an element of each thread: the four of a group are on schedulers of their own.
+const CONVERTED: f64 = 4.0;
 /// Clocks from the last load of an operand to its arrival.
 const LOADED: f64 = 30.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.

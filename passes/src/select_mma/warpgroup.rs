@@ -12,10 +12,13 @@
 //! ```text
 //! copy b -> b_frag; acc = mma<m64k8_tf32 swap>(a, b_frag, acc)
 //! ```
+//!
+//! And of the other types one operand may be converted there: tensor copies do not convert, and threads do on the way from the buffer.
 
 use super::{Operand, fits, known, operand};
-use crate::analysis::facts::Facts;
+use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::width::elem_of;
 use crate::specialize_warps::consumer_registers;
 use crate::tensor_copies;
 use crate::{Cx, Options};
@@ -66,6 +69,31 @@ fn way(elem: Elem, (a, b): (bool, bool), preferred: bool) -> Option<Way> {
     }
 }
 
+/// How a product is computed of whose operands one, `buffer`, is converted from a tensor that is contiguous along its dimension `contiguous`.
+fn converting(
+    way: Way,
+    mma: &Mma,
+    (left, right): (Value, Value),
+    (buffer, contiguous): (Value, Option<usize>),
+) -> Result<Way, String> {
+    let (swap, reduced) = if buffer == left { (false, 1) } else { (true, 0) };
+    if left == right || way.registers && way.swap != swap || mma.swap && !swap {
+        return Err("the operand that is converted would be the instruction's second".to_owned());
+    }
+    if contiguous != Some(reduced) {
+        return Err("the operand that is converted is not contiguous along the reduction".to_owned());
+    }
+    Ok(Way { swap, registers: true })
+}
+
+/// What a conversion converts.
+pub(super) fn unconverted(k: &Kernel, e: Expr) -> Option<Expr> {
+    match k.exprs[e] {
+        ExprData::Cast { arg, .. } => Some(arg),
+        _ => None,
+    }
+}
+
 /// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile, and how. `preferred`: better transposed.
 pub(super) fn possible(
     k: &Kernel,
@@ -111,16 +139,29 @@ pub(super) fn possible(
     }
     let facts = Facts::new(k);
     let mut filled: Vec<Value> = Vec::new();
+    let mut converted = None;
     for &fill in &stmts[..stmts.len() - 1] {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[fill] else {
             return Err("the loop does more than copy and multiply".to_owned());
         };
         let ExprData::Ref(buffer) = k.exprs[*dst] else { return Err("it fills part of a buffer".to_owned()) };
-        let from = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some());
+        let unconverted = unconverted(k, *src);
+        let from = resolve_view(k, unconverted.unwrap_or(*src)).filter(|v| k.tensor_ty(v.base).is_some());
         let Some(from) = from.filter(|_| matches!(k.values[buffer].def, ValueDef::Smem(_))) else {
             return Err("the loop does not fill shared memory from tensors alone".to_owned());
         };
-        tensor_copies::fits(k, &facts, target, &from, buffer, attrs)?;
+        if unconverted.is_some() {
+            tensor_copies::fits_unconverted(k, &facts, target, &from, buffer, attrs)?;
+            let contiguous = contiguous_dim(k, from.base).and_then(|d| from.kept().iter().position(|&kept| kept == d));
+            if converted.replace((buffer, contiguous)).is_some() {
+                return Err("both operands are converted".to_owned());
+            }
+            if elem_of(k, from.base).is_none_or(|from| from.bytes() > a.elem.bytes()) {
+                return Err(format!("`{}` is converted from a wider type", k.values[buffer].name));
+            }
+        } else {
+            tensor_copies::fits(k, &facts, target, &from, buffer, attrs)?;
+        }
         let order = k.tile_ty(buffer).is_some_and(|t| t.smem_layout.is_some());
         if order || filled.contains(&buffer) {
             return Err(format!("`{}` has a layout, or is filled twice", k.values[buffer].name));
@@ -131,8 +172,12 @@ pub(super) fn possible(
         ExprData::Ref(v) => filled.contains(&v).then_some(v),
         _ => None,
     };
-    let (Some(_), Some(_)) = (whole(mma.a), whole(mma.b)) else {
+    let (Some(left), Some(right)) = (whole(mma.a), whole(mma.b)) else {
         return Err("an operand is no buffer that the loop fills".to_owned());
+    };
+    let way = match converted {
+        Some(converted) => converting(way, mma, (left, right), converted)?,
+        None => way,
     };
     let inside = all_stmts(k, body);
     for other in all_stmts(k, k.body).into_iter().filter(|o| !inside.contains(o) && *o != loop_stmt) {

@@ -67,7 +67,10 @@ pub(super) fn of(
         return why("the accelerator loads one matrix for a store");
     }
     let (Some(mma), Some(shape)) = (product(k, at), fixed_shape(k, src)) else { return why("it has no extents") };
-    let ExprData::Ref(buffer) = k.exprs[mma.a] else { return why("operands are no buffers") };
+    let buffer = match k.exprs[mma.a] {
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => v,
+        _ => return why("operands are no buffers"),
+    };
     let slot = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let (&[rows, cols], Some(&[height, width])) = (&shape[..], slot.as_deref()) else {
         return why("it has no extents");

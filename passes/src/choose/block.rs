@@ -126,7 +126,9 @@ impl Illegal {
         match self {
             Illegal::Extent => "an extent of a tile is no power of two, or a tile has more than 2^20 elements",
             Illegal::Precondition => "a precondition of the kernel does not hold",
-            Illegal::WarpTile => "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)",
+            Illegal::WarpTile => {
+                "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)"
+            }
             Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
             Illegal::Atom => "no instruction of the target takes these types and this warp tile",
             Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",

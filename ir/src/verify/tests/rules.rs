@@ -190,7 +190,7 @@ fn roles() {
     body("role one warps 4 {}\nrole two warps 8 registers 176 {}", &[("E0242", "176")]);
     // Replicas take the iterations of one loop in turns, and have warps each.
     let turns = "for t in 0..M { ordered { barrier } ordered { } }";
-    body(&format!("role one warps 4 replicas 2 {{ let x = M + 1\n{turns} }}"), &[]);
+    body(&format!("role one warps 4 replicas 2 {{ let last = M - 1\n{turns} }}"), &[]);
     body(&format!("role one warps 4 replicas 0 {{ {turns} }}"), &[("E0242", "0")]);
     body(&format!("role one warps 12 replicas 3 {{ {turns} }}"), &[("E0242", "12")]);
     let given =

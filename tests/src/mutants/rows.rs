@@ -478,7 +478,7 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
-        name: "gemm-90a-turns",
+        name: "turns-90a",
         path: "tests/files/interp/role_replicas_sm_90a.tile",
         args: "sm_90a -D R=2 -D S=3",
         runs: &[&[

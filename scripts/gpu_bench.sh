@@ -107,7 +107,8 @@ ping_pong() {
     fused=$(mktemp --suffix .tile)
     sed 's/promote PROMOTE }/promote PROMOTE ping_pong PP }/; s/PROMOTE = 128,/PROMOTE = 128, PP = 0,/' examples/gemm.tile > "$program"
     sed 's/raster RASTER }/raster RASTER ping_pong PP }/; s/ACT = 1,/ACT = 1, PP = 0,/' examples/gemm_fused.tile > "$fused"
-    local turns=(--variant PP=0 --variant PP=1,BM=128,BN=128,WM=128,WN=128 --variant PP=1,BM=64,BN=256,WM=64,WN=256)
+    local turns=(--variant PP=0 --variant PP=1,BM=128,BN=128,WM=128,WN=128,BK=64,STAGES=6
+        --variant PP=1,BM=64,BN=256,WM=64,WN=256,BK=64,STAGES=4)
     for size in M=N=K=1000 M=N=K=2048 M=N=K=4096 M=N=8192,K=512 M=N=8192,K=1024 M=128,N=6144,K=4096; do
         # `M=N=4096,K=512` is two arguments.
         # shellcheck disable=SC2086
@@ -118,7 +119,8 @@ ping_pong() {
         bench "$fused" --card H200 --for "$size" --target sm_90a -D ACT=2 "${turns[@]}" ${size//,/ }
         # shellcheck disable=SC2086
         bench "$program" --card H200 --for "$size" --target sm_90a -D T=e4m3,LB=col,ALIGN=16,Out=bf16 --variant PP=0 \
-            --variant PP=1,BM=64,BN=128,WM=64,WN=128 --variant PP=1,BM=128,BN=128,WM=128,WN=128,PROMOTE=0 ${size//,/ }
+            --variant PP=1,BM=64,BN=128,WM=64,WN=128,BK=128,STAGES=8 \
+            --variant PP=1,BM=128,BN=128,WM=128,WN=128,BK=128,STAGES=6,PROMOTE=0 ${size//,/ }
     done
     rm -f -- "$program" "$fused"
 }

@@ -336,7 +336,8 @@ impl Setting<'_> {
                 1 => 0.0,
                 // A load is issued at the head of a trip and stored at its end, or at the head of the next.
                 _ if part.staged || part.carried => 1.0,
-                // Of the slots one is read, and one is filled in the course of a trip.
+                // Of the slots one is read, two where products are pending, and one is filled in the course of a trip.
+                stages if cost.ping_pong => (stages as f64 - 2.5).max(0.0),
                 stages => stages as f64 - 1.5,
             };
         }

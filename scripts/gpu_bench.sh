@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The figures of docs/performance.md, measured again: every type and operand order against cuBLAS, with what `auto` chooses for the H200.
 #
-#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, registers, pending, small, more, hopper; all without one
+#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, registers, pending, ping_pong, small, more, hopper; all without one
 #
 # TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver, and cuBLAS to
 # compare with. Ten minutes for everything.
@@ -116,6 +116,31 @@ pending() {
     rm -f -- "$program"
 }
 
+# Two warpgroups that take tiles in turns, and the tile that they share otherwise.
+ping_pong() {
+    local program fused size
+    program=$(mktemp --suffix .tile)
+    fused=$(mktemp --suffix .tile)
+    sed 's/promote PROMOTE }/promote PROMOTE ping_pong PP }/; s/PROMOTE = 128,/PROMOTE = 128, PP = 0,/' examples/gemm.tile > "$program"
+    sed 's/raster RASTER }/raster RASTER ping_pong PP }/; s/ACT = 1,/ACT = 1, PP = 0,/' examples/gemm_fused.tile > "$fused"
+    local turns=(--variant PP=0 --variant PP=1,BM=128,BN=128,WM=128,WN=128,BK=64,STAGES=6
+        --variant PP=1,BM=64,BN=256,WM=64,WN=256,BK=64,STAGES=4)
+    for size in M=N=K=1000 M=N=K=2048 M=N=K=4096 M=N=8192,K=512 M=N=8192,K=1024 M=128,N=6144,K=4096; do
+        # `M=N=4096,K=512` is two arguments.
+        # shellcheck disable=SC2086
+        bench "$program" --card H200 --for "$size" --target sm_90a -D Out=f16 "${turns[@]}" ${size//,/ }
+    done
+    for size in M=N=K=2048 M=N=K=4096 M=N=8192,K=1024; do
+        # shellcheck disable=SC2086
+        bench "$fused" --card H200 --for "$size" --target sm_90a -D ACT=2 "${turns[@]}" ${size//,/ }
+        # shellcheck disable=SC2086
+        bench "$program" --card H200 --for "$size" --target sm_90a -D T=e4m3,LB=col,ALIGN=16,Out=bf16 --variant PP=0 \
+            --variant PP=1,BM=64,BN=128,WM=64,WN=128,BK=128,STAGES=8 \
+            --variant PP=1,BM=128,BN=128,WM=128,WN=128,BK=128,STAGES=6,PROMOTE=0 ${size//,/ }
+    done
+    rm -f -- "$program" "$fused"
+}
+
 small() {
     each "M=N=K=512 M=N=K=1024 M=N=K=2048 M=16,N=4096,K=4096 M=64,N=4096,K=14336 M=128,N=6144,K=4096 M=512,N=4096,K=4096" --target sm_80
 }
@@ -140,8 +165,8 @@ hopper() {
 
 for section in "${@:-}"; do
     case $section in
-        half | orders | half16 | turing | types | fma | unaligned | reordered | registers | pending | small | more | hopper) "$section" ;;
-        "") half && orders && half16 && turing && types && fma && unaligned && reordered && registers && pending && small && more && hopper ;;
+        half | orders | half16 | turing | types | fma | unaligned | reordered | registers | pending | ping_pong | small | more | hopper) "$section" ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && reordered && registers && pending && ping_pong && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac
 done

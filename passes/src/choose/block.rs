@@ -126,7 +126,9 @@ impl Illegal {
         match self {
             Illegal::Extent => "an extent of a tile is no power of two, or a tile has more than 2^20 elements",
             Illegal::Precondition => "a precondition of the kernel does not hold",
-            Illegal::WarpTile => "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)",
+            Illegal::WarpTile => {
+                "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)"
+            }
             Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
             Illegal::Atom => "no instruction of the target takes these types and this warp tile",
             Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",
@@ -337,7 +339,8 @@ impl Setting<'_> {
                 1 => 0.0,
                 // A load is issued at the head of a trip and stored at its end, or at the head of the next.
                 _ if part.staged || part.carried => 1.0,
-                // Of the slots one is read, and one is filled in the course of a trip.
+                // Of the slots one is read, two where products are pending, and one is filled in the course of a trip.
+                stages if cost.ping_pong => (stages as f64 - 2.5).max(0.0),
                 stages => stages as f64 - 1.5,
             };
         }

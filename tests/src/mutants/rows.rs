@@ -494,6 +494,20 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        name: "turns-90a",
+        path: "tests/files/interp/role_replicas_sm_90a.tile",
+        args: "sm_90a -D R=2 -D S=3",
+        runs: &[&[
+            // Several tiles for each replica, one, and none; steps that end anywhere in the ring.
+            "M=600 N=64 K=264 seed=3 A_ld=272 B_ld=80 C_ld=72",
+            "M=470 N=40 K=64 seed=4",
+            "M=330 N=24 K=136 seed=5",
+            "M=1..257/64 N=8 K=72",
+            "M=67 N=8 K=8..328/64",
+            "M=390 N=8..64/8 K=200",
+        ]],
+    },
+    Row {
         name: "gemm-90a-stores",
         path: GEMM,
         args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=2 -D Out=f16 --enable stage-stores",

@@ -128,7 +128,7 @@ impl Turns<'_> {
         let mut open = None;
         for &s in &k.blocks[body] {
             let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
-            if let Some(store) = std::iter::once(s).chain(inner).filter(|&s| tensor_store(k, s).is_some()).last() {
+            if let Some(store) = std::iter::once(s).chain(inner).find(|&s| tensor_store(k, s).is_some()) {
                 open = Some(store);
             }
             if matches!(k.stmts[s], StmtData::Await { value, pending: 0 } if matches!(k.values[value].def, ValueDef::Smem(_)))

@@ -89,7 +89,9 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
-            let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(read);
+            // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
+            let turn = (landing + multiply + c.drain) / (part.ahead + 1.0);
+            let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(turn).max(read);
             all += part.trips * (part.product / c.sustained + c.power * read);
             loops += part.trips * step;
             products += part.trips * multiply;

@@ -462,7 +462,9 @@ pub(super) const ROWS: &[Row] = &[
             "M=9..16/1 N=4 K=20 beta=0",
             "M=4 N=4..68/4 K=20 beta=2",
             // More tiles than blocks.
-            "M=264 N=260 K=20..52/16 beta=0",
+            "M=264 N=260 K=4..84/16 beta=0",
+            "M=264 N=580 K=20..52/32 beta=0",
+            "M=264 N=1100 K=4 beta=0",
         ]],
     },
     Row {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The figures of docs/performance.md, measured again: every type and operand order against cuBLAS, with what `auto` chooses for the H200.
 #
-#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, pending, small, more, hopper; all without one
+#   scripts/gpu_bench.sh [SECTION ..]     # half, orders, half16, turing, types, fma, unaligned, reordered, registers, pending, ping_pong, small, more, hopper; all without one
 #
 # TILEC is the compiler's binary (default: target/release/tilec, built first where cargo is). Needs the CUDA driver, and cuBLAS to
 # compare with. Ten minutes for everything.
@@ -82,6 +82,22 @@ reordered() {
     done
 }
 
+# tf32 with an operand from registers, its loads in front of the products or beside those of the step before; and copied in front of all.
+registers() {
+    local program
+    program=$(mktemp --suffix .tile)
+    sed 's/promote PROMOTE }/promote PROMOTE pending PENDING align_rows COPY }/; s/PROMOTE = 128,/PROMOTE = 128, PENDING = 0, COPY = 0,/' \
+        examples/gemm.tile > "$program"
+    for size in M=N=K=1024 M=N=K=2048 M=N=K=4096 M=N=K=8192; do
+        bench "$program" --card H200 --for "$size" --target sm_90a -D T=tf32,ALIGN=4 --variant PENDING=0/1 --variant COPY=1 "$size"
+    done
+    rm -f -- "$program"
+    # A of the same element type, by warpgroups, and converted in registers; before, converted in front of shared memory for products of warps.
+    for size in M=N=K=1024 M=N=K=2048 M=N=K=4096 M=N=K=8192; do
+        bench examples/gemm_mixed.tile --card H200 --for "$size" --target sm_90a -D TA=i8,ALIGN=16 --variant "" --variant TA=f16 "$size"
+    done
+}
+
 # Products of a step pending while those of the next are issued, and not.
 pending() {
     local program size
@@ -98,6 +114,31 @@ pending() {
         bench "$program" --card H200 --for "$size" --target sm_90a -D Out=f16 --variant PENDING=0/1 ${size//,/ }
     done
     rm -f -- "$program"
+}
+
+# Two warpgroups that take tiles in turns, and the tile that they share otherwise.
+ping_pong() {
+    local program fused size
+    program=$(mktemp --suffix .tile)
+    fused=$(mktemp --suffix .tile)
+    sed 's/promote PROMOTE }/promote PROMOTE ping_pong PP }/; s/PROMOTE = 128,/PROMOTE = 128, PP = 0,/' examples/gemm.tile > "$program"
+    sed 's/raster RASTER }/raster RASTER ping_pong PP }/; s/ACT = 1,/ACT = 1, PP = 0,/' examples/gemm_fused.tile > "$fused"
+    local turns=(--variant PP=0 --variant PP=1,BM=128,BN=128,WM=128,WN=128,BK=64,STAGES=6
+        --variant PP=1,BM=64,BN=256,WM=64,WN=256,BK=64,STAGES=4)
+    for size in M=N=K=1000 M=N=K=2048 M=N=K=4096 M=N=8192,K=512 M=N=8192,K=1024 M=128,N=6144,K=4096; do
+        # `M=N=4096,K=512` is two arguments.
+        # shellcheck disable=SC2086
+        bench "$program" --card H200 --for "$size" --target sm_90a -D Out=f16 "${turns[@]}" ${size//,/ }
+    done
+    for size in M=N=K=2048 M=N=K=4096 M=N=8192,K=1024; do
+        # shellcheck disable=SC2086
+        bench "$fused" --card H200 --for "$size" --target sm_90a -D ACT=2 "${turns[@]}" ${size//,/ }
+        # shellcheck disable=SC2086
+        bench "$program" --card H200 --for "$size" --target sm_90a -D T=e4m3,LB=col,ALIGN=16,Out=bf16 --variant PP=0 \
+            --variant PP=1,BM=64,BN=128,WM=64,WN=128,BK=128,STAGES=8 \
+            --variant PP=1,BM=128,BN=128,WM=128,WN=128,BK=128,STAGES=6,PROMOTE=0 ${size//,/ }
+    done
+    rm -f -- "$program" "$fused"
 }
 
 small() {
@@ -124,8 +165,8 @@ hopper() {
 
 for section in "${@:-}"; do
     case $section in
-        half | orders | half16 | turing | types | fma | unaligned | reordered | pending | small | more | hopper) "$section" ;;
-        "") half && orders && half16 && turing && types && fma && unaligned && reordered && pending && small && more && hopper ;;
+        half | orders | half16 | turing | types | fma | unaligned | reordered | registers | pending | ping_pong | small | more | hopper) "$section" ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && reordered && registers && pending && ping_pong && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac
 done

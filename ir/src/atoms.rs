@@ -114,8 +114,8 @@ pub struct ShortSums {
 pub enum Unit {
     /// A warp, on fragments in registers.
     Warp,
-    /// Four warps, on operands in shared memory that descriptors name; the sums are there when they are awaited (`wgmma`). The
-    /// coordinate bits that the warps of a group carry, lowest first.
+    /// Four warps, on operands in shared memory that descriptors name, A in registers as well; the sums are there when they are awaited
+    /// (`wgmma`). The coordinate bits that the warps of a group carry, lowest first.
     Warpgroup([Bit; 2]),
 }
 
@@ -345,8 +345,8 @@ static M16N8K4_F64: AtomRow = AtomRow {
     ..M16N8K8_F64
 };
 
-/// Hopper: products of 64 rows by four warps, 16 rows each, on shared memory (PTX ISA 9.7.15.5). The columns of an instruction
-/// are those of the tile, 8 to 256; the row has its smallest, and larger ones are repetitions.
+/// Hopper: products of 64 rows by four warps, 16 rows each, on shared memory, or of A in registers (PTX ISA 9.7.15.5). The columns of an
+/// instruction are those of the tile, 8 to 256; the row has its smallest, and larger ones are repetitions.
 const M64K16: AtomRow = AtomRow {
     name: "m64k16",
     log2_shape: (6, 3, 4),
@@ -356,7 +356,7 @@ const M64K16: AtomRow = AtomRow {
         AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
         AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
     ],
-    a: &[],
+    a: &[Fragment { name: "", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[],
     interleave: &[],
     first: Target::Sm90a,
@@ -372,8 +372,13 @@ static M64K8_TF32: AtomRow = AtomRow {
     log2_shape: (6, 3, 3),
     k: 8,
     types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
+    a: &[Fragment { name: "", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     ..M64K16
 };
+
+/// A of products of 8-bit elements, in registers.
+const M64K32_A: &[Fragment] =
+    &[Fragment { name: "", value: &[K(0), K(1), M(3), K(4)], lane: [K(2), K(3), M(0), M(1), M(2)] }];
 
 /// The same of bytes.
 static M64K32_I8: AtomRow = AtomRow {
@@ -384,6 +389,7 @@ static M64K32_I8: AtomRow = AtomRow {
         AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
         AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
     ],
+    a: M64K32_A,
     ..M64K16
 };
 
@@ -396,6 +402,7 @@ static M64K32_F8: AtomRow = AtomRow {
         AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
         AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
     ],
+    a: M64K32_A,
     short_sums: Some(ShortSums { step: 32, bits: 13 }),
     ..M64K16
 };
@@ -500,7 +507,7 @@ impl Atom {
 }
 
 impl AtomRow {
-    /// Whether its operands are in shared memory, and its sums awaited.
+    /// Whether its B is in shared memory, A there or in registers, and its sums awaited.
     pub fn asynchronous(&self) -> bool {
         self.unit != Unit::Warp
     }

@@ -36,7 +36,7 @@ codes! {
     WRONG_COUNT "E0109" "the wrong number of operands"
         "Every function has a fixed number of operands: `max(a, b)`, `select(c, a, b)`, `mma(a, b, acc)`. `strides (..)` has one stride per dimension.";
     UNKNOWN_ITEM "E0110" "a schedule has no such item"
-        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `stages`, `raster`, `promote`, `pending`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `overlap` and `cluster`; what is left out is chosen by the compiler.";
+        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `overlap` and `cluster`; what is left out is chosen by the compiler.";
     UNKNOWN_NAME "E0201" "a name is not declared"
         "The name is neither a parameter, nor a size or stride of a tensor, nor declared by a statement before this one in the same or an enclosing block. Run-time sizes are declared by using them in the shape of a tensor parameter; a tensor `A` of two dimensions declares its leading stride as `A_ld`.";
     DUPLICATE "E0202" "a name is declared twice"
@@ -150,7 +150,7 @@ codes! {
     BAD_GRID "E0237" "an impossible grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an impossible schedule item"
-        "Schedule items are positive; `promote` may be 0, `pending`, `align_rows`, `stage_stores`, `stream_k` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes; `k_warps` is a power of two.";
+        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has at most three axes; `k_warps` is a power of two.";
     BAD_LOOP "E0239" "an impossible loop"
         "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an impossible condition"
@@ -160,7 +160,7 @@ codes! {
     BAD_OVERLAY "E0244" "memory that cannot be taken over"
         "`let x = smem T[..] over a, b` puts x where a and b lie, whose contents are lost. It names buffers and channels that have memory of their own, each once. After it they are not used before they are declared again.";
     BAD_ROLE "E0242" "an impossible role"
-        "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8, given away by whole warpgroups; what one takes beyond its equal share another must give.";
+        "Roles stand side by side in the body of the kernel. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8, given away by whole warpgroups; what one takes beyond its equal share another must give. One with `replicas` is names and a loop whose iterations they take in turns; `ordered` stands in the body of that loop.";
     BAD_COPY "E0243" "a copy cannot have this attribute"
         "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers; `add`, `min` and `max` are for copies into global memory; `threads` is for copies between two memories, since register tiles have layouts of their own. `async` is for copies of a window of global memory into a channel's slot, 4, 8 or 16 bytes at a time and without conversion, from sm_80. `unaligned n` is for loads of a window of global memory, 16 bytes at a time, of which n elements, fewer than are loaded, are known to be aligned. `prefetch` is for windows of global memory and names a register tile of their extents. `tma` is for copies of a window of a tensor into a whole slot of a channel, and of a whole buffer of shared memory to a window of a tensor: without conversion or other attributes, of tensors whose strides are multiples of 16 bytes, on sm_90a. `when c` goes with an access to global memory.";
     BAD_SIGNAL "E0247" "an impossible use of scratch memory"

@@ -190,6 +190,8 @@ pub struct Schedule {
     pub promote: Option<Expr>,
     /// How many groups of products of warpgroups may be pending while the next is issued; 0 or 1: `pending 1`.
     pub pending: Option<Expr>,
+    /// Whether two warpgroups take the tiles of a block in turns, where several share each otherwise; 0 or 1: `ping_pong 1`.
+    pub ping_pong: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
     /// Whether operands of products whose rows are not multiples of 16 bytes are copied, by a kernel in front, into tensors whose rows are;
@@ -482,12 +484,20 @@ pub enum StmtData {
         /// Which of them.
         index: Expr,
     },
-    /// `role NAME warps n registers r { .. }`: adjacent roles run side by side, each on its own warps.
+    /// `ordered { .. }`: of a loop whose iterations the replicas of a role take in turns, what they do one after the other, in the order of the
+    /// iterations.
+    Ordered {
+        /// What they do.
+        body: Block,
+    },
+    /// `role NAME warps n replicas m registers r { .. }`: adjacent roles run side by side, each on its own warps.
     Role {
         /// Name, for people and profilers.
         name: String,
-        /// Warps of this role.
+        /// Warps of this role; of each replica.
         warps: Expr,
+        /// So many groups of warps take the iterations of the loops that stand in it in turns; `None`: one takes all.
+        replicas: Option<Expr>,
         /// Registers per thread of this role.
         registers: Option<Expr>,
         /// What it does.
@@ -622,7 +632,7 @@ impl Kernel {
     /// The kinds of blocks a statement owns, in order.
     pub fn sub_blocks(&self, stmt: Stmt) -> Vec<Block> {
         match &self.stmts[stmt] {
-            StmtData::For { body, .. } | StmtData::Role { body, .. } => vec![*body],
+            StmtData::For { body, .. } | StmtData::Ordered { body } | StmtData::Role { body, .. } => vec![*body],
             StmtData::If { then, otherwise, .. } => {
                 let mut v = vec![*then];
                 v.extend(*otherwise);

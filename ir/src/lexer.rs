@@ -59,6 +59,7 @@ const WORDS: &[&str] = &[
     "if",
     "else",
     "role",
+    "ordered",
     "barrier",
     "await",
     "signal",

@@ -21,6 +21,7 @@ pub mod parser;
 pub mod print;
 #[cfg(test)]
 mod random_tests;
+pub mod roles;
 pub mod same;
 pub mod target;
 pub mod tensor_store;

@@ -60,6 +60,7 @@ impl Pair<'_> {
             (s.raster, t.raster),
             (s.promote, t.promote),
             (s.pending, t.pending),
+            (s.ping_pong, t.ping_pong),
             (s.min_ctas, t.min_ctas),
             (s.align_rows, t.align_rows),
             (s.stage_stores, t.stage_stores),
@@ -214,12 +215,14 @@ impl Pair<'_> {
                 self.values(*v, *w)?;
                 self.exprs(*x, *y)
             }
+            (StmtData::Ordered { body: x }, StmtData::Ordered { body: y }) => self.blocks(*x, *y),
             (
-                StmtData::Role { name: n, warps: w, registers: r, body: x },
-                StmtData::Role { name: m, warps: v, registers: s, body: y },
+                StmtData::Role { name: n, warps: w, replicas: p, registers: r, body: x },
+                StmtData::Role { name: m, warps: v, replicas: q, registers: s, body: y },
             ) => {
                 check("name of a role", n, m)?;
                 self.exprs(*w, *v)?;
+                self.options(*p, *q)?;
                 self.options(*r, *s)?;
                 self.blocks(*x, *y)
             }

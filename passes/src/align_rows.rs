@@ -9,7 +9,8 @@
 //!
 //! Products of warpgroups (`wgmma`) are fed by the tensor memory accelerator, which takes rows of multiples of 16 bytes alone; and of types
 //! of other than 16 bits they read operands that are contiguous along the reduction alone. Of the others the copy has the other order
-//! (`gemm_reorder_B`, `B_reordered`): its tiles are turned over in shared memory, so that it reads and writes along rows.
+//! (`gemm_reorder_B`, `B_reordered`): its tiles are turned over in shared memory, so that it reads and writes along rows. Of tf32 one
+//! operand of a product may come from registers, whatever its order (`select-mma`): that one is not copied for its order alone.
 //!
 //! A copy reads and writes an operand once; a product reads each element of it once for every tile of the output in its row or column. So
 //! the copy pays but for small and thin products, and the model that chooses tiles says where: both programs are timed.
@@ -121,7 +122,8 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     if wish == Some(false) {
         return Ok(0);
     }
-    let Some(operands) = unreadable(k, cx.options) else { return Ok(0) };
+    // What `select-mma` can take from registers is copied only if the schedule wants it.
+    let Some(operands) = unreadable(k, cx.options, wish.is_none()) else { return Ok(0) };
     if operands.is_empty() {
         return Ok(0);
     }

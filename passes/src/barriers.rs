@@ -19,8 +19,8 @@ mod roles;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use prove::is_fixed;
 pub use prove::prove;
+pub(crate) use prove::{buffer_uses, is_fixed};
 
 use crate::Cx;
 use place::Placed;

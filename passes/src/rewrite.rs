@@ -118,10 +118,12 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             StmtData::Signal { op, signals: map.value(signals), index: clone_expr(k, index, map) }
         }
         StmtData::Await { value, pending } => StmtData::Await { value: map.value(value), pending },
-        StmtData::Role { name, warps, registers, body } => {
+        StmtData::Ordered { body } => StmtData::Ordered { body: clone_block(k, body, map) },
+        StmtData::Role { name, warps, replicas, registers, body } => {
             let warps = clone_expr(k, warps, map);
+            let replicas = replicas.map(|e| clone_expr(k, e, map));
             let registers = registers.map(|e| clone_expr(k, e, map));
-            StmtData::Role { name, warps, registers, body: clone_block(k, body, map) }
+            StmtData::Role { name, warps, replicas, registers, body: clone_block(k, body, map) }
         }
     };
     let span = k.stmt_spans[s];

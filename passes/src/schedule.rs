@@ -95,6 +95,7 @@ impl Load {
                     | StmtData::Channel { .. }
                     | StmtData::Await { .. }
                     | StmtData::Signal { .. }
+                    | StmtData::Ordered { .. }
                     | StmtData::Role { .. }
             ) {
                 return true;

@@ -19,6 +19,7 @@
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
+mod asynchronous;
 mod scalar;
 pub(crate) mod sliced;
 pub(crate) mod warpgroup;
@@ -48,8 +49,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
             None => select(k, cx, s, dst, src, mma, &cut)?,
-            // Its operands are slots already: nothing is left to decide.
-            Some(atom) if atom.row().asynchronous() && in_slots(k, &mma) => {}
+            // Its operands are slots or registers already: nothing is left to decide.
+            Some(atom) if atom.row().asynchronous() && asynchronous::in_slots(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
                 select(k, cx, s, dst, src, mma, &cut)?;
@@ -146,8 +147,8 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some((atom, swap)) = of_warpgroups(k, cx, s, acc, &mma, (&a, &b))? {
-        return await_product(k, s, src, Mma { atom: Some(atom), swap, ..mma });
+    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b))? {
+        return asynchronous::product(k, s, src, (atom, way), mma, a.elem);
     }
     let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), Unit::Warp, span)?;
     let tile = (wm, wn, sliced::depth(k, cx, span, (a.elem, acc_elem), (wm, wn, k_extent), groups)?);
@@ -229,101 +230,10 @@ fn select(
     Ok(())
 }
 
-/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count.
-fn of_warpgroups(
-    k: &mut Kernel,
-    cx: &mut Cx<'_>,
-    s: Stmt,
-    acc: Value,
-    mma: &Mma,
-    operands: (&Operand, &Operand),
-) -> Result<Option<(Atom, bool)>, Reported> {
-    let span = k.stmt_spans[s];
-    let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
-    if !cx.enabled || !cx.options.target.has_tensor_copies() {
-        return Ok(None);
-    }
-    let preferred = mma.swap || stored_column_major(k, acc);
-    let scheduled = scheduled_tile(k);
-    let found = warpgroup::possible(k, cx.options, s, mma, operands, elem).and_then(|atom| {
-        let promoted = warpgroup::promoted_of(k, atom);
-        let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
-        if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
-            return Err(format!(
-                "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
-            ));
-        }
-        let sums = 1 + u64::from(promoted.is_some());
-        match scheduled {
-            Some(None) => Err("the warp tile is not constant".to_owned()),
-            scheduled => match warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, sums)) {
-                Some((tile, swap)) if sums == 1 || warpgroup::has_room_for_parts(k, shape, tile, elem) => {
-                    Ok((atom, tile, swap))
-                }
-                Some(_) => Err("a thread has no room for the sums and their parts (`promote`)".to_owned()),
-                None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), shape, preferred, (elem, 1)).is_some() => {
-                    Err("a thread has no room for the sums and their parts (`promote`)".to_owned())
-                }
-                None => {
-                    Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned())
-                }
-            },
-        }
-    });
-    let (atom, (wm, wn), swap) = match found {
-        Ok(found) => found,
-        Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
-            let message = format!("this cannot be a product of warpgroups: {why}");
-            return Err(cx.report(
-                Diagnostic::error(codes::NO_ATOM, span, message)
-                    .with_note("name no instruction to have one chosen; `--remarks` says which"),
-            ));
-        }
-        Err(why) => {
-            cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
-            return Ok(None);
-        }
-    };
-    if k.schedule.warp_tile.is_none() {
-        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
-    }
-    warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
-    if let Some(depth) = warpgroup::promoted_of(k, atom).filter(|_| k.schedule.promote.is_none()) {
-        k.schedule.promote = Some(k.int(depth as i64, span));
-    }
-    let row = atom.row();
-    let why = match (swap, preferred) {
-        (false, _) => "",
-        (true, true) => ", transposed because the result is stored column-major",
-        (true, false) => ", transposed because the instruction has 64 rows",
-    };
-    let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads{why}", row.name);
-    cx.remark(span, message);
-    Ok(Some((atom, swap)))
-}
-
 /// The warp tile of the schedule; inside, `None` where it is not constant.
 fn scheduled_tile(k: &Kernel) -> Option<Option<(u64, u64)>> {
     let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
     k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)))
-}
-
-/// Whether both operands are slots of channels.
-fn in_slots(k: &Kernel, mma: &Mma) -> bool {
-    [mma.a, mma.b]
-        .into_iter()
-        .all(|e| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. })))
-}
-
-/// The product as the instruction computes it, and behind it the wait for its sums.
-fn await_product(k: &mut Kernel, s: Stmt, src: Expr, mma: Mma) -> Result<(), Reported> {
-    k.exprs[src] = ExprData::Mma(mma);
-    let StmtData::Assign { dst, .. } = k.stmts[s] else { return Ok(()) };
-    let wait = k.stmt(StmtData::Await { value: dst, pending: 0 }, k.stmt_spans[s]);
-    if let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() {
-        k.blocks[block].insert(index + 1, wait);
-    }
-    Ok(())
 }
 
 fn known(elem: Option<ElemRef>) -> Option<Elem> {

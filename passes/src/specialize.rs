@@ -59,6 +59,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
             s.raster,
             s.promote,
             s.pending,
+            s.ping_pong,
             s.min_ctas,
             s.align_rows,
             s.stage_stores,
@@ -88,11 +89,16 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
         StmtData::For { start, end, step, .. } => out.extend([*start, *end, *step]),
         StmtData::If { cond, .. } => out.push(*cond),
         StmtData::Signal { index, .. } => out.push(*index),
-        StmtData::Role { warps, registers, .. } => {
+        StmtData::Role { warps, replicas, registers, .. } => {
             out.push(*warps);
+            out.extend(*replicas);
             out.extend(*registers);
         }
-        StmtData::Alloc { .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => {}
+        StmtData::Alloc { .. }
+        | StmtData::Channel { .. }
+        | StmtData::Barrier
+        | StmtData::Await { .. }
+        | StmtData::Ordered { .. } => {}
     });
     out
 }

@@ -27,12 +27,16 @@
 //! wait a, b; var part = reg f32[..] = 0; part = mma<m64k32_f8>(a.get, b.get, part); await part, 0; release a, b; acc = acc + part
 //! ```
 //!
+//! Where the instruction's A comes from registers, the consumer copies it out of the slot in front of the products, and gives the slot back behind
+//! them, as always.
+//!
 //! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
 //! of warpgroups.
 
 mod cluster;
 mod pending;
 mod persistent;
+pub(crate) mod ping_pong;
 pub(crate) mod stream;
 
 use crate::Cx;
@@ -93,17 +97,19 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
-    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked)) {
-        (Some(e), _) => Err(stream::refused(k, cx, e, "there are none of warpgroups")),
-        (None, Some(e)) => Err(pending::refused(k, cx, e, "there are none of warpgroups")),
-        (None, None) => Ok(()),
+    let none = "there are none of warpgroups";
+    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), ping_pong::asked(k)) {
+        (Some(e), _, _) => Err(stream::refused(k, cx, e, none)),
+        (None, Some(e), _) => Err(pending::refused(k, cx, e, none)),
+        (None, None, Some(e)) => Err(ping_pong::refused(k, cx, e, "there are no products of warpgroups")),
+        (None, None, None) => Ok(()),
     }
 }
 
-/// Whether a loop ends with a product of warpgroups on buffers.
+/// Whether a loop ends with a product of warpgroups on buffers, or on one and registers.
 pub(crate) fn multiplies(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
-    k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().all(|v| is_buffer(k, v))))
+    k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().any(|v| is_buffer(k, v))))
 }
 
 fn is_buffer(k: &Kernel, v: Value) -> bool {
@@ -127,7 +133,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let span = k.stmt_spans[at];
     let stmts = k.blocks[body].clone();
     let (fills, products): (Vec<Stmt>, Vec<Stmt>) =
-        stmts.iter().partition(|&&s| matches!(k.stmts[s], StmtData::Copy { .. }));
+        stmts.iter().partition(|&&s| filled(k, s).is_some_and(|v| is_buffer(k, v)));
     let buffers: Vec<Value> = fills.iter().filter_map(|&s| filled(k, s)).collect();
     let (slots, bytes) = slots(k, cx, &buffers, span)?;
     for &v in &buffers {
@@ -141,6 +147,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         read_slots(k, s, &buffers);
     }
     let warps = warps(k);
+    ping_pong::check(k, cx, warps)?;
+    let turns = ping_pong::asked(k);
     let pending = pending::wanted(k, cx, &products, (slots, warps), span)?;
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
@@ -162,7 +170,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let produced = k.block(produced);
     let original = k.stmt(StmtData::For { var, start, end, step, unroll: false, body: produced }, span);
     let producer_loop = match &pending {
-        Some(product) => pending::steps(k, original, Part::Fill(&fill), product.promoted()),
+        Some(product) => pending::steps(k, original, Part::Fill(&fill), product.in_turns()),
         None => vec![clone_stmt(k, original, &mut map)],
     };
     let mut consumed = vec![channel_op(k, ChannelOp::Wait, &buffers, span)];
@@ -178,6 +186,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let mut asks = names.clone();
     asks.extend(producer_loop);
     let behind = asked_behind(k, &list[index + 1..], &buffers);
+    if let Some(e) = turns.filter(|_| !behind.is_empty()) {
+        return Err(ping_pong::refused(k, cx, e, "what is stored comes through the slots of the main loop"));
+    }
     match shared {
         Some(stream) if !behind.is_empty() => asks.push(stream.whole(k, behind)),
         _ => asks.extend(behind),
@@ -185,8 +196,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     // What waits for the last store of a buffer does so once, behind all tiles: in front of the next one another does.
     let mut rest = vec![at];
     rest.extend(taken_behind(k, &list[index + 1..], &buffers));
+    let stored = rest.len() - 1;
     let mut last = Vec::new();
-    while let Some(&s) = rest.last()
+    while let Some(&s) = rest.last().filter(|_| turns.is_none())
         && let StmtData::Await { value, .. } = k.stmts[s]
         && awaited_before(k, &rest, s, value)
     {
@@ -200,8 +212,13 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         rest.push(finish);
     }
     if let Some(product) = &pending {
-        let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.promoted());
+        let steps = pending::steps(k, at, Part::Multiply(product, &buffers), product.in_turns());
         rest.splice(..1, steps);
+    }
+    if turns.is_some() {
+        let behind = rest.split_off(rest.len() - stored);
+        rest = ping_pong::in_turns(k, rest, span);
+        rest.extend(ping_pong::stored_in_turns(k, behind, span));
     }
     let multiplies = [names, own, rest].concat();
     let (asks, multiplies) = match &tiles {
@@ -217,8 +234,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     };
     let multiplies = [multiplies, last].concat();
     let (few, many) = registers(k, warps);
-    let producer = role(k, "producer", PRODUCER_WARPS, few, asks, span);
-    let consumer = role(k, "consumer", warps, many, multiplies, span);
+    let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, asks, span);
+    let consumer = role(k, "consumer", (warps, ping_pong::replicas(k)), many, multiplies, span);
     let mut all = allocs;
     all.extend([producer, consumer]);
     let body = k.body;
@@ -232,11 +249,15 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         Some((few, many)) => format!("{few} and {many} registers a thread"),
         None => "registers as they come".to_owned(),
     };
+    let consumers = match turns {
+        Some(_) => format!("two groups of {warps} that multiply, and take tiles in turns"),
+        None => format!("the {warps} that multiply"),
+    };
     cx.remark(
         span,
         format!(
             "{} become channels of {slots} slots, {bytes} bytes of shared memory, that {PRODUCER_WARPS} warps fill by tensor copies for \
-             the {warps} that multiply; {budget}",
+             {consumers}; {budget}",
             names.join(", ")
         ),
     );
@@ -459,11 +480,19 @@ fn common(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Vec<Stmt>, span: Span) -> Stmt {
+fn role(
+    k: &mut Kernel,
+    name: &str,
+    (warps, replicas): (u32, u32),
+    registers: Option<i64>,
+    body: Vec<Stmt>,
+    span: Span,
+) -> Stmt {
     let warps = k.int(i64::from(warps), span);
+    let replicas = (replicas > 1).then(|| k.int(i64::from(replicas), span));
     let registers = registers.map(|r| k.int(r, span));
     let body = k.block(body);
-    k.stmt(StmtData::Role { name: name.to_owned(), warps, registers, body }, span)
+    k.stmt(StmtData::Role { name: name.to_owned(), warps, replicas, registers, body }, span)
 }
 
 /// Registers of a thread of the producer and of the consumer; `None`: all have enough.
@@ -472,6 +501,7 @@ fn role(k: &mut Kernel, name: &str, warps: u32, registers: Option<i64>, body: Ve
 /// there was: a warpgroup that asks for more waits for ever.
 fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
+    let warps = warps * ping_pong::replicas(k);
     if share >= 232 {
         return (None, None);
     }
@@ -487,7 +517,7 @@ fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
 /// Registers of each thread as a block starts.
 fn share(k: &Kernel, warps: u32) -> i64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    i64::from(register_share((warps + PRODUCER_WARPS) * WARP, blocks))
+    i64::from(register_share((warps * ping_pong::replicas(k) + PRODUCER_WARPS) * WARP, blocks))
 }
 
 /// Registers of a thread of the consumer, if it has so many warps.

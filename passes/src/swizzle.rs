@@ -14,7 +14,7 @@ use crate::analysis::width::elem_of;
 use crate::assign_layouts::log2_shape;
 use crate::vectorize::{copy_layout, copy_shape, matrix_rows, memory_views};
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
@@ -68,19 +68,28 @@ fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
     SmemLayout::natural(&bits, &order)
 }
 
-/// The layout of a buffer that products of warpgroups read, or that tensor copies fill or store: that of the hardware that writes and reads it.
+/// The layout of a buffer that products of warpgroups read, by themselves or from registers that are copied from it, or that tensor copies fill or store: that of the hardware that writes and reads it.
 fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
     let read = all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
         let ExprData::Mma(mma) = k.exprs[src] else { return false };
         let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
-        asynchronous && [mma.a, mma.b].into_iter().any(|e| resolve_view(k, e).is_some_and(|view| view.base == v))
+        let of = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v || is_copied(k, v, view.base));
+        asynchronous && [mma.a, mma.b].into_iter().any(of)
     });
     if !read && !k.fills_by_tensor_copies(v) && !is_stored(k, v) {
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));
     panels(natural.dim_bits(), contiguous, elem_of(k, v)?.bytes())
+}
+
+/// Whether a register tile is copied from a buffer.
+fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
+    let from = |e: Expr| memory_views(k, e).iter().any(|view| view.base == buffer);
+    let to = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tile);
+    let copies = |s: &StmtData| matches!(s, StmtData::Copy { src, dst, .. } if from(*src) && to(*dst));
+    matches!(k.values[tile].def, ValueDef::Var(_)) && k.stmts.values().any(copies)
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

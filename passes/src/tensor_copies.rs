@@ -21,6 +21,21 @@ pub(crate) fn fits(
     buffer: Value,
     attrs: &CopyAttrs,
 ) -> Result<(), String> {
+    if elem_of(k, from.base) != elem_of(k, buffer) && k.tensor_ty(from.base).is_some() {
+        return Err(format!("the copy of `{}` converts", k.values[from.base].name));
+    }
+    fits_unconverted(k, facts, target, from, buffer, attrs)
+}
+
+/// The same of a buffer that has elements of the tensor's type, whatever it has now.
+pub(crate) fn fits_unconverted(
+    k: &Kernel,
+    facts: &Facts,
+    target: Target,
+    from: &ResolvedView,
+    buffer: Value,
+    attrs: &CopyAttrs,
+) -> Result<(), String> {
     let name = &k.values[from.base].name;
     let Some(tensor) = k.tensor_ty(from.base) else { return Err("it does not copy from a tensor".to_owned()) };
     if !target.has_tensor_copies() {
@@ -30,9 +45,6 @@ pub(crate) fn fits(
     let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else {
         return Err("its types are not known".into());
     };
-    if elem_of(k, buffer) != Some(elem) {
-        return Err(format!("the copy of `{name}` converts"));
-    }
     if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.prefetch || attrs.asynchronous {
         return Err(format!("the copy of `{name}` has attributes"));
     }

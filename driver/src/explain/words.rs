@@ -54,6 +54,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "Statements for warps of their own, beside those of the adjacent roles.",
     ),
     (
+        "ordered",
+        "ordered { .. }",
+        "In a loop whose iterations the replicas of a role take in turns: what they do one after the other, in the order of the iterations.",
+    ),
+    (
         "barrier",
         "barrier",
         "The threads of the block, or of the role, wait for each other. The compiler places those that are missing.",

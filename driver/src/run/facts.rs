@@ -35,6 +35,7 @@ impl Facts {
             | StmtData::Barrier
             | StmtData::Await { .. }
             | StmtData::Signal { .. }
+            | StmtData::Ordered { .. }
             | StmtData::Role { .. } => {}
         });
         facts

@@ -9,8 +9,10 @@ use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 
 /// Words that begin a statement.
-const BEGINNINGS: &[&str] =
-    &["let", "var", "copy", "for", "if", "role", "barrier", "await", "signal", "acquire", "publish", "wait", "release"];
+const BEGINNINGS: &[&str] = &[
+    "let", "var", "copy", "for", "if", "role", "ordered", "barrier", "await", "signal", "acquire", "publish", "wait",
+    "release",
+];
 
 /// Operators that a copy can combine with, by the word of the text form.
 const COMBINE: &[(&str, Op)] = &[("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
@@ -101,6 +103,10 @@ impl Parser<'_, '_> {
             "for" => self.for_stmt()?,
             "if" => self.if_stmt()?,
             "role" => self.role()?,
+            "ordered" => {
+                self.bump();
+                StmtData::Ordered { body: self.block()? }
+            }
             "barrier" => {
                 self.bump();
                 StmtData::Barrier
@@ -418,14 +424,15 @@ impl Parser<'_, '_> {
         self.bump();
         let (name, _) = self.name("the name of a role")?;
         let header = self.role_header();
-        let ((warps, registers), body) = self.body_after(header)?;
-        Ok(StmtData::Role { name: name.to_owned(), warps, registers, body })
+        let ((warps, replicas, registers), body) = self.body_after(header)?;
+        Ok(StmtData::Role { name: name.to_owned(), warps, replicas, registers, body })
     }
 
-    fn role_header(&mut self) -> Parsed<(Expr, Option<Expr>)> {
+    fn role_header(&mut self) -> Parsed<(Expr, Option<Expr>, Option<Expr>)> {
         self.expect_word("warps")?;
         let warps = self.expr()?;
+        let replicas = if self.eat_word("replicas") { Some(self.expr()?) } else { None };
         let registers = if self.eat_word("registers") { Some(self.expr()?) } else { None };
-        Ok((warps, registers))
+        Ok((warps, replicas, registers))
     }
 }

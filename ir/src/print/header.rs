@@ -184,6 +184,7 @@ impl Printer<'_> {
             p.schedule_item("raster", s.raster);
             p.schedule_item("promote", s.promote);
             p.schedule_item("pending", s.pending);
+            p.schedule_item("ping_pong", s.ping_pong);
             p.schedule_item("min_ctas", s.min_ctas);
             p.schedule_item("align_rows", s.align_rows);
             p.schedule_item("stage_stores", s.stage_stores);

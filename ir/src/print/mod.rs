@@ -203,9 +203,17 @@ impl Printer<'_> {
                 self.expr(*index);
                 self.put("]");
             }
-            StmtData::Role { name, warps, registers, body } => {
+            StmtData::Ordered { body } => {
+                self.put("ordered ");
+                self.block(*body);
+            }
+            StmtData::Role { name, warps, replicas, registers, body } => {
                 self.put(&format!("role {name} warps "));
                 self.expr(*warps);
+                if let Some(n) = replicas {
+                    self.put(" replicas ");
+                    self.expr(*n);
+                }
                 if let Some(r) = registers {
                     self.put(" registers ");
                     self.expr(*r);

@@ -28,10 +28,14 @@
 //!    is about the lower bits.
 //!
 //! If a row has several variants of an operand, one of them has to fit.
+//!
+//! Products of warpgroups: [`warpgroups`].
+
+mod warpgroups;
 
 use super::Cx;
 use super::layouts::{MAX_BITS, dim_bits};
-use crate::atoms::{Bit, Fragment};
+use crate::atoms::{Bit, Fragment, Unit};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
@@ -172,6 +176,10 @@ fn product(cx: &mut Cx<'_, '_>, e: Expr, m: &Mma) {
         let list: Vec<String> = row.types.iter().map(|t| format!("{} into {}", t.input.name(), t.acc.name())).collect();
         let message = format!("`{}` does not multiply {} into {}", row.name, a.name(), c.name());
         cx.error_at(codes::NO_ATOM, e, message, &format!("it multiplies {}", list.join(", ")));
+        return;
+    }
+    if let Unit::Warpgroup(group) = row.unit {
+        warpgroups::check(cx, e, (ia, ib, m.c), (row, group), m.swap);
         return;
     }
     let operands = (Operand::new(k, ia, m.swap), Operand::new(k, ib, m.swap), Operand::new(k, m.c, m.swap));

@@ -208,6 +208,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     items.extend(s.raster.map(|e| ("`raster`", e)));
     items.extend(s.promote.map(|e| ("`promote`", e)));
     items.extend(s.pending.map(|e| ("`pending`", e)));
+    items.extend(s.ping_pong.map(|e| ("`ping_pong`", e)));
     items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
     items.extend(s.align_rows.map(|e| ("`align_rows`", e)));
     items.extend(s.stage_stores.map(|e| ("`stage_stores`", e)));
@@ -225,7 +226,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
             "`cluster`" => 16,
-            "`pending`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
+            "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
             _ => 1 << 20,
         };
         let min = i64::from(max > 1 && what != "`promote`");

@@ -17,7 +17,7 @@
 //!  8. Schedule items are compile-time indices, at least 1; threads a multiple of 32, at most 1024; a cluster has no more
 //!     axes than a launch.
 //!
-//! Statements (`statements.rs`, `copies.rs`); every expression has a type by the rules of [`crate::typing`]
+//! Statements (`statements.rs`, `copies.rs`, `roles.rs`); every expression has a type by the rules of [`crate::typing`]
 //!  9. Tiles have at most 5 dimensions with compile-time extents of at least 1 and at most 2^20 elements; tiles in shared
 //!     memory are not scalars and not Boolean. A channel has 1 to 1024 slots.
 //! 10. `let` names a value, or a window of global memory.
@@ -33,7 +33,8 @@
 //! 16. `acquire`, `publish`, `wait`, `release` name channels, each once; `await` names a register variable or a
 //!     buffer.
 //! 17. Roles stand next to each other in the body of the kernel, have 1 to 32 warps (together at most 32), different names,
-//!     and 24 to 256 registers per thread in steps of 8.
+//!     and 24 to 256 registers per thread in steps of 8. One with replicas is names and one loop; `ordered` stands in the body of
+//!     such a loop.
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
@@ -54,6 +55,7 @@ mod fragments;
 mod header;
 mod layouts;
 mod pointers;
+mod roles;
 mod statements;
 pub(crate) mod structure;
 #[cfg(test)]

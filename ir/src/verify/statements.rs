@@ -1,14 +1,13 @@
-//! Statements: rules 9 to 11 and 14 to 17.
+//! Statements: rules 9 to 11 and 14 to 16.
 
 use super::header::MAX_RANK;
 use super::structure::mentions;
-use super::{Cx, copies, is_const};
+use super::{Cx, copies, is_const, roles};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
-use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
 use crate::types::{Elem, ElemRef, Scratch, Space, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
 use std::collections::BTreeSet;
@@ -22,7 +21,7 @@ const MAX_UNROLL: u64 = 4096;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     block(cx, cx.k.body, 1);
-    roles(cx);
+    roles::check(cx);
 }
 
 /// Checks the statements of a block of which `copies` are laid out.
@@ -123,7 +122,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 cx.report(d);
             }
         }
-        StmtData::Barrier | StmtData::Role { .. } => {}
+        StmtData::Barrier | StmtData::Ordered { .. } | StmtData::Role { .. } => {}
     }
     copies
 }
@@ -288,98 +287,4 @@ fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64
         return 1;
     }
     total
-}
-
-/// Rule 17.
-fn roles(cx: &mut Cx<'_, '_>) {
-    let k = cx.k;
-    let mut found: Vec<(Block, usize, Stmt)> = Vec::new();
-    let mut stack = vec![k.body];
-    while let Some(b) = stack.pop() {
-        for (i, &s) in k.blocks[b].iter().enumerate() {
-            if matches!(k.stmts[s], StmtData::Role { .. }) {
-                found.push((b, i, s));
-            }
-            stack.extend(k.sub_blocks(s));
-        }
-    }
-    let (mut previous, mut total, mut names) = (None, 0i64, BTreeSet::new());
-    for (b, i, s) in found {
-        let StmtData::Role { name, warps, registers, .. } = &k.stmts[s] else { continue };
-        let mut bad = |message: String, note: &str| {
-            cx.report(Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], message).with_note(note));
-        };
-        if b != k.body {
-            bad(format!("role `{name}` is inside another statement"), "roles stand in the body of the kernel");
-            continue;
-        }
-        if previous.is_some_and(|p: usize| p + 1 != i) {
-            let note = "move what stands between them before the first role, or into one of them";
-            bad(format!("role `{name}` does not stand next to the role before it"), note);
-        }
-        previous = Some(i);
-        if !names.insert(name) {
-            bad(format!("there are two roles called `{name}`"), "give each its own name");
-        }
-        let max_warps = i64::from(MAX_THREADS / WARP);
-        cx.bounded(codes::BAD_ROLE, "the warps of a role", *warps, 1, max_warps);
-        let before = total;
-        total = total.saturating_add(const_int(k, *warps).unwrap_or(0));
-        if before <= max_warps && total > max_warps {
-            let message = format!("the roles have {total} warps together, expected at most {max_warps}");
-            cx.error_at(codes::BAD_ROLE, *warps, message, "a block has at most 1024 threads");
-        }
-        if let Some(registers) = *registers {
-            // PTX ISA, setmaxnreg: 24 to 256 in steps of 8.
-            cx.bounded(codes::BAD_ROLE, "the registers of a role", registers, 24, 256);
-            if let Some(x) = const_int(k, registers).filter(|x| x % 8 != 0) {
-                let message = format!("the registers of a role must be a multiple of 8, found {x}");
-                cx.error_at(codes::BAD_ROLE, registers, message, "");
-            }
-            let warps = const_int(k, *warps);
-            if warps.is_some_and(|w| w % i64::from(WARPGROUP) != 0) || before % i64::from(WARPGROUP) != 0 {
-                let message = format!("role `{name}` has registers of its own, but is not made of whole warpgroups");
-                let note = "registers are given away by four warps at a time: let it, and the roles before it, have a multiple of 4 warps";
-                cx.error_at(codes::BAD_ROLE, registers, message, note);
-            }
-        }
-    }
-    register_budget(cx, total);
-}
-
-/// The registers of all roles together: a warpgroup that asks for more than the others leave waits for ever.
-fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
-    let k = cx.k;
-    let Ok(threads) = u32::try_from(warps.saturating_mul(i64::from(WARP))) else { return };
-    let blocks = k.schedule.min_ctas.and_then(|e| const_int(k, e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    if threads == 0 || threads > MAX_THREADS {
-        return;
-    }
-    let share = i64::from(register_share(threads, blocks));
-    let (mut left, mut last) = (share * warps, None);
-    for &s in &k.blocks[k.body] {
-        let StmtData::Role { warps, registers, .. } = k.stmts[s] else { continue };
-        let Some(warps) = const_int(k, warps) else { return };
-        let own = match registers {
-            Some(e) => match const_int(k, e) {
-                Some(x) => {
-                    last = Some(e);
-                    x
-                }
-                None => return,
-            },
-            None => share,
-        };
-        left = left.saturating_sub(own.saturating_mul(warps));
-    }
-    let Some(last) = last.filter(|_| left < 0) else { return };
-    let message = format!(
-        "the roles ask for {} registers, the block has {}",
-        (share * warps - left) * i64::from(WARP),
-        share * warps * i64::from(WARP)
-    );
-    let note = format!(
-        "a thread of {threads}, {blocks} block(s) on a multiprocessor, starts with {share}: what one role takes beyond, another must give"
-    );
-    cx.error_at(codes::BAD_ROLE, last, message, &note);
 }

@@ -53,12 +53,17 @@ pub(crate) fn stmt_exprs(stmt: &StmtData) -> Vec<Expr> {
         StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
         StmtData::If { cond, .. } => vec![*cond],
         StmtData::Signal { index, .. } => vec![*index],
-        StmtData::Role { warps, registers, .. } => {
+        StmtData::Role { warps, replicas, registers, .. } => {
             let mut v = vec![*warps];
+            v.extend(*replicas);
             v.extend(*registers);
             v
         }
-        StmtData::Alloc { .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => Vec::new(),
+        StmtData::Alloc { .. }
+        | StmtData::Channel { .. }
+        | StmtData::Barrier
+        | StmtData::Await { .. }
+        | StmtData::Ordered { .. } => Vec::new(),
     }
 }
 
@@ -82,6 +87,7 @@ fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
         | StmtData::Barrier
         | StmtData::Await { .. }
         | StmtData::Signal { .. }
+        | StmtData::Ordered { .. }
         | StmtData::Role { .. } => None,
     }
 }

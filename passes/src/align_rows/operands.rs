@@ -2,6 +2,7 @@
 
 use crate::Options;
 use crate::analysis::facts::{Facts, contiguous_dim, repeats};
+use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use crate::choose::sketch;
@@ -40,15 +41,16 @@ impl Operand {
 }
 
 /// The operands of products that reach shared memory from tensors whose rows are not known to be multiples of 16 bytes, or are not along
-/// the reduction where the instruction reads no others. `None`: the kernel has no products, or has been decided about.
-pub(super) fn unreadable(k: &Kernel, options: &Options) -> Option<Vec<Operand>> {
+/// the reduction where the instruction reads no others. `None`: the kernel has no products, or has been decided about. `registers`: one operand
+/// of a product need not be along the reduction where the instruction takes it from registers; of two that are not it is the second.
+pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Option<Vec<Operand>> {
     let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
         || k.stmts.values().any(|s| matches!(s, StmtData::Role { .. }));
     if decided || !k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
         return None;
     }
     let sketch = sketch(k, options).ok()?;
-    let factors = factors(&sketch, options);
+    let factors = factors(&sketch, options, registers);
     let facts = Facts::new(&sketch);
     let mut found: Vec<Operand> = Vec::new();
     // Along which dimensions products read which tensors.
@@ -61,12 +63,12 @@ pub(super) fn unreadable(k: &Kernel, options: &Options) -> Option<Vec<Operand>> 
         let (Some(shape), Some(elem), Some(_)) = (shape, elem_of(k, from.base), k.tensor_ty(from.base)) else { return };
         let stride_1 = contiguous_dim(k, from.base);
         let contiguous = stride_1.unwrap_or(0);
-        let wanted = factor.and_then(|d| from.kept().get(to.kept().iter().position(|&kept| kept == d)?).copied());
+        let wanted = factor.along.and_then(|d| from.kept().get(to.kept().iter().position(|&kept| kept == d)?).copied());
         let along = wanted.filter(|_| stride_1.is_some()).unwrap_or(contiguous);
         read.push((from.base, along));
         let width = global_width(k, &facts, &from, &shape);
         let aligned = width.elems * elem.bytes() >= MAX_ACCESS_BYTES;
-        if aligned && along == contiguous || found.iter().any(|o| o.tensor == from.base) {
+        if aligned && (along == contiguous || factor.in_registers) || found.iter().any(|o| o.tensor == from.base) {
             return;
         }
         let name = &k.values[from.base].name;
@@ -90,20 +92,39 @@ fn other_order(name: &str, elem: Elem) -> String {
     format!("`{name}` has elements of {}, {reads}, and is not contiguous along it", elem.name())
 }
 
-/// The buffers that products read, and along which of their dimensions these have to be contiguous, if that is not all the same.
-fn factors(k: &Kernel, options: &Options) -> BTreeMap<Value, Option<usize>> {
+/// What a product wants of a buffer.
+#[derive(Copy, Clone, Default)]
+struct Factor {
+    /// Along which of its dimensions it has to be contiguous, if that is not all the same.
+    along: Option<usize>,
+    /// It comes from registers if it is not.
+    in_registers: bool,
+}
+
+/// The buffers that products read.
+fn factors(k: &Kernel, options: &Options, registers: bool) -> BTreeMap<Value, Factor> {
     let mut all = BTreeMap::new();
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
-        for (side, reduced) in [(mma.a, 1), (mma.b, 0)] {
-            let Some(view) = resolve_view(k, side) else { continue };
+        let sides = [(mma.a, 1), (mma.b, 0)].map(|(side, reduced)| {
+            let view = resolve_view(k, side)?;
             let types = elem_of(k, view.base).zip(warpgroup::acc_elem(k, dst));
             let one_order = types.is_some_and(|types| {
                 !warpgroup::reads_both_orders(types.0) && warpgroup::atom(options.target, types).is_some()
             });
-            all.insert(view.base, view.kept().get(reduced).copied().filter(|_| one_order));
-        }
+            let from_registers = registers && types.is_some_and(|(input, _)| warpgroup::reads_registers(input));
+            let along = view.kept().get(reduced).copied().filter(|_| one_order);
+            let lies = along.is_none() || smem_contiguous(k, view.base) == along;
+            Some((view.base, Factor { along, in_registers: from_registers && !lies }))
+        });
+        let [Some((a, mut first)), Some((b, second))] = sides else {
+            all.extend(sides.into_iter().flatten());
+            continue;
+        };
+        // Of the two there is one that registers may hold.
+        first.in_registers &= !second.in_registers;
+        all.extend([(a, first), (b, second)]);
     }
     all
 }

@@ -32,12 +32,17 @@ pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Vec<Expr> {
         StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
         StmtData::If { cond, .. } => vec![*cond],
         StmtData::Signal { index, .. } => vec![*index],
-        StmtData::Role { warps, registers, .. } => {
+        StmtData::Role { warps, replicas, registers, .. } => {
             let mut v = vec![*warps];
+            v.extend(*replicas);
             v.extend(*registers);
             v
         }
-        StmtData::Alloc { .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } => Vec::new(),
+        StmtData::Alloc { .. }
+        | StmtData::Channel { .. }
+        | StmtData::Barrier
+        | StmtData::Await { .. }
+        | StmtData::Ordered { .. } => Vec::new(),
     }
 }
 

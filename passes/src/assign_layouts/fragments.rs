@@ -26,7 +26,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         if mma.atom.is_some_and(|a| a.row().asynchronous()) {
-            met |= accumulator_of_warpgroups(k, dst, &mma);
+            met |= of_warpgroups(k, dst, &mma);
             continue;
         }
         let Some(product) = Product::new(k, cx, dst, &mma) else {
@@ -68,27 +68,46 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if met { cx.verify(k) } else { Ok(()) }
 }
 
-/// The layout of an accumulator whose operands are in shared memory; whether it had one.
-fn accumulator_of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
-    if k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some()) {
-        return true;
-    }
-    let layout = (|| {
+/// The layout of an accumulator of warpgroups, and of the instruction's A if that is in registers; whether one of them had one.
+fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
+    let a = super::plain_var(k, if mma.swap { mma.b } else { mma.a });
+    let layouts = (|| {
         let row = mma.atom?.row();
         let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
         let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
         let [m, n] = log2_shape(&c_shape)[..] else { return None };
         let warp = scheduled_warp_tile(k, mma.swap)?;
         let (rows, cols, _) = row.log2_shape;
-        let places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
+        let mut places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
+        if a.is_some_and(|a| source_contiguous(k, a) == Some(usize::from(mma.swap))) {
+            spread(row, &mut places[0]);
+        }
+        let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
+        let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
         let product =
-            Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits: 0, slice_bits: 0, warp, places };
-        product.accumulator(&types.c)
+            Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, warp, places };
+        Some((product.accumulator(&types.c), product.operand(row.a.first()?, true)))
     })();
-    if let Some(tile) = k.tile_ty_mut(acc) {
-        tile.reg_layout = layout;
+    let (sums, fragment) = layouts.unwrap_or_default();
+    let mut met = false;
+    for (v, layout) in [(Some(acc), sums), (a, fragment)] {
+        match v.and_then(|v| k.tile_ty_mut(v)) {
+            Some(tile) if tile.reg_layout.is_none() => tile.reg_layout = layout,
+            Some(_) => met = true,
+            None => {}
+        }
     }
-    false
+    met
+}
+
+/// Exchanges two row bits of a fragment of 32-bit elements whose rows are neighbours in memory, in pieces of 16 bytes that the two lowest bits of the
+/// reduction exchange: lanes carry these and three bits of the row, and fall on different banks if the highest of the three is beyond what is exchanged
+/// by them. The warps have the other one.
+fn spread(row: &AtomRow, rows: &mut Places) {
+    let lanes = row.a.first().map(|f| f.lane);
+    if let (Some([Bit::K(0), Bit::K(1), .., Bit::M(2)]), Unit::Warpgroup([Bit::M(4), _])) = (lanes, row.unit) {
+        rows.atom.swap(2, 4);
+    }
 }
 
 /// Log2 extents of the warp tile along the instruction's rows and columns.
@@ -273,6 +292,9 @@ impl Product {
             value.extend(k_repeat);
         }
         let mut thread: Vec<u64> = fragment.lane.iter().map(column).collect();
+        if let Unit::Warpgroup(bits) = self.row.unit {
+            thread.extend(bits.iter().map(column));
+        }
         for s in [0, 1] {
             for w in 0..self.warp_bits(s) {
                 thread.push(if s == side { o_column(self.warp[s] + w) } else { 0 });

@@ -544,6 +544,11 @@ impl Analysis<'_> {
                     }
                     state.join(&then.exit);
                 }
+                StmtData::Ordered { body } => {
+                    let result = self.block(*body, state)?;
+                    placed.extend(result.placed.iter().cloned());
+                    state = result.exit.clone();
+                }
                 StmtData::Role { .. } => {}
                 _ => state.step(self.k, self.scope, &self.overlays, s),
             }

@@ -130,7 +130,7 @@ pub(super) fn slot_uses(k: &Kernel, s: Stmt) -> Vec<(Value, Slot)> {
 }
 
 /// The buffers that a statement itself touches.
-pub(super) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
+pub(crate) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
     uses(k, s).into_iter().filter(|u| u.slot.is_none()).map(|u| u.value).collect()
 }
 
@@ -316,6 +316,7 @@ impl Run<'_> {
         match &k.stmts[s] {
             StmtData::For { body, .. } => self.for_(s, *body, states),
             StmtData::If { then, otherwise, .. } => self.if_(s, *then, *otherwise, states),
+            StmtData::Ordered { body } => self.block(*body, states),
             _ => {
                 let mut out = States::new();
                 for (mut state, mut trace) in states {

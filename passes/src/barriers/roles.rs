@@ -11,16 +11,19 @@
 //!    that is published is waited for. What is read of a slot was put into it. No role waits for a slot of one channel while the other
 //!    waits to fill one of another: of a channel whose slot is taken to be filled before that one is published, not all are held.
 //! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
-//! 5. Products of warpgroups read slots and write their accumulator until they are awaited: no slot that one reads is released, and no
-//!    accumulator read or written by something else, before. At the end of a role none is pending.
+//! 5. Products of warpgroups read slots, or registers, and write their accumulator until they are awaited: no slot that one reads is released,
+//!    no register tile that one reads is used by anything but products, and no accumulator read or written by something else, before. At the
+//!    end of a role none is pending.
 //! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
 //!    in all of them.
 //! 7. A buffer is used by one role alone, whose barriers order what its threads do to it.
+//! 8. Replicas of a role touch what others touch in `ordered` statements alone, each in one ([`turns`]).
 //!
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
 //! barriers enough is the proof for a block of threads ([`prove_role`]).
 
 mod steps;
+mod turns;
 mod walk;
 
 use super::apart::apart;
@@ -59,9 +62,10 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
         .collect();
     let mut found = Vec::new();
     let mut walks = Vec::new();
-    for &(_, body) in &roles {
+    for &(role, body) in &roles {
         let counts = walk(k, body, &mut found);
         walks.push(trace(k, body, &counts));
+        turns::check(k, role, body, &mut found);
     }
     pairs(k, &roles, &walks, &mut found);
     clusters(k, &roles, &mut found);

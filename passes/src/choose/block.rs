@@ -5,7 +5,7 @@ use super::work::{Env, Move, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
-use crate::select_mma::warpgroup;
+use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
 use crate::specialize_warps::{ACROSS_LINES, BARRIER_BYTES, LINE, PRODUCER_WARPS};
 use crate::unaligned::MAX_ELEMENT_BYTES;
@@ -43,8 +43,8 @@ pub(super) struct Part {
     pub(super) trips: f64,
     /// Clocks of the product units, were they never idle.
     pub(super) product: f64,
-    /// Clocks that a warpgroup takes to add sums of a product to its accumulator.
-    pub(super) promotion: f64,
+    /// Clocks that a warpgroup takes between its products: to add their sums to its accumulator, to load an operand.
+    pub(super) between: f64,
     /// Instructions that warps issue.
     pub(super) issued: f64,
     /// Bytes of shared memory that its accesses move, in the units in which it moves them.
@@ -82,6 +82,8 @@ pub(super) struct Cost {
     pub(super) offloaded: bool,
     /// As in [`Setting`].
     pub(super) stream_k: Option<bool>,
+    /// Two warpgroups take tiles in turns.
+    pub(super) ping_pong: bool,
     /// Blocks that are resident on a multiprocessor.
     pub(super) resident: u64,
     pub(super) parts: Vec<Part>,
@@ -124,7 +126,9 @@ impl Illegal {
         match self {
             Illegal::Extent => "an extent of a tile is no power of two, or a tile has more than 2^20 elements",
             Illegal::Precondition => "a precondition of the kernel does not hold",
-            Illegal::WarpTile => "the warp tile does not divide the tile of the block",
+            Illegal::WarpTile => {
+                "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)"
+            }
             Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
             Illegal::Atom => "no instruction of the target takes these types and this warp tile",
             Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",
@@ -142,8 +146,8 @@ pub(super) struct Setting<'a> {
     pub(super) card: &'a Card,
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
-    /// Whether products are of warpgroups, and then whether they are better computed transposed.
-    pub(super) warpgroups: Option<bool>,
+    /// Whether products are of warpgroups, and then how they are computed.
+    pub(super) warpgroups: Option<Way>,
     /// Whether results may be stored by the accelerator, out of a buffer.
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
@@ -152,6 +156,9 @@ pub(super) struct Setting<'a> {
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
 }
+
+/// Of products of other units.
+const PLAIN: Way = Way { swap: false, registers: false };
 
 /// A product of a candidate.
 struct Shape {
@@ -162,8 +169,8 @@ struct Shape {
     /// Groups of warps that share the depth.
     groups: u64,
     atom: Atom,
-    /// A product of warpgroups that is computed transposed.
-    swap: bool,
+    /// How a product of warpgroups is computed.
+    way: Way,
     /// Registers for a sum: two where parts of it are summed beside it.
     sums: u64,
 }
@@ -285,6 +292,7 @@ impl Setting<'_> {
         let result = moves().filter(stored);
         let result = result.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes).max().unwrap_or(0);
         let result = if self.stage_stores && self.warpgroups.is_some() { result.next_multiple_of(1024) } else { 0 };
+        let ping_pong = self.warpgroups.is_some() && self.ping_pong(env);
         let (tile, atom) = (shapes.first().map(|s| (s.rows, s.cols)), shapes.first().map(|s| s.atom));
         // The smaller tile of a product loses less where sizes are ragged. Other tiles should give a thread four accesses of 16
         // bytes, along rows of 512.
@@ -300,7 +308,8 @@ impl Setting<'_> {
             exchanged,
             result,
             offloaded: false,
-            stream_k: self.stream_k,
+            stream_k: if ping_pong { Some(false) } else { self.stream_k },
+            ping_pong,
             resident: 1,
             parts,
             tile,
@@ -330,7 +339,8 @@ impl Setting<'_> {
                 1 => 0.0,
                 // A load is issued at the head of a trip and stored at its end, or at the head of the next.
                 _ if part.staged || part.carried => 1.0,
-                // Of the slots one is read, and one is filled in the course of a trip.
+                // Of the slots one is read, two where products are pending, and one is filled in the course of a trip.
+                stages if cost.ping_pong => (stages as f64 - 2.5).max(0.0),
                 stages => stages as f64 - 1.5,
             };
         }
@@ -373,15 +383,20 @@ impl Setting<'_> {
             return Err(Illegal::Threads);
         }
         let types = (product.input, product.acc);
-        if let Some(preferred) = self.warpgroups {
+        if let Some(way) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
             let promoted = self.promoted(env, atom)?;
             let sums = 1 + u64::from(promoted.is_some());
-            let fits = warpgroup::tile(atom, Some(warp), (rows, cols), preferred, (product.acc, sums));
+            let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums));
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
+            // Who takes tiles in turns computes each by itself.
+            let replicas = if self.ping_pong(env) { 2 } else { 1 };
+            if replicas > 1 && warp != (rows, cols) {
+                return Err(Illegal::WarpTile);
+            }
             // The producer has a warpgroup of its own.
             if groups > 1
-                || needed + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS)
+                || needed * replicas + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS)
                 || threads.is_some_and(|t| t != needed)
             {
                 return Err(Illegal::Threads);
@@ -390,7 +405,7 @@ impl Setting<'_> {
             return match fits {
                 Some(_) if promoted.is_some_and(|most| depth > most) => Err(Illegal::Promotion),
                 Some((_, swap)) if depth >= u64::from(atom.row().k) => {
-                    Ok(Shape { rows, cols, depth, warp, groups, atom, swap, sums })
+                    Ok(Shape { rows, cols, depth, warp, groups, atom, way: Way { swap, ..way }, sums })
                 }
                 Some(_) => Err(Illegal::Atom),
                 None => Err(Illegal::WarpTile),
@@ -409,7 +424,12 @@ impl Setting<'_> {
         }
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
-        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, swap: false, sums: 1 })
+        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
+    }
+
+    /// Whether the schedule asks for warpgroups that take tiles in turns.
+    fn ping_pong(&self, env: &Env) -> bool {
+        self.work.k.schedule.ping_pong.and_then(|e| self.work.int(env, e)) == Some(1)
     }
 
     /// How deep the sums of products get before they are added to the accumulator, if they are.
@@ -433,12 +453,12 @@ impl Setting<'_> {
         let products = self.work.regions.iter().flat_map(|r| &r.products);
         for (product, shape) in products.zip(shapes) {
             let row = shape.atom.row();
-            let own = accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes()) >> row.unit.warp_bits();
-            sum += shape.sums * own;
-            // Operands stay in shared memory.
+            // Operands stay in shared memory, but for one that may come from registers.
             if row.asynchronous() {
+                sum += warpgroup::tiles_of(shape.atom, (shape.warp, shape.depth), shape.way, (product.acc, shape.sums));
                 continue;
             }
+            sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes());
             let bytes = u64::from(product.input.bytes());
             let depth = slice(product, shape);
             // Slices are loaded ahead, into registers of their own, if there is an even number of them.
@@ -520,11 +540,14 @@ impl Setting<'_> {
             let transposed = self.transposed(m, shapes);
             let shifted = self.shifted(env, m, shapes);
             part.carried |= looped && fills && shifted;
-            let asynchronous = self.target.has_asynchronous_copies()
-                && m.plain
-                && !shifted
-                && (!transposed || m.bytes >= 4)
-                && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
+            // What is converted is so behind its slot.
+            let by_tensor_copies = self.warpgroups.is_some() && fills;
+            let asynchronous = by_tensor_copies
+                || self.target.has_asynchronous_copies()
+                    && m.plain
+                    && !shifted
+                    && (!transposed || m.bytes >= 4)
+                    && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
             direct &= !fills || asynchronous || shifted;
             // Rows shorter than a sector of 32 bytes fetch more than they use.
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
@@ -572,7 +595,7 @@ impl Setting<'_> {
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
         let clocks = macs / self.card.rate(shape.atom, product.input, product.acc);
         if row.asynchronous() {
-            let n = if shape.swap { wm } else { wn };
+            let n = if shape.way.swap { wm } else { wn };
             // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
             part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
@@ -580,7 +603,16 @@ impl Setting<'_> {
             part.shared += blocks * (64.0 + n) * depth * bytes;
             part.issued += blocks * depth * 4.0;
             // An addition for each register of a thread: the four warps of a group go side by side.
-            part.promotion += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            part.between += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            if shape.way.registers {
+                // The warps of a group share what moves shared memory, and products wait for the last of them.
+                let rows = if shape.way.swap { wn } else { wm };
+                part.between += rows * depth * bytes / f64::from(WORD * WARP) + LOADED;
+                part.issued += rows * depth * bytes / f64::from(WORD * WARP);
+                if !warpgroup::reads_registers(product.input) {
+                    part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
+                }
+            }
             return;
         }
         part.product += clocks;
@@ -617,8 +649,14 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     )
 }
 
+/// Bytes of a register.
+const WORD: u32 = 4;
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
 const SHORTEST: f64 = 20.0;
+/// Clocks that a warp takes to convert an element of each thread: the four of a group are on schedulers of their own.
+const CONVERTED: f64 = 4.0;
+/// Clocks from the last load of an operand to its arrival.
+const LOADED: f64 = 30.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.
 const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.

@@ -49,7 +49,7 @@ fn rows(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         super::run(&mut kernel, &mut cx).expect("it chooses");
         let search = Search::new(&kernel, &options, &[]).expect("the model sees through it");
         let (cost, launch) = search.parts().unwrap_or_else(|| panic!("illegal: {line}"));
-        let same = |d: &&str| ["T=", "Acc=", "LA=", "LB=", "ALIGN="].iter().any(|p| d.starts_with(p));
+        let same = |d: &&str| ["T=", "Acc=", "Out=", "LA=", "LB=", "ALIGN="].iter().any(|p| d.starts_with(p));
         let kind: Vec<&str> = defines.split(',').filter(same).collect();
         let problem = format!("{target} {} {m}x{n}x{k}", kind.join(","));
         let seconds = us.parse::<f64>().expect("a time") * 1e-6;
@@ -143,6 +143,7 @@ fn fit_warpgroups() {
             &mut other.overlap,
             &mut other.sustained,
             &mut other.power,
+            &mut other.moving,
             &mut other.landing,
             &mut other.storing,
             &mut other.staging,
@@ -152,6 +153,7 @@ fn fit_warpgroups() {
             &mut other.alone,
             &mut other.crossing,
             &mut other.launch,
+            &mut other.turn,
         ];
         for field in fields {
             if random() < 0.3 {
@@ -161,12 +163,14 @@ fn fit_warpgroups() {
         // Figures that mean something stay within what they can mean.
         other.sustained = other.sustained.clamp(0.6, 0.95);
         other.alone = other.alone.clamp(1.25, 1.6);
+        other.moving = other.moving.clamp(0.05, 0.6);
         other.power = other.power.clamp(0.05, 0.15);
         other.peak = other.peak.clamp(0.7, 1.0);
         other.read = other.read.clamp(0.6, 0.95);
         other.overlap = other.overlap.clamp(0.0, 0.4);
         other.stored = other.stored.clamp(0.3, 0.95);
         other.launch = other.launch.clamp(0.3e-6, 3e-6);
+        other.turn = other.turn.clamp(0.65, 1.0);
         other.landing = other.landing.clamp(500.0, 1500.0);
         let now = score(&of(&other));
         if now < least {

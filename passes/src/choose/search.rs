@@ -7,7 +7,7 @@ use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::ranked::Ranked;
 use super::work::{Env, Work};
-use crate::select_mma::warpgroup::{self, of_kernel};
+use crate::select_mma::warpgroup::{self, Way, of_kernel};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Value};
@@ -78,7 +78,7 @@ pub(super) struct Search<'a> {
     /// The values that it may have.
     depths: Vec<i64>,
     /// Whether products are of warpgroups, and then whether they are better computed transposed.
-    warpgroups: Option<bool>,
+    warpgroups: Option<Way>,
     /// Whether the first product is scalar.
     scalar: bool,
     /// Whether tiles may crowd the registers of a thread.
@@ -87,9 +87,9 @@ pub(super) struct Search<'a> {
     fastest_rate: f64,
 }
 
-/// Whether the products of a kernel are of warpgroups once its parameters have values, and are better computed transposed: which values
-/// does not matter, but for the types and orders.
-fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<bool> {
+/// Whether the products of a kernel are of warpgroups once its parameters have values, and how they are computed: which values does not
+/// matter, but for the types and orders.
+fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<Way> {
     if !options.target.has_tensor_copies() || options.disabled.contains("select-mma") {
         return None;
     }

@@ -187,6 +187,34 @@ fn parts_of_a_reduction_count() {
     assert!((0.9..1.5).contains(&(predicted(4) / whole)), "{}", predicted(4) / whole);
 }
 
+/// Warpgroups that take tiles in turns compute each by themselves; what they gain is the time that storing takes, the more, the shorter the reduction is.
+#[test]
+fn warpgroups_in_turns_have_whole_tiles() {
+    let source = GEMM.replace("promote PROMOTE }", "promote PROMOTE ping_pong 1 }");
+    assert_ne!(source, GEMM);
+    let sizes = |n: i64, k: i64| [("M", n), ("N", n), ("K", k)];
+    for (n, depth) in [(8192, 8192), (8192, 512), (1024, 1024)] {
+        let (k, sink) = chosen(&source, &options(Target::Sm90a, "Out=f16", &sizes(n, depth)), true);
+        assert_eq!(sink.error_count(), 0, "{:#?}", sink.diagnostics());
+        let [bm, bn, wm, wn] = ["BM", "BN", "WM", "WN"].map(|name| value(&k, name).expect(name));
+        assert_eq!([bm, bn], [wm, wn]);
+        assert!(bm * bn <= 128 * 128, "{bm}x{bn}");
+    }
+    let shared = options(Target::Sm90a, "Out=f16,BM=128,BN=128,WM=64,WN=128", &sizes(4096, 4096));
+    assert_eq!(chosen(&source, &shared, true).1.error_count(), 1);
+    let gain = |depth: i64| {
+        let seconds = |source: &str, tile: &str| {
+            let options = options(Target::Sm90a, tile, &sizes(8192, depth));
+            let (k, _) = chosen(source, &options, true);
+            Predictor::new(&k, &options).and_then(|p| p.predict()).expect("a prediction").seconds
+        };
+        let turns = seconds(&source, "Out=f16,BM=128,BN=128,WM=128,WN=128");
+        seconds(GEMM, "Out=f16,BM=128,BN=128,WM=64,WN=128") / turns
+    };
+    let (short, long) = (gain(256), gain(8192));
+    assert!(short > long && long > 0.9, "{short} {long}");
+}
+
 /// No prediction is faster than the card's arithmetic or its memory.
 #[test]
 fn predictions_keep_within_the_card() {

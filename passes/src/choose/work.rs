@@ -251,7 +251,7 @@ impl Reader<'_> {
                 }
                 // One of the branches runs; as a rule the first is the common one.
                 StmtData::If { then, .. } => self.block(then, region, work)?,
-                StmtData::Role { body, .. } => self.block(body, region, work)?,
+                StmtData::Role { body, .. } | StmtData::Ordered { body } => self.block(body, region, work)?,
                 StmtData::Assign { dst, src } => {
                     if let ExprData::Mma(_) = self.sketch.exprs[src] {
                         let product = self.product(dst, src)?;

@@ -193,6 +193,7 @@ fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -
             | StmtData::Barrier
             | StmtData::Await { .. }
             | StmtData::Signal { .. }
+            | StmtData::Ordered { .. }
             | StmtData::Role { .. } => return Err("its body has more than copies and products".into()),
         }
     }

@@ -164,7 +164,7 @@ fn accumulates(k: &Kernel, s: Stmt, acc: Value) -> bool {
     match k.stmts[s] {
         StmtData::Var { value, .. } if value == acc => false,
         StmtData::Assign { dst, .. } if dst == acc => false,
-        StmtData::Await { .. } | StmtData::Signal { .. } | StmtData::Role { .. } => false,
+        StmtData::Await { .. } | StmtData::Signal { .. } | StmtData::Ordered { .. } | StmtData::Role { .. } => false,
         _ => !stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, acc)),
     }
 }

@@ -4,10 +4,21 @@
 //! taken where the operands are buffers that tensor copies fill, in the loop in which they are multiplied: there is nothing
 //! between the two then but the barrier that the copies' bytes complete. The loop is given to warps of its own later
 //! (`specialize-warps`).
+//!
+//! Of types other than those of 16 bits the instruction reads operands along the reduction alone. It takes one of its two, A, from registers as
+//! well, and of 32 bits threads can read what they need of it from any buffer. So of tf32 one operand may lie otherwise, and the
+//! product is computed transposed where that is the second:
+//!
+//! ```text
+//! copy b -> b_frag; acc = mma<m64k8_tf32 swap>(a, b_frag, acc)
+//! ```
+//!
+//! And of the other types one operand may be converted there: tensor copies do not convert, and threads do on the way from the buffer.
 
 use super::{Operand, fits, known, operand};
-use crate::analysis::facts::Facts;
+use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::width::elem_of;
 use crate::specialize_warps::consumer_registers;
 use crate::tensor_copies;
 use crate::{Cx, Options};
@@ -32,15 +43,66 @@ pub(crate) fn reads_both_orders(input: Elem) -> bool {
     input.bytes() == 2
 }
 
-/// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile.
+/// Whether the instruction's A may be in registers instead, where its order does not matter: threads read whole elements of a buffer, and of
+/// less than 32 bits several of them would come from different rows.
+pub(crate) fn reads_registers(input: Elem) -> bool {
+    input.bytes() == 4
+}
+
+/// How a product of warpgroups is computed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Way {
+    /// Transposed: rather so than not.
+    pub(crate) swap: bool,
+    /// The instruction's A comes from registers: then it is this operand, transposed or not.
+    pub(crate) registers: bool,
+}
+
+/// How a product is computed, better transposed or not if the operands do not say: `None` if its operands are not along the reduction where
+/// they have to be.
+fn way(elem: Elem, (a, b): (bool, bool), preferred: bool) -> Option<Way> {
+    match (a, b) {
+        _ if reads_both_orders(elem) => Some(Way { swap: preferred, registers: false }),
+        (true, true) => Some(Way { swap: preferred, registers: false }),
+        (false, false) => None,
+        _ => reads_registers(elem).then_some(Way { swap: a, registers: true }),
+    }
+}
+
+/// How a product is computed of whose operands one, `buffer`, is converted from a tensor that is contiguous along its dimension `contiguous`.
+fn converting(
+    way: Way,
+    mma: &Mma,
+    (left, right): (Value, Value),
+    (buffer, contiguous): (Value, Option<usize>),
+) -> Result<Way, String> {
+    let (swap, reduced) = if buffer == left { (false, 1) } else { (true, 0) };
+    if left == right || way.registers && way.swap != swap || mma.swap && !swap {
+        return Err("the operand that is converted would be the instruction's second".to_owned());
+    }
+    if contiguous != Some(reduced) {
+        return Err("the operand that is converted is not contiguous along the reduction".to_owned());
+    }
+    Ok(Way { swap, registers: true })
+}
+
+/// What a conversion converts.
+pub(super) fn unconverted(k: &Kernel, e: Expr) -> Option<Expr> {
+    match k.exprs[e] {
+        ExprData::Cast { arg, .. } => Some(arg),
+        _ => None,
+    }
+}
+
+/// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile, and how. `preferred`: better transposed.
 pub(super) fn possible(
     k: &Kernel,
     options: &Options,
     s: Stmt,
     mma: &Mma,
     (a, b): (&Operand, &Operand),
-    acc: Elem,
-) -> Result<Atom, String> {
+    (acc, preferred): (Elem, bool),
+) -> Result<(Atom, Way), String> {
     let target = options.target;
     let none = || format!("{} has none for these types", target.name());
     let atom = atom(target, (a.elem, acc)).ok_or_else(none)?;
@@ -55,8 +117,12 @@ pub(super) fn possible(
     if a.space != Space::Smem || b.space != Space::Smem {
         return Err("its operands are not in shared memory".to_owned());
     }
-    if !(reads_both_orders(a.elem) || a.k_contiguous && b.k_contiguous) {
-        return Err("operands of other than 16 bits must be contiguous along the reduction".to_owned());
+    let way = way(a.elem, (a.k_contiguous, b.k_contiguous), preferred).ok_or_else(|| {
+        let which = if reads_registers(a.elem) { "one of two operands" } else { "operands" };
+        format!("{which} of other than 16 bits must be contiguous along the reduction")
+    })?;
+    if mma.swap && !way.swap {
+        return Err("`swap` is written, and the first operand is not contiguous along the reduction".to_owned());
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
         return Err("warps share the reduction".to_owned());
@@ -73,16 +139,29 @@ pub(super) fn possible(
     }
     let facts = Facts::new(k);
     let mut filled: Vec<Value> = Vec::new();
+    let mut converted = None;
     for &fill in &stmts[..stmts.len() - 1] {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[fill] else {
             return Err("the loop does more than copy and multiply".to_owned());
         };
         let ExprData::Ref(buffer) = k.exprs[*dst] else { return Err("it fills part of a buffer".to_owned()) };
-        let from = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some());
+        let unconverted = unconverted(k, *src);
+        let from = resolve_view(k, unconverted.unwrap_or(*src)).filter(|v| k.tensor_ty(v.base).is_some());
         let Some(from) = from.filter(|_| matches!(k.values[buffer].def, ValueDef::Smem(_))) else {
             return Err("the loop does not fill shared memory from tensors alone".to_owned());
         };
-        tensor_copies::fits(k, &facts, target, &from, buffer, attrs)?;
+        if unconverted.is_some() {
+            tensor_copies::fits_unconverted(k, &facts, target, &from, buffer, attrs)?;
+            let contiguous = contiguous_dim(k, from.base).and_then(|d| from.kept().iter().position(|&kept| kept == d));
+            if converted.replace((buffer, contiguous)).is_some() {
+                return Err("both operands are converted".to_owned());
+            }
+            if elem_of(k, from.base).is_none_or(|from| from.bytes() > a.elem.bytes()) {
+                return Err(format!("`{}` is converted from a wider type", k.values[buffer].name));
+            }
+        } else {
+            tensor_copies::fits(k, &facts, target, &from, buffer, attrs)?;
+        }
         let order = k.tile_ty(buffer).is_some_and(|t| t.smem_layout.is_some());
         if order || filled.contains(&buffer) {
             return Err(format!("`{}` has a layout, or is filled twice", k.values[buffer].name));
@@ -93,8 +172,12 @@ pub(super) fn possible(
         ExprData::Ref(v) => filled.contains(&v).then_some(v),
         _ => None,
     };
-    let (Some(_), Some(_)) = (whole(mma.a), whole(mma.b)) else {
+    let (Some(left), Some(right)) = (whole(mma.a), whole(mma.b)) else {
         return Err("an operand is no buffer that the loop fills".to_owned());
+    };
+    let way = match converted {
+        Some(converted) => converting(way, mma, (left, right), converted)?,
+        None => way,
     };
     let inside = all_stmts(k, body);
     for other in all_stmts(k, k.body).into_iter().filter(|o| !inside.contains(o) && *o != loop_stmt) {
@@ -108,23 +191,24 @@ pub(super) fn possible(
             return Err("its buffers are taken over by others".to_owned());
         }
     }
-    Ok(atom)
+    Ok((atom, way))
 }
 
-/// Whether all products of a specialised kernel are of warpgroups, in whatever tile, and whether they are better computed transposed.
-pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<bool> {
+/// Whether all products of a specialised kernel are of warpgroups, in whatever tile, and how they are computed.
+pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     let mut sink = Sink::new();
     let mut cx = Cx { options, enabled: true, pass: "select-mma", sink: &mut sink };
-    let mut swap = None;
+    let mut found = None;
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         let a = operand(k, &mut cx, mma.a, 1).ok()?;
         let b = operand(k, &mut cx, mma.b, 0).ok()?;
-        possible(k, options, s, &mma, (&a, &b), acc_elem(k, dst)?).ok()?;
-        swap = Some(mma.swap || super::stored_column_major(k, dst));
+        let preferred = mma.swap || super::stored_column_major(k, dst);
+        let (_, way) = possible(k, options, s, &mma, (&a, &b), (acc_elem(k, dst)?, preferred)).ok()?;
+        found = Some(way);
     }
-    swap
+    found
 }
 
 /// How deep the sums of a product may get before they are added to an accumulator, where the schedule says nothing.
@@ -142,20 +226,23 @@ pub(crate) fn promoted_of(k: &Kernel, atom: Atom) -> Option<u64> {
     promoted(atom, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
 }
 
-/// Rows and columns of a warpgroup, of an accumulator of `bm x bn`: as scheduled, else halves of its rows, or all of it. With
-/// them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has fewer.
-/// `None`: the instruction does not compute such tiles. `sums`: registers that hold one, two if parts of it are summed beside it.
+/// Rows and columns of a warpgroup, of an accumulator of `bm x bn` and a reduction of `depth`: as scheduled, else halves of its rows, or
+/// all of it. With them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has
+/// fewer; with A in registers as it has to be. `None`: the instruction does not compute such tiles. `sums`: registers that hold one, two if
+/// parts of it are summed beside it.
 pub(crate) fn tile(
     atom: Atom,
     scheduled: Option<(u64, u64)>,
-    (bm, bn): (u64, u64),
-    preferred: bool,
+    (bm, bn, depth): (u64, u64, u64),
+    way: Way,
     (acc, sums): (Elem, u64),
 ) -> Option<((u64, u64), bool)> {
-    [preferred, !preferred].into_iter().find_map(|swap| {
+    let ways = if way.registers { [way.swap; 2] } else { [way.swap, !way.swap] };
+    ways.into_iter().find_map(|swap| {
         let halves = if swap { (bm, bn / 2) } else { (bm / 2, bn) };
         let tiles = scheduled.map_or([halves, (bm, bn)], |t| [t; 2]);
-        tiles.into_iter().find(|&t| works(atom, t, swap, (acc, sums))).map(|t| (t, swap))
+        let fits = |&t: &(u64, u64)| works(atom, t, swap, tiles_of(atom, (t, depth), Way { swap, ..way }, (acc, sums)));
+        tiles.into_iter().find(fits).map(|t| (t, swap))
     })
 }
 
@@ -164,24 +251,29 @@ const COLUMNS: u64 = 256;
 /// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
 pub(crate) const ACCUMULATORS: u64 = 192;
 
-fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, (acc, sums): (Elem, u64)) -> bool {
+fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
-    let lanes = 32u64 << atom.row().unit.warp_bits();
-    let registers = sums * wm * wn / lanes * u64::from(acc.bytes()) / 4;
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
     whole && fits(atom, (rows, cols, u64::from(atom.row().k))) && cols <= COLUMNS && registers <= ACCUMULATORS
+}
+
+/// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
+pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
+    let lanes = 32u64 << atom.row().unit.warp_bits();
+    let input = atom.row().types.first().map_or(4, |t| u64::from(t.input.bytes()));
+    let rows = if way.swap { wn } else { wm };
+    let fragment = if way.registers { rows * depth * input } else { 0 };
+    (sums * wm * wn * u64::from(acc.bytes()) + fragment) / lanes / 4
 }
 
 /// Registers that addresses and counters take beside accumulators.
 pub(crate) const BESIDE: u64 = 24;
 
-/// Whether the warpgroups of a block, that compute `wm x wn` each, have registers for their sums and the parts of these.
-pub(super) fn has_room_for_parts(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), acc: Elem) -> bool {
-    let lanes = u64::from(WARP * WARPGROUP);
+/// Whether the warpgroups of a block, that compute `wm x wn` each, have so many registers a thread for tiles.
+pub(super) fn has_room(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), registers: u64) -> bool {
     let warps = (bm / wm.max(1) * (bn / wn.max(1))).saturating_mul(u64::from(WARPGROUP));
-    let registers = 2 * wm * wn / lanes * u64::from(acc.bytes()) / 4 + BESIDE;
     let room = u32::try_from(warps).map_or(0, |warps| consumer_registers(k, warps.min(MAX_THREADS / WARP)));
-    u64::try_from(room).is_ok_and(|room| registers <= room)
+    u64::try_from(room).is_ok_and(|room| registers + BESIDE <= room)
 }
 
 /// The element type of an accumulator.

@@ -31,10 +31,13 @@
 //! }
 //! ```
 //!
+//! An operand that comes from registers takes turns in two tiles in the same way, for its registers are read until the products are awaited: those of
+//! the next step are loaded meanwhile.
+//!
 //! The role that fills the slots has the same form, for the proof that both walk past the same ones. The branch is left out where there is a step for
 //! certain.
 
-use super::{channel_op, consumer_registers};
+use super::{channel_op, consumer_registers, ping_pong};
 use crate::Cx;
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
@@ -53,7 +56,18 @@ pub(super) struct Product {
     mma: Mma,
     /// Names that the step declares.
     names: Vec<Stmt>,
+    /// The copy of an operand into registers, and the tile that it fills.
+    load: Option<(Stmt, Value)>,
     promoted: bool,
+}
+
+/// What the products of a step have to themselves until they are awaited.
+#[derive(Copy, Clone, Default)]
+struct Own {
+    /// A part of the sums.
+    part: Option<Value>,
+    /// An operand in registers.
+    fragment: Option<Value>,
 }
 
 /// What is done for the steps of a loop, in a role.
@@ -78,12 +92,13 @@ pub(super) fn wanted(
     }
     let found = product(k, products).and_then(|product| match room(k, &product, warps) {
         _ if slots < 2 => Err("the channels have one slot, which it reads".to_owned()),
+        false if product.load.is_some() => Err("a thread has no room for the sums and an operand, twice".to_owned()),
         false => Err("a thread has no room for the sums and two parts of them (`promote`)".to_owned()),
         true => Ok(product),
     });
     match (found, asked) {
         (Ok(product), asked) => {
-            let gains = asked.is_some() || product.promoted;
+            let gains = asked.is_some() || product.promoted || ping_pong::asked(k).is_some();
             if gains {
                 let message = format!(
                     "products of a step are pending while those of the next are issued, on two of the {slots} slots"
@@ -124,9 +139,14 @@ pub(super) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
 fn product(k: &Kernel, stmts: &[Stmt]) -> Result<Product, String> {
     let mut found = None;
     let mut names = Vec::new();
+    let mut load = None;
     for &s in stmts {
         match k.stmts[s] {
             StmtData::Let { .. } if found.is_none() => names.push(s),
+            StmtData::Copy { dst, .. } if found.is_none() && load.is_none() => match k.exprs[dst] {
+                ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => load = Some((s, v)),
+                _ => return Err("a step does more than one product".to_owned()),
+            },
             StmtData::Assign { dst, src } if found.is_none() => match k.exprs[src] {
                 ExprData::Mma(mma) if matches!(k.exprs[mma.c], ExprData::Ref(v) if v == dst) => {
                     found = Some((dst, src, mma));
@@ -139,21 +159,34 @@ fn product(k: &Kernel, stmts: &[Stmt]) -> Result<Product, String> {
     }
     let (acc, src, mma) = found.ok_or("a step has no product")?;
     let promoted = mma.atom.is_some_and(|atom| promoted_of(k, atom).is_some());
-    Ok(Product { acc, src, mma, names, promoted })
+    let reads =
+        |(_, v): (Stmt, Value)| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
+    if load.is_some_and(|load| !reads(load)) {
+        return Err("a step does more than one product".to_owned());
+    }
+    Ok(Product { acc, src, mma, names, load, promoted })
 }
 
-/// Whether a thread has registers for the sums, and for two parts of them if they are promoted.
+/// Whether a thread has registers for the sums, for two parts of them if they are promoted, and for two of an operand that comes from registers.
 fn room(k: &Kernel, product: &Product, warps: u32) -> bool {
-    if !product.promoted {
+    if !product.in_turns() {
         return true;
     }
-    let elements = k.tile_ty(product.acc).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product::<u64>());
-    let bytes = elem_of(k, product.acc).map(|elem| u64::from(elem.bytes()));
-    let Some((elements, bytes)) = elements.zip(bytes) else { return false };
-    let sums = 3 * (elements / u64::from(warps.max(1) * WARP)) * bytes / 4;
+    let words = |v: Value| {
+        let elements = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product::<u64>())?;
+        Some(elements * u64::from(elem_of(k, v)?.bytes()) / 4)
+    };
+    let fragment = product.load.map_or(Some(0), |(_, v)| words(v));
+    let Some((sums, fragment)) = words(product.acc).zip(fragment) else { return false };
+    let parts = if product.promoted { 3 } else { 1 };
+    let tiles = (parts * sums + 2 * fragment) / u64::from(warps.max(1) * WARP);
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
-    sums <= ACCUMULATORS && sums + BESIDE <= own
+    let most = if fragment > 0 { IN_TURNS } else { ACCUMULATORS };
+    tiles <= most && tiles + BESIDE <= own
 }
+
+/// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
+const IN_TURNS: u64 = 160;
 
 /// What builds the steps of one role.
 struct Steps<'k> {
@@ -181,7 +214,7 @@ impl Steps<'_> {
     }
 
     /// A step at `at`, whose products stay pending: they add to the accumulator, or begin a part of the sums.
-    fn step(&mut self, at: Expr, part: Option<Value>) -> Vec<Stmt> {
+    fn step(&mut self, at: Expr, own: Own) -> Vec<Stmt> {
         let mut map = Map(vec![(self.var, Subst::Expr(at))]);
         let span = self.span;
         match self.part {
@@ -189,15 +222,19 @@ impl Steps<'_> {
             Part::Multiply(product, channels) => {
                 let mut out = vec![channel_op(self.k, ChannelOp::Wait, channels, span)];
                 out.extend(product.names.iter().map(|&s| clone_stmt(self.k, s, &mut map)).collect::<Vec<_>>());
-                if let Some(part) = part {
+                if let (Some((load, from)), Some(fragment)) = (product.load, own.fragment) {
+                    map.0.push((from, Subst::Value(fragment)));
+                    out.push(clone_stmt(self.k, load, &mut map));
+                }
+                if let Some(part) = own.part {
                     let zero = self.int(0);
                     out.push(self.k.stmt(StmtData::Assign { dst: part, src: zero }, span));
                 }
-                let dst = part.unwrap_or(product.acc);
-                let own = self.k.expr_spans[product.src];
-                let c = self.k.value_ref(dst, own);
+                let dst = own.part.unwrap_or(product.acc);
+                let of = self.k.expr_spans[product.src];
+                let c = self.k.value_ref(dst, of);
                 let (a, b) = (clone_expr(self.k, product.mma.a, &map), clone_expr(self.k, product.mma.b, &map));
-                let src = self.k.expr(ExprData::Mma(Mma { a, b, c, ..product.mma }), own);
+                let src = self.k.expr(ExprData::Mma(Mma { a, b, c, ..product.mma }), of);
                 out.push(self.k.stmt(StmtData::Assign { dst, src }, span));
                 out
             }
@@ -205,12 +242,12 @@ impl Steps<'_> {
     }
 
     /// Waits for the oldest products, while so many later ones are pending; adds the part of the sums that they are, if one.
-    fn settle(&mut self, of: Option<Value>, pending: u32) -> Vec<Stmt> {
+    fn settle(&mut self, own: Own, pending: u32) -> Vec<Stmt> {
         let span = self.span;
         let Part::Multiply(product, channels) = self.part else { return Vec::new() };
-        let wait = self.k.stmt(StmtData::Await { value: of.unwrap_or(product.acc), pending }, span);
+        let wait = self.k.stmt(StmtData::Await { value: own.part.unwrap_or(product.acc), pending }, span);
         let mut out = vec![wait, channel_op(self.k, ChannelOp::Release, channels, span)];
-        if let Some(part) = of {
+        if let Some(part) = own.part {
             let (whole, more) = (self.k.value_ref(product.acc, span), self.k.value_ref(part, span));
             let src = self.op(Op::Add, whole, more);
             out.push(self.k.stmt(StmtData::Assign { dst: product.acc, src }, span));
@@ -218,11 +255,26 @@ impl Steps<'_> {
         out
     }
 
-    /// A part of the sums.
-    fn new_part(&mut self) -> Option<Value> {
-        let Part::Multiply(product, _) = self.part else { return None };
-        let tile = self.k.tile_ty(product.acc).cloned()?;
-        Some(self.k.value("part", self.span, ValueDef::Var(tile)))
+    /// What the products of every other step have to themselves: of an operand the first ones have the tile that there is. Declarations go to `out`.
+    fn new_own(&mut self, first: bool, out: &mut Vec<Stmt>) -> Own {
+        let Part::Multiply(product, _) = self.part else { return Own::default() };
+        let part = if product.promoted { self.declare_like(product.acc, "part", out) } else { None };
+        let fragment = match product.load {
+            Some((_, tile)) if first => Some(tile),
+            Some((_, tile)) => {
+                let name = self.k.values[tile].name.clone();
+                self.declare_like(tile, &name, out)
+            }
+            None => None,
+        };
+        Own { part, fragment }
+    }
+
+    fn declare_like(&mut self, tile: Value, name: &str, out: &mut Vec<Stmt>) -> Option<Value> {
+        let tile = self.k.tile_ty(tile).cloned()?;
+        let value = self.k.value(name, self.span, ValueDef::Var(tile));
+        out.push(self.k.stmt(StmtData::Var { value, init: None }, self.span));
+        Some(value)
     }
 
     /// A loop of its own variable.
@@ -247,25 +299,23 @@ impl Steps<'_> {
     /// One step after the other into the same sums.
     fn in_one(&mut self, [start, end, step]: [Expr; 3]) -> Vec<Stmt> {
         let at = self.first(start, end);
-        let mut out = self.step(at, None);
+        let mut out = self.step(at, Own::default());
         let first = self.op(Op::Add, start, step);
         let (end, step) = (self.copy(end), self.copy(step));
         out.push(self.looped([first, end, step], |steps, var| {
             let at = steps.at(var);
-            let mut body = steps.step(at, None);
-            body.extend(steps.settle(None, 1));
+            let mut body = steps.step(at, Own::default());
+            body.extend(steps.settle(Own::default(), 1));
             body
         }));
-        out.extend(self.settle(None, 0));
+        out.extend(self.settle(Own::default(), 0));
         out
     }
 
-    /// Two parts of the sums, in turns.
+    /// Two parts of the sums, or two tiles of an operand, in turns.
     fn in_two(&mut self, [start, end, step]: [Expr; 3], each: i64) -> Vec<Stmt> {
-        let [one, two] = [(); 2].map(|()| self.new_part());
-        let declared = [one, two].into_iter().flatten();
-        let mut out: Vec<Stmt> =
-            declared.map(|value| self.k.stmt(StmtData::Var { value, init: None }, self.span)).collect();
+        let mut out = Vec::new();
+        let [one, two] = [true, false].map(|first| self.new_own(first, &mut out));
         let at = self.first(start, end);
         out.extend(self.step(at, one));
         let (first, last) = (self.op(Op::Add, start, step), self.op(Op::Sub, end, step));
@@ -338,12 +388,12 @@ fn begins(k: &Kernel, start: Expr, end: Expr) -> bool {
 }
 
 /// The statements in place of the loop `at`, whose step is `each`.
-pub(super) fn steps(k: &mut Kernel, at: Stmt, part: Part<'_>, promoted: bool) -> Vec<Stmt> {
+pub(super) fn steps(k: &mut Kernel, at: Stmt, part: Part<'_>, in_turns: bool) -> Vec<Stmt> {
     let StmtData::For { var, start, end, step, .. } = k.stmts[at] else { return vec![at] };
     let span = k.stmt_spans[at];
     let mut steps = Steps { k, span, part, var };
     let bounds = [start, end, step].map(|e| steps.copy(e));
-    let list = match steps.k.as_int(step).filter(|_| promoted) {
+    let list = match steps.k.as_int(step).filter(|_| in_turns) {
         Some(each) => steps.in_two(bounds, each),
         None => steps.in_one(bounds),
     };
@@ -357,7 +407,8 @@ pub(super) fn steps(k: &mut Kernel, at: Stmt, part: Part<'_>, promoted: bool) ->
 }
 
 impl Product {
-    pub(super) fn promoted(&self) -> bool {
-        self.promoted
+    /// Whether something of a step's is used until its products are awaited, so that the next step needs another.
+    pub(super) fn in_turns(&self) -> bool {
+        self.promoted || self.load.is_some()
     }
 }

@@ -16,6 +16,7 @@
 //! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
 
 use super::cluster::Cluster;
+use super::ping_pong;
 use super::stream::Stream;
 use crate::Cx;
 use crate::choose::Card;
@@ -39,6 +40,8 @@ pub(super) struct Persistent {
     cluster: Cluster,
     /// Clusters of a launch at most; without clusters, blocks.
     groups: i64,
+    /// Beyond the last tile of a launch, a step of whoever walks over tiles.
+    reach: i64,
     /// Columns of a strip.
     columns: i64,
     /// How blocks share tiles along the reduction, if they do.
@@ -63,7 +66,8 @@ impl Persistent {
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
         let groups = (blocks(k, cx) / cluster.blocks()).max(1);
-        Some(Persistent { axes: k.grid.clone(), block, cluster, groups, columns, stream: None, span })
+        let reach = groups * i64::from(ping_pong::replicas(k));
+        Some(Persistent { axes: k.grid.clone(), block, cluster, groups, reach, columns, stream: None, span })
     }
 
     fn copy(k: &mut Kernel, e: Expr) -> Expr {
@@ -116,7 +120,7 @@ impl Persistent {
         for axis in 1..self.axes.len() {
             if axis > 1 {
                 // What is multiplied on fits 31 bits: a precondition says so.
-                let most = k.int(MOST - self.groups, self.span);
+                let most = k.int(MOST - self.reach, self.span);
                 all = k.binary(Op::Min, all, most, self.span);
             }
             let more = self.extent(k, axis);
@@ -131,7 +135,7 @@ impl Persistent {
         for axis in 1..self.axes.len().max(2) {
             let more = self.extent(k, axis);
             all = k.binary(Op::Mul, all, more, self.span);
-            let (product, most) = (Self::copy(k, all), k.int(MOST - self.groups, self.span));
+            let (product, most) = (Self::copy(k, all), k.int(MOST - self.reach, self.span));
             let within = k.binary(Op::Le, product, most, self.span);
             k.requires.push(within);
         }
@@ -201,7 +205,7 @@ impl Persistent {
     /// Tiles of the output, as far as indices reach.
     pub(super) fn bounded_tiles(&self, k: &mut Kernel) -> Expr {
         let all = self.tiles(k);
-        let most = k.int(MOST - self.groups, self.span);
+        let most = k.int(MOST - self.reach, self.span);
         k.binary(Op::Min, all, most, self.span)
     }
 

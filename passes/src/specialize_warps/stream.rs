@@ -154,6 +154,12 @@ impl Stream {
         if asked.and_then(|e| k.as_int(e)) == Some(0) {
             return Ok(None);
         }
+        if super::ping_pong::asked(k).is_some() {
+            return match asked {
+                Some(e) => Err(refused(k, cx, e, "warpgroups take whole tiles in turns (`ping_pong`)")),
+                None => Ok(None),
+            };
+        }
         // The proof that a role loads no tile which another one has stored is about walks over whole tiles.
         let found = match loads_what_it_stores {
             true => {

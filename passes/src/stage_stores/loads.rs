@@ -15,7 +15,7 @@
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::width::elem_of;
-use crate::specialize_warps::{consumer_registers, stream};
+use crate::specialize_warps::{consumer_registers, ping_pong, stream};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::repeats;
@@ -67,7 +67,10 @@ pub(super) fn of(
         return why("the accelerator loads one matrix for a store");
     }
     let (Some(mma), Some(shape)) = (product(k, at), fixed_shape(k, src)) else { return why("it has no extents") };
-    let ExprData::Ref(buffer) = k.exprs[mma.a] else { return why("operands are no buffers") };
+    let buffer = match k.exprs[mma.a] {
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => v,
+        _ => return why("operands are no buffers"),
+    };
     let slot = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let (&[rows, cols], Some(&[height, width])) = (&shape[..], slot.as_deref()) else {
         return why("it has no extents");
@@ -97,6 +100,9 @@ pub(super) fn of(
     }
     if !same && is_written(k, from.base) {
         return why("the kernel writes it");
+    }
+    if ping_pong::asked(k).is_some() {
+        return why("warpgroups take tiles in turns (`ping_pong`)");
     }
     if same && stream::expected(k, cx, at) {
         return why("blocks share tiles along the reduction (`stream_k`)");

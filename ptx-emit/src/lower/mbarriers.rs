@@ -38,7 +38,7 @@ impl Lower<'_> {
     /// Readies the barriers of all rings, by one thread, and shows them to the others.
     pub(super) fn ready_barriers(&mut self) {
         let rings: Vec<Ring> = self.rings.iter().filter(|r| r.barriers.is_some()).cloned().collect();
-        if rings.is_empty() {
+        if rings.is_empty() && self.turns.is_empty() {
             return;
         }
         self.emit
@@ -56,6 +56,7 @@ impl Lower<'_> {
                 self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(count)]);
             }
         }
+        self.ready_turns(guard);
         self.emit.push_if(guard, P::FenceMbarrierInit, Vec::new());
         if self.blocks_meet() {
             // The barriers are all that the others must see, and the fence in front has published them; `.release` would wait for
@@ -91,7 +92,7 @@ impl Lower<'_> {
     }
 
     /// Moves that on, behind a release.
-    fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
+    pub(super) fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
         let Some(Barriers { offset, .. }) = ring.barriers else { return };
         self.emit.push(P::AddS32, vec![oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
         let end = self.barrier_address(offset + ring.slots * BARRIER_BYTES);
@@ -100,7 +101,7 @@ impl Lower<'_> {
         self.emit.push_if(Some(Guard { reg: wrap, negated: false }), P::MovB32, vec![oldest.into(), start.into()]);
     }
 
-    fn barrier_address(&mut self, offset: u64) -> Reg {
+    pub(super) fn barrier_address(&mut self, offset: u64) -> Reg {
         let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
         self.emit.pure(Class::B32, P::AddS32, vec![base.into(), Operand::Imm(offset as i64)])
     }
@@ -164,7 +165,7 @@ impl Lower<'_> {
     }
 
     /// Waits for a phase; the hardware gives up after a while, so the question is asked again.
-    fn wait_for(&mut self, barrier: Operand, parity: Reg, what: &str) {
+    pub(super) fn wait_for(&mut self, barrier: Operand, parity: Reg, what: &str) {
         let again = self.emit.label(&format!("wait_{what}"));
         self.emit.item(Item::Label(again));
         let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, vec![barrier, parity.into()]);

@@ -26,6 +26,7 @@ mod mma;
 mod modes;
 mod placement;
 mod relayout;
+mod replicas;
 mod roles;
 mod runs;
 mod shared;
@@ -47,6 +48,7 @@ use emit::Emit;
 use global::LoopState;
 use index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
 use shared::{Placed, Ring};
+use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
@@ -109,6 +111,8 @@ pub(crate) struct Lower<'a> {
     part: Option<roles::Part>,
     /// Tensor maps, a parameter each.
     maps: Vec<tensor::Map>,
+    /// What replicas of a role do in turns.
+    turns: BTreeMap<Stmt, replicas::Turns>,
     /// A conversion of the current statement that the target has no instruction for.
     unconverted: Option<Elem>,
     smem_bytes: u64,
@@ -156,6 +160,7 @@ pub fn lower(
         thread_bits: scheduled.ilog2(),
         part: None,
         maps: Vec::new(),
+        turns: BTreeMap::new(),
         unconverted: None,
         smem_bytes: 0,
         report: Report { stages: 1, ..Report::default() },

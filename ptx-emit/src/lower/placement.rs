@@ -5,6 +5,7 @@
 
 use super::Lower;
 use super::mbarriers::{BARRIER_BYTES, Barriers};
+use super::replicas::handed_on;
 use super::shared::{BLOCK_ALIGN, Placed, Position, Ring};
 use crate::report::TileReport;
 use std::collections::BTreeMap;
@@ -133,7 +134,8 @@ impl Lower<'_> {
         }
         self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
         let tensor = channels.iter().any(|&c| self.k.fills_by_tensor_copies(c));
-        let several = channels.iter().any(|&c| held_at_once(self.k, self.k.body, c, &mut 0) > 1);
+        let several =
+            channels.iter().any(|&c| held_at_once(self.k, self.k.body, c, &mut 0) > 1 || handed_on(self.k, c));
         self.rings.push(Ring {
             channels,
             slots,
@@ -171,7 +173,7 @@ impl Lower<'_> {
                 used += 2 * ring.slots * BARRIER_BYTES;
             }
         }
-        used
+        self.place_turns(used)
     }
 
     fn check_limit(&mut self, buffers: &[Value], used: u64) -> Result<(), Reported> {

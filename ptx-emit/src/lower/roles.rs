@@ -13,6 +13,7 @@ use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
 use tilec_ir::tensor_store::tensor_store;
 
@@ -20,10 +21,12 @@ use tilec_ir::tensor_store::tensor_store;
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Part {
     /// Its first thread in the block.
-    first: u32,
-    /// Its threads.
-    threads: u32,
-    /// The hardware barrier of its threads, if there is one left. Barrier 0 is for all threads of the block.
+    pub(super) first: u32,
+    /// Its threads; those of one replica.
+    pub(super) threads: u32,
+    /// How many replicas it has.
+    pub(super) replicas: u32,
+    /// The hardware barrier of its threads, if there is one left; those of other replicas follow. Barrier 0 is for all threads of the block.
     barrier: Option<u32>,
 }
 
@@ -39,10 +42,11 @@ impl Lower<'_> {
 
 /// Threads of the block: those that the schedule names, or of all roles.
 pub(super) fn block_threads(k: &Kernel, scheduled: u32) -> u32 {
-    let warps: Vec<u32> = k.blocks[k.body].iter().filter_map(|&s| role_warps(k, s)).collect();
+    let warps: Vec<u32> = k.blocks[k.body].iter().filter_map(|&s| all_warps(k, s)).collect();
     if warps.is_empty() { scheduled } else { warps.iter().sum::<u32>() * WARP }
 }
 
+/// The warps of a role; those of one replica.
 fn role_warps(k: &Kernel, s: Stmt) -> Option<u32> {
     match k.stmts[s] {
         StmtData::Role { warps, .. } => k.as_int(warps).and_then(|n| u32::try_from(n).ok()),
@@ -50,7 +54,7 @@ fn role_warps(k: &Kernel, s: Stmt) -> Option<u32> {
     }
 }
 
-/// Warps that release a channel.
+/// Warps that release a slot of a channel: of replicas one does.
 pub(super) fn releasing_warps(k: &Kernel, channel: Value) -> u32 {
     let mut warps = 0;
     for &s in &k.blocks[k.body] {
@@ -71,6 +75,14 @@ impl Lower<'_> {
     pub(crate) fn tid(&mut self) -> Reg {
         let tid = self.block_tid();
         match self.part {
+            Some(part) if part.replicas > 1 => {
+                let own = match part.first {
+                    0 => tid,
+                    first => self.emit.pure(Class::B32, P::SubS32, vec![tid.into(), Operand::Imm(i64::from(first))]),
+                };
+                let last = Operand::Imm(i64::from(part.threads) - 1);
+                self.emit.pure(Class::B32, P::AndB32, vec![own.into(), last])
+            }
             Some(Part { first, .. }) if first > 0 => {
                 self.emit.pure(Class::B32, P::SubS32, vec![tid.into(), Operand::Imm(i64::from(first))])
             }
@@ -152,26 +164,29 @@ impl Lower<'_> {
         let (StmtData::Role { name, .. }, Some(count)) = (&k.stmts[s], role_warps(k, s)) else {
             return Err(self.unsupported(warps, "a role without a number of warps"));
         };
-        let before: u32 = k.blocks[k.body].iter().take_while(|&&t| t != s).filter_map(|&t| role_warps(k, t)).sum();
+        let in_front = || k.blocks[k.body].iter().copied().take_while(|&t| t != s);
+        let before: u32 = in_front().filter_map(|t| all_warps(k, t)).sum();
+        let Some(replicas) = replicas_of(k, s).filter(|&n| n == 1 || dealt_out(k, body).is_some()) else {
+            return Err(self.unsupported(warps, "replicas of a role that is not one loop"));
+        };
         if !count.is_power_of_two() {
             return Err(self.unsupported(warps, "a role of other than a power of two of warps"));
         }
         let warp = self.warp_index();
-        let (first, end) = (i64::from(before), i64::from(before + count));
+        let (first, end) = (i64::from(before), i64::from(before + count * replicas));
         let below =
             (first > 0).then(|| self.emit.pure(Class::Pred, P::SetpLtS32, vec![warp.into(), Operand::Imm(first)]));
         let above = (end < i64::from(self.block_threads / WARP))
             .then(|| self.emit.pure(Class::Pred, P::SetpGeS32, vec![warp.into(), Operand::Imm(end)]));
         let done = self.emit.label(&format!("after_{name}"));
         let outer = (self.part, self.thread_bits);
-        let number =
-            1 + k.blocks[k.body].iter().take_while(|&&t| t != s).filter(|&&t| role_warps(k, t).is_some()).count();
-        let barrier = u32::try_from(number).ok().filter(|&n| n < BARRIERS);
-        self.part = Some(Part { first: before * WARP, threads: count * WARP, barrier });
+        let number = 1 + in_front().filter_map(|t| replicas_of(k, t)).sum::<u32>();
+        let barrier = Some(number).filter(|&n| n + replicas <= BARRIERS);
+        self.part = Some(Part { first: before * WARP, threads: count * WARP, replicas, barrier });
         self.thread_bits = (count * WARP).ilog2();
         // What the role's statements share with the others is computed in front of them.
         self.emit.push_frame();
-        let result = self.role_body((warp, first), registers, body, done);
+        let result = self.role_body(s, (warp, first), registers, body, done);
         let items = self.emit.pop_frame();
         (self.part, self.thread_bits) = outer;
         result?;
@@ -185,6 +200,7 @@ impl Lower<'_> {
 
     fn role_body(
         &mut self,
+        role: Stmt,
         (warp, first): (Reg, i64),
         registers: Option<Expr>,
         body: Block,
@@ -213,6 +229,9 @@ impl Lower<'_> {
             }
         });
         self.positions_into_registers(&|op, c| changes.contains(&(op, c)));
+        if let Some(part) = self.part.filter(|p| p.replicas > 1) {
+            self.begin_turns(role, part);
+        }
         self.block(body)?;
         if self.only_asks_for_copies(body) {
             self.drain_multicasts();
@@ -241,9 +260,16 @@ impl Lower<'_> {
     pub(super) fn barrier(&mut self, s: Stmt) -> Result<(), Reported> {
         match self.part {
             None => self.emit.push(P::BarSync, vec![Operand::Imm(0)]),
-            Some(Part { barrier: Some(barrier), threads, .. }) => {
-                let operands = vec![Operand::Imm(i64::from(barrier)), Operand::Imm(i64::from(threads))];
-                self.emit.push(P::BarSyncCount, operands);
+            Some(part @ Part { barrier: Some(barrier), threads, .. }) => {
+                for i in 0..part.replicas {
+                    let operands = vec![Operand::Imm(i64::from(barrier + i)), Operand::Imm(i64::from(threads))];
+                    let guard = (part.replicas > 1).then(|| {
+                        let replica = self.replica(part);
+                        let own = vec![replica.into(), Operand::Imm(i64::from(i))];
+                        Guard { reg: self.emit.pure(Class::Pred, P::SetpEqS32, own), negated: false }
+                    });
+                    self.emit.push_if(guard, P::BarSyncCount, operands);
+                }
             }
             Some(Part { barrier: None, .. }) => {
                 let what = "barriers of more than fifteen roles";

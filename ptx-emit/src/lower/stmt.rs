@@ -9,7 +9,7 @@ use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, StmtData};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::typing::{Type, resolve_view, type_of};
@@ -95,6 +95,7 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::Signal { op, signals, index } => self.signal(s, op, signals, index),
+            StmtData::Ordered { body } => self.ordered(s, body),
             StmtData::Role { warps, registers, body, .. } => self.role(s, warps, registers, body),
         }
     }
@@ -214,6 +215,9 @@ impl Lower<'_> {
             return Err(self.unsupported(step, "a loop whose step is not a positive literal"));
         };
         let span = self.k.stmt_spans[s];
+        let Some((start, step)) = self.own_iterations(s, start, step) else {
+            return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
+        };
         let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(step) <= i128::from(i32::MAX);
         // Where the loop has an iteration it starts in front of its end.
         let start = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };
@@ -221,7 +225,7 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
         }
         // Ring positions that the body changes live in registers from here on.
-        let mut changes: Vec<(tilec_ir::kernel::ChannelOp, Value)> = Vec::new();
+        let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
             if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
                 changes.extend(channels.iter().map(|&c| (*op, c)));
@@ -241,7 +245,18 @@ impl Lower<'_> {
         self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
         self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
+        // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and behind the
+        // loop, if it has none, what they had read in front of it.
+        let before: Vec<bool> = self.rings.iter().map(|r| r.read).collect();
+        for i in 0..self.rings.len() {
+            let ring = &self.rings[i];
+            let later = read_behind(self.k, body, &ring.channels, ring.read);
+            self.rings[i].read |= later;
+        }
         let result = self.block(body);
+        for (ring, before) in self.rings.iter_mut().zip(before) {
+            ring.read |= before;
+        }
         self.ints[var] = None;
         let state = self.loops.pop();
         result?;
@@ -307,6 +322,31 @@ impl Lower<'_> {
         self.emit.item(Item::Label(end));
         Ok(())
     }
+}
+
+/// Whether threads have read a slot of a ring since the last release of one behind a block, if in front of it they had or had not.
+fn read_behind(k: &Kernel, block: Block, ring: &[Value], mut read: bool) -> bool {
+    for &s in &k.blocks[block] {
+        match &k.stmts[s] {
+            StmtData::Channel { op: ChannelOp::Release, channels, .. } if channels.iter().any(|c| ring.contains(c)) => {
+                read = false;
+            }
+            StmtData::For { body, .. } => read |= read_behind(k, *body, ring, read),
+            StmtData::If { then, otherwise, .. } => {
+                let then = read_behind(k, *then, ring, read);
+                read = then | otherwise.map_or(read, |b| read_behind(k, b, ring, read));
+            }
+            StmtData::Copy { src, .. } => read |= reads_slot(k, *src, ring),
+            _ => {}
+        }
+    }
+    read
+}
+
+/// Whether an expression reads a slot of a ring that is waited for.
+fn reads_slot(k: &Kernel, e: Expr, ring: &[Value]) -> bool {
+    let own = resolve_view(k, e).is_some_and(|v| v.slot == Some(Slot::Get) && ring.contains(&v.base));
+    own || k.children(e).into_iter().any(|child| reads_slot(k, child, ring))
 }
 
 fn is_zero(cx: &Lower<'_>, e: Expr) -> bool {

@@ -71,8 +71,11 @@ impl Lower<'_> {
 
     /// Instructions of the first warp of the role (of the block), under a predicate that holds in one lane.
     fn by_one_lane(&mut self, body: &mut dyn FnMut(&mut Self, Reg)) {
-        let warp = self.warp_index();
-        let first = Operand::Imm(i64::from(self.role_first_warp()));
+        let (warp, first) = match self.part.filter(|p| p.replicas > 1) {
+            Some(part) => (self.warp_in_replica(part), 0),
+            None => (self.warp_index(), i64::from(self.role_first_warp())),
+        };
+        let first = Operand::Imm(first);
         let other = self.emit.pure(Class::Pred, P::SetpNeS32, vec![warp.into(), first]);
         let done = self.emit.label("asked");
         self.emit.push_frame();

@@ -1,4 +1,4 @@
-//! Products of warpgroups on shared memory (`wgmma`, PTX ISA 9.7.15).
+//! Products of warpgroups on shared memory, or of A in registers (`wgmma`, PTX ISA 9.7.15).
 //!
 //! An operand is named by a descriptor: the address of its first element, and how rows and panels follow ([`descriptor`]). The
 //! descriptor of a slot is that of the first one plus the slot's offset; along the reduction a constant is added. The products of
@@ -9,6 +9,7 @@ use super::shared::Position;
 use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use std::collections::BTreeMap;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
@@ -18,31 +19,63 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
-/// Atom, inputs, sums; instructions of 8 to 256 columns.
-type Opcode = (&'static str, Elem, Elem, [P; 6]);
+/// Atom, inputs, sums; instructions of 8 to 256 columns, on shared memory and with A in registers.
+type Opcode = (&'static str, Elem, Elem, [P; 6], [P; 6]);
 
 #[rustfmt::skip]
 const OPCODES: &[Opcode] = &[
-    ("m64k16", Elem::F16, Elem::F32, [P::WgmmaM64n8k16F32F16, P::WgmmaM64n16k16F32F16, P::WgmmaM64n32k16F32F16, P::WgmmaM64n64k16F32F16, P::WgmmaM64n128k16F32F16, P::WgmmaM64n256k16F32F16]),
-    ("m64k16", Elem::BF16, Elem::F32, [P::WgmmaM64n8k16F32Bf16, P::WgmmaM64n16k16F32Bf16, P::WgmmaM64n32k16F32Bf16, P::WgmmaM64n64k16F32Bf16, P::WgmmaM64n128k16F32Bf16, P::WgmmaM64n256k16F32Bf16]),
-    ("m64k16", Elem::F16, Elem::F16, [P::WgmmaM64n8k16F16F16, P::WgmmaM64n16k16F16F16, P::WgmmaM64n32k16F16F16, P::WgmmaM64n64k16F16F16, P::WgmmaM64n128k16F16F16, P::WgmmaM64n256k16F16F16]),
-    ("m64k8_tf32", Elem::TF32, Elem::F32, [P::WgmmaM64n8k8F32Tf32, P::WgmmaM64n16k8F32Tf32, P::WgmmaM64n32k8F32Tf32, P::WgmmaM64n64k8F32Tf32, P::WgmmaM64n128k8F32Tf32, P::WgmmaM64n256k8F32Tf32]),
-    ("m64k32_i8", Elem::I8, Elem::I32, [P::WgmmaM64n8k32S32S8, P::WgmmaM64n16k32S32S8, P::WgmmaM64n32k32S32S8, P::WgmmaM64n64k32S32S8, P::WgmmaM64n128k32S32S8, P::WgmmaM64n256k32S32S8]),
-    ("m64k32_i8", Elem::U8, Elem::I32, [P::WgmmaM64n8k32S32U8, P::WgmmaM64n16k32S32U8, P::WgmmaM64n32k32S32U8, P::WgmmaM64n64k32S32U8, P::WgmmaM64n128k32S32U8, P::WgmmaM64n256k32S32U8]),
-    ("m64k32_f8", Elem::E4M3, Elem::F32, [P::WgmmaM64n8k32F32E4m3, P::WgmmaM64n16k32F32E4m3, P::WgmmaM64n32k32F32E4m3, P::WgmmaM64n64k32F32E4m3, P::WgmmaM64n128k32F32E4m3, P::WgmmaM64n256k32F32E4m3]),
-    ("m64k32_f8", Elem::E5M2, Elem::F32, [P::WgmmaM64n8k32F32E5m2, P::WgmmaM64n16k32F32E5m2, P::WgmmaM64n32k32F32E5m2, P::WgmmaM64n64k32F32E5m2, P::WgmmaM64n128k32F32E5m2, P::WgmmaM64n256k32F32E5m2]),
+    ("m64k16", Elem::F16, Elem::F32,
+        [P::WgmmaM64n8k16F32F16, P::WgmmaM64n16k16F32F16, P::WgmmaM64n32k16F32F16, P::WgmmaM64n64k16F32F16, P::WgmmaM64n128k16F32F16, P::WgmmaM64n256k16F32F16],
+        [P::WgmmaRegsM64n8k16F32F16, P::WgmmaRegsM64n16k16F32F16, P::WgmmaRegsM64n32k16F32F16, P::WgmmaRegsM64n64k16F32F16, P::WgmmaRegsM64n128k16F32F16, P::WgmmaRegsM64n256k16F32F16]),
+    ("m64k16", Elem::BF16, Elem::F32,
+        [P::WgmmaM64n8k16F32Bf16, P::WgmmaM64n16k16F32Bf16, P::WgmmaM64n32k16F32Bf16, P::WgmmaM64n64k16F32Bf16, P::WgmmaM64n128k16F32Bf16, P::WgmmaM64n256k16F32Bf16],
+        [P::WgmmaRegsM64n8k16F32Bf16, P::WgmmaRegsM64n16k16F32Bf16, P::WgmmaRegsM64n32k16F32Bf16, P::WgmmaRegsM64n64k16F32Bf16, P::WgmmaRegsM64n128k16F32Bf16, P::WgmmaRegsM64n256k16F32Bf16]),
+    ("m64k16", Elem::F16, Elem::F16,
+        [P::WgmmaM64n8k16F16F16, P::WgmmaM64n16k16F16F16, P::WgmmaM64n32k16F16F16, P::WgmmaM64n64k16F16F16, P::WgmmaM64n128k16F16F16, P::WgmmaM64n256k16F16F16],
+        [P::WgmmaRegsM64n8k16F16F16, P::WgmmaRegsM64n16k16F16F16, P::WgmmaRegsM64n32k16F16F16, P::WgmmaRegsM64n64k16F16F16, P::WgmmaRegsM64n128k16F16F16, P::WgmmaRegsM64n256k16F16F16]),
+    ("m64k8_tf32", Elem::TF32, Elem::F32,
+        [P::WgmmaM64n8k8F32Tf32, P::WgmmaM64n16k8F32Tf32, P::WgmmaM64n32k8F32Tf32, P::WgmmaM64n64k8F32Tf32, P::WgmmaM64n128k8F32Tf32, P::WgmmaM64n256k8F32Tf32],
+        [P::WgmmaRegsM64n8k8F32Tf32, P::WgmmaRegsM64n16k8F32Tf32, P::WgmmaRegsM64n32k8F32Tf32, P::WgmmaRegsM64n64k8F32Tf32, P::WgmmaRegsM64n128k8F32Tf32, P::WgmmaRegsM64n256k8F32Tf32]),
+    ("m64k32_i8", Elem::I8, Elem::I32,
+        [P::WgmmaM64n8k32S32S8, P::WgmmaM64n16k32S32S8, P::WgmmaM64n32k32S32S8, P::WgmmaM64n64k32S32S8, P::WgmmaM64n128k32S32S8, P::WgmmaM64n256k32S32S8],
+        [P::WgmmaRegsM64n8k32S32S8, P::WgmmaRegsM64n16k32S32S8, P::WgmmaRegsM64n32k32S32S8, P::WgmmaRegsM64n64k32S32S8, P::WgmmaRegsM64n128k32S32S8, P::WgmmaRegsM64n256k32S32S8]),
+    ("m64k32_i8", Elem::U8, Elem::I32,
+        [P::WgmmaM64n8k32S32U8, P::WgmmaM64n16k32S32U8, P::WgmmaM64n32k32S32U8, P::WgmmaM64n64k32S32U8, P::WgmmaM64n128k32S32U8, P::WgmmaM64n256k32S32U8],
+        [P::WgmmaRegsM64n8k32S32U8, P::WgmmaRegsM64n16k32S32U8, P::WgmmaRegsM64n32k32S32U8, P::WgmmaRegsM64n64k32S32U8, P::WgmmaRegsM64n128k32S32U8, P::WgmmaRegsM64n256k32S32U8]),
+    ("m64k32_f8", Elem::E4M3, Elem::F32,
+        [P::WgmmaM64n8k32F32E4m3, P::WgmmaM64n16k32F32E4m3, P::WgmmaM64n32k32F32E4m3, P::WgmmaM64n64k32F32E4m3, P::WgmmaM64n128k32F32E4m3, P::WgmmaM64n256k32F32E4m3],
+        [P::WgmmaRegsM64n8k32F32E4m3, P::WgmmaRegsM64n16k32F32E4m3, P::WgmmaRegsM64n32k32F32E4m3, P::WgmmaRegsM64n64k32F32E4m3, P::WgmmaRegsM64n128k32F32E4m3, P::WgmmaRegsM64n256k32F32E4m3]),
+    ("m64k32_f8", Elem::E5M2, Elem::F32,
+        [P::WgmmaM64n8k32F32E5m2, P::WgmmaM64n16k32F32E5m2, P::WgmmaM64n32k32F32E5m2, P::WgmmaM64n64k32F32E5m2, P::WgmmaM64n128k32F32E5m2, P::WgmmaM64n256k32F32E5m2],
+        [P::WgmmaRegsM64n8k32F32E5m2, P::WgmmaRegsM64n16k32F32E5m2, P::WgmmaRegsM64n32k32F32E5m2, P::WgmmaRegsM64n64k32F32E5m2, P::WgmmaRegsM64n128k32F32E5m2, P::WgmmaRegsM64n256k32F32E5m2]),
 ];
 
-/// What follows the descriptors and the predicate in an instruction.
-fn tail(elem: Elem, a: &Descriptor, b: &Descriptor) -> Vec<Operand> {
+/// What follows the descriptors and the predicate in an instruction; `transposed`: of each descriptor.
+fn tail(elem: Elem, transposed: &[bool]) -> Vec<Operand> {
     let mut tail = Vec::new();
     if elem.is_float() {
         tail.extend([Operand::Imm(1), Operand::Imm(1)]);
     }
     if elem.bytes() == 2 {
-        tail.extend([a, b].map(|d| Operand::Imm(i64::from(d.transposed))));
+        tail.extend(transposed.iter().map(|&t| Operand::Imm(i64::from(t))));
     }
     tail
+}
+
+/// The instruction's A.
+enum Left {
+    Shared(Side),
+    /// The registers of each step along the reduction, and of each repetition along rows.
+    Registers(Vec<Vec<Vec<Reg>>>),
+}
+
+impl Left {
+    fn steps(&self) -> usize {
+        match self {
+            Left::Shared(side) => side.steps.len(),
+            Left::Registers(steps) => steps.len(),
+        }
+    }
 }
 
 /// An operand in shared memory.
@@ -72,34 +105,51 @@ impl Lower<'_> {
         let (Some(va), Some(vb)) = (resolve_view(self.k, ea), resolve_view(self.k, eb)) else {
             return Err(self.unsupported(src, "a product of warpgroups on other than shared memory"));
         };
+        let fragment = self.tile_of(ea);
         let Some(elem) = self.elem(va.base) else { return Err(self.unsupported(src, "these element types")) };
-        let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows) else {
+        let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
             return Err(self.unsupported(src, "an accumulator in this layout"));
         };
         let ops = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (row.name, elem, c.elem));
-        let Some(op) = ops.and_then(|o| o.3.get(cols.checked_sub(3)? as usize)) else {
+        let forms = ops.map(|o| if fragment.is_some() { &o.4 } else { &o.3 });
+        let Some(op) = forms.and_then(|forms| forms.get(cols.checked_sub(3)? as usize)) else {
             return Err(self.unsupported(src, "products of warpgroups of these types and columns"));
         };
         // What a group of warps and a repetition add to the rows and columns.
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
         let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
-        let a = self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?;
         let b = self.side(src, &vb, kb, (cols, depth), (&cols_of(&groups), &cols_of(&repeats)))?;
-        if a.steps.len() != b.steps.len() {
+        let a = match &fragment {
+            Some(tile) => {
+                let Some(regs) = registers(tile, ka, depth, &rows_of(&repeats)) else {
+                    return Err(self.unsupported(src, "an operand in registers in this layout"));
+                };
+                Left::Registers(regs)
+            }
+            None => Left::Shared(self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?),
+        };
+        if a.steps() != b.steps.len() {
             return Err(self.unsupported(src, "operands of different depth"));
         }
         self.emit.push(P::WgmmaFence, Vec::new());
         let always = self.always();
         let first = if empty { self.never() } else { always };
-        let each = c.regs.len() / a.repeats.len();
+        let each = c.regs.len() / b.repeats.len();
         let mut count = 0;
-        for step in 0..a.steps.len() {
-            for r in 0..a.repeats.len() {
+        for step in 0..b.steps.len() {
+            for r in 0..b.repeats.len() {
                 let acc = Operand::Vec(c.regs[r * each..(r + 1) * each].to_vec());
-                let (da, db) = (self.stepped(&a, step, r), self.stepped(&b, step, r));
+                let db = self.stepped(&b, step, r);
                 let adds = if step == 0 { first } else { always };
-                let mut operands = vec![acc, da.into(), db.into(), adds.into()];
-                operands.extend(tail(elem, &a.descriptor, &b.descriptor));
+                let (left, transposed) = match &a {
+                    Left::Shared(side) => {
+                        let both = vec![side.descriptor.transposed, b.descriptor.transposed];
+                        (self.stepped(side, step, r).into(), both)
+                    }
+                    Left::Registers(steps) => (Operand::Vec(steps[step][r].clone()), vec![b.descriptor.transposed]),
+                };
+                let mut operands = vec![acc, left, db.into(), adds.into()];
+                operands.extend(tail(elem, &transposed));
                 self.emit.push(*op, operands);
                 count += 1;
             }
@@ -188,9 +238,10 @@ impl Lower<'_> {
     fn warpgroup_index(&mut self) -> Reg {
         let warp = self.warp_index();
         let first = self.role_first_warp();
-        let own = match first {
-            0 => warp,
-            n => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
+        let own = match (self.part.filter(|p| p.replicas > 1), first) {
+            (Some(part), _) => self.warp_in_replica(part),
+            (None, 0) => warp,
+            (None, n) => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
         };
         self.emit.pure(Class::B32, P::ShrU32, vec![own.into(), Operand::Imm(2)])
     }
@@ -201,11 +252,56 @@ impl Lower<'_> {
     }
 }
 
+/// Which rows of a fragment the bits of the instruction's rows are: that of eights, which a thread has, and those of lanes and warps. Sums in the same
+/// rows are those of the fragment, whichever they are.
+fn rows_of_fragment(a: &Tile, along: usize) -> Option<(u64, [u64; 5])> {
+    let &[low, _] = a.dim_bits.as_slice() else { return None };
+    let row = |column: u64| {
+        let at = [column & ((1 << low) - 1), column >> low];
+        (at[along] == 0).then_some(at[1 - along])
+    };
+    if a.layout.thread_bits() < 7 || a.layout.value_bits() <= a.per_register.ilog2() {
+        return None;
+    }
+    let lanes = [2, 3, 4, 5, 6].map(|i| row(a.layout.thread_col(i)));
+    let [Some(g), Some(h), Some(i), Some(j), Some(k)] = lanes else { return None };
+    Some((row(a.layout.value_col(a.per_register.ilog2()))?, [g, h, i, j, k]))
+}
+
+/// Registers that an instruction takes of A.
+const A_REGISTERS: usize = 4;
+
+/// The registers of A for each step along the reduction and each repetition of the sums, of a fragment whose dimension `along` is the
+/// reduction. `depth`: log2 of a step; `repeats`: what the bits of the number of a repetition add to rows.
+fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<Vec<Vec<Reg>>>> {
+    let &[low, high] = a.dim_bits.as_slice() else { return None };
+    let own = A_REGISTERS.ilog2() + a.per_register.ilog2();
+    let more = a.layout.value_bits().checked_sub(own)?;
+    // Of the values beside those of an instruction: the row and the step of each.
+    let mut places = BTreeMap::new();
+    for i in 0..1u64 << more {
+        let at = (0..more).filter(|b| i >> b & 1 == 1).fold(0, |at, b| at ^ a.layout.value_col(own + b));
+        let at = [at & ((1 << low) - 1), at >> low];
+        places.insert((at[1 - along], at[along]), i as usize * A_REGISTERS);
+    }
+    let mut rows = vec![0];
+    for &r in repeats {
+        let more: Vec<u64> = rows.iter().map(|x| x ^ r).collect();
+        rows.extend(more);
+    }
+    let steps = 1u64 << (if along == 0 { low } else { high }).checked_sub(depth)?;
+    let of = |row: u64, step: u64| {
+        let &first = places.get(&(row, step << depth))?;
+        Some(a.regs.get(first..first + A_REGISTERS)?.to_vec())
+    };
+    (0..steps).map(|step| rows.iter().map(|&row| of(row, step)).collect()).collect()
+}
+
 /// Of an accumulator: log2 of the columns of an instruction; what each repetition, and each bit of the warpgroup's number, adds
 /// to the instruction's rows and columns. `rows`: log2 of the rows of the instruction.
 type Pattern = (u32, Vec<[u64; 2]>, Vec<[u64; 2]>);
 
-fn pattern(c: &Tile, swap: bool, rows: u32) -> Option<Pattern> {
+fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) -> Option<Pattern> {
     let &[low, _] = c.dim_bits.as_slice() else { return None };
     let split = |column: u64| {
         let at = [column & ((1 << low) - 1), column >> low];
@@ -213,10 +309,14 @@ fn pattern(c: &Tile, swap: bool, rows: u32) -> Option<Pattern> {
     };
     let value = |i: u32| split(c.layout.value_col(i));
     let thread = |i: u32| split(c.layout.thread_col(i));
+    let (eight, lanes) = match fragment {
+        Some((a, along)) => rows_of_fragment(a, along)?,
+        None => (8, [1, 2, 4, 16, 32]),
+    };
     // Neighbouring columns, rows eight apart, then columns by eights.
-    let own = c.layout.value_bits() >= 2 && value(0) == [0, 1] && value(1) == [8, 0];
-    let lanes = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [16, 0], [32, 0]];
-    let spread = c.layout.thread_bits() >= 7 && (0..7).all(|i| thread(i) == lanes[i as usize]);
+    let own = c.layout.value_bits() >= 2 && value(0) == [0, 1] && value(1) == [eight, 0];
+    let pairs = c.layout.thread_bits() >= 7 && thread(0) == [0, 2] && thread(1) == [0, 4];
+    let spread = pairs && (2..7).zip(lanes).all(|(i, row)| thread(i) == [row, 0]);
     if !own || !spread || rows != 6 {
         return None;
     }

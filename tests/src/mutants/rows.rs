@@ -450,6 +450,24 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        name: "gemm-90a-registers",
+        path: "tests/files/interp/gemm_sm_90a_registers_pending.tile",
+        args: "sm_90a -D BM=8 -D BN=64 -D BK=16 -D WM=8 -D WN=64 -D STAGES=3 --disable stage-stores",
+        runs: &[&[
+            "M=12 N=72 K=164 alpha=2 beta=0 seed=3 A_ld=172 B_ld=180 C_ld=80",
+            "M=20 N=132 K=4 alpha=-1 beta=1 seed=4 A_ld=8 B_ld=140 C_ld=136",
+            "M=32 N=64 K=32 alpha=1 beta=2 seed=5",
+            "M=8 N=64 K=4..64/12 beta=2",
+            "M=4 N=4 K=48 beta=0",
+            "M=9..16/1 N=4 K=20 beta=0",
+            "M=4 N=4..68/4 K=20 beta=2",
+            // More tiles than blocks.
+            "M=264 N=260 K=4..84/16 beta=0",
+            "M=264 N=580 K=20..52/32 beta=0",
+            "M=264 N=1100 K=4 beta=0",
+        ]],
+    },
+    Row {
         name: "gemm-90a-cluster",
         path: "tests/files/interp/gemm_sm_90a_cluster.tile",
         args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=1 -D CM=2 -D CN=1 --disable stage-stores",
@@ -475,6 +493,20 @@ pub(super) const ROWS: &[Row] = &[
             "M=67 N=8 K=8..1100/256 beta=0",
             // A round of whole tiles, and what is left over.
             "M=67 N=1072 K=1032..1040/8 beta=0",
+        ]],
+    },
+    Row {
+        name: "turns-90a",
+        path: "tests/files/interp/role_replicas_sm_90a.tile",
+        args: "sm_90a -D R=2 -D S=3",
+        runs: &[&[
+            // Several tiles for each replica, one, and none; steps that end anywhere in the ring.
+            "M=600 N=64 K=264 seed=3 A_ld=272 B_ld=80 C_ld=72",
+            "M=470 N=40 K=64 seed=4",
+            "M=330 N=24 K=136 seed=5",
+            "M=1..257/64 N=8 K=72",
+            "M=67 N=8 K=8..328/64",
+            "M=390 N=8..64/8 K=200",
         ]],
     },
     Row {

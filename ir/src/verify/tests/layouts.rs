@@ -215,3 +215,92 @@ fn types_that_the_atom_lacks() {
     }";
     assert_eq!(errors(source).iter().map(|f| &f[..5]).collect::<Vec<_>>(), ["E0408"]);
 }
+
+/// A product of 128x16x16 by a warpgroup, A in registers: coordinates are the instruction's, then repetitions.
+fn hopper(swap: bool) -> Kernel {
+    kernel(if swap {
+        "kernel t() schedule { threads 128 } {
+            let a = smem tf32[16, 16]
+            var b = reg tf32[16, 128] layout bits 11 thread(1,2,16,32,64,256,512) value(128,4,1024,8)
+            var c = reg f32[16, 128] layout bits 11 thread(2,4,16,32,64,256,512) value(1,128,8,1024)
+            c = mma<m64k8_tf32, swap>(a, b, c)
+        }"
+    } else {
+        "kernel t() schedule { threads 128 } {
+            var a = reg tf32[128, 16] layout bits 11 thread(128,256,1,2,4,16,32) value(8,512,64,1024)
+            let b = smem tf32[16, 16]
+            var c = reg f32[128, 16] layout bits 11 thread(256,512,1,2,4,16,32) value(128,8,1024,64)
+            c = mma<m64k8_tf32>(a, b, c)
+        }"
+    })
+}
+
+fn reg_layout(k: &Kernel, name: &str) -> RegLayout {
+    let v = k.values.keys().find(|&v| k.values[v].name == name).unwrap();
+    k.tile_ty(v).unwrap().reg_layout.clone().unwrap()
+}
+
+/// Whether for every repetition of C there are repetitions of A, one for each step of the reduction upwards, whose rows are C's: by all
+/// elements of all threads.
+fn rows_meet(k: &Kernel) -> bool {
+    let (a, c) = (reg_layout(k, "a"), reg_layout(k, "c"));
+    // Row and step, by the lanes of a group (PTX ISA 9.7.15.5.1, with four warps of 16 rows).
+    let of_a = |t: u64, v: u64| (16 * (t / 32) + t % 32 / 4 + 8 * (v & 1), t % 4 + 4 * (v >> 1 & 1));
+    let of_c = |t: u64, v: u64| 16 * (t / 32) + t % 32 / 4 + 8 * (v >> 1 & 1);
+    let split = |i: u64| (i & 127, i >> 7);
+    (0..16u64).step_by(4).all(|rc| {
+        let row_of = |m: u64| (0..128).flat_map(|t| (0..4).map(move |v| (t, v))).find(|&(t, v)| of_c(t, v) == m);
+        let rows: Vec<u64> = (0..64).map(|m| row_of(m).map_or(0, |(t, v)| split(c.at(t, rc | v)).0)).collect();
+        let mut steps: Vec<u64> = (0..16u64)
+            .step_by(4)
+            .filter(|&ra| split(a.at(0, ra)).0 == rows[0])
+            .filter_map(|ra| {
+                let step = split(a.at(0, ra)).1;
+                let right = |(t, v)| {
+                    let (m, kk) = of_a(t, v);
+                    split(a.at(t, ra | v)) == (rows[m as usize], step + kk)
+                };
+                (0..128).flat_map(|t| (0..4).map(move |v| (t, v))).all(right).then_some(step)
+            })
+            .collect();
+        steps.sort_unstable();
+        steps == [0, 8]
+    })
+}
+
+#[test]
+fn operands_of_warpgroups_in_registers_have_the_rows_of_the_sums() {
+    assert_eq!(codes(&hopper(false)), [""; 0]);
+    assert_eq!(codes(&hopper(true)), [""; 0]);
+    assert!(rows_meet(&hopper(false)));
+    let layout = reg_layout(&hopper(false), "a");
+    let columns: Vec<u64> = layout.thread().cols().iter().chain(layout.value().cols()).copied().collect();
+    let mut refused = 0;
+    for i in 0..columns.len() {
+        for j in 0..i {
+            let mut swapped = columns.clone();
+            swapped.swap(i, j);
+            let (thread, value) = swapped.split_at(7);
+            let mut k = hopper(false);
+            let v = k.values.keys().find(|&v| k.values[v].name == "a").unwrap();
+            k.tile_ty_mut(v).unwrap().reg_layout = RegLayout::new(value.to_vec(), thread.to_vec(), layout.out_bits());
+            let accepted = codes(&k).is_empty();
+            assert_eq!(accepted, rows_meet(&k), "`a` with columns {i} and {j} exchanged");
+            refused += usize::from(!accepted);
+        }
+    }
+    assert!(refused > 50, "most exchanges break the product, {refused} did");
+}
+
+#[test]
+fn warpgroups_read_their_second_operand_from_shared_memory() {
+    let other = "kernel t() schedule { threads 128 } {
+        let a = smem f16[64, 16]
+        var b = reg f16[16, 64]
+        var c = reg f32[64, 64]
+        c = mma<m64k16>(a, b, c)
+    }";
+    let found = errors(other);
+    assert!(found.len() == 1 && found[0].contains("`m64k16` reads `b` from shared memory alone"), "{found:#?}");
+    assert_eq!(errors(&other.replace("m64k16>", "m64k16, swap>")), [""; 0]);
+}

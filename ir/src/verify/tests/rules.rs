@@ -188,4 +188,23 @@ fn roles() {
     body("role one warps 4 registers 48 {}\nrole two warps 8 registers 240 {}", &[("E0242", "240")]);
     body("role one warps 4 registers 24 {}\nrole two warps 8 registers 240 {}", &[]);
     body("role one warps 4 {}\nrole two warps 8 registers 176 {}", &[("E0242", "176")]);
+    // Replicas take the iterations of one loop in turns, and have warps each.
+    let turns = "for t in 0..M { ordered { barrier } ordered { } }";
+    body(&format!("role one warps 4 replicas 2 {{ let last = M - 1\n{turns} }}"), &[]);
+    body(&format!("role one warps 4 replicas 0 {{ {turns} }}"), &[("E0242", "0")]);
+    body(&format!("role one warps 12 replicas 3 {{ {turns} }}"), &[("E0242", "12")]);
+    let given =
+        |n| format!("role one warps 4 registers 40 {{}}\nrole two warps 4 replicas 2 registers {n} {{ {turns} }}");
+    body(&given(232), &[]);
+    body(&given(240), &[("E0242", "240")]);
+    let no_loop = "role one warps 4 replicas 2 { barrier }";
+    body(no_loop, &[("E0242", no_loop)]);
+    let two = "role one warps 4 replicas 2 { for t in 0..M {}\nfor t in 0..M {} }";
+    body(two, &[("E0242", two)]);
+    let laid_out = "role one warps 4 replicas 2 { for t in 0..4 unroll {} }";
+    body(laid_out, &[("E0242", laid_out)]);
+    // What is done in order stands in their loop, and is done in each iteration.
+    body("role one warps 4 replicas 2 { for t in 0..M { if t < 3 { ordered {} } } }", &[("E0242", "ordered {}")]);
+    body("role one warps 4 { for t in 0..M { ordered {} } }", &[("E0242", "ordered {}")]);
+    body("ordered {}", &[("E0242", "ordered {}")]);
 }

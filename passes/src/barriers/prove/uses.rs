@@ -46,6 +46,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
         | StmtData::Barrier
         | StmtData::Await { .. }
         | StmtData::Signal { .. }
+        | StmtData::Ordered { .. }
         | StmtData::Role { .. } => {}
     }
     out

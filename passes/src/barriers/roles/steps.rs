@@ -40,6 +40,7 @@ pub(super) fn trace(k: &Kernel, block: Block, counts: &BTreeMap<Stmt, Counts>) -
                 });
                 out.push(Step::Turn { stmt: s, channels: channels.clone(), fills, touched, held });
             }
+            StmtData::Ordered { body } => out.extend(trace(k, *body, counts)),
             StmtData::For { var, start, end, step, body, .. } => {
                 let steps = trace(k, *body, counts);
                 if !steps.is_empty() {

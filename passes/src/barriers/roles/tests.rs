@@ -196,6 +196,133 @@ fn products_are_awaited_before_their_slots_and_sums_are_used() {
 }
 
 #[test]
+fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
+    let tile = "var f = reg f16[64, 64]\nvar g = reg f16[64, 64]";
+    let step = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f, b.get, acc)\nawait acc, 0\nrelease a, b";
+    let of = |step: &str| format!("{tile}\n{}", looped(step));
+    assert_eq!(said(&looped(FILL), &of(step)), Vec::<String>::new());
+    let used = "`f` is used while products that read it are pending";
+    // Written for the next product, or read.
+    let early = step.replace("await acc, 0\nrelease a, b", "copy b.get -> f\nawait acc, 0\nrelease a, b");
+    one(&looped(FILL), &of(&early), used);
+    one(&looped(FILL), &of(&early.replace("copy b.get -> f", "copy f -> g")), used);
+    one(&looped(FILL), &of(&early.replace("copy b.get -> f", "f = 0")), used);
+    // Another product may read the same.
+    let twice = early.replace("copy b.get -> f", "acc = mma<m64k16>(f, b.get, acc)");
+    assert_eq!(said(&looped(FILL), &of(&twice)), Vec::<String>::new());
+    // The slot is no longer read where it was copied from, but by its products it is.
+    let sooner = step.replace("await acc, 0\nrelease a, b", "release a\nawait acc, 0\nrelease b");
+    assert_eq!(said(&looped(FILL), &of(&sooner)), Vec::<String>::new());
+    let sooner = step.replace("await acc, 0\nrelease a, b", "release b\nawait acc, 0\nrelease a");
+    one(&looped(FILL), &of(&sooner), "released while products read it");
+
+    // One product pending while the next is issued: one tile does not do, two in turns do.
+    let [producer, consumer] = peeled(STEP, LAST);
+    let load = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f";
+    let same = consumer.replace("wait a, b\nacc = mma<m64k16>(a.get", load);
+    one(&producer, &format!("{tile}\n{same}"), used);
+    let half = |fragment: &str, settle: &str| {
+        format!(
+            "{}, b.get, acc)\n{settle}",
+            load.replace("-> f", &format!("-> {fragment}")).replace("(f", &format!("({fragment}"))
+        )
+    };
+    let settle = "await acc, 1\nrelease a, b\n";
+    let in_turns = |settled: &str| {
+        let both = [half("g", settled), half("f", settled)].concat();
+        format!("{tile}\nif K > 0 {{\n{}for k in 64..K step 128 {{\n{both}}}\n{LAST}\n}}", half("f", ""))
+    };
+    let twice = |fill: &str| {
+        let next = fill.replace("k..", "k + 64..");
+        format!("if K > 0 {{\n{}\nfor k in 64..K step 128 {{\n{fill}\n{next}\n}}\n}}", fill.replace("k..", "0.."))
+    };
+    assert_eq!(said(&twice(FILL), &in_turns(settle)), Vec::<String>::new());
+    one(
+        &twice(FILL),
+        &in_turns(&settle.replace("await acc, 1", "await acc, 2")),
+        "while products that read it are pending",
+    );
+}
+
+#[test]
 fn channels_have_two_ends() {
     one(&looped(FILL), "acc = acc + 1.0", "emptied by 0");
 }
+
+/// What is said of a producer and two consumers that take tiles in turns, after `changes` to the text of the role: what, by what.
+fn in_turns(changes: &[[&str; 2]]) -> Vec<String> {
+    let mut role = "role consumer warps 4 replicas 2 {\nfor t in 0..M step 3 {\nvar acc = reg f32[64, 64] = 0\n\
+                    ordered {\nfor k in 0..K step 64 {\nwait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b\n}\n}\n\
+                    ordered {\nbarrier\ncopy acc -> s\nbarrier\ncopy s -> C[t.., 0..] tma\nawait s, 0\n}\n}\n}"
+        .to_owned();
+    for [old, new] in changes {
+        assert!(role.contains(old), "{old}: {role}");
+        role = role.replacen(old, new, 1);
+    }
+    let source = format!(
+        "kernel t(A: gmem f16[M, K] multiple 8, C: gmem f32[M, N] multiple 8)\n{{\n\
+         let a = channel f16[64, 64] slots 2\nlet b = channel f16[64, 64] slots 2\nlet s = smem f32[64, 64]\n\
+         role producer warps 4 {{\nfor t in 0..M step 3 {{\n{}\n}}\n}}\n{role}\n}}\n",
+        looped(FILL)
+    );
+    let mut sink = Sink::new();
+    let parsed = tilec_ir::parser::parse(&source, &mut sink);
+    let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
+    check(&kernel).into_iter().map(|d| d.message).collect()
+}
+
+#[test]
+fn replicas_touch_in_order_what_they_share() {
+    assert_eq!(in_turns(&[]), Vec::<String>::new());
+    // One replica is a role.
+    assert_eq!(in_turns(&[["replicas 2", "replicas 1"], ["await s, 0\n}\n", "}\nawait s, 0\n"]]), Vec::<String>::new());
+    // The last slot may be given back behind the statement, and products awaited.
+    let peeled = [
+        ["for k in 0..K step 64 {\nwait", "wait"],
+        ["await acc, 0\nrelease a, b\n}\n}\n", "}\nawait acc, 0\nrelease a, b\n"],
+    ];
+    assert_eq!(in_turns(&peeled), vec![OTHER_WAY.to_owned()]);
+    let wrong: &[(&[[&str; 2]], &str)] = &[
+        // No turns.
+        (&[["ordered {\nfor k", "if M > 0 {\nfor k"]], "slots of `a` are waited for outside `ordered`"),
+        (&[["ordered {\nbarrier", "if M > 0 {\nbarrier"]], "`s` is used outside `ordered`"),
+        // Two statements, between which another replica gets in.
+        (
+            &[[
+                "await acc, 0\nrelease a, b\n}\n}\n",
+                "await acc, 0\nrelease a, b\n}\n}\nordered {\nwait a, b\nrelease a, b\n}\n",
+            ]],
+            "slots of `b` are waited for in two `ordered` statements",
+        ),
+        (
+            &[["barrier\ncopy acc", "copy acc"], ["barrier\ncopy s", "barrier\n}\nordered {\ncopy s"]],
+            "`s` is used in two `ordered`",
+        ),
+        // The buffer is let go too early.
+        (&[["await s, 0\n}\n", "}\n"]], "handed to the next replica while a tensor store reads it"),
+        (&[["await s, 0", "await s, 1"]], "handed to the next replica while a tensor store reads it"),
+        (
+            &[["await s, 0\n", "if M > 0 {\nawait s, 0\n}\n"]],
+            "handed to the next replica while a tensor store reads it",
+        ),
+        // Registers of other iterations, and roles that are no loop.
+        (
+            &[
+                ["for t in", "var acc = reg f32[64, 64] = 0\nfor t in"],
+                ["var acc = reg f32[64, 64] = 0\nordered", "ordered"],
+            ],
+            "is not one loop",
+        ),
+        (
+            &[["barrier\ncopy acc", "acquire a\ncopy A[0.., 0..] -> a.put tma\npublish a\nbarrier\ncopy acc"]],
+            "replicas of a role fill no channels",
+        ),
+    ];
+    for (changes, what) in wrong {
+        let found = in_turns(changes);
+        assert!(found.iter().any(|m| m.contains(what)), "{what}: {found:#?}");
+    }
+}
+
+/// The producer fills as many slots as the loop has steps.
+const OTHER_WAY: &str = "the roles do not walk past the same slots: loops, branches or the order of channels differ";

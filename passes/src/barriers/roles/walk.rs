@@ -30,6 +30,8 @@ pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTre
 struct Pending {
     stmt: Stmt,
     acc: Value,
+    /// The register tile that it reads, if one of its operands is there.
+    fragment: Option<Value>,
     /// Channels whose slots it reads, and how many older slots of each are held.
     slots: Vec<(Value, usize)>,
 }
@@ -37,7 +39,7 @@ struct Pending {
 impl Pending {
     /// Whether it does the same as another, wherever that stands.
     fn alike(&self, other: &Pending) -> bool {
-        (self.acc, &self.slots) == (other.acc, &other.slots)
+        (self.acc, self.fragment, &self.slots) == (other.acc, other.fragment, &other.slots)
     }
 }
 
@@ -99,6 +101,7 @@ impl Walk<'_> {
                     self.state.pending.pop_front();
                 }
             }
+            StmtData::Ordered { body } => self.block(*body),
             StmtData::For { body, .. } => {
                 self.uses(s);
                 self.repeat(s, *body);
@@ -221,12 +224,20 @@ impl Walk<'_> {
             StmtData::Var { value, .. } => Some(value),
             _ => None,
         });
-        // A product may follow another on the same accumulator: the hardware runs them in order.
+        // A product may follow another on the same accumulator: the hardware runs them in order. Several may read the same registers.
         let own = product.as_ref().map(|p| p.acc);
-        let early = self.state.pending.iter().find(|p| touched.contains(&p.acc) && own != Some(p.acc)).cloned();
-        if let Some(early) = early {
-            let message = format!("{} is used while products that add to it are pending", self.name(early.acc));
-            self.say(s, message);
+        let shared = product.as_ref().and_then(|p| p.fragment);
+        let mut early = None;
+        for p in &self.state.pending {
+            if touched.contains(&p.acc) && own != Some(p.acc) {
+                early = early.or(Some((p.acc, "products that add to it")));
+            }
+            if let Some(v) = p.fragment.filter(|v| touched.contains(v) && shared != Some(*v)) {
+                early = early.or(Some((v, "products that read it")));
+            }
+        }
+        if let Some((v, which)) = early {
+            self.say(s, format!("{} is used while {which} are pending", self.name(v)));
         }
         self.state.pending.extend(product);
     }
@@ -238,7 +249,8 @@ fn asynchronous(k: &Kernel, s: Stmt, held: &Counts) -> Option<Pending> {
     let ExprData::Mma(mma) = k.exprs[src] else { return None };
     mma.atom.filter(|a| a.row().asynchronous())?;
     let read = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base);
+    let (fragments, slots): (Vec<Value>, Vec<Value>) = read.partition(|&v| matches!(k.values[v].def, ValueDef::Var(_)));
     let older = |v| held.get(&(v, Slot::Get)).map_or(0, |n| n - 1);
-    let slots = read.map(|v| (v, older(v))).collect();
-    Some(Pending { stmt: s, acc: dst, slots })
+    let slots = slots.into_iter().map(|v| (v, older(v))).collect();
+    Some(Pending { stmt: s, acc: dst, fragment: fragments.first().copied(), slots })
 }

@@ -1,12 +1,12 @@
 //! The time of kernels whose products are of warpgroups: blocks that stay, a producer that runs ahead, consumers that multiply.
 //!
 //! A step of the loop takes the longest of what goes on side by side: the products of all warpgroups at the rate that the
-//! power of the card sustains; what one warpgroup does one after the other, its products, the additions of their sums if these are promoted, and the way from the last of them to the first of the
+//! power of the card sustains; what one warpgroup does one after the other, its products, the additions of their sums if these are promoted, the loads of an operand that comes from registers, and the way from the last of them to the first of the
 //! next step ([`Constants::drain`]); what products read of shared memory; the tiles' way from the second-level cache; and their landing, shared by the slots. In front of the first step the
 //! pipeline fills, once for all tiles of a block; behind the last one of each tile the results are stored. All of that takes at least as long as
 //! memory needs.
 //!
-//! The constants are fitted to the kernels of `h200.csv` for sm_90a, f16 with f32 sums.
+//! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 with f32 sums, and tf32 (whose products take less power than the model says).
 
 use super::sharing::{self, Shared, Work};
 use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
@@ -25,6 +25,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) sustained: f64,
     /// Of the clocks that products read shared memory, the share that this takes from the power for products.
     pub(in crate::choose) power: f64,
+    /// Of the clocks that tiles take from the second-level cache, the share that this takes from the power for products.
+    pub(in crate::choose) moving: f64,
     /// Share of the way from the second-level cache that products do not hide, where they take longer, or of products, where that does.
     pub(in crate::choose) overlap: f64,
     /// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
@@ -42,6 +44,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) crossing: f64,
     /// Seconds of a launch beside its blocks.
     pub(in crate::choose) launch: f64,
+    /// Of the time from asking for a tile to the end of its products, the share that a slot is taken by it.
+    pub(in crate::choose) turn: f64,
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
@@ -49,8 +53,9 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     drain: 345.0,
     alone: 1.28,
     peak: 0.781,
-    sustained: 0.68,
+    sustained: 0.74,
     power: 0.09,
+    moving: 0.1,
     overlap: 0.1,
     landing: 1300.0,
     storing: 50.0,
@@ -59,6 +64,7 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     read: 0.74,
     crossing: 0.45,
     launch: 0.44e-6,
+    turn: 0.75,
 };
 
 /// Threads of a warpgroup.
@@ -83,12 +89,16 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
             // Nothing runs between the products of a warpgroup that is alone.
             let own = part.product / groups * if groups > 1.0 { 1.0 } else { c.alone };
-            let multiply = (part.product / c.peak).max(own + c.drain + part.promotion);
+            // With products pending behind it there is no way from one step to the next.
+            let alone = if cost.ping_pong { part.product } else { own + c.drain };
+            let multiply = (part.product / c.peak).max(alone + part.between);
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
-            let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(read);
-            all += part.trips * (part.product / c.sustained + c.power * read);
+            // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
+            let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
+            let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(turn).max(read);
+            all += part.trips * (part.product / c.sustained + c.power * read + c.moving * feed);
             loops += part.trips * step;
             products += part.trips * multiply;
             memory_of_block += part.trips * read;
@@ -104,7 +114,11 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         }
     }
     // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
-    let ends = rounds.ceil() * store + fill + shared.map_or(0.0, |s| s.lost);
+    let mut ends = rounds.ceil() * store + fill + shared.map_or(0.0, |s| s.lost);
+    if cost.ping_pong {
+        // Two tiles take two main loops, or one and its store if that is longer; the last one is stored behind all.
+        ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + fill;
+    }
     let allowed = tiles / places * all + ends;
     let working = (rounds * loops + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);

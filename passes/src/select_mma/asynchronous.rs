@@ -1,0 +1,181 @@
+//! Products that warpgroups compute: what becomes of a statement.
+
+use super::warpgroup::{self, Way};
+use super::{Operand, acc_shape, declare, insert_at, operand_name, scheduled_tile, stored_column_major, warp_tile};
+use crate::Cx;
+use crate::analysis::uses::path_to;
+use crate::analysis::width::elem_of;
+use crate::assign_layouts::plain_var;
+use tilec_ir::atoms::Atom;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// A register tile that the buffer `e` is copied to, in front of the product `s`. What was converted on its way into the buffer is so on its way
+/// out of it.
+fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
+    let span = k.expr_spans[e];
+    let shape = fixed_shape(k, e).unwrap_or_default();
+    let name = format!("{}_frag", operand_name(k, e));
+    let fragment = declare(k, s, &name, elem, &shape, span);
+    let place = path_to(k, s).unwrap_or_default().last().copied();
+    let mut src = e;
+    for fill in place.map_or_else(Vec::new, |(block, _)| k.blocks[block].clone()) {
+        let StmtData::Copy { src: from, dst, .. } = k.stmts[fill] else { continue };
+        let (ExprData::Ref(buffer), Some(arg)) = (&k.exprs[dst], warpgroup::unconverted(k, from)) else { continue };
+        let buffer = *buffer;
+        let stored = resolve_view(k, arg).and_then(|v| elem_of(k, v.base));
+        if let (ExprData::Ref(v), Some(stored)) = (&k.exprs[e], stored)
+            && *v == buffer
+            && let StmtData::Copy { src, .. } = &mut k.stmts[fill]
+        {
+            *src = arg;
+            if let Some(tile) = k.tile_ty_mut(buffer) {
+                tile.elem = ElemRef::Known(stored);
+            }
+        }
+    }
+    if resolve_view(k, e).and_then(|v| elem_of(k, v.base)) != Some(elem) {
+        src = k.expr(ExprData::Cast { elem: ElemRef::Known(elem), arg: e }, span);
+    }
+    let dst = k.value_ref(fragment, span);
+    let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
+    if let Some(place) = place.and(path_to(k, s).unwrap_or_default().last().copied()) {
+        insert_at(k, place, vec![copy]);
+    }
+    k.value_ref(fragment, span)
+}
+
+/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count.
+pub(super) fn choose(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    s: Stmt,
+    acc: Value,
+    mma: &Mma,
+    operands: (&Operand, &Operand),
+) -> Result<Option<(Atom, Way)>, Reported> {
+    let span = k.stmt_spans[s];
+    let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
+    if !cx.enabled || !cx.options.target.has_tensor_copies() {
+        return Ok(None);
+    }
+    let preferred = mma.swap || stored_column_major(k, acc);
+    // Who takes tiles in turns computes each by itself.
+    let whole = crate::specialize_warps::ping_pong::asked(k).map(|_| Some(shape));
+    let scheduled = scheduled_tile(k).or(whole);
+    let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {
+        let promoted = warpgroup::promoted_of(k, atom);
+        let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
+        if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
+            return Err(format!(
+                "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
+            ));
+        }
+        let sums = 1 + u64::from(promoted.is_some());
+        let block = (shape.0, shape.1, depth.unwrap_or(1));
+        let tight = || Err("a thread has no room for the sums and their parts (`promote`)".to_owned());
+        match scheduled {
+            Some(None) => Err("the warp tile is not constant".to_owned()),
+            scheduled => match warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, sums)) {
+                Some((tile, swap)) => {
+                    let way = Way { swap, ..way };
+                    let registers = warpgroup::tiles_of(atom, (tile, block.2), way, (elem, sums));
+                    match warpgroup::has_room(k, shape, tile, registers) {
+                        false if sums > 1 => tight(),
+                        false if way.registers => Err("a thread has no room for the sums and the operand".to_owned()),
+                        _ => Ok((atom, tile, way)),
+                    }
+                }
+                None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1)).is_some() => {
+                    tight()
+                }
+                None if way.registers => {
+                    let dim = if way.swap { "columns" } else { "rows" };
+                    Err(format!(
+                        "the operand that is not contiguous along the reduction comes from registers: a warpgroup computes 64 {dim} or a \
+                         multiple, 8 to 256 of the others, and a thread has {} registers for all",
+                        warpgroup::ACCUMULATORS
+                    ))
+                }
+                None => {
+                    Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned())
+                }
+            },
+        }
+    });
+    let (atom, (wm, wn), way) = match found {
+        Ok(found) => found,
+        Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
+            let message = format!("this cannot be a product of warpgroups: {why}");
+            return Err(cx.report(
+                Diagnostic::error(codes::NO_ATOM, span, message)
+                    .with_note("name no instruction to have one chosen; `--remarks` says which"),
+            ));
+        }
+        Err(why) => {
+            cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
+            return Ok(None);
+        }
+    };
+    if k.schedule.warp_tile.is_none() {
+        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+    }
+    warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
+    if let Some(depth) = warpgroup::promoted_of(k, atom).filter(|_| k.schedule.promote.is_none()) {
+        k.schedule.promote = Some(k.int(depth as i64, span));
+    }
+    let row = atom.row();
+    let why = match (way.swap, preferred) {
+        _ if way.registers => "",
+        (false, _) => "",
+        (true, true) => ", transposed because the result is stored column-major",
+        (true, false) => ", transposed because the instruction has 64 rows",
+    };
+    let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads{why}", row.name);
+    if way.registers {
+        let (e, transposed) = if way.swap { (mma.b, ", transposed") } else { (mma.a, "") };
+        let name = resolve_view(k, e).map_or_else(String::new, |v| k.values[v.base].name.clone());
+        let converted =
+            !warpgroup::reads_registers(operands.0.elem) || operands.0.k_contiguous && operands.1.k_contiguous;
+        let why = if converted { "it is converted" } else { "it is not contiguous along the reduction" };
+        let because = format!("`{name}` comes from registers, for {why}");
+        cx.remark(span, format!("{message}{transposed}: {because}"));
+    } else {
+        cx.remark(span, message);
+    }
+    Ok(Some((atom, way)))
+}
+
+/// Whether both operands are slots of channels, or the instruction's A is a register tile.
+pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
+    let slot = |e: Expr| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
+    let (a, b) = if mma.swap { (mma.b, mma.a) } else { (mma.a, mma.b) };
+    (slot(a) || plain_var(k, a).is_some()) && slot(b)
+}
+
+/// The product as the instruction computes it, with an operand in registers in front of it, and behind it the wait for its sums.
+pub(super) fn product(
+    k: &mut Kernel,
+    s: Stmt,
+    src: Expr,
+    (atom, way): (Atom, Way),
+    mma: Mma,
+    elem: Elem,
+) -> Result<(), Reported> {
+    let mut mma = Mma { atom: Some(atom), swap: way.swap, ..mma };
+    if way.registers {
+        let e = if way.swap { &mut mma.b } else { &mut mma.a };
+        *e = load_fragment(k, s, *e, elem);
+    }
+    k.exprs[src] = ExprData::Mma(mma);
+    let StmtData::Assign { dst, .. } = k.stmts[s] else { return Ok(()) };
+    let wait = k.stmt(StmtData::Await { value: dst, pending: 0 }, k.stmt_spans[s]);
+    if let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() {
+        k.blocks[block].insert(index + 1, wait);
+    }
+    Ok(())
+}

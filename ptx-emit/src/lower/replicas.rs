@@ -1,0 +1,233 @@
+//! Replicas of a role, which take the iterations of its loop in turns ([`tilec_ir::roles`]).
+//!
+//! Each `ordered` statement has an mbarrier for every replica, which completes a phase when all warps of the replica in front of it have left the
+//! statement. The last replica leaves each once in front of the loop, so that the first may enter.
+//!
+//! A replica knows nothing of the slots that others take. Where a statement waits for slots of a ring, the place of the last one is handed on
+//! in a word of the next replica behind the barriers: the address of its `full` barrier, in whose lowest bit stands the parity. All warps of that
+//! have read it when they let the others in.
+
+use super::Lower;
+use super::index::Int;
+use super::mbarriers::BARRIER_BYTES;
+use super::roles::Part;
+use super::shared::{Position, Ring};
+use crate::inst::{Class, Guard, Operand, Reg};
+use crate::module::Item;
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
+use tilec_ir::ops::Op;
+use tilec_ir::roles::{dealt_out, replicas};
+use tilec_ir::target::WARP;
+
+/// What replicas need to do an `ordered` statement in turns.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    /// The barrier of the first replica; those of the others follow.
+    offset: u64,
+    replicas: u32,
+    /// Warps of a replica.
+    warps: u32,
+    /// The rings that the statement empties, each with the first replica's word for its place; those of the others follow.
+    places: Vec<(usize, u64)>,
+    /// Parity of the phase to wait for.
+    parity: Option<Reg>,
+}
+
+/// The `ordered` statements of a role with several replicas, how many these are, and the warps of one.
+fn ordered(k: &Kernel, role: Stmt) -> Option<(Vec<Stmt>, u32, u32)> {
+    let StmtData::Role { warps, body, .. } = k.stmts[role] else { return None };
+    let replicas = replicas(k, role).filter(|&n| n > 1)?;
+    let warps = k.as_int(warps).and_then(|n| u32::try_from(n).ok())?;
+    let StmtData::For { body, .. } = k.stmts[dealt_out(k, body)?] else { return None };
+    let parts = k.blocks[body].iter().copied().filter(|&s| matches!(k.stmts[s], StmtData::Ordered { .. }));
+    Some((parts.collect(), replicas, warps))
+}
+
+/// Whether replicas of a role hand on their place in a channel.
+pub(super) fn handed_on(k: &Kernel, channel: Value) -> bool {
+    let role = |&s: &Stmt| match k.stmts[s] {
+        StmtData::Role { body, .. } => replicas(k, s).is_some_and(|n| n > 1) && waits(k, body, &[channel]),
+        _ => false,
+    };
+    k.blocks[k.body].iter().any(role)
+}
+
+/// Whether slots of one of the channels are waited for under `block`.
+fn waits(k: &Kernel, block: Block, of: &[Value]) -> bool {
+    let mut found = false;
+    k.walk(block, &mut |k, _, s| {
+        found |= matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Wait, channels, .. } if channels.iter().any(|c| of.contains(c)));
+    });
+    found
+}
+
+impl Lower<'_> {
+    /// Finds room for what `ordered` statements need, behind `used` bytes; returns where that ends.
+    pub(super) fn place_turns(&mut self, mut used: u64) -> u64 {
+        let k = self.k;
+        for (parts, replicas, warps) in k.blocks[k.body].iter().filter_map(|&s| ordered(k, s)) {
+            for s in parts {
+                let StmtData::Ordered { body } = k.stmts[s] else { continue };
+                let offset = used;
+                used += u64::from(replicas) * BARRIER_BYTES;
+                let emptied = |r: &usize| self.rings[*r].barriers.is_some() && waits(k, body, &self.rings[*r].channels);
+                let rings: Vec<usize> = (0..self.rings.len()).filter(emptied).collect();
+                let mut places = Vec::new();
+                for r in rings {
+                    places.push((r, used));
+                    used += u64::from(replicas) * BARRIER_BYTES;
+                }
+                self.turns.insert(s, Turns { offset, replicas, warps, places, parity: None });
+            }
+        }
+        used
+    }
+
+    /// Readies the barriers, where `guard` holds.
+    pub(super) fn ready_turns(&mut self, guard: Option<Guard>) {
+        for turns in self.turns.values() {
+            for i in 0..u64::from(turns.replicas) {
+                let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
+                self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(i64::from(turns.warps))]);
+            }
+        }
+    }
+
+    /// The number of the thread's warp in its replica.
+    pub(super) fn warp_in_replica(&mut self, part: Part) -> Reg {
+        let warp = self.warp_in_role(part);
+        let last = Operand::Imm(i64::from(part.threads / WARP) - 1);
+        self.emit.pure(Class::B32, P::AndB32, vec![warp.into(), last])
+    }
+
+    /// The number of the thread's replica.
+    pub(super) fn replica(&mut self, part: Part) -> Reg {
+        let warp = self.warp_in_role(part);
+        let bits = Operand::Imm(i64::from((part.threads / WARP).max(1).ilog2()));
+        self.emit.pure(Class::B32, P::ShrU32, vec![warp.into(), bits])
+    }
+
+    fn warp_in_role(&mut self, part: Part) -> Reg {
+        let (warp, first) = (self.warp_index(), Operand::Imm(i64::from(part.first / WARP)));
+        self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), first])
+    }
+
+    /// Where a replica starts in a loop, and its step: in the one whose iterations are dealt out it takes its own. `None`: beyond 64 bits.
+    pub(super) fn own_iterations(&mut self, s: Stmt, start: Int, step: i64) -> Option<(Int, i64)> {
+        let k = self.k;
+        let mut roles = k.blocks[k.body].iter().filter_map(|&role| match k.stmts[role] {
+            StmtData::Role { body, .. } => dealt_out(k, body),
+            _ => None,
+        });
+        match self.part {
+            Some(part) if part.replicas > 1 && roles.any(|turns| turns == s) => {
+                let own = Int::r32(self.replica(part), 0, i128::from(part.replicas) - 1);
+                let ahead = self.int_op(Op::Mul, own, Int::constant(step))?;
+                Some((self.int_op(Op::Add, start, ahead)?, step.checked_mul(i64::from(part.replicas))?))
+            }
+            _ => Some((start, step)),
+        }
+    }
+
+    /// In front of the loop: the last replica lets the first one enter each `ordered` statement.
+    pub(super) fn begin_turns(&mut self, role: Stmt, part: Part) {
+        let Some((parts, replicas, _)) = ordered(self.k, role) else { return };
+        let mut all = Vec::new();
+        for s in parts {
+            let parity = self.emit.mutable(Class::B32);
+            self.emit.push(P::MovB32, vec![parity.into(), Operand::Imm(0)]);
+            if let Some(turns) = self.turns.get_mut(&s) {
+                turns.parity = Some(parity);
+                all.push(turns.clone());
+            }
+        }
+        self.emit.comment("the last replica lets the first one begin");
+        let own = self.replica(part);
+        let last = Operand::Imm(i64::from(replicas) - 1);
+        let other = self.emit.pure(Class::Pred, P::SetpNeS32, vec![own.into(), last]);
+        let done = self.emit.label("begun");
+        self.emit.push_frame();
+        for turns in &all {
+            self.hand_on(turns, part);
+        }
+        let items = self.emit.pop_frame();
+        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
+        self.emit.items(items);
+        self.emit.item(Item::Label(done));
+    }
+
+    /// `ordered { .. }`: waits for the replica in front, and lets the next one in.
+    pub(super) fn ordered(&mut self, s: Stmt, body: Block) -> Result<(), Reported> {
+        let (Some(part), Some(turns)) = (self.part, self.turns.get(&s).cloned()) else { return self.block(body) };
+        let Some(parity) = turns.parity else { return self.block(body) };
+        let own = self.replica(part);
+        let at = self.of_replica(turns.offset, own);
+        self.wait_for(Operand::at(at, 0), parity, "turn");
+        self.emit.push(P::XorB32, vec![parity.into(), parity.into(), Operand::Imm(1)]);
+        for &(r, word) in &turns.places {
+            self.take_place(r, word, own);
+        }
+        self.block(body)?;
+        self.emit.comment("the next replica may begin");
+        self.hand_on(&turns, part);
+        Ok(())
+    }
+
+    /// The address of a replica's own among things of the size of a barrier.
+    fn of_replica(&mut self, offset: u64, replica: Reg) -> Reg {
+        let first = self.barrier_address(offset);
+        let bits = Operand::Imm(i64::from(BARRIER_BYTES.ilog2()));
+        let own = self.emit.pure(Class::B32, P::ShlB32, vec![replica.into(), bits]);
+        self.emit.pure(Class::B32, P::AddS32, vec![first.into(), own.into()])
+    }
+
+    /// Arrives at the barrier of the next replica, behind the places of the rings.
+    fn hand_on(&mut self, turns: &Turns, part: Part) {
+        let own = self.replica(part);
+        let next = self.emit.pure(Class::B32, P::AddS32, vec![own.into(), Operand::Imm(1)]);
+        let all = Operand::Imm(i64::from(turns.replicas));
+        let next = self.emit.pure(Class::B32, P::RemU32, vec![next.into(), all]);
+        for &(r, word) in &turns.places {
+            let Some(turn) = self.rings[r].get_turn else { continue };
+            let place = self.emit.def(Class::B32, P::OrB32, vec![turn.barrier.into(), turn.parity.into()]);
+            let tid = self.tid();
+            let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
+            let operands = vec![Operand::at(self.of_replica(word, next), 0), place.into()];
+            self.emit.push_if(Some(Guard { reg: first, negated: false }), P::StSharedB32, operands);
+        }
+        let at = self.of_replica(turns.offset, next);
+        // One lane arrives for all that its warp has done.
+        self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
+        let lane = self.first_lane();
+        let state = self.emit.reg(Class::B64);
+        let guard = Some(Guard { reg: lane, negated: false });
+        self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(at, 0)]);
+    }
+
+    /// Goes on behind the slot that the replica in front has waited for last. The same registers for all lanes: descriptors are made of them.
+    fn take_place(&mut self, r: usize, word: u64, replica: Reg) {
+        let ring: Ring = self.rings[r].clone();
+        let (Some(barriers), Some(turn), Position::Reg(slot)) = (ring.barriers, ring.get_turn, ring.get) else {
+            return;
+        };
+        let own = self.of_replica(word, replica);
+        let place = self.emit.def(Class::B32, P::LdSharedB32, vec![Operand::at(own, 0)]);
+        let lanes = [Operand::Imm(0), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
+        let operands = std::iter::once(Operand::from(place)).chain(lanes).collect();
+        let place = self.emit.def(Class::B32, P::ShflSyncIdxB32, operands);
+        let one = Operand::Imm(1);
+        self.emit.push(P::AndB32, vec![turn.parity.into(), place.into(), one]);
+        self.emit.push(P::SubS32, vec![turn.barrier.into(), place.into(), turn.parity.into()]);
+        let start = self.barrier_address(barriers.offset);
+        let bytes = self.emit.def(Class::B32, P::SubS32, vec![turn.barrier.into(), start.into()]);
+        let stride = Operand::Imm((ring.stride / BARRIER_BYTES) as i64);
+        self.emit.push(P::MulLoS32, vec![slot.into(), bytes.into(), stride]);
+        if let Some(oldest) = ring.oldest {
+            self.emit.push(P::MovB32, vec![oldest.into(), turn.barrier.into()]);
+            self.next_oldest(&ring, oldest);
+        }
+    }
+}

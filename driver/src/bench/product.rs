@@ -557,7 +557,7 @@ mod tests {
     fn operands_that_are_copied_first_are_those_of_the_product() {
         let z = || Some(Batch { dim: 0, axis: "z".to_owned() });
         let half = [("ALIGN", "1")].as_slice();
-        let turned = [("T", "tf32"), ("ALIGN", "4"), ("LA", "col")].as_slice();
+        let turned = [("T", "e4m3"), ("ALIGN", "16"), ("LA", "col")].as_slice();
         for (name, batch, defines, b) in [
             ("gemm", None, half, "B_rows"),
             ("gemm_batched", z(), half, "B_rows"),

@@ -141,7 +141,7 @@ fn copies_to_aligned_rows_are_written() {
     for (defines, sizes, says) in [
         ("ALIGN_B=1,ALIGN_C=1", "M=2048 N=2048 K=2048", "sequence gemm { gemm_align_B, gemm_aligned }"),
         ("ALIGN_B=1,ALIGN_C=1", "M=16 N=512 K=64", " align_rows 0 "),
-        ("T=tf32,ALIGN=4", "M=4096 N=4096 K=4096", "sequence gemm { gemm_reorder_B, gemm_aligned }"),
+        ("T=e4m3,ALIGN=16", "M=4096 N=4096 K=4096", "sequence gemm { gemm_reorder_B, gemm_aligned }"),
     ] {
         let options = options(Target::Sm90a, defines);
         let mut space = Space::new(source, &options, None, &args(sizes)).unwrap_or_else(|d| panic!("{sizes}: {d}"));

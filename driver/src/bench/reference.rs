@@ -25,8 +25,9 @@ pub(super) struct Reference<'a> {
 }
 
 impl Reference<'_> {
-    /// Compares samples of the result in `after`: exactly, or within the bound.
-    pub(super) fn compare(&self, after: &[u8], exact: bool, check: &mut Check) -> Option<()> {
+    /// The function that says what element `(i, j)` of product `z` of a batch is before it is rounded, the sum of the magnitudes
+    /// of what is added up, and where in the result it is.
+    fn element(&self) -> Option<impl Fn(u64, u64, u64) -> (f64, f64, usize)> {
         let find = |name: &str| self.tensors.iter().find(|(plan, _)| plan.name == name);
         let (a, a_bytes) = find(&self.product.a.tensor)?;
         let (b, b_bytes) = find(&self.product.b.tensor)?;
@@ -34,18 +35,12 @@ impl Reference<'_> {
         // The offsets along the reduction.
         let along = |t: &TensorPlan, dim: usize| (0..t.extent(dim)).map(|i| t.offset(dim, i)).collect::<Vec<u64>>();
         let (ak, bk) = (along(a, self.product.a.dims[1]), along(b, self.product.b.dims[0]));
-        let (am, bn) = (|i| a.offset(self.product.a.dims[0], i), |j| b.offset(self.product.b.dims[1], j));
         let batch = |t: &TensorPlan, of: &Operand, z| of.batch.as_ref().map_or(0, |b| t.offset(b.dim, z));
         let at = |x: u64| usize::try_from(x).expect("the tensor is in memory");
-        let batches = self.extents.batches;
-        for (n, (i, j)) in samples(self.extents.m, self.extents.n).into_iter().enumerate() {
-            // The first, the last, and the others in turn.
-            let z = match n {
-                0 => batches - 1,
-                n => (n as u64 - 1) % batches,
-            };
+        Some(move |z, i, j| {
             let (mut sum, mut magnitude) = (0.0, 0.0);
-            let (row, column) = (batch(a, &self.product.a, z) + am(i), batch(b, &self.product.b, z) + bn(j));
+            let row = batch(a, &self.product.a, z) + a.offset(self.product.a.dims[0], i);
+            let column = batch(b, &self.product.b, z) + b.offset(self.product.b.dims[1], j);
             for (ak, bk) in ak.iter().zip(&bk) {
                 let x = get(a.elem, a_bytes, at(row + ak));
                 let y = get(b.elem, b_bytes, at(bk + column));
@@ -60,6 +55,34 @@ impl Reference<'_> {
                 want += old;
                 magnitude += old.abs();
             }
+            (want, magnitude, offset)
+        })
+    }
+
+    /// The function that says what the element at an index of the result is, rounded once: exact on whole numbers.
+    pub(super) fn rounded(&self) -> Option<impl Fn(&[u64]) -> f64> {
+        let element = self.element()?;
+        let (of, elem) =
+            (&self.product.c, self.tensors.iter().find(|(plan, _)| plan.name == self.product.c.tensor)?.0.elem);
+        Some(move |index: &[u64]| {
+            let z = of.batch.as_ref().map_or(0, |b| index[b.dim]);
+            let (want, ..) = element(z, index[of.dims[0]], index[of.dims[1]]);
+            decode(elem, encode(elem, want))
+        })
+    }
+
+    /// Compares samples of the result in `after`: exactly, or within the bound.
+    pub(super) fn compare(&self, after: &[u8], exact: bool, check: &mut Check) -> Option<()> {
+        let element = self.element()?;
+        let (c, _) = self.tensors.iter().find(|(plan, _)| plan.name == self.product.c.tensor)?;
+        let batches = self.extents.batches;
+        for (n, (i, j)) in samples(self.extents.m, self.extents.n).into_iter().enumerate() {
+            // The first, the last, and the others in turn.
+            let z = match n {
+                0 => batches - 1,
+                n => (n as u64 - 1) % batches,
+            };
+            let (want, magnitude, offset) = element(z, i, j);
             let rounded = decode(c.elem, encode(c.elem, want));
             let got = get(c.elem, after, offset);
             let bound = if exact || float_format(c.elem).is_none() {

@@ -528,7 +528,9 @@ fn checked(check: &Check) -> String {
     if check.exact > 0 {
         said.push(format!("{} exact", check.exact));
     }
-    if check.against_cublas > 0 {
+    if check.cublas_off > 0 {
+        said.push(format!("cuBLAS is off in {} elements", check.cublas_off));
+    } else if check.against_cublas > 0 {
         said.push("all equal cuBLAS".to_owned());
     }
     if check.bounded > 0 {

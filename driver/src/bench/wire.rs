@@ -171,6 +171,9 @@ pub struct Check {
     pub bounded: u64,
     /// Elements compared with the result of cuBLAS on whole numbers.
     pub against_cublas: u64,
+    /// Elements in which the result of cuBLAS is not exact on whole numbers, and ours is, as far as they were looked at.
+    #[serde(default)]
+    pub cublas_off: u64,
     /// Elements compared with the interpreter's result on whole numbers.
     #[serde(default)]
     pub interpreted: u64,

@@ -377,7 +377,7 @@ impl Worker<'_> {
                     }
                 }
                 if let Some((_, bytes)) = theirs.iter().find(|(c, _)| *c == call) {
-                    blas::compare(&group.tensors[out], bytes, &after, check);
+                    blas::compare(&group.tensors[out], bytes, &after, reference.rounded(), check);
                 }
             }
             if !whole {

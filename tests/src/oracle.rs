@@ -337,12 +337,12 @@ impl Variants {
         Ok(Variants { source, specialized, others, compiled, whole_file, launched, share })
     }
 
-    /// Interprets all of them on `run`: each must leave the same memory, and that of the reference if there is one. So must
+    /// Interprets all of them on `run`, the program's `index`-th, so that two in a row share all modes: each must leave the same memory, and that of the reference if there is one. So must
     /// the compiled program on the simulator, where the run is small.
     ///
     /// # Errors
     /// Who differs, and where.
-    pub fn agree(&self, run: &Run, reference: Option<Reference>) -> Result<(), String> {
+    pub fn agree(&self, index: usize, run: &Run, reference: Option<Reference>) -> Result<(), String> {
         let mut problem = Problem::of(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
         if let (Some((_, first)), Some(last)) = (self.compiled.first(), problem.tensors.last_mut())
             && first.only_writes(&last.name)
@@ -388,7 +388,7 @@ impl Variants {
         };
         let work = self.specialized.iter().map(work).max().unwrap_or(0);
         for (i, (name, executable)) in self.compiled.iter().filter(|_| work <= SIMULATED).enumerate() {
-            let half = self.share.modes(i + run.seed as usize);
+            let half = self.share.modes(i + index);
             let done = executable.check(run, &problem.tensors, &meant, half);
             wrong.extend(done.err().map(|e| format!("{name}, on the simulator: {e}")));
         }

@@ -70,7 +70,7 @@ fn example(name: &str, text: &str) -> Result<(), String> {
         let mut run = Run::parse(line)?;
         run.values.retain(|name, _| variants.has(name));
         if variants.permits(&run) {
-            variants.agree(&run, reference).map_err(|e| format!("{line}: {e}"))?;
+            variants.agree(0, &run, reference).map_err(|e| format!("{line}: {e}"))?;
             runs += 1;
         }
     }

@@ -248,18 +248,8 @@ fn prove(
     let (span_a, span_b) = (basis(ra.iter().map(|&p| pack(p))), basis(rb.iter().map(|&p| pack(p))));
     for (i, &[row, col]) in rc.iter().enumerate() {
         let bit = fc.value.len() + i;
-        if !in_span(&span_a, pack([row, 0])) {
-            return Err((
-                facts,
-                format!("value bit {bit} of `{}` moves to other rows, which `{}` does not hold", c.name, a.name),
-            ));
-        }
-        if !in_span(&span_b, pack([0, col])) {
-            return Err((
-                facts,
-                format!("value bit {bit} of `{}` moves to other columns, which `{}` does not hold", c.name, b.name),
-            ));
-        }
+        held(&span_a, [row, 0], (c, bit), (a, "rows")).map_err(|why| (facts, why))?;
+        held(&span_b, [0, col], (c, bit), (b, "columns")).map_err(|why| (facts, why))?;
         facts += 1;
     }
     let threads = [a, b, c].map(|o| o.layout.thread_bits()).into_iter().max().unwrap_or(0);
@@ -267,19 +257,33 @@ fn prove(
         let [row, col] = c.warp(w);
         let slice = c.warp_slice(w) << deep;
         for (operand, span, wanted) in [(a, &span_a, [row, slice]), (b, &span_b, [slice, col])] {
-            if !in_span(span, pack(operand.warp(w)) ^ pack(wanted)) {
-                let why = format!(
-                    "warp bit {w} (thread bit {}) moves `{}` and `{}` to different elements",
-                    w + LANE_BITS,
-                    operand.name,
-                    c.name
-                );
-                return Err((facts, why));
-            }
+            moved_alike(span, w, operand, (c, wanted)).map_err(|why| (facts, why))?;
             facts += 1;
         }
     }
     Ok(())
+}
+
+/// Statement 3: `operand` holds what a value bit of the accumulator moves to.
+fn held(
+    span: &[u64],
+    to: [u64; 2],
+    (c, bit): (&Operand, usize),
+    (operand, what): (&Operand, &str),
+) -> Result<(), String> {
+    if in_span(span, pack(to)) {
+        return Ok(());
+    }
+    Err(format!("value bit {bit} of `{}` moves to other {what}, which `{}` does not hold", c.name, operand.name))
+}
+
+/// Statement 4: a warp bit moves `operand` to what it multiplies where it moves the accumulator to.
+fn moved_alike(span: &[u64], w: u32, operand: &Operand, (c, wanted): (&Operand, [u64; 2])) -> Result<(), String> {
+    if in_span(span, pack(operand.warp(w)) ^ pack(wanted)) {
+        return Ok(());
+    }
+    let (operand, c, bit) = (&operand.name, &c.name, w + LANE_BITS);
+    Err(format!("warp bit {w} (thread bit {bit}) moves `{operand}` and `{c}` to different elements"))
 }
 
 /// Statement 1 for one operand, whose coordinate `k_along` is the reduction.

@@ -31,7 +31,8 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
         let wrong: Vec<String> = file
             .values("run")
             .zip(&runs)
-            .filter_map(|(line, run)| variants.agree(run, reference).err().map(|e| format!("{line}: {e}")))
+            .enumerate()
+            .filter_map(|(i, (line, run))| variants.agree(i, run, reference).err().map(|e| format!("{line}: {e}")))
             .collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     })?;

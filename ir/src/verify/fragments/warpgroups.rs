@@ -6,7 +6,7 @@
 //! 6. A descriptor counts the reduction upwards: `kappa` is the identity, and the repetitions of A reach the other steps once each.
 
 use super::super::Cx;
-use super::{Failure, LANE_BITS, Maps, Operand, basis, in_span, one_operand, pack, pure};
+use super::{Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure};
 use crate::atoms::{AtomRow, Bit, Fragment};
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -93,25 +93,13 @@ fn prove_registers(
     facts += 1;
     let span_a = basis(ra.iter().map(|&p| pack(p)));
     for (i, &[row, _]) in rc.iter().enumerate() {
-        if !in_span(&span_a, pack([row, 0])) {
-            let bit = fc.value.len() + i;
-            let why = format!("value bit {bit} of `{}` moves to other rows, which `{}` does not hold", c.name, a.name);
-            return Err((facts, why));
-        }
+        held(&span_a, [row, 0], (c, fc.value.len() + i), (a, "rows")).map_err(|why| (facts, why))?;
         facts += 1;
     }
     let threads = a.layout.thread_bits().max(c.layout.thread_bits());
     for w in group.len() as u32..threads.saturating_sub(LANE_BITS) {
         let [row, _] = c.warp(w);
-        if !in_span(&span_a, pack(a.warp(w)) ^ pack([row, 0])) {
-            let why = format!(
-                "warp bit {w} (thread bit {}) moves `{}` and `{}` to different elements",
-                w + LANE_BITS,
-                a.name,
-                c.name
-            );
-            return Err((facts, why));
-        }
+        moved_alike(&span_a, w, a, (c, [row, 0])).map_err(|why| (facts, why))?;
         facts += 1;
     }
     Ok(())

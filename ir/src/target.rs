@@ -107,6 +107,11 @@ impl Target {
         self.at_least(Target::Sm90)
     }
 
+    /// Whether it has an instruction for the hyperbolic tangent (`tanh.approx`, PTX ISA 9.7.3.22).
+    pub fn has_tanh(self) -> bool {
+        self.at_least(Target::Sm75)
+    }
+
     /// Whether it reads shared memory as 8x8 matrices (`ldmatrix`, PTX ISA 9.7.14.5.15).
     pub fn has_matrix_loads(self) -> bool {
         self.at_least(Target::Sm75)

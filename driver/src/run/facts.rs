@@ -62,8 +62,10 @@ impl Facts {
                 }
             }
             ExprData::Op { op, .. } => {
-                self.inexact_ops |=
-                    matches!(op, Op::Div | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf);
+                self.inexact_ops |= matches!(
+                    op,
+                    Op::Div | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf
+                );
             }
             // Index arithmetic inside a view is exact.
             ExprData::View(_) => return,

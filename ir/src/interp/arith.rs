@@ -93,7 +93,7 @@ fn unary(op: Op, elem: Elem, a: &[f64]) -> Vec<f64> {
         Op::Log2 => map(f64::log2),
         Op::Sqrt => map(f64::sqrt),
         Op::Rsqrt => map(|x| 1.0 / x.sqrt()),
-        Op::Tanh => map(f64::tanh),
+        Op::Tanh | Op::FastTanh => map(f64::tanh),
         Op::Erf => map(erf),
         Op::Not => map(|x| f64::from(u8::from(x == 0.0))),
         // Not unary: the verifier refuses it, and `eval` checks the number of operands.
@@ -124,7 +124,7 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         Op::And => compare(a, b, |x, y| x != 0.0 && y != 0.0),
         Op::Or => compare(a, b, |x, y| x != 0.0 || y != 0.0),
         // Not binary, as above.
-        Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf | Op::Not => {
+        Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Not => {
             Vec::new()
         }
         Op::Select => Vec::new(),

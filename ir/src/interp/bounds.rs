@@ -175,6 +175,8 @@ fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         Op::Log2 => r.abs() * 2f64.powi(-22),
         Op::Rsqrt => r.abs() * 2f64.powf(-22.9),
         Op::Tanh => 2f64.powi(-22),
+        // The instruction, or what `tanh` is where there is none.
+        Op::FastTanh => r.abs() * 2f64.powi(-11) + 2f64.powi(-22),
         Op::Erf => 2.0 * (r.abs() * bits + least),
         _ => 0.0,
     }
@@ -195,7 +197,7 @@ pub(super) fn elementwise(
     let fuses = matches!(op, Op::Add | Op::Sub);
     let unrounded: Vec<Option<&Vec<f64>>> = args.iter().map(|t| t.bound.as_ref()?.rounding.as_ref()).collect();
     let given = errors.iter().any(Option::is_some) || (fuses && unrounded.iter().any(Option::is_some));
-    let approximate = matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::Erf) && float;
+    let approximate = matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf) && float;
     let rounds = op == Op::Mul && float;
     let passes = op == Op::Neg && unrounded[0].is_some();
     if !(given || approximate || rounds || passes) {
@@ -216,7 +218,7 @@ pub(super) fn elementwise(
             Op::Div => (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),
             Op::Min | Op::Max => e(0).max(e(1)),
             Op::Neg | Op::Abs => e(0),
-            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf => {
+            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf => {
                 let x = arg(0, at);
                 let own = approximation(op, elem, x, exact[at]);
                 own + if e(0) == 0.0 { 0.0 } else { spread_of(x, e(0), |x| f(&[x])).1 }

@@ -319,7 +319,7 @@ impl Machine<'_> {
             Op::Le => return truth(a <= b),
             Op::Gt => return truth(a > b),
             Op::Ge => return truth(a >= b),
-            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::Erf => {
+            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf => {
                 let x = Tile::weak(Elem::F32, a as f64);
                 let mut out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.accuracy.is_some());
                 out.weak = true;

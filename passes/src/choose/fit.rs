@@ -168,7 +168,7 @@ fn fit_warpgroups() {
         other.peak = other.peak.clamp(0.7, 1.0);
         other.read = other.read.clamp(0.6, 0.95);
         other.overlap = other.overlap.clamp(0.0, 0.4);
-        other.stored = other.stored.clamp(0.3, 0.95);
+        other.stored = other.stored.clamp(0.3, 2.0);
         other.launch = other.launch.clamp(0.3e-6, 3e-6);
         other.turn = other.turn.clamp(0.65, 1.0);
         other.landing = other.landing.clamp(500.0, 1500.0);

@@ -207,10 +207,12 @@ impl<'a> Search<'a> {
             match role {
                 Role::Rows | Role::Cols => return vec![128, 256, 64, 32, 16],
                 Role::WarpRows | Role::WarpCols => return vec![256, 128, 64, 32, 16, 8],
-                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two.
+                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
+                // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
                 Role::Depth => {
                     let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
-                    let mut depths = [256, 128, 512].map(|row| row / bytes).to_vec();
+                    let rows = if self.warpgroups.is_some_and(|way| way.registers) { [128, 256, 512] } else { [256, 128, 512] };
+                    let mut depths = rows.map(|row| row / bytes).to_vec();
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());

@@ -489,7 +489,8 @@ impl Lower<'_> {
                 return Some(self.emit.pure(class, P::Ex2ApproxF32, vec![scaled.into()]));
             }
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
-            (Op::Tanh, Class::F32) => {
+            (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
+            (Op::Tanh | Op::FastTanh, Class::F32) => {
                 // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities. Where `.ftz` changes a power or a reciprocal the result is 1 or -1.
                 let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
                 let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), factor.into()]);

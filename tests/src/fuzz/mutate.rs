@@ -67,6 +67,7 @@ const CALLS: &[&str] = &[
     "sqrt",
     "rsqrt",
     "tanh",
+    "fast_tanh",
     "select",
     "sum",
     "maximum",

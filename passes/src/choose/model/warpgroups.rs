@@ -33,9 +33,10 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) landing: f64,
     /// Clocks that storing a tile takes beside its bytes.
     pub(in crate::choose) storing: f64,
-    /// Clocks that a tile takes that the accelerator stores, out of a buffer.
+    /// Clocks that a tile takes that the accelerator stores, out of a buffer, beside the filling of the buffer.
     pub(in crate::choose) staging: f64,
-    /// Share of the memory's bandwidth that stores of whole tiles reach, all multiprocessors at the same moment.
+    /// What stores of whole tiles reach, all multiprocessors at the same moment, as a share of the memory's bandwidth: more than all of it,
+    /// because the second-level cache takes a tile of each.
     pub(in crate::choose) stored: f64,
     /// Share of the memory's bandwidth that tensor copies reach.
     pub(in crate::choose) read: f64,
@@ -59,8 +60,8 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     overlap: 0.1,
     landing: 1300.0,
     storing: 50.0,
-    staging: 950.0,
-    stored: 0.95,
+    staging: 600.0,
+    stored: 1.3,
     read: 0.74,
     crossing: 0.45,
     launch: 0.44e-6,
@@ -80,7 +81,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let dram = card.dram * 1e9 / clock / active;
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
     let (mut loops, mut products, mut memory_of_block, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    let (mut fill, mut store, mut all) = (0.0f64, 0.0, 0.0);
+    let (mut fill, mut store, mut behind, mut all) = (0.0f64, 0.0, 0.0, 0.0);
     let traffic = traffic(card, cost, launch, tiles);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
@@ -107,17 +108,21 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             fill = fill.max(landing);
         } else {
             let bytes = part.loads + part.stores;
-            let memory = bytes / (c.stored * dram).min(L2_PORT);
-            // The accelerator stores a tile while the next one is computed.
-            let each = if cost.offloaded && tiles > places { c.staging } else { memory + c.storing };
-            store += part.trips * if bytes > 0.0 { each } else { 0.0 };
+            let memory = part.trips * bytes / (c.stored * dram).min(L2_PORT);
+            if cost.offloaded && tiles > places {
+                // The accelerator stores a tile while the next one is computed, and the last one behind all.
+                store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
+                behind += memory;
+            } else if bytes > 0.0 {
+                store += memory + part.trips * c.storing;
+            }
         }
     }
     // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
-    let mut ends = rounds.ceil() * store + fill + shared.map_or(0.0, |s| s.lost);
+    let mut ends = rounds.ceil() * store + behind + fill + shared.map_or(0.0, |s| s.lost);
     if cost.ping_pong {
         // Two tiles take two main loops, or one and its store if that is longer; the last one is stored behind all.
-        ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + fill;
+        ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + behind + fill;
     }
     let allowed = tiles / places * all + ends;
     let working = (rounds * loops + ends).max(allowed) / clock;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Has ptxas judge the PTX instruction table, row by row.
 #
-# Each row must assemble at the .version and .target the table claims, and fail one version lower and one
-# target lower (where such a version knows the target at all).
+# Each row, with each count of columns that it may have, must assemble at the .version and .target the table claims,
+# and fail one version lower and one target lower (where such a version knows the target at all).
 #
 #     TILEC_PTXAS=/path/to/ptxas scripts/check_ptx_table.sh        (ptxas 12.9: the last that knows sm_70)
 set -euo pipefail

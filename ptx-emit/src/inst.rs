@@ -177,6 +177,8 @@ pub enum Operand {
     F64(f64),
     /// Registers in braces, low element first.
     Vec(Vec<Reg>),
+    /// The columns of a product, which the opcode names.
+    Columns(u16),
     /// A memory operand, `[base+offset]`, offset in bytes.
     Addr {
         /// What the offset is added to.
@@ -276,6 +278,7 @@ impl Operand {
             Operand::Addr { base: AddrBase::Reg(reg), .. } => visit(*reg),
             Operand::Addr { base: AddrBase::Param(_) | AddrBase::Shared(_), .. }
             | Operand::Imm(_)
+            | Operand::Columns(_)
             | Operand::F32(_)
             | Operand::F64(_)
             | Operand::Special(_)
@@ -305,4 +308,11 @@ pub struct Inst {
     pub guard: Option<Guard>,
     /// Operands in PTX order, destinations first.
     pub operands: Vec<Operand>,
+}
+
+impl Inst {
+    /// The columns of a product that has a choice of them.
+    pub fn columns(&self) -> Option<u16> {
+        self.operands.iter().find_map(|operand| if let Operand::Columns(n) = operand { Some(*n) } else { None })
+    }
 }

@@ -30,6 +30,7 @@ mod wgmma;
 use crate::inst::Class;
 use crate::target::{Sm, Version};
 use std::fmt;
+use wgmma::{BYTE_COLUMNS, FLOAT_COLUMNS};
 
 /// The state space of a memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub enum Kind {
     RegOrImm(Class),
     /// This many registers of the class in braces.
     Vec(u8, Class),
+    /// One of these counts of columns of a product: the opcode has it in the place of its `N` (`m64nNk16`), the list of operands has not.
+    Columns(&'static [u16]),
+    /// Registers of the class in braces, one for so many of the columns.
+    Sums(u8, Class),
     /// A predicate or its complement.
     PredOrNot,
     /// A literal in `min..=max`.
@@ -75,6 +80,17 @@ pub enum Kind {
     TensorMap,
     /// A branch target.
     Label,
+}
+
+impl Kind {
+    /// What it is in a product of so many columns.
+    pub fn with_columns(self, columns: u16) -> Kind {
+        match self {
+            // 128 registers at most: 256 columns, two for each.
+            Kind::Sums(each, class) => Kind::Vec((columns / u16::from(each)) as u8, class),
+            kind => kind,
+        }
+    }
 }
 
 /// What an instruction does besides computing its destinations.
@@ -112,6 +128,11 @@ impl Signature {
     /// Destinations, then sources.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
         self.dsts.iter().chain(self.srcs).copied()
+    }
+
+    /// The counts of columns that a product may have.
+    pub fn columns(&self) -> Option<&'static [u16]> {
+        self.kinds().find_map(|kind| if let Kind::Columns(counts) = kind { Some(counts) } else { None })
     }
 }
 
@@ -172,6 +193,15 @@ const fn vec(lanes: u8, element: Kind) -> Kind {
     match element {
         Kind::Reg(class) => Kind::Vec(lanes, class),
         _ => panic!("a vector has register elements"),
+    }
+}
+const fn columns(counts: &'static [u16]) -> Kind {
+    Kind::Columns(counts)
+}
+const fn sums(columns: u8, element: Kind) -> Kind {
+    match element {
+        Kind::Reg(class) => Kind::Sums(columns, class),
+        _ => panic!("sums are in registers"),
     }
 }
 const fn range(min: i64, max: i64) -> Kind {
@@ -251,7 +281,7 @@ impl Op {
         &ROWS[self as usize]
     }
 
-    /// The opcode with all its modifiers. Forms that differ only in operands share it.
+    /// The opcode with all its modifiers, with an `N` for columns that are an operand (`m64nNk16`). Forms that differ only in operands share it.
     pub fn mnemonic(self) -> &'static str {
         self.row().mnemonic
     }

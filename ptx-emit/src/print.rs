@@ -188,8 +188,13 @@ impl Body<'_> {
             self.reg(guard.reg);
             self.text.push(' ');
         }
-        self.text.push_str(inst.op.mnemonic());
-        for (index, operand) in inst.operands.iter().enumerate() {
+        let mnemonic = inst.op.mnemonic();
+        match inst.columns().and_then(|columns| Some((columns, mnemonic.split_once("nN")?))) {
+            Some((columns, (head, tail))) => put(&mut self.text, format_args!("{head}n{columns}{tail}")),
+            None => self.text.push_str(mnemonic),
+        }
+        let listed = inst.operands.iter().filter(|operand| !matches!(operand, Operand::Columns(_)));
+        for (index, operand) in listed.enumerate() {
             self.text.push_str(if index == 0 { "\t" } else { ", " });
             self.operand(operand);
         }
@@ -225,6 +230,8 @@ impl Body<'_> {
                 self.text.push('!');
                 self.reg(*reg);
             }
+            // In the opcode.
+            Operand::Columns(_) => {}
             Operand::Imm(value) => put(&mut self.text, format_args!("{value}")),
             Operand::F32(value) => put(&mut self.text, format_args!("0f{:08X}", value.to_bits())),
             Operand::F64(value) => put(&mut self.text, format_args!("0d{:016X}", value.to_bits())),

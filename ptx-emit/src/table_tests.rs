@@ -1,7 +1,8 @@
 //! The table against itself, and a text with every row for an assembler to judge.
 //!
 //! With `TILEC_DUMP_TABLE` naming a file, `every_row_prints` writes there one module with all rows that are
-//! there from the start and one for each later row, each headed `// == NAME VERSION TARGET`;
+//! there from the start and one for each later row, with each count of columns that it may have, each headed
+//! `// == NAME VERSION TARGET`;
 //! `scripts/check_ptx_table.sh` assembles them.
 
 use crate::check::{Limits, check, required_version};
@@ -35,7 +36,7 @@ fn rows_agree_with_their_mnemonics() {
         let is_pack = name.contains("pack");
         assert!(is_pack || name.starts_with(opcode), "`{op:?}` is named unlike `{mnemonic}`");
 
-        let (mut n_vecs, mut n_addrs) = (0, 0);
+        let (mut n_vecs, mut n_addrs, mut n_sums) = (0, 0, 0);
         for kind in signature.kinds() {
             match kind {
                 Kind::Vec(lanes, class) => {
@@ -55,11 +56,21 @@ fn rows_agree_with_their_mnemonics() {
                     assert!(implied || mnemonic.contains(text), "`{op:?}` lacks `{text}`");
                     n_addrs += 1;
                 }
+                Kind::Sums(each, class) => {
+                    let expected = match mnemonic {
+                        m if m.contains(".s32.") => (2, Class::B32),
+                        m if m.contains(".f32.") => (2, Class::F32),
+                        _ => (4, Class::B32),
+                    };
+                    assert_eq!((each, class), expected, "`{op:?}`");
+                    n_sums += 1;
+                }
                 Kind::Range(min, max) => assert!(min < max, "`{op:?}`"),
                 Kind::Reg(_)
                 | Kind::RegOrImm(_)
                 | Kind::PredOrNot
                 | Kind::OneOf(_)
+                | Kind::Columns(_)
                 | Kind::Special(_)
                 | Kind::SharedSym
                 | Kind::ParamSym
@@ -70,6 +81,8 @@ fn rows_agree_with_their_mnemonics() {
                 | Kind::Label => {}
             }
         }
+        let places = signature.columns().map_or(0, |_| 1);
+        assert_eq!((mnemonic.matches("nN").count(), n_sums), (places, places), "`{op:?}`");
         if matches!(op.effect(), Effect::Read | Effect::Write | Effect::ReadWrite) {
             let elsewhere = mnemonic.starts_with("wgmma") || signature.kinds().any(|k| k == Kind::TensorMap);
             assert!(n_addrs > 0 || elsewhere, "`{op:?}` has an effect on no address");
@@ -94,6 +107,16 @@ fn rows_agree_with_their_mnemonics() {
 }
 
 #[test]
+fn products_have_the_columns_of_the_manual() {
+    for &op in Op::ALL {
+        let Some(columns) = op.signature().columns() else { continue };
+        let sparse = op.mnemonic().contains(".s32.");
+        let expected: Vec<u16> = (8..=256).step_by(8).filter(|n| !sparse || *n <= 24 || n % 16 == 0).collect();
+        assert_eq!(columns, expected, "`{op:?}`");
+    }
+}
+
+#[test]
 fn every_row_is_no_newer_than_its_target() {
     for &op in Op::ALL {
         let known = op.min_sm().min_version().expect("rows name known targets");
@@ -114,11 +137,17 @@ fn every_row_prints() {
         writeln!(dump, "// == {name} {major}.{minor} {sm}\n{text}").expect("writing to a string");
     };
 
-    let module = module_of(Sm::plain(70), &base);
+    let module = module_of(Sm::plain(70), &base, None);
     add("base", (6, 0), Sm::plain(70), &module);
     assert!(base.iter().all(|op| print(&module).contains(op.mnemonic())));
     for op in later {
-        add(&format!("{op:?}"), op.min_version(), op.min_sm(), &module_of(op.min_sm(), &[op]));
+        let mut form = |name: &str, columns| {
+            add(name, op.min_version(), op.min_sm(), &module_of(op.min_sm(), &[op], columns));
+        };
+        match op.signature().columns() {
+            None => form(&format!("{op:?}"), None),
+            Some(counts) => counts.iter().for_each(|n| form(&format!("{op:?}-n{n}"), Some(*n))),
+        }
     }
     let cluster = Special::ClusterCtaRank;
     let mut b = FunctionBuilder::new("k");
@@ -135,11 +164,11 @@ fn every_row_prints() {
     }
 }
 
-/// A module that uses each of `ops` with registers, with literals where it takes them, and guarded.
-fn module_of(target: Sm, ops: &[Op]) -> Module {
+/// A module that uses each of `ops` with registers, with literals where it takes them, and guarded; `columns` of those that have a choice.
+fn module_of(target: Sm, ops: &[Op], columns: Option<u16>) -> Module {
     let mut module = Module::new(target);
     module.files.push("every row.tile".to_string());
-    module.functions.push(Sample::new().function(ops));
+    module.functions.push(Sample::new(columns).function(ops));
     module
 }
 
@@ -150,10 +179,11 @@ struct Sample {
     shared: u32,
     param: u32,
     label: Label,
+    columns: Option<u16>,
 }
 
 impl Sample {
-    fn new() -> Sample {
+    fn new(columns: Option<u16>) -> Sample {
         let mut b = FunctionBuilder::new("every_row");
         b.maxntid([128, 1, 1]);
         let shared = b.shared(SharedDecl { name: "tile".to_string(), align: 128, bytes: 256, dynamic: false });
@@ -175,7 +205,7 @@ impl Sample {
             }
             pools.push((class, regs));
         }
-        Sample { b, pools, shared, param, label }
+        Sample { b, pools, shared, param, label, columns }
     }
 
     fn function(mut self, ops: &[Op]) -> Function {
@@ -210,7 +240,9 @@ impl Sample {
     }
 
     fn operand(&self, kind: Kind, literals: bool) -> Operand {
-        match kind {
+        match self.columns.map_or(kind, |n| kind.with_columns(n)) {
+            Kind::Columns(_) => Operand::Columns(self.columns.expect("columns for a row that has them")),
+            Kind::Sums(..) => panic!("sums without columns"),
             Kind::RegOrImm(class) if literals => match class {
                 Class::F32 => Operand::F32(1.5),
                 Class::F64 => Operand::F64(1.5),
@@ -247,7 +279,7 @@ impl Sample {
 /// A sample that reads what it does not write would make every other test here meaningless.
 #[test]
 fn the_sample_is_checked_at_all() {
-    let mut module = module_of(Sm::plain(70), &[Op::BarWarpSync]);
+    let mut module = module_of(Sm::plain(70), &[Op::BarWarpSync], None);
     module.functions[0].body.retain(|item| !matches!(item, Item::Inst(i) if i.op == Op::MovB32));
     assert!(!check(&module, &LIMITS).is_empty());
 }

@@ -213,7 +213,9 @@ fn every_type_along_k() {
         (["s32", "u8", "s8"], 1),
         (["s32", "u8", "u8"], 1),
     ] {
-        for n in [8, 64] {
+        // Not powers of two, too: bytes have fewer counts of columns.
+        let odd = if types[0] == "s32" { [24, 80, 160, 208] } else { [24, 72, 160, 200] };
+        for n in [8, 64].into_iter().chain(odd) {
             check(Case { types, size, span: 32, n, across: [false; 2] });
         }
     }
@@ -224,7 +226,7 @@ fn every_swizzle_in_both_orders() {
     for span in SPANS {
         for across in [[false, false], [true, false], [false, true], [true, true]] {
             // Along K a row has 32 bytes; boxes of the wider patterns have more, the rest lies outside and is zero.
-            for n in [64, 128, 256] {
+            for n in [64, 72, 128, 200, 256] {
                 check(Case { types: ["f32", "f16", "f16"], size: 2, span, n, across });
             }
         }

@@ -38,7 +38,10 @@ pub(super) fn check_inst(module: &Module, func: &Function, inst: &Inst, errors: 
         errors.push(format!("has {} operands, expected {}", inst.operands.len(), signature.arity()));
         return;
     }
+    // How many sums there are is known if the count of columns is legal; if not, that is the error.
+    let columns = inst.columns().filter(|n| signature.columns().is_some_and(|legal| legal.contains(n)));
     for (index, (operand, kind)) in inst.operands.iter().zip(signature.kinds()).enumerate() {
+        let kind = columns.map_or(kind, |n| kind.with_columns(n));
         check_operand(module, func, Position::Operand(index), operand, kind, errors);
     }
 }
@@ -85,6 +88,16 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
             }
             for &reg in regs {
                 check_reg(func, what, reg, class, errors);
+            }
+        }
+        (Kind::Sums(_, class), Operand::Vec(regs)) => {
+            for &reg in regs {
+                check_reg(func, what, reg, class, errors);
+            }
+        }
+        (Kind::Columns(counts), Operand::Columns(n)) => {
+            if !counts.contains(n) {
+                errors.push(format!("{what} is {n} columns, expected one of {counts:?}"));
             }
         }
         (Kind::Addr(space, bytes), Operand::Addr { base, offset }) => {
@@ -136,6 +149,8 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
             | Kind::Range(..)
             | Kind::OneOf(_)
             | Kind::Vec(..)
+            | Kind::Columns(_)
+            | Kind::Sums(..)
             | Kind::Addr(..)
             | Kind::Special(_)
             | Kind::SharedSym
@@ -168,6 +183,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Operand::F32(_) => "an f32 literal",
         Operand::F64(_) => "an f64 literal",
         Operand::Vec(_) => "a vector",
+        Operand::Columns(_) => "a count of columns",
         Operand::Addr { .. } => "an address",
         Operand::Special(_) => "a special register",
         Operand::Label(_) => "a label",
@@ -181,6 +197,8 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Kind::Reg(class) => format!("a `{}` register", class.decl()),
         Kind::RegOrImm(class) => format!("a `{0}` register or literal", class.decl()),
         Kind::Vec(lanes, class) => format!("{lanes} `{}` registers in braces", class.decl()),
+        Kind::Columns(counts) => format!("a count of columns, one of {counts:?}"),
+        Kind::Sums(_, class) => format!("`{}` registers in braces", class.decl()),
         Kind::PredOrNot => "a predicate or its complement".to_string(),
         Kind::Range(min, max) => format!("a literal from {min} to {max}"),
         Kind::OneOf(values) => format!("one of the literals {values:?}"),

@@ -272,6 +272,35 @@ fn the_target_must_have_what_is_used() {
     assert_eq!(exact, ["needs `sm_90a`, the target is `sm_90`"]);
 }
 
+/// The opcode says the columns, the accumulator has a register for every two of them.
+#[test]
+fn sums_and_columns_of_a_product_agree() {
+    let of = |op: Op, columns: Operand, sums: usize| {
+        let product = |b: &mut FunctionBuilder, [p, _, _, d, ..]: [Reg; 6]| {
+            let mut operands = vec![b.new_regs(Class::B32, sums).into(), columns, d.into(), d.into(), p.into()];
+            if op == Op::WgmmaM64k16F16F16 {
+                operands.extend([1, 1, 0, 0].map(Operand::Imm));
+            }
+            b.push(op, operands);
+        };
+        messages_of(product, |module| module.target = Sm::exact(90))
+    };
+    let none = Vec::<String>::new();
+    let (bytes, halves) = (Op::WgmmaM64k32S32S8, Op::WgmmaM64k16F16F16);
+    assert_eq!(of(bytes, Operand::Columns(24), 12), none);
+    assert_eq!(of(bytes, Operand::Columns(256), 128), none);
+    assert_eq!(of(halves, Operand::Columns(40), 10), none);
+    assert_eq!(of(bytes, Operand::Columns(80), 32), ["operand 1 has 32 registers, expected 40"]);
+    assert_eq!(of(halves, Operand::Columns(64), 32), ["operand 1 has 32 registers, expected 16"]);
+    let counts = "[8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256]";
+    for (columns, sums) in [(0, 0), (40, 20), (272, 136), (1024, 0)] {
+        let message = format!("operand 2 is {columns} columns, expected one of {counts}");
+        assert_eq!(of(bytes, Operand::Columns(columns), sums), [message]);
+    }
+    let message = format!("operand 2 is an integer literal, expected a count of columns, one of {counts}");
+    assert_eq!(of(bytes, Operand::Imm(64), 32), [message]);
+}
+
 #[test]
 fn the_lowest_version_that_works_and_who_forced_it() {
     let version_of = |target: Sm, ops: &[Op]| {

@@ -233,6 +233,7 @@ impl Emit {
                 | Operand::Label(_)
                 | Operand::Elected(_)
                 | Operand::Sink
+                | Operand::Columns(_)
                 | Operand::Tensor { .. } => {
                     mutable = true;
                     Key::Imm(0)

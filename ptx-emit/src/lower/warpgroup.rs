@@ -19,36 +19,25 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
-/// Atom, inputs, sums; instructions of 8 to 256 columns, on shared memory and with A in registers.
-type Opcode = (&'static str, Elem, Elem, [P; 6], [P; 6]);
-
-#[rustfmt::skip]
-const OPCODES: &[Opcode] = &[
-    ("m64k16", Elem::F16, Elem::F32,
-        [P::WgmmaM64n8k16F32F16, P::WgmmaM64n16k16F32F16, P::WgmmaM64n32k16F32F16, P::WgmmaM64n64k16F32F16, P::WgmmaM64n128k16F32F16, P::WgmmaM64n256k16F32F16],
-        [P::WgmmaRegsM64n8k16F32F16, P::WgmmaRegsM64n16k16F32F16, P::WgmmaRegsM64n32k16F32F16, P::WgmmaRegsM64n64k16F32F16, P::WgmmaRegsM64n128k16F32F16, P::WgmmaRegsM64n256k16F32F16]),
-    ("m64k16", Elem::BF16, Elem::F32,
-        [P::WgmmaM64n8k16F32Bf16, P::WgmmaM64n16k16F32Bf16, P::WgmmaM64n32k16F32Bf16, P::WgmmaM64n64k16F32Bf16, P::WgmmaM64n128k16F32Bf16, P::WgmmaM64n256k16F32Bf16],
-        [P::WgmmaRegsM64n8k16F32Bf16, P::WgmmaRegsM64n16k16F32Bf16, P::WgmmaRegsM64n32k16F32Bf16, P::WgmmaRegsM64n64k16F32Bf16, P::WgmmaRegsM64n128k16F32Bf16, P::WgmmaRegsM64n256k16F32Bf16]),
-    ("m64k16", Elem::F16, Elem::F16,
-        [P::WgmmaM64n8k16F16F16, P::WgmmaM64n16k16F16F16, P::WgmmaM64n32k16F16F16, P::WgmmaM64n64k16F16F16, P::WgmmaM64n128k16F16F16, P::WgmmaM64n256k16F16F16],
-        [P::WgmmaRegsM64n8k16F16F16, P::WgmmaRegsM64n16k16F16F16, P::WgmmaRegsM64n32k16F16F16, P::WgmmaRegsM64n64k16F16F16, P::WgmmaRegsM64n128k16F16F16, P::WgmmaRegsM64n256k16F16F16]),
-    ("m64k8_tf32", Elem::TF32, Elem::F32,
-        [P::WgmmaM64n8k8F32Tf32, P::WgmmaM64n16k8F32Tf32, P::WgmmaM64n32k8F32Tf32, P::WgmmaM64n64k8F32Tf32, P::WgmmaM64n128k8F32Tf32, P::WgmmaM64n256k8F32Tf32],
-        [P::WgmmaRegsM64n8k8F32Tf32, P::WgmmaRegsM64n16k8F32Tf32, P::WgmmaRegsM64n32k8F32Tf32, P::WgmmaRegsM64n64k8F32Tf32, P::WgmmaRegsM64n128k8F32Tf32, P::WgmmaRegsM64n256k8F32Tf32]),
-    ("m64k32_i8", Elem::I8, Elem::I32,
-        [P::WgmmaM64n8k32S32S8, P::WgmmaM64n16k32S32S8, P::WgmmaM64n32k32S32S8, P::WgmmaM64n64k32S32S8, P::WgmmaM64n128k32S32S8, P::WgmmaM64n256k32S32S8],
-        [P::WgmmaRegsM64n8k32S32S8, P::WgmmaRegsM64n16k32S32S8, P::WgmmaRegsM64n32k32S32S8, P::WgmmaRegsM64n64k32S32S8, P::WgmmaRegsM64n128k32S32S8, P::WgmmaRegsM64n256k32S32S8]),
-    ("m64k32_i8", Elem::U8, Elem::I32,
-        [P::WgmmaM64n8k32S32U8, P::WgmmaM64n16k32S32U8, P::WgmmaM64n32k32S32U8, P::WgmmaM64n64k32S32U8, P::WgmmaM64n128k32S32U8, P::WgmmaM64n256k32S32U8],
-        [P::WgmmaRegsM64n8k32S32U8, P::WgmmaRegsM64n16k32S32U8, P::WgmmaRegsM64n32k32S32U8, P::WgmmaRegsM64n64k32S32U8, P::WgmmaRegsM64n128k32S32U8, P::WgmmaRegsM64n256k32S32U8]),
-    ("m64k32_f8", Elem::E4M3, Elem::F32,
-        [P::WgmmaM64n8k32F32E4m3, P::WgmmaM64n16k32F32E4m3, P::WgmmaM64n32k32F32E4m3, P::WgmmaM64n64k32F32E4m3, P::WgmmaM64n128k32F32E4m3, P::WgmmaM64n256k32F32E4m3],
-        [P::WgmmaRegsM64n8k32F32E4m3, P::WgmmaRegsM64n16k32F32E4m3, P::WgmmaRegsM64n32k32F32E4m3, P::WgmmaRegsM64n64k32F32E4m3, P::WgmmaRegsM64n128k32F32E4m3, P::WgmmaRegsM64n256k32F32E4m3]),
-    ("m64k32_f8", Elem::E5M2, Elem::F32,
-        [P::WgmmaM64n8k32F32E5m2, P::WgmmaM64n16k32F32E5m2, P::WgmmaM64n32k32F32E5m2, P::WgmmaM64n64k32F32E5m2, P::WgmmaM64n128k32F32E5m2, P::WgmmaM64n256k32F32E5m2],
-        [P::WgmmaRegsM64n8k32F32E5m2, P::WgmmaRegsM64n16k32F32E5m2, P::WgmmaRegsM64n32k32F32E5m2, P::WgmmaRegsM64n64k32F32E5m2, P::WgmmaRegsM64n128k32F32E5m2, P::WgmmaRegsM64n256k32F32E5m2]),
+/// Atom, inputs, sums; the instruction on shared memory and with A in registers.
+const OPCODES: &[(&str, Elem, Elem, P, P)] = &[
+    ("m64k16", Elem::F16, Elem::F32, P::WgmmaM64k16F32F16, P::WgmmaRegsM64k16F32F16),
+    ("m64k16", Elem::BF16, Elem::F32, P::WgmmaM64k16F32Bf16, P::WgmmaRegsM64k16F32Bf16),
+    ("m64k16", Elem::F16, Elem::F16, P::WgmmaM64k16F16F16, P::WgmmaRegsM64k16F16F16),
+    ("m64k8_tf32", Elem::TF32, Elem::F32, P::WgmmaM64k8F32Tf32, P::WgmmaRegsM64k8F32Tf32),
+    ("m64k32_i8", Elem::I8, Elem::I32, P::WgmmaM64k32S32S8, P::WgmmaRegsM64k32S32S8),
+    ("m64k32_i8", Elem::U8, Elem::I32, P::WgmmaM64k32S32U8, P::WgmmaRegsM64k32S32U8),
+    ("m64k32_f8", Elem::E4M3, Elem::F32, P::WgmmaM64k32F32E4m3, P::WgmmaRegsM64k32F32E4m3),
+    ("m64k32_f8", Elem::E5M2, Elem::F32, P::WgmmaM64k32F32E5m2, P::WgmmaRegsM64k32F32E5m2),
 ];
+
+/// The instruction of an atom on these elements with so many columns, which are its second operand; `None` if there is none.
+fn instruction(atom: &str, input: Elem, sums: Elem, columns: u32, a_in_registers: bool) -> Option<(P, Operand)> {
+    let &(.., shared, registers) = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (atom, input, sums))?;
+    let op = if a_in_registers { registers } else { shared };
+    let columns = u16::try_from(columns).ok()?;
+    op.signature().columns()?.contains(&columns).then_some((op, Operand::Columns(columns)))
+}
 
 /// What follows the descriptors and the predicate in an instruction; `transposed`: of each descriptor.
 fn tail(elem: Elem, transposed: &[bool]) -> Vec<Operand> {
@@ -110,9 +99,7 @@ impl Lower<'_> {
         let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
             return Err(self.unsupported(src, "an accumulator in this layout"));
         };
-        let ops = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (row.name, elem, c.elem));
-        let forms = ops.map(|o| if fragment.is_some() { &o.4 } else { &o.3 });
-        let Some(op) = forms.and_then(|forms| forms.get(cols.checked_sub(3)? as usize)) else {
+        let Some((op, columns)) = instruction(row.name, elem, c.elem, 1 << cols, fragment.is_some()) else {
             return Err(self.unsupported(src, "products of warpgroups of these types and columns"));
         };
         // What a group of warps and a repetition add to the rows and columns.
@@ -148,9 +135,9 @@ impl Lower<'_> {
                     }
                     Left::Registers(steps) => (Operand::Vec(steps[step][r].clone()), vec![b.descriptor.transposed]),
                 };
-                let mut operands = vec![acc, left, db.into(), adds.into()];
+                let mut operands = vec![acc, columns.clone(), left, db.into(), adds.into()];
                 operands.extend(tail(elem, &transposed));
-                self.emit.push(*op, operands);
+                self.emit.push(op, operands);
                 count += 1;
             }
         }
@@ -324,4 +311,42 @@ fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) ->
     let repeats = (2 + more..c.layout.value_bits()).map(value).collect();
     let groups = (WARP.ilog2() + 2..c.layout.thread_bits()).map(thread).collect();
     Some((3 + more, repeats, groups))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OPCODES, Operand, instruction};
+
+    #[test]
+    fn instructions_have_any_legal_count_of_columns() {
+        for &(atom, input, sums, shared, registers) in OPCODES {
+            for columns in 0..=u32::from(u16::MAX) + 9 {
+                let legal = if input.is_float() {
+                    columns % 8 == 0
+                } else {
+                    columns == 8 || columns == 24 || columns % 16 == 0
+                };
+                for (a_in_registers, op) in [(false, shared), (true, registers)] {
+                    let expected =
+                        (legal && (8..=256).contains(&columns)).then_some((op, Operand::Columns(columns as u16)));
+                    assert_eq!(instruction(atom, input, sums, columns, a_in_registers), expected, "{op:?} {columns}");
+                }
+            }
+        }
+    }
+
+    /// Sums, and A and B, in their order in the opcode.
+    #[test]
+    fn instructions_have_the_types_of_their_products() {
+        for &(atom, input, sums, shared, registers) in OPCODES {
+            let name = |elem: tilec_ir::types::Elem| elem.name().replace('i', "s");
+            let depth = atom.trim_start_matches("m64").split('_').next().expect("a shape");
+            let end = format!("m64nN{depth}.{}.{1}.{1}", name(sums), name(input));
+            for op in [shared, registers] {
+                assert!(op.mnemonic().ends_with(&end), "{op:?}: {end}");
+            }
+            let of_a = [shared, registers].map(|op| op.signature().srcs[1]);
+            assert!(matches!(of_a, [crate::ops::Kind::Reg(_), crate::ops::Kind::Vec(4, _)]), "{atom} {input:?}");
+        }
+    }
 }

@@ -127,6 +127,22 @@ fn text_from_outside_becomes_plain_ascii() {
     assert!(text.bytes().all(|b| b == b'\n' || b == b'\t' || b == b' ' || b.is_ascii_graphic()));
 }
 
+#[test]
+fn columns_stand_in_the_opcode() {
+    let mut b = FunctionBuilder::new("k");
+    let sums = b.new_regs(Class::B32, 6);
+    let [d, p] = [Class::B64, Class::Pred].map(|class| b.new_reg(class));
+    b.push(
+        Op::WgmmaM64k16F16F16,
+        [sums.into(), Operand::Columns(24), d.into(), d.into(), p.into(), 1.into(), (-1).into(), 0.into(), 1.into()],
+    );
+    let mut module = Module::new(Sm::exact(90));
+    module.functions.push(b.finish());
+    let expected = "\twgmma.mma_async.sync.aligned.m64n24k16.f16.f16.f16\t{%r0, %r1, %r2, %r3, %r4, %r5}, %rd0, %rd0, %p0, 1, -1, 0, 1;\n";
+    let text = print(&module);
+    assert!(text.contains(expected), "{text}");
+}
+
 /// Names depend on the order of use, not on the order in which lowering asked for registers.
 #[test]
 fn register_names_depend_on_use_alone() {

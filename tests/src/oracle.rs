@@ -4,7 +4,7 @@ use crate::number::Format;
 use crate::problem::{self, Random, Run, Tensor};
 use crate::reference::Reference;
 use crate::simulated::Executable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec::compile::Optimized;
 use tilec::{CompileOptions, Keep};
 use tilec_ir::diag::{Diagnostic, Sink, Span};
@@ -232,21 +232,29 @@ fn of_source(kernel: &Kernel, made: &[Consts]) -> Consts {
 pub struct Share {
     turn: usize,
     of: usize,
+    /// Of the forms of a program, on runs too large for the simulator.
+    of_large: usize,
 }
 
 impl Share {
     /// Everything is tried.
-    pub const ALL: Share = Share { turn: 0, of: 1 };
+    pub const ALL: Share = Share { turn: 0, of: 1, of_large: 1 };
 
     /// The part of combination `index` of so many: a quarter, where there are enough to try everything several times.
     pub fn of(index: usize, combinations: usize) -> Share {
         // Combinations are in the order of their last parameter: turns are skewed, so that none is always met with the same values.
         let of = if combinations < 8 { 1 } else { 4 };
-        Share { turn: index + index / of, of }
+        // A few combinations together do everything on a large run.
+        Share { turn: index + index / of, of, of_large: if combinations < 3 { 1 } else { 3 } }
     }
 
     fn takes(self, i: usize) -> bool {
         (self.turn + i).is_multiple_of(self.of)
+    }
+
+    /// Whether form `i` is interpreted on the program's run `index`, which is large.
+    fn takes_large(self, i: usize, index: usize) -> bool {
+        (self.turn + index + i).is_multiple_of(self.of_large)
     }
 
     /// Which half of the modes: all of them with few combinations.
@@ -274,6 +282,9 @@ pub struct Variants {
 /// Multiply-adds, or elements moved, up to which a run is also simulated.
 const SIMULATED: i64 = 400_000;
 
+/// The form that is compiled on; it is tried on every run.
+const LAST: &str = "at the end";
+
 impl Variants {
     /// `text` after every pass and at the end of the pipeline, with each pass of the `share`, and with all of them, off too. With
     /// `ptx`, also compiled, to be simulated.
@@ -283,49 +294,60 @@ impl Variants {
     pub fn new(name: &str, text: &str, options: &CompileOptions, share: Share, ptx: bool) -> Result<Variants, String> {
         let optimize = |options: &CompileOptions| tilec::optimize(text, options).map_err(|e| e.to_string());
         let launched = |done: Optimized| in_order(&done.sequences, done.kernels, |k| &k.kernel.name);
-        let last = |done: Optimized| -> Result<Vec<Kernel>, String> {
-            Ok(launched(done)?.into_iter().map(|k| k.kernel).collect())
-        };
         let options = CompileOptions { source_name: name.to_owned(), keep: Keep::All, ..options.clone() };
         let full = optimize(&options)?;
         let (mut others, mut whole_file) = (Vec::new(), Vec::new());
         let of_kernels = full.kernels.first().map(|k| &k.texts).into_iter().flatten();
         let passes: Vec<&str> = full.texts.iter().chain(of_kernels).map(|(pass, _)| *pass).collect();
+        // A pass that has nothing to do leaves a form that is tried already.
+        let mut seen = BTreeSet::new();
         for pass in passes.into_iter().filter(|pass| *pass != tilec::compile::PARSED) {
             let text = full.text_after(pass);
             let kernels = parse_program(&text).map_err(|e| format!("the text after `{pass}`: {e}"))?;
+            if !seen.insert(text) {
+                continue;
+            }
             let whole = full.texts.iter().any(|(p, _)| *p == pass);
             if whole { &mut whole_file } else { &mut others }.push((format!("after `{pass}`"), kernels));
         }
-        let full = launched(full)?;
-        let specialized: Vec<Kernel> = full.iter().map(|k| k.specialized.clone()).collect();
-        // What is `auto` in the source has the value that was chosen.
-        let consts: Vec<Consts> = full.iter().map(|k| k.parameters.iter().cloned().collect()).collect();
-        others.push(("at the end".to_owned(), full.into_iter().map(|k| k.kernel).collect()));
-        let options = CompileOptions { keep: Keep::default(), ..options };
         let mut compiled = Vec::new();
-        let mut compile = |label: &str, options: &CompileOptions| -> Result<(), String> {
+        let mut compile = |label: &str, done: Optimized| -> Result<(), String> {
             if !ptx {
                 return Ok(());
             }
             let label = format!("the PTX {label}");
-            let done = tilec::compile(text, options).map_err(|e| format!("{label}: {e}"))?;
+            let done = tilec::lower(done).map_err(|e| format!("{label}: {e}"))?;
             let executable = Executable::new(name, &done).map_err(|e| format!("{label}: {e}"))?;
             compiled.extend(executable.map(|e| (label, e)));
             Ok(())
         };
-        compile("at the end", &options)?;
+        compile(LAST, full.clone())?;
+        let full = launched(full)?;
+        let specialized: Vec<Kernel> = full.iter().map(|k| k.specialized.clone()).collect();
+        // What is `auto` in the source has the value that was chosen.
+        let consts: Vec<Consts> = full.iter().map(|k| k.parameters.iter().cloned().collect()).collect();
+        let mut seen = BTreeSet::new();
+        let mut last = |label: String, kernels: Vec<Kernel>| {
+            if seen.insert(kernels.iter().map(tilec_ir::print::print).collect::<Vec<_>>()) {
+                others.push((label, kernels));
+            }
+        };
+        last(LAST.to_owned(), full.into_iter().map(|k| k.kernel).collect());
+        let options = CompileOptions { keep: Keep::default(), ..options };
+        let kernels = |done: Optimized| -> Result<Vec<Kernel>, String> {
+            Ok(launched(done)?.into_iter().map(|k| k.kernel).collect())
+        };
         for (_, pass) in crate::options::optional_passes().enumerate().filter(|&(i, _)| share.takes(i)) {
             let mut options = options.clone();
             options.disabled.insert(pass.to_owned());
             let done = optimize(&options).map_err(|e| format!("without `{pass}`: {e}"))?;
-            others.push((format!("without `{pass}`"), last(done)?));
+            last(format!("without `{pass}`"), kernels(done)?);
         }
         let mut options = options.clone();
         crate::options::disable_all(&mut options);
         let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
-        others.push(("without any optional pass".to_owned(), last(done)?));
-        compile("without any optional pass", &options)?;
+        compile("without any optional pass", done.clone())?;
+        last("without any optional pass".to_owned(), kernels(done)?);
         let launched = consts.clone();
         let source = parse_program(text)?;
         let consts = if source.len() == specialized.len() {
@@ -374,20 +396,25 @@ impl Variants {
             problem::same_within(run.tolerance, &expected, &meant)
                 .map_err(|e| format!("the source, against {reference:?}: {e}"))?;
         }
+        let work = |k: &Kernel| -> i64 {
+            k.sizes.iter().filter_map(|&v| run.integer(&k.values[v].name).ok()).fold(1, i64::saturating_mul)
+        };
+        let work = self.specialized.iter().map(work).max().unwrap_or(0);
+        let large = work > SIMULATED;
         let mut wrong = Vec::new();
         let whole_file = self.whole_file.iter().map(|form| (form, &self.launched[..]));
-        for ((name, kernels), consts) in whole_file.chain(self.others.iter().map(|form| (form, &[][..]))) {
+        let forms = whole_file.chain(self.others.iter().map(|form| (form, &[][..])));
+        for (i, ((name, kernels), consts)) in forms.enumerate() {
+            if large && name != LAST && !self.share.takes_large(i, index) {
+                continue;
+            }
             let shared = |all: &[Tensor]| all.iter().filter(|t| own(t)).cloned().collect::<Vec<Tensor>>();
             let done = problem
                 .interpret_all(kernels, consts)
                 .and_then(|done| problem::same_within(run.tolerance, &shared(&meant), &shared(&done)));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
         }
-        let work = |k: &Kernel| -> i64 {
-            k.sizes.iter().filter_map(|&v| run.integer(&k.values[v].name).ok()).fold(1, i64::saturating_mul)
-        };
-        let work = self.specialized.iter().map(work).max().unwrap_or(0);
-        for (i, (name, executable)) in self.compiled.iter().filter(|_| work <= SIMULATED).enumerate() {
+        for (i, (name, executable)) in self.compiled.iter().filter(|_| !large).enumerate() {
             let half = self.share.modes(i + index);
             let done = executable.check(run, &problem.tensors, &meant, half);
             wrong.extend(done.err().map(|e| format!("{name}, on the simulator: {e}")));

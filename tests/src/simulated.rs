@@ -29,6 +29,8 @@ const GAPS: &[(&str, &str)] = &[];
 /// A program ready to run.
 pub struct Executable {
     program: Program,
+    /// Whether it has copies or products whose landing is somebody's choice.
+    asynchronous: bool,
     /// What is launched, in order.
     launches: Vec<Contract>,
     /// Tensors that one kernel hands to the next: nobody writes them before.
@@ -113,7 +115,11 @@ impl Executable {
             _ => return Err("not one kernel or sequence".to_owned()),
         };
         match Program::parse(&compiled.ptx) {
-            Ok(program) => Ok(Some(Executable { program, launches, temporaries })),
+            Ok(program) => {
+                // `cp.async`, bulk and tensor copies among them, `cp.reduce.async`, `wgmma.mma_async`.
+                let asynchronous = compiled.ptx.contains("async");
+                Ok(Some(Executable { program, asynchronous, launches, temporaries }))
+            }
             Err(e) => {
                 let message = e.to_string();
                 let Some((_, why)) = GAPS.iter().find(|(part, _)| message.contains(part)) else {
@@ -127,7 +133,7 @@ impl Executable {
 
     /// A parsed program and its contract.
     pub(crate) fn of(program: Program, contract: Contract) -> Executable {
-        Executable { program, launches: vec![contract], temporaries: Vec::new() }
+        Executable { program, asynchronous: true, launches: vec![contract], temporaries: Vec::new() }
     }
 
     /// Launches on `before` and demands `after`, in the modes that matter, or in one `half` of them.
@@ -142,7 +148,8 @@ impl Executable {
             (Landing::Late, Order::Seeded),
             (Landing::LateReads, Order::Forward),
         ];
-        let modes = if self.copies_asynchronously() { 4 } else { 3 };
+        // Where nothing lands the last is the first.
+        let modes = if self.asynchronous { 4 } else { 3 };
         for (i, (landing, order)) in MODES.into_iter().take(modes).enumerate() {
             if half.is_some_and(|half| half != i / 2) {
                 continue;
@@ -152,10 +159,6 @@ impl Executable {
             self.launch(run, before, after, &options).map_err(|e| format!("{order:?}, copies {landing:?}: {e}"))?;
         }
         Ok(())
-    }
-
-    fn copies_asynchronously(&self) -> bool {
-        self.launches.iter().any(|c| !matches!(c.target.as_str(), "sm_70" | "sm_72" | "sm_75"))
     }
 
     /// Launches on `before` and demands `after`.
@@ -396,5 +399,27 @@ impl<'a> Placed<'a> {
                 Err(format!("`{name}`: memory that is no element was written, {offset} bytes after the first{of}"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec::{CompileOptions, Target};
+
+    #[test]
+    fn copies_and_products_that_land_are_told_from_the_text() {
+        let source = "examples/gemm.tile";
+        let text = std::fs::read_to_string(crate::root().join(source)).unwrap();
+        let asynchronous = |target: Target, all: bool| {
+            let mut options = CompileOptions { target, ..CompileOptions::default() };
+            if !all {
+                crate::options::disable_all(&mut options);
+            }
+            let done = tilec::compile(&text, &options).unwrap();
+            Executable::new(source, &done).unwrap().unwrap().asynchronous
+        };
+        assert!(asynchronous(Target::Sm80, true) && asynchronous(Target::Sm90a, true));
+        assert!(!asynchronous(Target::Sm70, true) && !asynchronous(Target::Sm80, false));
     }
 }

@@ -176,8 +176,10 @@ fn accumulate(a: &[f64], b: &[f64], c: &mut [f64], depth: usize, n: usize) {
             let (b1, b) = b.split_at(n);
             let (b2, b3) = b.split_at(n);
             let (a0, a1, a2, a3) = (a[0], a[1], a[2], a[3]);
-            for ((((c, x0), x1), x2), x3) in c.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
-                *c += (a0 * x0 + a1 * x1) + (a2 * x2 + a3 * x3);
+            // Rows of one length: places need no checks. Iterators zipped five deep cost more than the short rows of a narrow tile.
+            let (c, b3) = (&mut c[..n], &b3[..n]);
+            for j in 0..n {
+                c[j] += (a0 * b0[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);
             }
         }
         for (&a, b) in rest.iter().zip(b_rest.chunks_exact(n)) {

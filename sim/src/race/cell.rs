@@ -51,6 +51,12 @@ pub(super) const SPLIT: Cell = Cell { write_agent: DIVIDED, ..FRESH };
 const _: () = assert!(size_of::<Cell>() == 32);
 
 impl Cell {
+    /// Whether nobody has read or written it.
+    #[inline(always)]
+    pub(super) fn is_fresh(&self) -> bool {
+        self.write_agent == NOBODY && self.read_agent == NOBODY
+    }
+
     #[inline(always)]
     pub(super) fn is_split(&self) -> bool {
         self.write_agent == DIVIDED

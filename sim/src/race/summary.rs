@@ -266,7 +266,7 @@ impl Summary {
                 }
             }
         };
-        for (word, cell) in page.words.iter().enumerate() {
+        for (word, cell) in page.words.iter().enumerate().filter(|(_, cell)| !cell.is_fresh()) {
             match &page.bytes {
                 Some(bytes) if cell.is_split() => {
                     let mut byte = 4 * word;

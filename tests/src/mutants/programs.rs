@@ -50,15 +50,27 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// There is none, it does not compile, or its meaning cannot be computed.
 pub fn subject(name: &str) -> Result<Subject, String> {
+    build(name, true)
+}
+
+/// The kernel called `name` without its problems, whose results take time: to list its mutants.
+///
+/// # Errors
+/// There is none, or it does not compile.
+pub(super) fn without_cases(name: &str) -> Result<Subject, String> {
+    build(name, false)
+}
+
+fn build(name: &str, cases: bool) -> Result<Subject, String> {
     let built = match (ROWS.iter().find(|r| r.name == name), STORED.iter().find(|s| s.name == name)) {
-        (Some(row), _) => compiled(row),
+        (Some(row), _) => compiled(row, cases),
         (_, Some(stored)) => stored.subject(),
         _ => Err("there is no such kernel".to_owned()),
     };
     built.map_err(|e| format!("{name}: {e}"))
 }
 
-fn compiled(row: &Row) -> Result<Subject, String> {
+fn compiled(row: &Row, with_cases: bool) -> Result<Subject, String> {
     let (file, wanted) = row.path.split_once(':').map_or((row.path, None), |(file, kernel)| (file, Some(kernel)));
     let path = crate::root().join(file);
     let mut runs: Vec<String> = row.runs.iter().copied().flatten().map(|&r| r.to_owned()).collect();
@@ -96,7 +108,7 @@ fn compiled(row: &Row) -> Result<Subject, String> {
     let contracts = Contract::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
     let [contract]: [Contract; 1] = contracts.try_into().map_err(|_| "not one kernel".to_owned())?;
     let mut cases = Vec::new();
-    for (line, mode) in expanded(&runs)? {
+    for (line, mode) in if with_cases { expanded(&runs)? } else { Vec::new() } {
         let run = Run::parse(&line)?;
         let problem = Problem::new(&specialized, &run, false)?;
         // Integers have no infinities, and nor has e4m3.

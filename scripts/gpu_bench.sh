@@ -141,6 +141,27 @@ ping_pong() {
     rm -f -- "$program" "$fused"
 }
 
+# Bias and gelu behind the product: nothing, the tanh form, and the same with the card's own tanh.
+epilogue() {
+    local program
+    program=$(mktemp --suffix .tile)
+    sed -e '/let c = C/,$d' -e 's/alpha: Scale = 1, beta: Scale = 0)/bias: gmem f32[M, N] strides (0, 1))/' -e 's/PROMOTE = 128,/PROMOTE = 128, ACT = 0,/' \
+        examples/gemm.tile > "$program"
+    cat >> "$program" << 'EOF'
+    let x = cast<f32>(acc) + bias[bm * BM.., bn * BN..]
+    let h = 0.5 * x
+    let y = select(ACT == 1, h + h * tanh(x * (0.7978846 + 0.035677408 * (x * x))),
+            select(ACT == 2, h + h * fast_tanh(x * (0.7978846 + 0.035677408 * (x * x))), x))
+    copy cast<Out>(y) -> C[bm * BM.., bn * BN..]
+}
+EOF
+    for _ in 1 2; do
+        bench examples/gemm.tile --card H200 --for M=N=K=4096 --target sm_90a -D Out=f16 M=N=K=4096
+        bench "$program" --card H200 --for M=N=K=4096 --target sm_90a -D Out=f16 --variant ACT=0/1/2 M=N=K=4096
+    done
+    rm -f -- "$program"
+}
+
 small() {
     each "M=N=K=512 M=N=K=1024 M=N=K=2048 M=16,N=4096,K=4096 M=64,N=4096,K=14336 M=128,N=6144,K=4096 M=512,N=4096,K=4096" --target sm_80
 }
@@ -165,8 +186,8 @@ hopper() {
 
 for section in "${@:-}"; do
     case $section in
-        half | orders | half16 | turing | types | fma | unaligned | reordered | registers | pending | ping_pong | small | more | hopper) "$section" ;;
-        "") half && orders && half16 && turing && types && fma && unaligned && reordered && registers && pending && ping_pong && small && more && hopper ;;
+        half | orders | half16 | turing | types | fma | unaligned | reordered | registers | pending | ping_pong | epilogue | small | more | hopper) "$section" ;;
+        "") half && orders && half16 && turing && types && fma && unaligned && reordered && registers && pending && ping_pong && epilogue && small && more && hopper ;;
         *) echo "no section $section" >&2 && exit 2 ;;
     esac
 done

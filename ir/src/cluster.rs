@@ -1,12 +1,13 @@
 //! Clusters: blocks that run side by side and reach one another's shared memory, and what is the same in all blocks of one.
 //!
 //! A schedule's `cluster (2, 1)` counts blocks along the axes of the grid; the hardware takes neighbours. So along an axis `g` with
-//! `c` blocks to a cluster, `g / c` is the same in all of them, and `g % c` tells them apart.
+//! `c` blocks to a cluster, `g / c` is the same in all of them, and `g % c` tells them apart. The bits of the number that a block has in its
+//! cluster are those of `g % c`, of the first axis the lowest (PTX ISA 10, `%cluster_ctarank`).
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
-use crate::typing::{const_int, let_init};
+use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
 use std::collections::BTreeMap;
 
 /// Blocks of a cluster that every device can run at once (CUDA programming guide, "Thread Block Clusters").
@@ -32,11 +33,11 @@ pub fn fills_by_multicast(k: &Kernel, channel: Value) -> bool {
     })
 }
 
-/// What is the same in all blocks of a cluster.
+/// What is the same in all blocks of a cluster, or in which of them.
 pub struct Uniform<'a> {
     k: &'a Kernel,
     loops: BTreeMap<Value, [Expr; 3]>,
-    known: BTreeMap<Value, bool>,
+    known: BTreeMap<Value, u32>,
 }
 
 impl<'a> Uniform<'a> {
@@ -51,15 +52,83 @@ impl<'a> Uniform<'a> {
 
     /// Whether an index or a condition has one value in all blocks of a cluster.
     pub fn expr(&mut self, e: Expr) -> bool {
+        self.apart(e) == 0
+    }
+
+    /// All bits of a block's number in its cluster.
+    pub fn all(&self) -> u32 {
+        let blocks = blocks(self.k);
+        if blocks.count_ones() == 1 { (blocks.min(1 << 31) - 1) as u32 } else { u32::MAX }
+    }
+
+    /// Bits of a block's number in its cluster: blocks that agree in them have the same value of an index or a condition.
+    pub fn apart(&mut self, e: Expr) -> u32 {
         let k = self.k;
-        match &k.exprs[e] {
-            ExprData::Int(_) | ExprData::Float(_) => true,
-            ExprData::Ref(v) => self.value(*v),
-            ExprData::Op { op: Op::Div, args } if self.is_cluster(args) => true,
-            ExprData::Op { args, .. } => args.iter().all(|&a| self.expr(a)),
-            ExprData::Cast { arg, .. } => self.expr(*arg),
-            _ => false,
+        if let Some((first, bits)) = self.digit(e) {
+            return ((1 << bits) - 1) << first;
         }
+        match &k.exprs[e] {
+            ExprData::Int(_) | ExprData::Float(_) => 0,
+            ExprData::Ref(v) => self.value(*v),
+            ExprData::Op { op: Op::Div, args } if self.is_cluster(args) => 0,
+            ExprData::Op { args, .. } => args.iter().fold(0, |bits, &a| bits | self.apart(a)),
+            ExprData::Cast { arg, .. } => self.apart(*arg),
+            _ => self.all(),
+        }
+    }
+
+    /// The first and the number of the bits of a block's number that an expression is: `g % c`, and what divisions by powers of two leave of
+    /// it, or take from it.
+    fn digit(&self, e: Expr) -> Option<(u32, u32)> {
+        let k = self.k;
+        let ExprData::Op { op: op @ (Op::Rem | Op::Div), args } = &k.exprs[e] else {
+            return match &k.exprs[e] {
+                ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) => self.digit(let_init(k, *v)?),
+                _ => None,
+            };
+        };
+        let [x, by] = args[..] else { return None };
+        let by = const_int(k, by).filter(|n| n.count_ones() == 1)?;
+        let (log2, rest) = (by.trailing_zeros(), self.digit(x));
+        match (op, rest) {
+            (Op::Rem, Some((first, bits))) => Some((first, bits.min(log2))),
+            (_, Some((first, bits))) => Some((first + bits.min(log2), bits.saturating_sub(log2))),
+            (Op::Rem, None) => {
+                let ExprData::Ref(v) = k.exprs[x] else { return None };
+                let axis = k.grid.iter().position(|g| g.index == v).filter(|&axis| along(k, axis) == by)?;
+                Some((self.first_bit(axis)?, log2))
+            }
+            _ => None,
+        }
+    }
+
+    /// The first bit of a block's number that is of an axis.
+    fn first_bit(&self, axis: usize) -> Option<u32> {
+        let bits = |axis| Some(along(self.k, axis)).filter(|n| n.count_ones() == 1).map(i64::trailing_zeros);
+        (0..axis).map(bits).sum()
+    }
+
+    /// Bits of an axis.
+    fn axis(&self, axis: usize) -> u32 {
+        let c = along(self.k, axis);
+        match (c, self.first_bit(axis)) {
+            (1, _) => 0,
+            (c, Some(first)) if c.count_ones() == 1 && c < 1 << 16 => ((c - 1) as u32) << first,
+            _ => self.all(),
+        }
+    }
+
+    /// Bits that tell windows apart.
+    pub fn window(&mut self, view: &ResolvedView) -> u32 {
+        let mut bits = 0;
+        for d in &view.dims {
+            let starts = match d {
+                ViewDim::Fixed(e) => std::slice::from_ref(e),
+                ViewDim::From { starts, .. } => starts.as_slice(),
+            };
+            bits = starts.iter().fold(bits, |bits, &e| bits | self.apart(e));
+        }
+        bits
     }
 
     /// `g / c`, of an axis with `c` blocks to a cluster.
@@ -70,20 +139,27 @@ impl<'a> Uniform<'a> {
         axis.is_some_and(|axis| const_int(self.k, *by) == Some(along(self.k, axis)))
     }
 
-    fn value(&mut self, v: Value) -> bool {
+    fn value(&mut self, v: Value) -> u32 {
         let k = self.k;
         if let Some(&known) = self.known.get(&v) {
             return known;
         }
         let same = match &k.values[v].def {
-            ValueDef::Grid => k.grid.iter().position(|g| g.index == v).is_some_and(|axis| along(k, axis) == 1),
-            ValueDef::Let => let_init(k, v).is_some_and(|init| self.expr(init)),
-            // In the same iteration, if they make as many.
-            ValueDef::Loop => {
-                self.loops.get(&v).copied().is_some_and(|bounds| bounds.into_iter().all(|e| self.expr(e)))
+            ValueDef::Grid => {
+                let axis = k.grid.iter().position(|g| g.index == v);
+                axis.map_or_else(|| self.all(), |axis| self.axis(axis))
             }
-            ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => false,
-            _ => true,
+            ValueDef::Let => match let_init(k, v) {
+                Some(init) => self.apart(init),
+                None => self.all(),
+            },
+            // In the same iteration, if they make as many.
+            ValueDef::Loop => match self.loops.get(&v).copied() {
+                Some(bounds) => bounds.into_iter().fold(0, |bits, e| bits | self.apart(e)),
+                None => self.all(),
+            },
+            ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => self.all(),
+            _ => 0,
         };
         self.known.insert(v, same);
         same
@@ -126,6 +202,30 @@ mod tests {
         crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics())).kernels.remove(0)
     }
 
+    /// Of two by two blocks, counted along one axis or two.
+    #[test]
+    fn rows_and_columns_of_a_cluster_are_told_apart() {
+        for (grid, cluster, row, col) in
+            [("g: 64", "(4)", "g % 4 % 2", "g % 4 / 2"), ("g: 64, h: 4", "(2, 2)", "g % 2", "h % 2")]
+        {
+            let text = format!(
+                "kernel k(A: gmem f16[M, K]) grid ({grid}) schedule {{ threads 128 cluster {cluster} }} {{\n\
+                 let down = {row}\nlet right = {col}\nlet bm = 8 + down\nlet bn = 3 * right + 1\nlet both = bm + bn\nlet g0 = g\n}}\n"
+            );
+            let mut sink = Sink::new();
+            let k = crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics()));
+            let k = &k.kernels[0];
+            let mut uniform = Uniform::new(k);
+            let mut of = |name: &str| {
+                let (v, _) = k.values.iter().find(|(_, d)| d.name == name).expect("it is there");
+                uniform.value(v)
+            };
+            assert_eq!(["down", "right", "bm", "bn", "both"].map(&mut of), [1, 2, 1, 2, 3], "{cluster}");
+            assert_eq!(of("g0"), if cluster == "(4)" { 3 } else { 1 });
+            assert_eq!(uniform.all(), 3);
+        }
+    }
+
     #[test]
     fn what_tells_blocks_apart_is_found() {
         let k = kernel(
@@ -138,10 +238,10 @@ mod tests {
             uniform.value(v)
         };
         for name in ["pair", "twice", "inner", "i", "h", "M"] {
-            assert!(of(name), "{name}");
+            assert_eq!(of(name), 0, "{name}");
         }
         for name in ["rank", "other", "own", "apart", "j", "g"] {
-            assert!(!of(name), "{name}");
+            assert_eq!(of(name), 1, "{name}");
         }
         assert_eq!(blocks(&k), 2);
         let parted = uniform.parted(k.body, &|k, s| matches!(k.stmts[s], StmtData::Let { .. }));

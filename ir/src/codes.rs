@@ -64,7 +64,7 @@ codes! {
     TARGET_MISMATCH "E0405" "the schedule is for another target"
         "A text printed after a pass records the target its decisions were made for. Compile it for that target, or remove `target` and the decisions that depend on it.";
     TILE_EXTENT "E0406" "a tile extent is not a power of two"
-        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
+        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Columns of what warpgroups multiply (`wgmma`, sm_90a) may be any multiple of 16 up to 256. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
     MMA_FORM "E0407" "a product of a form that is not supported"
         "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers.";
     NO_ATOM "E0408" "no instruction computes this product"
@@ -169,8 +169,8 @@ codes! {
         "The kernels of a `sequence` are launched one after the other, and parameters of one name are one: tensors of one name have the same element type, shape and strides, scalars the same type and, where both have one, the same default. Rename a parameter that is to be another thing.";
     READ_UNWRITTEN "E0246" "a register variable is read that nothing wrote"
         "A register variable declared without a first value holds nothing in particular until something is assigned or copied to it. An accumulator begins with what the sum begins with: `var acc = reg f32[BM, BN] = 0.0`.";
-    LAYOUT_EXTENT "E0301" "a layout needs powers of two"
-        "Layouts inside a tile are linear over address bits, so tiles that have one have power-of-two extents.";
+    LAYOUT_EXTENT "E0301" "a layout has gaps"
+        "Layouts inside a tile are linear over address bits: an extent that is no power of two counts as the next one, and what is beyond it is not there. So all threads must have the same registers of a tile, without those: what tells threads apart must lie below the extent's lowest bit.";
     LAYOUT_SIZE "E0302" "a layout is for a tile of another size"
         "A shared-memory layout has a mode for each dimension, with the extents of the tile. A register layout `(threads, values):(..)` gives positions in column-major order of the whole tile, from 0 to one less than the number of elements.";
     LAYOUT_COVER "E0303" "a layout misses elements"

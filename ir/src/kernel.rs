@@ -330,7 +330,8 @@ pub struct CopyAttrs {
     /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
     /// slot, has read the buffer at the latest at its `await`: `tma`.
     pub tensor: bool,
-    /// Such a copy of a window that all blocks of the cluster want: each asks for its part, and all of them get it: `tma multicast`.
+    /// Such a copy of a window that several blocks of the cluster want, all of them or those of a row or column of it: each asks for its
+    /// part, and they all get it: `tma multicast`.
     pub multicast: bool,
     /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
     pub fragment: bool,

@@ -29,7 +29,7 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
@@ -49,6 +49,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         broadcast::load_once(k, cx);
     }
     everything_has_a_layout(k, cx)?;
+    all_is_shared_out(k, cx)?;
     everything_fits(k, cx)
 }
 
@@ -131,7 +132,7 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
 }
 
 pub(crate) fn log2_shape(shape: &[u64]) -> Vec<u32> {
-    shape.iter().map(|x| x.max(&1).ilog2()).collect()
+    tilec_ir::layout::shape_bits(shape)
 }
 
 /// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
@@ -228,10 +229,51 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         } else {
             coalesced(&bits, bits.len() - 1, 0, threads)
         };
+        let layout = layout.filter(|l| Held::of(l, &shape).is_some());
         if let Some(tile) = k.tile_ty_mut(v) {
             tile.reg_layout = layout;
         }
     }
+}
+
+/// Refuses copies of which some threads would have more elements than others: of extents that are no powers of two.
+fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut result = Ok(());
+    let stmts = all_stmts(k, k.body);
+    let base = |e: Expr| resolve_view(k, e).map(|view| view.base);
+    // What warpgroups multiply is copied by tensor copies in the end.
+    let mut operands: Vec<Value> = Vec::new();
+    for &s in &stmts {
+        let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
+        if let ExprData::Mma(mma) = k.exprs[src]
+            && mma.atom.is_some_and(|a| a.row().asynchronous())
+        {
+            operands.extend([mma.a, mma.b].into_iter().filter_map(base));
+        }
+    }
+    for &s in &stmts {
+        if let StmtData::Copy { src, dst, .. } = k.stmts[s]
+            && base(dst).is_some_and(|v| operands.contains(&v))
+        {
+            operands.extend(base(src));
+        }
+    }
+    for s in stmts {
+        let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
+        if base(dst).is_some_and(|v| operands.contains(&v)) {
+            continue;
+        }
+        let shape = fixed_shape(k, dst).or_else(|| fixed_shape(k, src));
+        let (Some(layout), Some(shape)) = (&attrs.threads, shape) else { continue };
+        if Held::of(layout, &shape).is_none() {
+            let message =
+                format!("threads cannot share out this copy of {shape:?} elements: an extent is not a power of two");
+            let note = "sums and operands of products of warpgroups may have other columns; use the next power of two elsewhere: what lies \
+                        outside the tensor reads as zero and is not written";
+            result = Err(cx.report(Diagnostic::error(codes::TILE_EXTENT, k.stmt_spans[s], message).with_note(note)));
+        }
+    }
+    result
 }
 
 fn set_coalesced(
@@ -246,8 +288,10 @@ fn set_coalesced(
     let bits = log2_shape(shape);
     let contiguous = window_contiguous_dim(k, view).unwrap_or(bits.len().saturating_sub(1));
     let chunk = if cx.enabled { global_width(k, facts, view, shape).elems.ilog2() } else { 0 };
+    // Where threads would have different registers, the tile takes the layout of another that it meets.
+    let layout = coalesced(&bits, contiguous, chunk, threads).filter(|l| Held::of(l, shape).is_some());
     if let Some(tile) = k.tile_ty_mut(var) {
-        tile.reg_layout = coalesced(&bits, contiguous, chunk, threads);
+        tile.reg_layout = layout;
     }
 }
 

@@ -59,6 +59,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     default_threads(k, cx)?;
+    let products = all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
+        StmtData::Assign { src, .. } => {
+            matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
+        }
+        _ => false,
+    });
+    if !products {
+        asynchronous::refuse_odd_extents(k, cx, "the kernel has no such product")?;
+    }
     // Layouts in the text may be for another number of threads than the one chosen here.
     if scheduled { Ok(()) } else { cx.verify(k) }
 }
@@ -483,12 +492,12 @@ fn warp_tile(
 
 /// Whether a block tile of extent `b` splits into warp tiles of extent `w`.
 pub(crate) fn divides(w: u64, b: u64) -> bool {
-    w > 0 && w.is_power_of_two() && w <= b
+    w > 0 && (w == b || w.is_power_of_two() && b.is_power_of_two() && w <= b)
 }
 
 /// Registers of a thread that hold the accumulator of a warp tile.
 pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc_bytes: u32) -> u64 {
-    wm * wn / u64::from(WARP) * u64::from(acc_bytes) / 4
+    (wm.saturating_mul(wn) / u64::from(WARP)).saturating_mul(u64::from(acc_bytes)) / 4
 }
 
 /// The most square split of `bm x bn` over `warps` warps.

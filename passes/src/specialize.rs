@@ -16,12 +16,14 @@ pub(crate) use promises::assume;
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::select_mma::warpgroup::is_columns;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::target::Target;
 use tilec_ir::types::{DimStride, Strides};
 use tilec_ir::typing::resolve_view;
 
@@ -346,10 +348,11 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
 }
 
-/// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits.
+/// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits. Columns of products of
+/// warpgroups may be others; `select-mma` refuses them where it finds none.
 fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
-    for d in bad_extents(k) {
+    for d in bad_extents(k, cx.options.target) {
         result = Err(cx.report(d));
     }
     for data in k.values.values() {
@@ -362,12 +365,22 @@ fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
+/// Extents of tiles that are known and that no tile can have.
+pub(crate) fn bad_extents(k: &Kernel, target: Target) -> Vec<Diagnostic> {
+    let columns = |x: i64| target.has_tensor_copies() && u64::try_from(x).is_ok_and(is_columns);
+    wrong_extents(k, |x| x > 0 && (x.count_ones() == 1 || columns(x)))
+}
+
 /// Extents of tiles that are known and no powers of two.
-pub(crate) fn bad_extents(k: &Kernel) -> Vec<Diagnostic> {
+pub(crate) fn odd_extents(k: &Kernel) -> Vec<Diagnostic> {
+    wrong_extents(k, |x| x > 0 && x.count_ones() == 1)
+}
+
+fn wrong_extents(k: &Kernel, right: impl Fn(i64) -> bool) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
-        for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|x| *x <= 0 || x.count_ones() != 1) {
+        for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|x| !right(*x)) {
             wrong.push(extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two")));
         }
     }

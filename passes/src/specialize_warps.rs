@@ -41,10 +41,9 @@ pub(crate) mod stream;
 
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
-use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, clone_stmt};
 use crate::select_mma::warpgroup::promoted_of;
-pub(crate) use cluster::{ACROSS_LINES, LINE};
+pub(crate) use cluster::{LINE, choose as choose_cluster, clusters_at_once};
 use pending::Part;
 use persistent::Persistent;
 use std::collections::BTreeSet;
@@ -547,10 +546,7 @@ pub(crate) fn shared_limit(k: &Kernel, cx: &Cx<'_>) -> u64 {
 
 /// The slots of the channels, and the bytes they take.
 fn slots(k: &Kernel, cx: &mut Cx<'_>, buffers: &[Value], span: Span) -> Result<(u64, u64), Reported> {
-    let bytes = |v: Value| {
-        let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
-        elems * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
-    };
+    let bytes = |v: Value| crate::tensor_copies::slot_bytes(k, v);
     let slot: u64 = buffers.iter().map(|&v| bytes(v)).sum();
     // Buffers of the consumer, as they are aligned.
     let others = k.values.iter().filter(|(v, d)| matches!(d.def, ValueDef::Smem(_)) && !buffers.contains(v));

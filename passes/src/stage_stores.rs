@@ -25,7 +25,7 @@ use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::width::elem_of;
-use crate::assign_layouts::{epilogue::for_each_tile, log2_shape};
+use crate::assign_layouts::epilogue::for_each_tile;
 use crate::barriers::is_fixed;
 use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
 use crate::tensor_copies::no_descriptor;
@@ -184,9 +184,11 @@ fn fits(
     let (Some(dim), Some(elem)) = (window, elem_of(k, to.base)) else {
         return Err("the window has one element along its contiguous dimension".to_owned());
     };
-    let bits = log2_shape(&shape);
-    if panels(&bits, dim, elem.bytes()).is_none() {
-        return Err("rows of the tile are shorter than 32 bytes".to_owned());
+    if panels(&shape, dim, elem.bytes(), true).is_none() {
+        return Err(
+            "rows of the tile are shorter than 32 bytes, or it has several panels of rows whose number is no power of two"
+                .to_owned(),
+        );
     }
     if elem.bytes() < WORD && dim != neighbours {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
@@ -222,8 +224,7 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
 }
 
 fn bytes(k: &Kernel, v: Value) -> u64 {
-    let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
-    elems * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
+    crate::tensor_copies::slot_bytes(k, v)
 }
 
 /// How many slots are left beside the buffer, or why they are too few.

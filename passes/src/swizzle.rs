@@ -41,7 +41,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let layout = match of_hardware(k, v, &natural) {
             Some(layout) => {
                 let bytes = elem_of(k, v).map_or(0, |e| e.bytes());
-                let rows = boxes(&layout, bytes).map_or(0, |b| b.exchange.row_bytes());
+                let shape = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).unwrap_or_default();
+                let rows = boxes(&layout, &shape, bytes).map_or(0, |b| b.exchange.row_bytes());
                 let name = &k.values[v].name;
                 let message = format!(
                     "`{name}` in rows of {rows} bytes whose pieces of 16 are exchanged by the row, as tensor copies and `wgmma` have them"
@@ -81,7 +82,7 @@ fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout>
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));
-    panels(natural.dim_bits(), contiguous, elem_of(k, v)?.bytes())
+    panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.bytes(), is_stored(k, v))
 }
 
 /// Whether a register tile is copied from a buffer.

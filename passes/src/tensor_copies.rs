@@ -4,9 +4,11 @@
 //! extent arrives as zero, which is what the language says of it.
 
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
+use crate::analysis::order::smem_contiguous;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
+use tilec_ir::layout::extents::is_whole;
 use tilec_ir::layout::hardware::panels;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
@@ -70,11 +72,25 @@ pub(crate) fn fits_unconverted(
         return Err(width.why);
     }
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
-    let bits = crate::assign_layouts::log2_shape(&shape);
-    match contiguous.and_then(|d| panels(&bits, d, elem.bytes())) {
+    match contiguous.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
         Some(_) => Ok(()),
-        None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes")),
+        None => Err(format!(
+            "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no power of two"
+        )),
     }
+}
+
+/// Bytes that a buffer takes: where tensor copies fill it, those of whole rows of panels.
+pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
+    let Some(tile) = k.tile_ty(v) else { return 0 };
+    let (Some(shape), elem) = (k.const_shape(&tile.shape), elem_of(k, v).map_or(4, |e| e.bytes())) else { return 0 };
+    let dense = shape.iter().product();
+    let found = match &tile.smem_layout {
+        _ if is_whole(&shape) => None,
+        Some(layout) => layout.span(&shape),
+        None => smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false)).and_then(|l| l.span(&shape)),
+    };
+    found.unwrap_or(dense) * u64::from(elem)
 }
 
 /// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.

@@ -279,6 +279,23 @@ pub struct Variants {
     share: Share,
 }
 
+/// Whether a tile has columns that are no power of two, which products of warpgroups alone have.
+fn has_columns(k: &Kernel) -> bool {
+    k.values.values().any(|data| match &data.def {
+        ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => {
+            t.shape.iter().filter_map(|&e| k.as_int(e)).any(|n| n.count_ones() != 1)
+        }
+        _ => false,
+    })
+}
+
+/// Whether that is all that is said of a program where a pass that makes such products is switched off: of its extents, or that there is no
+/// warp tile for them.
+fn refuses_columns(errors: &str) -> bool {
+    let mut codes = errors.lines().filter(|l| l.starts_with("error[")).peekable();
+    codes.peek().is_some() && codes.all(|l| ["error[E0406]", "error[E0431]"].iter().any(|code| l.starts_with(code)))
+}
+
 /// Multiply-adds, or elements moved, up to which a run is also simulated.
 const SIMULATED: i64 = 400_000;
 
@@ -324,6 +341,7 @@ impl Variants {
         compile(LAST, full.clone())?;
         let full = launched(full)?;
         let specialized: Vec<Kernel> = full.iter().map(|k| k.specialized.clone()).collect();
+        let columns = specialized.iter().any(has_columns);
         // What is `auto` in the source has the value that was chosen.
         let consts: Vec<Consts> = full.iter().map(|k| k.parameters.iter().cloned().collect()).collect();
         let mut seen = BTreeSet::new();
@@ -340,14 +358,24 @@ impl Variants {
         for (_, pass) in crate::options::optional_passes().enumerate().filter(|&(i, _)| share.takes(i)) {
             let mut options = options.clone();
             options.disabled.insert(pass.to_owned());
-            let done = optimize(&options).map_err(|e| format!("without `{pass}`: {e}"))?;
-            last(format!("without `{pass}`"), kernels(done)?);
+            match optimize(&options) {
+                Err(e) if columns && refuses_columns(&e) => {}
+                done => {
+                    let done = done.map_err(|e| format!("without `{pass}`: {e}"))?;
+                    last(format!("without `{pass}`"), kernels(done)?);
+                }
+            }
         }
         let mut options = options.clone();
         crate::options::disable_all(&mut options);
-        let done = optimize(&options).map_err(|e| format!("without any optional pass: {e}"))?;
-        compile("without any optional pass", done.clone())?;
-        last("without any optional pass".to_owned(), kernels(done)?);
+        match optimize(&options) {
+            Err(e) if columns && refuses_columns(&e) => {}
+            done => {
+                let done = done.map_err(|e| format!("without any optional pass: {e}"))?;
+                compile("without any optional pass", done.clone())?;
+                last("without any optional pass".to_owned(), kernels(done)?);
+            }
+        }
         let launched = consts.clone();
         let source = parse_program(text)?;
         let consts = if source.len() == specialized.len() {

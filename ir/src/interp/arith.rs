@@ -124,9 +124,17 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         Op::And => compare(a, b, |x, y| x != 0.0 && y != 0.0),
         Op::Or => compare(a, b, |x, y| x != 0.0 || y != 0.0),
         // Not binary, as above.
-        Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Not => {
-            Vec::new()
-        }
+        Op::Neg
+        | Op::Abs
+        | Op::Exp2
+        | Op::Exp
+        | Op::Log2
+        | Op::Sqrt
+        | Op::Rsqrt
+        | Op::Tanh
+        | Op::FastTanh
+        | Op::Erf
+        | Op::Not => Vec::new(),
         Op::Select => Vec::new(),
     }
 }

@@ -197,7 +197,8 @@ pub(super) fn elementwise(
     let fuses = matches!(op, Op::Add | Op::Sub);
     let unrounded: Vec<Option<&Vec<f64>>> = args.iter().map(|t| t.bound.as_ref()?.rounding.as_ref()).collect();
     let given = errors.iter().any(Option::is_some) || (fuses && unrounded.iter().any(Option::is_some));
-    let approximate = matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf) && float;
+    let approximate =
+        matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf) && float;
     let rounds = op == Op::Mul && float;
     let passes = op == Op::Neg && unrounded[0].is_some();
     if !(given || approximate || rounds || passes) {

@@ -9,6 +9,7 @@
 //! 1024 bytes, the longest period of a mode.
 
 use super::F2Map;
+use super::extents::shape_bits;
 use super::tile::SmemLayout;
 
 /// How pieces of 16 bytes are exchanged.
@@ -69,12 +70,17 @@ impl Exchange {
     }
 }
 
-/// The layout of a tile in panels of the longest rows that fit along `contiguous`: what both units move without conflicts.
-/// `None` if rows are shorter than 32 bytes.
-pub fn panels(dim_bits: &[u32], contiguous: usize, elem_bytes: u32) -> Option<SmemLayout> {
+/// The layout of a tile in panels of the longest rows along `contiguous`: what both units move without conflicts. `exact`: that make up its
+/// extent, as a tile that is stored must; else the last panel may reach beyond it, for a copy takes as long for a short row as for a long one.
+/// `None` if rows are shorter than 32 bytes, or there would be gaps between panels.
+pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) -> Option<SmemLayout> {
     let elem = elem_bytes.ilog2();
+    let dim_bits = &shape_bits(shape)[..];
     let extent = *dim_bits.get(contiguous)?;
-    let exchange = Exchange::ALL.into_iter().find(|x| x.row_bytes().ilog2() <= extent + elem)?;
+    let bytes = shape[contiguous] * u64::from(elem_bytes);
+    let longest = bytes.next_power_of_two();
+    let fits = |x: &Exchange| if exact { bytes.is_multiple_of(x.row_bytes()) } else { x.row_bytes() <= longest };
+    let exchange = Exchange::ALL.into_iter().find(fits)?;
     let inner = exchange.row_bytes().ilog2() - elem;
     let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
     // Bits of the plain element offset, from the lowest: (dimension, bit).
@@ -88,7 +94,10 @@ pub fn panels(dim_bits: &[u32], contiguous: usize, elem_bytes: u32) -> Option<Sm
             cols.push(exchange.apply(1u64 << (at as u32 + elem)) >> elem);
         }
     }
-    SmemLayout::new(F2Map::from_cols(cols)?, dim_bits.to_vec())
+    let layout = SmemLayout::new(F2Map::from_cols(cols)?, dim_bits.to_vec())?;
+    let row = exchange.row_bytes() / u64::from(elem_bytes);
+    let whole = shape.iter().enumerate().map(|(d, &n)| if d == contiguous { n.next_multiple_of(row) } else { n });
+    (layout.span(shape)? <= whole.product()).then_some(layout)
 }
 
 /// What one copy of the tensor memory accelerator moves, and where the copies of a tile are.
@@ -98,21 +107,23 @@ pub struct Boxes {
     pub exchange: Exchange,
     /// The tile's dimensions in the order in which the box is written, the contiguous one first.
     pub dims: Vec<usize>,
-    /// Log2 extents of the box along `dims`.
-    pub bits: Vec<u32>,
+    /// Extents of the box along `dims`.
+    pub extents: Vec<u64>,
     /// Where each box begins, as coordinates of the tile, and its byte offset.
     pub places: Vec<(Vec<u64>, u64)>,
+    /// The last of them reach beyond the tile.
+    pub beyond: bool,
 }
 
 /// Elements that a box has at most along a dimension (`cuTensorMapEncodeTiled`).
 const BOX_BITS: u32 = 8;
 
-/// How copies of boxes fill a tile. `None` if they cannot.
-pub fn boxes(layout: &SmemLayout, elem_bytes: u32) -> Option<Boxes> {
-    Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, elem_bytes.ilog2(), x))
+/// How copies of boxes fill a tile of these extents. `None` if they cannot.
+pub fn boxes(layout: &SmemLayout, shape: &[u64], elem_bytes: u32) -> Option<Boxes> {
+    Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem_bytes.ilog2(), x))
 }
 
-fn boxes_with(layout: &SmemLayout, elem: u32, exchange: Exchange) -> Option<Boxes> {
+fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange) -> Option<Boxes> {
     let rank = layout.dim_bits().len();
     let row = exchange.row_bytes().ilog2();
     let plain = |d: usize, b: usize| exchange.apply(layout.dim_cols(d)[b] << elem);
@@ -158,10 +169,26 @@ fn boxes_with(layout: &SmemLayout, elem: u32, exchange: Exchange) -> Option<Boxe
             places.extend(more);
         }
     }
+    // A box that spans a dimension ends with it, but rows are whole.
+    let extent = |(i, (&d, &b)): (usize, (&usize, &u32))| if i == 0 { 1 << b } else { shape[d].min(1 << b) };
+    let extents: Vec<u64> = dims.iter().zip(&bits).enumerate().map(extent).collect();
+    let whole = |(&d, &n): (&usize, &u64)| shape[d].is_multiple_of(n);
+    if !dims.iter().zip(&extents).skip(1).all(whole) {
+        return None;
+    }
+    let beyond = !whole((&contiguous, &extents[0]));
+    places.retain(|(start, _)| start.iter().zip(shape).all(|(at, n)| at < n));
     // The period of the mode: eight rows.
     let period = 8 * exchange.row_bytes();
     let whole = places.iter().all(|(_, offset)| offset % period == 0);
-    (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, bits, places })
+    (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, extents, places, beyond })
+}
+
+impl Boxes {
+    /// Bytes that all of them bring, which is what they take in memory.
+    pub fn bytes(&self, elem_bytes: u32) -> u64 {
+        self.places.len() as u64 * self.extents.iter().product::<u64>() * u64::from(elem_bytes)
+    }
 }
 
 /// How `wgmma` reads an operand from shared memory: the fields of its descriptor but for the address.
@@ -237,31 +264,57 @@ mod tests {
 
     /// A tile of 16-bit elements whose rows of `columns` are contiguous.
     fn tile(rows: u32, columns: u32) -> SmemLayout {
-        panels(&[rows, columns], 1, 2).expect("a layout")
+        panels(&[1 << rows, 1 << columns], 1, 2, true).expect("a layout")
     }
 
     /// Element by element: the box's bytes lie where the accelerator puts them.
     #[test]
     fn boxes_cover_the_tile_where_the_unit_writes() {
-        for (rows, columns, contiguous, bytes) in
-            [(7, 6, 1, 2), (6, 8, 1, 2), (6, 8, 0, 2), (7, 4, 1, 2), (5, 5, 0, 4), (8, 7, 1, 1), (3, 6, 1, 2)]
+        for (rows, columns, contiguous, bytes) in [
+            (128, 64, 1, 2),
+            (64, 256, 1, 2),
+            (64, 256, 0, 2),
+            (128, 16, 1, 2),
+            (32, 32, 0, 4),
+            (256, 128, 1, 1),
+            (8, 64, 1, 2),
+            (64, 160, 1, 2),
+            (64, 176, 1, 2),
+            (160, 64, 1, 2),
+            (192, 32, 0, 4),
+            (72, 32, 1, 4),
+            (64, 48, 1, 2),
+        ] {
+            for exact in [true, false] {
+                assert_boxes([rows, columns], contiguous, bytes, exact);
+            }
+        }
+    }
+
+    fn assert_boxes(shape: [u64; 2], contiguous: usize, bytes: u32, exact: bool) {
         {
-            let layout = panels(&[rows, columns], contiguous, bytes).expect("a layout");
-            let boxes = boxes(&layout, bytes).expect("boxes");
+            let layout = panels(&shape, contiguous, bytes, exact).expect("a layout");
+            let boxes = boxes(&layout, &shape, bytes).expect("boxes");
+            let inside = |coords: &[u64]| coords.iter().zip(&shape).all(|(at, n)| at < n);
             let mut seen = 0;
             for (start, offset) in &boxes.places {
-                for i in 0..1u64 << boxes.bits.iter().sum::<u32>() {
+                for i in 0..boxes.extents.iter().product::<u64>() {
                     let (mut coords, mut rest) = (start.clone(), i);
-                    for (&d, &bits) in boxes.dims.iter().zip(&boxes.bits) {
-                        coords[d] += rest & ((1 << bits) - 1);
-                        rest >>= bits;
+                    for (&d, &extent) in boxes.dims.iter().zip(&boxes.extents) {
+                        coords[d] += rest % extent;
+                        rest /= extent;
                     }
                     let written = boxes.exchange.apply(offset + i * u64::from(bytes));
                     assert_eq!(layout.offset(&coords) * u64::from(bytes), written, "{coords:?}");
-                    seen += 1;
+                    seen += u64::from(inside(&coords));
+                    assert!(inside(&coords) || boxes.beyond, "{coords:?}");
+                    assert!(written < boxes.bytes(bytes), "{coords:?}");
                 }
             }
-            assert_eq!(seen, 1u64 << (rows + columns));
+            assert_eq!(seen, shape.iter().product::<u64>());
+            let row = shape[contiguous] * u64::from(bytes);
+            assert_eq!(boxes.beyond, !exact && !row.is_multiple_of(row.next_power_of_two().min(128)));
+            assert!(boxes.bytes(bytes) >= layout.span(&shape).expect("its extents") * u64::from(bytes));
         }
     }
 
@@ -287,14 +340,14 @@ mod tests {
             assert_eq!(b.offset(&[16 + k, n]) * 2, d.exchange.apply(at));
         }
         // Bytes are not transposed.
-        let bytes = panels(&[6, 8], 1, 1).expect("a layout");
+        let bytes = panels(&[64, 256], 1, 1, true).expect("a layout");
         assert_eq!(descriptor(&bytes, 1, (1, 8), (0, 5)), None);
     }
 
     #[test]
     fn other_layouts_are_not_theirs() {
         let natural = SmemLayout::natural(&[7, 6], &[0, 1]).expect("a layout");
-        assert_eq!((boxes(&natural, 2), descriptor(&natural, 2, (0, 6), (1, 4))), (None, None));
+        assert_eq!((boxes(&natural, &[128, 64], 2), descriptor(&natural, 2, (0, 6), (1, 4))), (None, None));
         let cute = super::super::parse_smem_layout("(128,64):(64,1) swizzle<3,3,4>").expect("a layout");
         assert_eq!(descriptor(&cute, 2, (0, 6), (1, 4)), None);
     }

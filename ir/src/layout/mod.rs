@@ -4,10 +4,12 @@
 //! * [`F2Map`]: a linear map over the two-element field, one column per input bit. Everything the
 //!   compiler *decides* (bijectivity, access width, bank conflicts, swizzles) is a rank of such a map.
 //! * [`CuteLayout`]: nested `shape:stride`, with an optional [`Swizzle`]; what people write and read.
-//!   Extents that are not powers of two exist only here.
+//!   Any extents exist only here.
 //!
 //! [`RegLayout`] and [`SmemLayout`] are the two uses the IR makes of them, with a text form each;
 //! `access` proves facts about memory accesses and `search` finds the cheapest conflict-free layout.
+//!
+//! Extents that are no powers of two are rounded up, and what is beyond them is not there (`extents`).
 //!
 //! Invariants: no map has more than 63 input or output bits; every operation is total (an
 //! impossible request is `None` or an error with a reason) and deterministic. Depends on std only.
@@ -17,6 +19,7 @@ pub mod convert;
 pub mod cute;
 mod cute_algebra;
 mod cute_text;
+pub mod extents;
 pub mod f2;
 pub mod hardware;
 pub mod matrix;
@@ -32,6 +35,7 @@ pub use access::{Wavefronts, wavefronts_by_enumeration, wavefronts_by_rank, wide
 pub use convert::{cute_to_f2, f2_to_cute, swizzled_to_f2};
 pub use cute::{CuteLayout, IntTuple, LayoutError, LayoutParseError};
 pub use cute_text::{parse_cute, parse_cute_prefix};
+pub use extents::{Held, extent_bits, rounded, shape_bits};
 pub use f2::F2Map;
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};
 pub use swizzle::{Swizzle, parse_swizzle, parse_swizzle_prefix};

@@ -3,7 +3,7 @@
 use super::{Type, Types, const_int, let_init, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
-use crate::layout::RegLayout;
+use crate::layout::{RegLayout, shape_bits};
 use crate::types::Space;
 
 /// Aliases of aliases are followed this far.
@@ -158,7 +158,6 @@ fn whole(k: &Kernel, inits: Inits<'_>, v: Value, slot: Option<Slot>, fuel: usize
 /// threads have no whole part of it.
 pub fn window_of_registers(k: &Kernel, view: &ResolvedView, shape: &[u64]) -> Option<(RegLayout, Vec<usize>)> {
     let tile = k.tile_ty(view.base).filter(|_| view.space(k) == Space::Reg && !view.transposed)?;
-    let log2 = |shape: &[u64]| shape.iter().map(|x| x.max(&1).ilog2()).collect::<Vec<u32>>();
     let start = |d: &ViewDim| match d {
         ViewDim::From { starts, end: None } => {
             starts.iter().try_fold(0, |sum: u64, &e| sum.checked_add(u64::try_from(const_int(k, e)?).ok()?))
@@ -166,7 +165,7 @@ pub fn window_of_registers(k: &Kernel, view: &ResolvedView, shape: &[u64]) -> Op
         _ => None,
     };
     let starts = view.dims.iter().map(start).collect::<Option<Vec<u64>>>()?;
-    tile.reg_layout.as_ref()?.window(&log2(&k.const_shape(&tile.shape)?), &starts, &log2(shape))
+    tile.reg_layout.as_ref()?.window(&shape_bits(&k.const_shape(&tile.shape)?), &starts, &shape_bits(shape))
 }
 
 /// The extents that `copy src -> dst` moves: those of the side that has some, empty for a single element. `None` if

@@ -376,7 +376,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     }
 }
 
-/// `.multicast::cluster` (PTX ISA 9.7.9.27): one window for all blocks of a cluster.
+/// `.multicast::cluster` (PTX ISA 9.7.9.27): one window for several blocks of a cluster.
 fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs) {
     let k = cx.k;
     let mut bad = |message: String, note: &str| {
@@ -399,9 +399,14 @@ fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs) {
         ViewDim::From { starts, .. } => starts.clone(),
         ViewDim::Fixed(e) => vec![*e],
     });
-    if let Some(e) = starts.into_iter().find(|&e| !same.expr(e)) {
-        let d =
-            Diagnostic::error(codes::BAD_COPY, k.expr_spans[e], "the blocks of a cluster would copy different windows");
+    if same.window(&from) == same.all()
+        && let Some(e) = starts.into_iter().find(|&e| !same.expr(e))
+    {
+        let d = Diagnostic::error(
+            codes::BAD_COPY,
+            k.expr_spans[e],
+            "the blocks of a cluster would all copy different windows",
+        );
         cx.report(d.with_note(
             "of the index `g` of a grid axis with `c` blocks to a cluster, only `g / c` is the same in all of them",
         ));

@@ -5,12 +5,14 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use crate::layout::RegLayout;
+use crate::layout::{Held, RegLayout, extent_bits};
 use crate::types::TileTy;
 use crate::typing::{Extent, const_int, copy_shape};
 
 /// log2 of more elements than any tile has; shifts by it are safe.
 pub(super) const MAX_BITS: u32 = 31;
+/// log2 of the most elements that a tile may have, extents rounded up.
+const MAX_ELEMENT_BITS: u32 = 22;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
@@ -42,9 +44,9 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, threads: Option<i64>) {
     }
 }
 
-/// log2 of each extent, if all are known powers of two.
+/// log2 of each extent, rounded up, if all are known.
 pub(super) fn dim_bits(k: &Kernel, t: &TileTy) -> Option<Vec<u32>> {
-    t.shape.iter().map(|&e| Extent::of(k, e).known().filter(|n| n.is_power_of_two()).map(u64::trailing_zeros)).collect()
+    t.shape.iter().map(|&e| Extent::of(k, e).known().map(extent_bits)).collect()
 }
 
 /// log2 of a number of threads that is a power of two.
@@ -65,20 +67,13 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
     if t.reg_layout.is_none() && t.smem_layout.is_none() {
         return;
     }
-    let odd = t.shape.iter().find_map(|&e| Some((e, Extent::of(k, e).known().filter(|n| !n.is_power_of_two())?)));
-    if let Some((e, n)) = odd {
-        let message = format!("tile `{name}` has a layout, and extent {n} is not a power of two");
-        cx.error_at(
-            codes::LAYOUT_EXTENT,
-            e,
-            message,
-            "layouts are linear over address bits; round the extent up, windows mask what is too much",
-        );
-        return;
-    }
     let Some(bits) = dim_bits(k, t) else { return };
     if bits.iter().sum::<u32>() > MAX_BITS {
         return; // Rule 9 has said so.
+    }
+    // Of more elements than a tile may have rule 9 has said so, too.
+    if bits.iter().sum::<u32>() <= MAX_ELEMENT_BITS && has_gaps(cx, v, t, &bits) {
+        return;
     }
     if let Some(layout) = &t.reg_layout {
         register(cx, &name, span, layout, bits.iter().sum(), log2_threads(threads));
@@ -97,6 +92,24 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
             cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
         }
     }
+}
+
+/// Whether the layout of a tile with an extent that is no power of two leaves gaps: reported.
+fn has_gaps(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32]) -> bool {
+    let k = cx.k;
+    let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
+    let odd = t.shape.iter().zip(shape.iter().flatten()).find(|(_, n)| !n.is_power_of_two());
+    let (Some(shape), Some((&e, n))) = (&shape, odd) else { return false };
+    let why = match (&t.smem_layout, &t.reg_layout) {
+        (_, Some(l)) if l.out_bits() == bits.iter().sum() && l.covers_tile() && Held::of(l, shape).is_none() => {
+            "threads have different registers of it"
+        }
+        _ => return false,
+    };
+    let message = format!("the layout of `{}` has gaps: extent {n} is not a power of two, and {why}", cx.name(v));
+    let note = "an extent counts as the next power of two, and what is beyond it is not there; leave the layout out to have one found";
+    cx.error_at(codes::LAYOUT_EXTENT, e, message, note);
+    true
 }
 
 /// What keeps a shared-memory layout from being a bijection.

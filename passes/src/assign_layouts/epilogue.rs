@@ -14,7 +14,7 @@ use crate::analysis::width::{global_width, window_contiguous_dim};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
@@ -51,7 +51,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
             continue;
         }
         let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
-        let Some(better) = exchange(&layout, &wanted) else { continue };
+        let Some(better) = exchange(&layout, &shape, &wanted) else { continue };
         let place = in_front_of(k, place(k, s, var), s, &lets);
         let reuse =
             done.iter().find(|r| r.var == var && r.layout == better && unchanged_since(k, r, place)).map(|r| r.out);
@@ -87,13 +87,13 @@ fn wanted_bits(k: &Kernel, src: Expr, dst: Expr) -> Option<(usize, Vec<u64>)> {
 
 /// The layout in which a thread owns the first `wanted.0` bits of the run, or as many of them as it can; `None` if it
 /// already does.
-fn exchange(layout: &RegLayout, (count, run): &(usize, Vec<u64>)) -> Option<RegLayout> {
+fn exchange(layout: &RegLayout, shape: &[u64], (count, run): &(usize, Vec<u64>)) -> Option<RegLayout> {
     let owned = |n: usize| (0..layout.value_bits()).filter(|&i| run[..n].contains(&layout.value_col(i))).count() == n;
-    (1..=*count).rev().take_while(|&n| !owned(n)).find_map(|n| exchange_bits(layout, n, run))
+    (1..=*count).rev().take_while(|&n| !owned(n)).find_map(|n| exchange_bits(layout, shape, n, run))
 }
 
 /// The layout in which a thread owns the first `count` bits of the run; `None` if it cannot.
-fn exchange_bits(layout: &RegLayout, count: usize, run: &[u64]) -> Option<RegLayout> {
+fn exchange_bits(layout: &RegLayout, shape: &[u64], count: usize, run: &[u64]) -> Option<RegLayout> {
     let mut value: Vec<u64> = (0..layout.value_bits()).map(|i| layout.value_col(i)).collect();
     let mut thread: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i)).collect();
     for &bit in &run[..count] {
@@ -108,7 +108,8 @@ fn exchange_bits(layout: &RegLayout, count: usize, run: &[u64]) -> Option<RegLay
             .or_else(|| value.iter().position(spare))?;
         std::mem::swap(&mut value[given], &mut thread[lane]);
     }
-    RegLayout::new(value, thread, layout.out_bits())
+    // All threads must still have the same registers.
+    RegLayout::new(value, thread, layout.out_bits()).filter(|found| Held::of(found, shape).is_some())
 }
 
 /// A tile that was re-laid-out.

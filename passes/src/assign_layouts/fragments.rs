@@ -16,7 +16,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{RegLayout, extent_bits};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Gives every product's operands their layouts.
@@ -113,8 +113,8 @@ fn spread(row: &AtomRow, rows: &mut Places) {
 /// Log2 extents of the warp tile along the instruction's rows and columns.
 fn scheduled_warp_tile(k: &Kernel, swap: bool) -> Option<[u32; 2]> {
     let (wm, wn) = k.schedule.warp_tile?;
-    let wm = u64::try_from(k.as_int(wm)?).ok()?.max(1).ilog2();
-    let wn = u64::try_from(k.as_int(wn)?).ok()?.max(1).ilog2();
+    let wm = extent_bits(u64::try_from(k.as_int(wm)?).ok()?);
+    let wn = extent_bits(u64::try_from(k.as_int(wn)?).ok()?);
     Some(if swap { [wn, wm] } else { [wm, wn] })
 }
 

@@ -7,11 +7,12 @@ use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
-use crate::specialize_warps::{ACROSS_LINES, BARRIER_BYTES, LINE, PRODUCER_WARPS};
+use crate::specialize_warps::{BARRIER_BYTES, LINE, PRODUCER_WARPS, choose_cluster};
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
+use tilec_ir::types::Elem;
 
 /// Threads of a block without a product, unless the schedule has them.
 const PLAIN_THREADS: u64 = 128;
@@ -45,6 +46,8 @@ pub(super) struct Part {
     pub(super) product: f64,
     /// Clocks that a warpgroup takes between its products: to add their sums to its accumulator, to load an operand.
     pub(super) between: f64,
+    /// Of these, those of the additions.
+    pub(super) added: f64,
     /// Instructions that warps issue.
     pub(super) issued: f64,
     /// Bytes of shared memory that its accesses move, in the units in which it moves them.
@@ -66,6 +69,8 @@ pub(super) struct Part {
     pub(super) scalar: bool,
     /// It is a loop that warps synchronise in.
     pub(super) synchronised: bool,
+    /// Rows of what it loads lie across lines.
+    pub(super) across: bool,
 }
 
 /// A block.
@@ -84,6 +89,8 @@ pub(super) struct Cost {
     pub(super) stream_k: Option<bool>,
     /// Two warpgroups take tiles in turns.
     pub(super) ping_pong: bool,
+    /// Blocks of a cluster along rows and columns of tiles.
+    pub(super) cluster: [i64; 2],
     /// Blocks that are resident on a multiprocessor.
     pub(super) resident: u64,
     pub(super) parts: Vec<Part>,
@@ -124,7 +131,10 @@ impl Illegal {
     /// In words.
     pub(super) fn why(self) -> &'static str {
         match self {
-            Illegal::Extent => "an extent of a tile is no power of two, or a tile has more than 2^20 elements",
+            Illegal::Extent => {
+                "an extent of a tile is no power of two (columns of products of warpgroups: no multiple of 16, or their operand is more than 128 \
+                 bytes deep along the reduction, in which it is contiguous), or a tile has more than 2^20 elements"
+            }
             Illegal::Precondition => "a precondition of the kernel does not hold",
             Illegal::WarpTile => {
                 "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)"
@@ -209,6 +219,10 @@ impl Setting<'_> {
     /// The same but for what depends on the number of stages.
     pub(super) fn block(&self, env: &Env) -> Result<Cost, Illegal> {
         let (work, k) = (self.work, self.work.k);
+        let odd = |shape: &[Expr]| shape.iter().any(|&e| work.extent(env, e).is_some_and(|n| !n.is_power_of_two()));
+        if self.warpgroups.is_none() && work.tiles.iter().any(|t| odd(&t.shape)) {
+            return Err(Illegal::Extent);
+        }
         let mut threads = k.schedule.threads.and_then(|e| work.extent(env, e));
         let mut shapes = Vec::new();
         for product in work.regions.iter().flat_map(|r| &r.products) {
@@ -219,8 +233,9 @@ impl Setting<'_> {
             return Err(Illegal::Threads);
         }
         let tile_ok = |shape: &[Expr]| {
-            let powers = shape.iter().all(|&e| work.extent(env, e).is_some_and(u64::is_power_of_two));
-            powers && work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
+            let right = |n: u64| n.is_power_of_two() || self.warpgroups.is_some() && warpgroup::is_columns(n);
+            let extents = shape.iter().all(|&e| work.extent(env, e).is_some_and(right));
+            extents && work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
         };
         if !work.tiles.iter().all(|t| tile_ok(&t.shape)) {
             return Err(Illegal::Extent);
@@ -284,7 +299,10 @@ impl Setting<'_> {
         let (mut fixed, mut slot) = (0u64, 0u64);
         for tile in work.tiles.iter().filter(|t| t.shared) {
             let slots = tile.slots.map_or(1, |e| work.extent(env, e).unwrap_or(1));
-            let bytes = work.elements(env, &tile.shape).unwrap_or(0).saturating_mul(tile.bytes * slots);
+            let filled = moves().find(|m| m.load && m.buffer == Some(tile.value));
+            let elements =
+                filled.map_or_else(|| work.elements(env, &tile.shape).unwrap_or(0), |m| self.elements(env, m));
+            let bytes = elements.saturating_mul(tile.bytes * slots);
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
             *of = of.saturating_add(bytes);
         }
@@ -293,6 +311,11 @@ impl Setting<'_> {
         let result = result.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes).max().unwrap_or(0);
         let result = if self.stage_stores && self.warpgroups.is_some() { result.next_multiple_of(1024) } else { 0 };
         let ping_pong = self.warpgroups.is_some() && self.ping_pong(env);
+        let across = parts.iter().any(|p| p.across);
+        let cluster = match shapes.first().filter(|_| self.warpgroups.is_some()) {
+            Some(shape) => self.cluster(env, shape, across),
+            None => [1, 1],
+        };
         let (tile, atom) = (shapes.first().map(|s| (s.rows, s.cols)), shapes.first().map(|s| s.atom));
         // The smaller tile of a product loses less where sizes are ragged. Other tiles should give a thread four accesses of 16
         // bytes, along rows of 512.
@@ -310,6 +333,7 @@ impl Setting<'_> {
             offloaded: false,
             stream_k: if ping_pong { Some(false) } else { self.stream_k },
             ping_pong,
+            cluster,
             resident: 1,
             parts,
             tile,
@@ -404,6 +428,12 @@ impl Setting<'_> {
             *threads = Some(needed);
             return match fits {
                 Some(_) if promoted.is_some_and(|most| depth > most) => Err(Illegal::Promotion),
+                Some((_, swap)) if self.gaps(product, (rows, cols, depth), swap) => Err(Illegal::Extent),
+                Some(_)
+                    if !self.crowded && !self.has_room(warp, (rows, cols, depth), (atom, way), (product.acc, sums)) =>
+                {
+                    Err(Illegal::Registers)
+                }
                 Some((_, swap)) if depth >= u64::from(atom.row().k) => {
                     Ok(Shape { rows, cols, depth, warp, groups, atom, way: Way { swap, ..way }, sums })
                 }
@@ -425,6 +455,38 @@ impl Setting<'_> {
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
         Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
+    }
+
+    /// Blocks of a cluster, as `specialize-warps` takes them.
+    fn cluster(&self, env: &Env, shape: &Shape, across: bool) -> [i64; 2] {
+        let k = self.work.k;
+        if k.grid.len() < 2 {
+            return [1, 1];
+        }
+        if !k.schedule.cluster.is_empty() {
+            let along = |i: usize| k.schedule.cluster.get(i).and_then(|&e| self.work.int(env, e)).unwrap_or(1);
+            return [along(0), along(1)];
+        }
+        let count = |i: usize| self.work.extent(env, k.grid[i].extent).and_then(|n| i64::try_from(n).ok());
+        choose_cluster(shape.rows, shape.cols, across, [count(0), count(1)], i64::from(self.card.sms))
+    }
+
+    /// Whether the threads of warpgroups have registers for their tiles.
+    fn has_room(
+        &self,
+        warp: (u64, u64),
+        (rows, cols, depth): (u64, u64, u64),
+        (atom, way): (Atom, Way),
+        acc: (Elem, u64),
+    ) -> bool {
+        let registers = warpgroup::tiles_of(atom, (warp, depth), way, acc);
+        warpgroup::has_room(self.work.k, (rows, cols), warp, registers)
+    }
+
+    /// Whether the instruction's B would lie in several panels of rows whose number is no power of two.
+    fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64), swap: bool) -> bool {
+        let (extent, operand) = if swap { (rows, &product.operands[0]) } else { (cols, &product.operands[1]) };
+        !extent.is_power_of_two() && operand.along && depth * u64::from(product.input.bytes()) > PANEL
     }
 
     /// Whether the schedule asks for warpgroups that take tiles in turns.
@@ -485,6 +547,17 @@ impl Setting<'_> {
         sum
     }
 
+    /// Elements that are moved: those of whole rows of panels, where tensor copies do.
+    fn elements(&self, env: &Env, m: &Move) -> u64 {
+        let all = self.work.elements(env, &m.shape).unwrap_or(0);
+        let extent = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+        if self.warpgroups.is_none() || m.buffer.is_none() || extent.is_power_of_two() {
+            return all;
+        }
+        let row = (extent * m.bytes).next_power_of_two().min(PANEL) / m.bytes.max(1);
+        all / extent.max(1) * extent.next_multiple_of(row.max(1))
+    }
+
     /// Bytes of a thread's access.
     fn access(&self, env: &Env, m: &Move, shapes: &[Shape]) -> u64 {
         if self.transposed(m, shapes) && m.bytes >= 4 {
@@ -532,9 +605,9 @@ impl Setting<'_> {
         }
         let mut direct = self.target.has_asynchronous_copies()
             || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
-        let (mut across, mut largest) = (false, 0.0f64);
+        let (mut across, mut fetched_by) = (false, Vec::new());
         for m in &region.moves {
-            let bytes = self.work.elements(env, &m.shape).unwrap_or(0) as f64 * m.bytes as f64;
+            let bytes = self.elements(env, m) as f64 * m.bytes as f64;
             let access = self.access(env, m, shapes);
             let fills = m.load && m.buffer.is_some();
             let transposed = self.transposed(m, shapes);
@@ -557,8 +630,9 @@ impl Setting<'_> {
             if self.warpgroups.is_some() && fills {
                 let lies_across = !pitch.is_multiple_of(LINE);
                 across |= lies_across;
-                fetched *= if lies_across { 2.0 } else { 1.0 };
-                largest = largest.max(fetched);
+                // It asks for whole lines, whatever it takes of them.
+                fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
+                fetched_by.push((m.buffer, fetched));
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
@@ -569,10 +643,15 @@ impl Setting<'_> {
             // The unit that moves shared memory also loads the two words that cover an access.
             part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
         }
-        if across && own.iter().any(|s| s.rows * s.cols >= ACROSS_LINES) {
-            // Two blocks share the larger operand.
-            part.loads -= largest / 2.0;
+        if let (true, Some(shape), Some(product)) = (across, own.first(), region.products.first()) {
+            // Blocks of a cluster share operands: those beside each other along columns that of rows.
+            let [down, right] = self.cluster(env, shape, across);
+            for (operand, blocks) in product.operands.iter().zip([right, down]) {
+                let own = fetched_by.iter().find(|(buffer, _)| *buffer == operand.buffer);
+                part.loads -= own.map_or(0.0, |(_, fetched)| fetched * (1.0 - 1.0 / blocks as f64));
+            }
         }
+        part.across = across;
         for (shape, bytes) in &region.shared {
             let bytes = self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64;
             part.shared += bytes;
@@ -603,7 +682,9 @@ impl Setting<'_> {
             part.shared += blocks * (64.0 + n) * depth * bytes;
             part.issued += blocks * depth * 4.0;
             // An addition for each register of a thread: the four warps of a group go side by side.
-            part.between += (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            let added = (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            part.between += added;
+            part.added += added;
             if shape.way.registers {
                 // The warps of a group share what moves shared memory, and products wait for the last of them.
                 let rows = if shape.way.swap { wn } else { wm };
@@ -649,6 +730,8 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     )
 }
 
+/// Bytes of a row of a panel at most.
+const PANEL: u64 = 128;
 /// Bytes of a register.
 const WORD: u32 = 4;
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).

@@ -47,7 +47,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
     debug_assert!(!autos.is_empty(), "there is something to choose");
     cx.verify(&k)?;
     let mut result = Ok(());
-    for d in bad_extents(&k).into_iter().chain(no_product(&k, cx)) {
+    for d in bad_extents(&k, cx.options.target).into_iter().chain(no_product(&k, cx)) {
         result = Err(cx.report(d));
     }
     result

@@ -7,6 +7,7 @@ use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::ranked::Ranked;
 use super::work::{Env, Work};
+use crate::select_mma::divides;
 use crate::select_mma::warpgroup::{self, Way, of_kernel};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
@@ -203,15 +204,22 @@ impl<'a> Search<'a> {
         // Threads with more than 64 sums of scalar products are too few, and longer loop bodies than 64 bytes of the reduction do
         // not stay in the instruction cache: fitted as the constants of the model are.
         let scalar = self.scalar;
-        if self.warpgroups.is_some() {
+        if let Some(way) = self.warpgroups {
+            // Columns of the instruction need no power of two.
+            let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
+            // Results leave in rows that divide them: of 64 bytes at least, if elements have two.
+            // (What is given may be narrower.)
+            let unit = if matches!(role, Role::Rows | Role::Cols) { 32 } else { 16 };
+            let odd = (1..=256 / unit).rev().map(|n| unit * n);
+            let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
             match role {
-                Role::Rows | Role::Cols => return vec![128, 256, 64, 32, 16],
-                Role::WarpRows | Role::WarpCols => return vec![256, 128, 64, 32, 16, 8],
+                Role::Rows | Role::Cols => return [128, 256, 64, 32, 16].into_iter().chain(odd).collect(),
+                Role::WarpRows | Role::WarpCols => return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).collect(),
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
                 Role::Depth => {
                     let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
-                    let rows = if self.warpgroups.is_some_and(|way| way.registers) { [128, 256, 512] } else { [256, 128, 512] };
+                    let rows = if way.registers { [128, 256, 512] } else { [256, 128, 512] };
                     let mut depths = rows.map(|row| row / bytes).to_vec();
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
@@ -475,7 +483,7 @@ impl<'a> Search<'a> {
         let warp_tile_chosen = chosen(Role::WarpRows).or(chosen(Role::WarpCols)).is_some();
         let shape = [Role::Rows, Role::Cols, Role::WarpRows, Role::WarpCols, Role::Groups];
         let level = || shape.into_iter().filter_map(chosen).max().unwrap_or(last);
-        if warp_tile_chosen && (warps > most || wm > rows || wn > cols)
+        if warp_tile_chosen && (warps > most || !divides(wm, rows) || !divides(wn, cols))
             || chosen(Role::Groups).is_some() && groups > 1 && tile > SMALL_TILE
         {
             return (level(), false);

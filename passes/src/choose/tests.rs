@@ -198,7 +198,7 @@ fn warpgroups_in_turns_have_whole_tiles() {
         assert_eq!(sink.error_count(), 0, "{:#?}", sink.diagnostics());
         let [bm, bn, wm, wn] = ["BM", "BN", "WM", "WN"].map(|name| value(&k, name).expect(name));
         assert_eq!([bm, bn], [wm, wn]);
-        assert!(bm * bn <= 128 * 128, "{bm}x{bn}");
+        assert!(bm * bn <= 128 * 192, "{bm}x{bn}");
     }
     let shared = options(Target::Sm90a, "Out=f16,BM=128,BN=128,WM=64,WN=128", &sizes(4096, 4096));
     assert_eq!(chosen(&source, &shared, true).1.error_count(), 1);
@@ -227,7 +227,9 @@ fn predictions_keep_within_the_card() {
             let products = if target.has_tensor_copies() { card.warpgroups } else { card.rates.half_f32 };
             let rate = 2.0 * products * f64::from(card.sms) * card.clock * 1e9;
             assert!(prediction.flops / prediction.seconds < rate, "{prediction}");
-            assert_eq!(prediction.flops, 2.0 * (n as f64).powi(3), "{prediction}");
+            // What tiles compute beyond the result counts.
+            let exact = 2.0 * (n as f64).powi(3);
+            assert!((1.0..1.1).contains(&(prediction.flops / exact)), "{prediction}");
             let bytes = (n * n * (2 + 2 + 4)) as f64;
             assert!(bytes / prediction.seconds < card.dram * 1e9, "{prediction}");
         }

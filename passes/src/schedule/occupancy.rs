@@ -170,8 +170,7 @@ fn shared_bytes(k: &Kernel) -> u64 {
             ValueDef::Channel { slots, .. } => k.as_int(*slots).map_or(1, |x| x.max(1) as u64),
             _ => continue,
         };
-        let elems: u64 = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
-        sizes.push((v, elems.saturating_mul(u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).saturating_mul(slots)));
+        sizes.push((v, crate::tensor_copies::slot_bytes(k, v).saturating_mul(slots)));
     }
     Overlays::of(k).total(&sizes)
 }

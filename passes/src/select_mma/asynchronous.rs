@@ -6,6 +6,7 @@ use crate::Cx;
 use crate::analysis::uses::path_to;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
+use crate::specialize::odd_extents;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -49,6 +50,16 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     k.value_ref(fragment, span)
 }
 
+/// Refuses extents that are no powers of two, where there is no product of warpgroups and why.
+pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Result<(), Reported> {
+    let mut result = Ok(());
+    for d in odd_extents(k) {
+        let note = format!("columns of products of warpgroups may be a multiple of 16, but there is none here: {why}");
+        result = Err(cx.report(d.with_note(note)));
+    }
+    result
+}
+
 /// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count.
 pub(super) fn choose(
     k: &mut Kernel,
@@ -61,6 +72,7 @@ pub(super) fn choose(
     let span = k.stmt_spans[s];
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
+        refuse_odd_extents(k, cx, "`select-mma` is switched off")?;
         return Ok(None);
     }
     let preferred = mma.swap || stored_column_major(k, acc);
@@ -117,6 +129,7 @@ pub(super) fn choose(
             ));
         }
         Err(why) => {
+            refuse_odd_extents(k, cx, &why)?;
             cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
             return Ok(None);
         }

@@ -241,20 +241,32 @@ pub(crate) fn tile(
     ways.into_iter().find_map(|swap| {
         let halves = if swap { (bm, bn / 2) } else { (bm / 2, bn) };
         let tiles = scheduled.map_or([halves, (bm, bn)], |t| [t; 2]);
+        // Columns of other than a power of two are those of one warpgroup.
+        let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
+        let whole = |&(wm, wn): &(u64, u64)| cols.is_power_of_two() || cols == if swap { wm } else { wn };
+        let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| rows.is_power_of_two() && depth.is_power_of_two()));
         let fits = |&t: &(u64, u64)| works(atom, t, swap, tiles_of(atom, (t, depth), Way { swap, ..way }, (acc, sums)));
-        tiles.into_iter().find(fits).map(|t| (t, swap))
+        tiles.into_iter().flatten().find(fits).map(|t| (t, swap))
     })
 }
 
 /// Columns of an instruction at most.
 const COLUMNS: u64 = 256;
+/// Of other than a power of two of columns there are multiples of these: pairs of 8x8 matrices, and rows of 32 bytes.
+const COLUMN_UNIT: u64 = 16;
+
+/// Whether products of warpgroups have so many columns.
+pub(crate) fn is_columns(n: u64) -> bool {
+    n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
+}
 /// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
 pub(crate) const ACCUMULATORS: u64 = 192;
 
 fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
-    whole && fits(atom, (rows, cols, u64::from(atom.row().k))) && cols <= COLUMNS && registers <= ACCUMULATORS
+    let extents = rows.is_power_of_two() && is_columns(cols);
+    whole && extents && fits(atom, (rows, cols, u64::from(atom.row().k))) && registers <= ACCUMULATORS
 }
 
 /// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
@@ -270,7 +282,7 @@ pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Wa
 pub(crate) const BESIDE: u64 = 24;
 
 /// Whether the warpgroups of a block, that compute `wm x wn` each, have so many registers a thread for tiles.
-pub(super) fn has_room(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), registers: u64) -> bool {
+pub(crate) fn has_room(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), registers: u64) -> bool {
     let warps = (bm / wm.max(1) * (bn / wn.max(1))).saturating_mul(u64::from(WARPGROUP));
     let room = u32::try_from(warps).map_or(0, |warps| consumer_registers(k, warps.min(MAX_THREADS / WARP)));
     u64::try_from(room).is_ok_and(|room| registers + BESIDE <= room)

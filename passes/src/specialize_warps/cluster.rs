@@ -13,16 +13,59 @@ use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::typing::{ViewDim, resolve_view};
+use tilec_ir::typing::resolve_view;
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
 /// The same where rows lie across lines of the cache, which are then asked for twice.
-pub(crate) const ACROSS_LINES: u64 = 64 * 128;
+const ACROSS_LINES: u64 = 64 * 128;
 /// Bytes of a line of the second-level cache.
 pub(crate) const LINE: u64 = 128;
 /// Tiles along an axis from which one too many does not count.
 const FEW: i64 = 8;
+/// Clocks that a row of 128 bytes takes on its way into a multiprocessor if it lies across two lines (1000x1000x1000 on an H200: 4.5), and that
+/// products of so many bytes of the reduction take for each pair of a row and a column.
+const CROSSING: f64 = 4.5;
+const PRODUCT: f64 = 1.0 / 32.0;
+/// Share by which a larger cluster must be better.
+const GAIN: f64 = 0.05;
+
+/// Clusters of so many blocks that a card runs side by side. Those of four or more do not fill the groups of multiprocessors that they must lie
+/// in, which are of different sizes: on an H200 with 132 of them 30 of four run at once, and 32 take twice as long.
+pub(crate) fn clusters_at_once(sms: i64, blocks: i64) -> i64 {
+    if blocks <= 2 { sms / blocks.max(1) } else { sms * 10 / 11 / blocks }
+}
+
+/// Blocks of a cluster along the rows and the columns of tiles of `rows` x `cols`, where the schedule does not say. `counts`: tiles along both, if
+/// sizes are given; `across`: rows of operands lie across lines.
+pub(crate) fn choose(rows: u64, cols: u64, across: bool, counts: [Option<i64>; 2], sms: i64) -> [i64; 2] {
+    let axis = usize::from(cols < rows);
+    let mut pair = [1, 1];
+    pair[axis] = 2;
+    let few = |n: i64| n % 2 != 0 && n < FEW;
+    if !across {
+        return if rows * cols < LARGE || counts[axis].is_some_and(few) { [1, 1] } else { pair };
+    }
+    let (Some(down), Some(right)) = (counts[0], counts[1]) else { return pair };
+    if rows * cols < ACROSS_LINES {
+        return [1, 1];
+    }
+    // Rounds of blocks that stay, each as long as the longer of what goes on side by side.
+    let time = |[c0, c1]: [i64; 2]| {
+        let clusters = (down + c0 - 1) / c0 * ((right + c1 - 1) / c1);
+        let rounds = clusters as f64 / clusters_at_once(sms, c0 * c1) as f64;
+        let asked = rows as f64 / c1 as f64 + cols as f64 / c0 as f64;
+        rounds.ceil() * (asked * CROSSING).max((rows * cols) as f64 * PRODUCT)
+    };
+    let mut best = ([1, 1], time([1, 1]));
+    for along in [pair, [pair[1], pair[0]]] {
+        let takes = time(along);
+        if takes < best.1 * (1.0 - GAIN) {
+            best = (along, takes);
+        }
+    }
+    best.0
+}
 
 /// Blocks of a cluster along the rows and the columns of tiles.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -31,8 +74,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// As the schedule says; without a word, two blocks that share the larger operand where their tiles are large, or rows are given
-    /// that lie across lines.
+    /// As the schedule says; without a word, two blocks that share the larger operand where their tiles are large; where rows are given
+    /// that lie across lines, two that share the operand with which blocks take fewer rounds, or less time for what they ask for.
     ///
     /// A cluster loses what the tiles lack of an even number, and some time at either end: on an H200 it gains a fifth where rows do not
     /// begin at multiples of 128 bytes, and otherwise from 128x256 on, if anything (docs/performance.md).
@@ -44,15 +87,12 @@ impl Cluster {
             return Cluster { along: [cluster::along(k, 0), cluster::along(k, 1)] };
         }
         let Some((rows, cols)) = tile(k) else { return Cluster { along: [1, 1] } };
-        let axis = usize::from(cols < rows);
-        let least = if across_lines(k, cx) { ACROSS_LINES } else { LARGE };
-        let count = tiles(k, cx, k.grid[axis].extent);
-        if rows * cols < least || count.is_some_and(|n| n % 2 != 0 && n < FEW) {
-            return Cluster { along: [1, 1] };
-        }
-        let mut along = [1, 1];
-        along[axis] = 2;
-        let message = format!("clusters of {} x {} tiles, whose blocks share the larger operand", along[0], along[1]);
+        let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
+        let along = choose(rows, cols, across_lines(k, cx), counts, super::persistent::blocks(k, cx));
+        let message = match along {
+            [1, 1] => return Cluster { along },
+            [down, right] => format!("clusters of {down} x {right} tiles, whose blocks share an operand"),
+        };
         cx.remark_note(span, message, "`cluster (1, 1)` in the schedule leaves them out");
         Cluster { along }
     }
@@ -111,17 +151,18 @@ pub(super) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
     for s in all_stmts(k, block) {
         let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { continue };
         let Some(from) = resolve_view(k, src).filter(|_| attrs.tensor) else { continue };
-        let mut starts = from.dims.iter().flat_map(|d| match d {
-            ViewDim::Fixed(e) => std::slice::from_ref(e),
-            ViewDim::From { starts, .. } => starts.as_slice(),
-        });
-        if starts.all(|&e| same.expr(e)) {
+        let apart = same.window(&from);
+        if apart != same.all() {
             shared.push(s);
-            let message = format!(
-                "the {} blocks of a cluster take the same window of `{}`: each asks for its part, all of them get it",
-                cluster::blocks(k),
-                k.values[from.base].name
-            );
+            let (all, name) = (cluster::blocks(k), &k.values[from.base].name);
+            let message = match all >> apart.count_ones() {
+                blocks if blocks == all => format!(
+                    "the {blocks} blocks of a cluster take the same window of `{name}`: each asks for its part, all of them get it"
+                ),
+                blocks => format!(
+                    "{blocks} blocks of a cluster of {all} each take the same window of `{name}`: each asks for its part, all of them get it"
+                ),
+            };
             cx.remark(k.stmt_spans[s], message);
         }
     }

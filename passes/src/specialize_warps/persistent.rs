@@ -15,7 +15,7 @@
 //! Tiles that are worked on at once are neighbours, in strips of `raster` columns, so that they share operands in the second-level
 //! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, clusters_at_once};
 use super::ping_pong;
 use super::stream::Stream;
 use crate::Cx;
@@ -65,7 +65,7 @@ impl Persistent {
         let cluster = Cluster::of(k, cx, span);
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
-        let groups = (blocks(k, cx) / cluster.blocks()).max(1);
+        let groups = clusters_at_once(blocks(k, cx), cluster.blocks()).max(1);
         let reach = groups * i64::from(ping_pong::replicas(k));
         Some(Persistent { axes: k.grid.clone(), block, cluster, groups, reach, columns, stream: None, span })
     }

@@ -31,7 +31,7 @@ impl Lower<'_> {
         (src, from): (Expr, &ResolvedView),
         (dst, to): (Expr, &ResolvedView),
         layout: &RegLayout,
-        dim_bits: &[u32],
+        dim_bits: &super::dims::Dims,
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
         if !self.target.has_asynchronous_copies() {

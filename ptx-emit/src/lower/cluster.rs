@@ -1,8 +1,8 @@
 //! Clusters: blocks that share what they copy.
 //!
-//! A `multicast` copy is cut into as many parts as the cluster has blocks, along the rows of its boxes. Each block asks for its
-//! part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. So a block may fill a slot when the slot is
-//! empty in all blocks: a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
+//! A `multicast` copy is cut into as many parts as blocks of the cluster want the same window, along the rows of its boxes. Each of them asks
+//! for its part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. A block may fill a slot when the slot is
+//! empty in all blocks of the cluster, those included that share nothing with it: a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
 //! `.shared::cluster`). Blocks begin together, and each ends when nobody has anything left to do in its memory: a block that had ended
 //! could not be written to.
 

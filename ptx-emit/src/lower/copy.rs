@@ -6,6 +6,7 @@
 use super::Lower;
 use super::accesses::{guard, load_op, store_op, vector};
 use super::bytes::Pairs;
+use super::dims::Dims;
 use super::elementwise::Scope;
 use super::index::Int;
 use super::tiles::{Tile, class_of, groups};
@@ -15,7 +16,7 @@ use crate::report::{CopyReport, SharedReport};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
-use tilec_ir::layout::{RegLayout, wavefronts_by_rank};
+use tilec_ir::layout::{Held, RegLayout, wavefronts_by_rank};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::types::{Elem, ElemRef, Space};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers};
@@ -34,8 +35,8 @@ pub(super) enum Window {
 pub(super) struct FragmentWindow {
     /// Where the thread's first registers are.
     base: Reg,
-    /// Elements of an access, and bytes from one to the next.
-    width: usize,
+    /// The first element of each access, and bytes from one to the next.
+    firsts: Vec<usize>,
     step: i64,
 }
 
@@ -44,7 +45,7 @@ pub(super) struct Access {
     pub(super) window: Window,
     pub(super) space: Space,
     pub(super) layout: RegLayout,
-    pub(super) dim_bits: Vec<u32>,
+    pub(super) dim_bits: Dims,
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) preds: Vec<Option<Reg>>,
 }
@@ -96,7 +97,7 @@ impl Lower<'_> {
         let Some(shape) = self.copy_shape(src, dst) else {
             return Err(self.unsupported(src, "a copy without extents"));
         };
-        let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
+        let bits = Dims::of(&shape);
         let layout = match &attrs.threads {
             Some(l) => l.clone(),
             None => match self.layout_of(src) {
@@ -156,10 +157,13 @@ impl Lower<'_> {
         let whole = registers.chunks(per).all(|word| {
             word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
         });
+        let dim_bits = Dims::of(shape);
+        let held = Held::of(&layout, dim_bits.extents())?;
         whole.then(|| Tile {
             elem: tile.elem,
             layout,
-            dim_bits: shape.iter().map(|x| x.max(&1).ilog2()).collect(),
+            dim_bits,
+            held,
             regs: registers.chunks(per).map(|word| tile.regs[word[0] / per]).collect(),
             per_register: per,
         })
@@ -188,7 +192,7 @@ impl Lower<'_> {
         e: Expr,
         view: &ResolvedView,
         layout: &RegLayout,
-        dim_bits: &[u32],
+        dim_bits: &Dims,
         attrs: &CopyAttrs,
         only: Option<Reg>,
     ) -> Result<Access, Reported> {
@@ -219,7 +223,7 @@ impl Lower<'_> {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
             (Window::Shared(w), vec![None; groups.len()])
         };
-        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.to_vec(), groups, preds })
+        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.clone(), groups, preds })
     }
 
     ///
@@ -229,7 +233,10 @@ impl Lower<'_> {
         match &mut access.window {
             Window::Global(w) => self.global_address(w, &access.layout, v),
             Window::Shared(w) => Ok(self.shared_address(w, v)),
-            Window::Fragment(w) => Ok(Operand::at(w.base, (v / w.width) as i64 * w.step)),
+            Window::Fragment(w) => {
+                let place = w.firsts.binary_search(&v).unwrap_or_else(|next| next.saturating_sub(1));
+                Ok(Operand::at(w.base, place as i64 * w.step))
+            }
         }
     }
 
@@ -239,7 +246,7 @@ impl Lower<'_> {
         e: Expr,
         view: &ResolvedView,
         layout: &RegLayout,
-        dim_bits: &[u32],
+        dim_bits: &Dims,
         elem: Elem,
     ) -> Result<Access, Reported> {
         let count = 1usize << layout.value_bits();
@@ -254,7 +261,8 @@ impl Lower<'_> {
             ));
         };
         let base = self.base(view)?;
-        let tile = i64::from(elem.bytes()) << layout.out_bits();
+        let elements: u64 = dim_bits.extents().iter().product();
+        let tile = (elements * u64::from(elem.bytes())) as i64;
         let index = self.index(index)?;
         let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
             return Err(self.unsupported(e, "so much scratch memory"));
@@ -267,9 +275,13 @@ impl Lower<'_> {
         let base = self.emit.pure(Class::B64, P::AddS64, vec![at.into(), own.into()]);
         let step = (bytes << layout.thread_bits()) as i64;
         let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
+        let Some(groups) = Held::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
+            return Err(self.unsupported(e, "accesses of 16 bytes to elements of which some are beyond the tile"));
+        };
         let preds = vec![None; groups.len()];
-        let window = Window::Fragment(FragmentWindow { base, width, step });
-        let (layout, dim_bits) = (layout.clone(), dim_bits.to_vec());
+        let firsts = groups.iter().map(|g| g[0]).collect();
+        let window = Window::Fragment(FragmentWindow { base, firsts, step });
+        let (layout, dim_bits) = (layout.clone(), dim_bits.clone());
         Ok(Access { window, space: Space::Gmem, layout, dim_bits, groups, preds })
     }
 
@@ -358,7 +370,7 @@ impl Lower<'_> {
         // What is masked is chosen away below.
         self.load(s, src, from, &raw, &CopyAttrs { keep: false, ..attrs.clone() }, only)?;
         let mut values = Vec::new();
-        for v in 0..tile.len() {
+        for v in tile.elements() {
             let x = self.get(&raw, v);
             let Some(r) = self.narrow(x, tile.elem) else { return Err(self.unsupported(src, "this conversion")) };
             let masked = access.groups.iter().zip(&access.preds).find(|(group, _)| group.contains(&v));
@@ -391,7 +403,7 @@ impl Lower<'_> {
         keep: bool,
     ) -> Result<(), Reported> {
         let op = if access.space == Space::Gmem { P::LdGlobalB16 } else { P::LdSharedB16 };
-        for pair in 0..tile.regs.len() {
+        for pair in (0..tile.regs.len()).filter(|&i| tile.has_register(i)) {
             let halves = [2 * pair, 2 * pair + 1];
             let regs: Vec<Reg> = halves.iter().map(|_| self.emit.mutable(Class::B16)).collect();
             if keep {
@@ -742,14 +754,14 @@ impl Lower<'_> {
     /// Moves elements between two register layouts by exchanging a lane bit with a register bit, as often as needed.
     fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
         if from.same_shape(to) {
-            for (&d, &s) in to.regs.iter().zip(&from.regs) {
+            for (_, (&d, &s)) in to.regs.iter().zip(&from.regs).enumerate().filter(|&(i, _)| to.has_register(i)) {
                 self.mov(d, s);
             }
             return Ok(());
         }
         if from.layout == to.layout {
             let mut values = Vec::new();
-            for v in 0..to.len() {
+            for v in to.elements() {
                 let x = self.get(from, v);
                 match self.narrow(x, to.elem) {
                     Some(r) => values.push((v, r)),

@@ -6,6 +6,7 @@
 
 use super::Lower;
 use super::copy::Access;
+use super::dims::Dims;
 use super::tiles::{Tile, compute_class};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -30,7 +31,7 @@ pub(crate) enum Kind {
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) layout: RegLayout,
-    pub(super) dim_bits: Vec<u32>,
+    pub(super) dim_bits: Dims,
 }
 
 /// The memory operands of an expression, and the distribution.
@@ -199,7 +200,7 @@ impl Lower<'_> {
         let mut values = Vec::new();
         let groups = match operands.windows.first() {
             Some((_, access, _)) => access.groups.clone(),
-            None => (0..tile.len()).map(|v| vec![v]).collect(),
+            None => tile.elements().into_iter().map(|v| vec![v]).collect(),
         };
         for (g, group) in groups.iter().enumerate() {
             let xs = self.compute_group(e, &mut operands, g, group)?;
@@ -579,7 +580,7 @@ impl Lower<'_> {
         }
         let scope = Scope {
             layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
-            dim_bits: Vec::new(),
+            dim_bits: Dims::of(&[]),
         };
         let operands = Operands::new(scope);
         Ok(self.eval_bool(e, &operands, &[0])?[0])
@@ -589,7 +590,7 @@ impl Lower<'_> {
     pub(super) fn scalar(&mut self, e: Expr) -> Result<Reg, Reported> {
         let scope = Scope {
             layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
-            dim_bits: Vec::new(),
+            dim_bits: Dims::of(&[]),
         };
         let operands = Operands::new(scope);
         let class = self.class_of_expr(e)?;

@@ -5,6 +5,7 @@
 
 use super::Lower;
 use super::copy::{Access, Source, Window};
+use super::dims::Dims;
 use super::elementwise::Scope;
 use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
@@ -14,6 +15,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load};
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::ResolvedView;
 
@@ -53,7 +55,7 @@ impl Lower<'_> {
         };
         let mut access = self.matrix_access(from, &load, &tile.dim_bits, elem)?;
         self.report_copy(s, src, from, &access, elem, attrs, false);
-        for outer in 0..1usize << load.outer_bits.len() {
+        for outer in self.outer_matrices(src, &load, &tile.layout, &tile.dim_bits)? {
             let address = self.address(&mut access, outer)?;
             let regs: Vec<Reg> = load.words(outer).map(|v| tile.regs[v / tile.per_register]).collect();
             self.emit.push(op, vec![Operand::Vec(regs), address]);
@@ -104,7 +106,7 @@ impl Lower<'_> {
         };
         let mut access = self.matrix_access(to, &store, &scope.dim_bits, elem)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
-        for outer in 0..1usize << store.outer_bits.len() {
+        for outer in self.outer_matrices(dst, &store, &scope.layout, &scope.dim_bits)? {
             let group: Vec<usize> = store.words(outer).flat_map(|v| [v, v + 1]).collect();
             let words = match (source, &mut operands) {
                 (Source::Elementwise(e, _), Some(operands)) => match self.tile_of(*e).filter(|t| t.elem == elem) {
@@ -127,12 +129,32 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// The instructions whose matrices are in the tile.
+    fn outer_matrices(
+        &mut self,
+        e: Expr,
+        matrices: &MatrixLoad,
+        layout: &RegLayout,
+        dim_bits: &Dims,
+    ) -> Result<Vec<usize>, Reported> {
+        let words = |outer: usize| matrices.words(outer).collect::<Vec<usize>>();
+        let held = Held::of(layout, dim_bits.extents());
+        let all = || (0..1usize << matrices.outer_bits.len()).map(words).collect();
+        match held.as_ref().and_then(|held| Some((held, held.groups(all())?))) {
+            Some((held, _)) => {
+                let inside = |outer: &usize| words(*outer).first().is_none_or(|&v| held.has(v));
+                Ok((0..1usize << matrices.outer_bits.len()).filter(inside).collect())
+            }
+            None => Err(self.unsupported(e, "`matrix` on several matrices of which some are beyond the tile")),
+        }
+    }
+
     /// The rows that the lanes name.
     fn matrix_access(
         &mut self,
         view: &ResolvedView,
         matrices: &MatrixLoad,
-        dim_bits: &[u32],
+        dim_bits: &Dims,
         elem: Elem,
     ) -> Result<Access, Reported> {
         let window = self.shared_window(view, &matrices.rows, dim_bits, elem)?;
@@ -142,7 +164,7 @@ impl Lower<'_> {
             layout: matrices.rows.clone(),
             groups: (0..1usize << matrices.outer_bits.len()).map(|o| vec![o]).collect(),
             preds: Vec::new(),
-            dim_bits: dim_bits.to_vec(),
+            dim_bits: dim_bits.clone(),
         })
     }
 }

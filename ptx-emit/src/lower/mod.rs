@@ -14,6 +14,7 @@ mod bytes;
 mod cluster;
 mod contract;
 mod copy;
+mod dims;
 mod elementwise;
 mod emit;
 mod erf;

@@ -30,6 +30,8 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     let mut value: Vec<u64> = (0..from.layout.value_bits()).map(|i| from.layout.value_col(i)).collect();
     let first = first as usize;
     let mut regs: Vec<Reg> = from.regs.clone();
+    // What trades places is below what tells elements that are there from others, or else threads would not agree about them.
+    let has = |i: usize| from.has_register(i);
     for l in 0..n_thread {
         let (have, want) = (from.layout.thread_col(l), to.layout.thread_col(l));
         if have == want {
@@ -41,16 +43,16 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
             if !pairs {
                 return unsupported(cx);
             }
-            regs = transpose(cx, &regs, 0);
+            regs = transpose(cx, &regs, 0, &has);
             value.swap(v, first);
             v = first;
         }
-        regs = swap(cx, &regs, v - first, l)?;
+        regs = swap(cx, &regs, v - first, l, &has)?;
         value[v] = have;
     }
     if pairs && value[0] != to.layout.value_col(0) {
         let Some(v) = value.iter().position(|&c| c == to.layout.value_col(0)) else { return unsupported(cx) };
-        regs = transpose(cx, &regs, v - first);
+        regs = transpose(cx, &regs, v - first, &has);
         value.swap(0, v);
     }
     // What is left is a renaming of registers.
@@ -61,7 +63,7 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     else {
         return unsupported(cx);
     };
-    for v in 0..to.regs.len() {
+    for v in (0..to.regs.len()).filter(|&v| to.has_register(v)) {
         let source = order.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((v >> i & 1) << b));
         cx.mov(to.regs[v], regs[source]);
     }
@@ -69,9 +71,9 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
 }
 
 /// Exchanges register bit `v` with the bit that tells the two elements of a register apart.
-fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize) -> Vec<Reg> {
+fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize, has: &dyn Fn(usize) -> bool) -> Vec<Reg> {
     let mut out = regs.to_vec();
-    for lo in (0..regs.len()).filter(|i| i >> v & 1 == 0) {
+    for lo in (0..regs.len()).filter(|&i| i >> v & 1 == 0 && has(i)) {
         let hi = lo | 1 << v;
         let mut select = |bytes: i64| {
             cx.emit.def(Class::B32, P::PrmtB32, vec![regs[lo].into(), regs[hi].into(), Operand::Imm(bytes)])
@@ -82,12 +84,12 @@ fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize) -> Vec<Reg> {
 }
 
 /// Exchanges register bit `v` with lane bit `l`.
-fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32) -> Result<Vec<Reg>, Reported> {
+fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) -> bool) -> Result<Vec<Reg>, Reported> {
     let tid = cx.tid();
     let bit = cx.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(1 << l)]);
     let high = cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]);
     let mut out = regs.to_vec();
-    for lo in (0..regs.len()).filter(|i| i >> v & 1 == 0) {
+    for lo in (0..regs.len()).filter(|&i| i >> v & 1 == 0 && has(i)) {
         let hi = lo | 1 << v;
         let class = cx.emit.func.regs[regs[lo]];
         let words = class.bytes() / 4;

@@ -1,6 +1,7 @@
 //! Statements: declarations, assignments, loops, branches, channel operations, barriers.
 
 use super::Lower;
+use super::dims::Dims;
 use super::global::LoopState;
 use super::index::{Int, Repr};
 use crate::inst::{Class, Guard, Inst, Operand};
@@ -10,6 +11,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
+use tilec_ir::layout::Held;
 use tilec_ir::ops::Op;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::typing::{Type, resolve_view, type_of};
@@ -104,10 +106,13 @@ impl Lower<'_> {
         let span = self.k.values[value].span;
         let ty = self.k.tile_ty(value).cloned().expect("a register tile has a type");
         let shape = self.k.const_shape(&ty.shape).expect("specialised");
-        let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
+        let bits = Dims::of(&shape);
         let layout = ty.reg_layout.expect("assign-layouts gives every register tile a layout");
         let Some(elem) = self.elem(value) else { return Err(self.unsupported_at(span, "this element type")) };
-        let words = (1u64 << layout.value_bits().min(40)) * u64::from(elem.bytes()) / 4;
+        let all = 1usize << layout.value_bits().min(40);
+        let held =
+            if all > 1 << 16 { all } else { Held::of(&layout, bits.extents()).map_or(all, |held| held.count(all)) };
+        let words = held as u64 * u64::from(elem.bytes()) / 4;
         if words > u64::from(REGISTERS_PER_THREAD) {
             let name = &self.k.values[value].name;
             let message = format!("`{name}` takes {words} registers of each thread, which has {REGISTERS_PER_THREAD}");
@@ -159,7 +164,7 @@ impl Lower<'_> {
                 let (Some(shape), Some(tilec_ir::types::ElemRef::Known(elem))) = (t.known_shape(), Some(t.elem)) else {
                     return Err(self.unsupported(init, "this tile"));
                 };
-                let bits: Vec<u32> = shape.iter().map(|x| x.max(&1).ilog2()).collect();
+                let bits = Dims::of(&shape);
                 let Some(tile) = self.new_tile(elem, layout, bits, true) else {
                     return Err(self.unsupported(init, "register tiles of this element type"));
                 };

@@ -10,6 +10,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::launch::TensorMap;
 use crate::module::ParamTy;
 use crate::ops::Op as P;
+use tilec_ir::cluster::Uniform;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -84,16 +85,22 @@ impl Lower<'_> {
     fn box_of(&self, s: Stmt, from: &ResolvedView, to: &ResolvedView) -> Option<(Vec<usize>, Vec<u64>, Boxes)> {
         let elem = self.elem(to.base)?;
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
-        let boxes = boxes(layout, elem.bytes())?;
+        let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
+        let boxes = boxes(layout, &shape, elem.bytes())?;
+        if boxes.beyond && tensor_store(self.k, s).is_some() {
+            return None;
+        }
         let kept = from.kept();
         if kept.len() != boxes.dims.len() || from.transposed {
             return None;
         }
         let mut dims: Vec<usize> = boxes.dims.iter().map(|&d| kept[d]).collect();
-        let mut extents: Vec<u64> = boxes.bits.iter().map(|&b| 1 << b).collect();
-        if self.multicasts(s) {
+        let mut extents = boxes.extents.clone();
+        if let Some(apart) = self.multicasts(s) {
             let rows = extents.get_mut(1)?;
-            *rows = rows.checked_div(u64::from(self.cluster_blocks())).filter(|&rows| rows >= ROWS)?;
+            let blocks = self.sharing(apart);
+            let parts = rows.is_multiple_of(ROWS * blocks).then(|| *rows / blocks);
+            *rows = parts?;
         }
         for d in (0..from.dims.len()).rev().filter(|d| !kept.contains(d)) {
             dims.push(d);
@@ -102,8 +109,47 @@ impl Lower<'_> {
         (tilec_ir::facts::contiguous_dim(self.k, from.base) == dims.first().copied()).then_some((dims, extents, boxes))
     }
 
-    fn multicasts(&self, s: Stmt) -> bool {
-        self.cluster_blocks() > 1 && matches!(self.k.stmts[s], StmtData::Copy { ref attrs, .. } if attrs.multicast)
+    /// Of a copy that several blocks of the cluster share: the bits of a block's number that tell windows apart.
+    fn multicasts(&self, s: Stmt) -> Option<u32> {
+        let StmtData::Copy { src, ref attrs, .. } = self.k.stmts[s] else { return None };
+        let view = resolve_view(self.k, src).filter(|_| attrs.multicast && self.cluster_blocks() > 1)?;
+        Some(Uniform::new(self.k).window(&view))
+    }
+
+    /// How many blocks share a window.
+    fn sharing(&self, apart: u32) -> u64 {
+        u64::from(self.cluster_blocks() >> apart.count_ones())
+    }
+
+    /// Which of them the block is.
+    fn sharer(&mut self, apart: u32) -> Reg {
+        let rank = self.cluster_rank();
+        if apart == 0 {
+            return rank;
+        }
+        let mut columns = Vec::new();
+        let mut next = 0;
+        for bit in 0..self.cluster_blocks().ilog2() {
+            let shared = apart >> bit & 1 == 0;
+            columns.push(if shared { 1 << next } else { 0 });
+            next += u32::from(shared);
+        }
+        let part = self.linear_map(rank, &columns);
+        self.in32(part)
+    }
+
+    /// Which they are: a bit for each block of the cluster.
+    fn sharers(&mut self, apart: u32) -> Operand {
+        let blocks = self.cluster_blocks();
+        let first = (0..blocks).filter(|rank| rank & apart == 0).fold(0, |mask, rank| mask | 1i64 << rank);
+        if apart == 0 {
+            return Operand::Imm(first);
+        }
+        let rank = self.cluster_rank();
+        let row = self.emit.pure(Class::B32, P::AndB32, vec![rank.into(), Operand::Imm(i64::from(apart))]);
+        let first = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(first)]);
+        let mask = self.emit.pure(Class::B32, P::ShlB32, vec![first.into(), row.into()]);
+        self.emit.pure(Class::B16, P::CvtU16U32, vec![mask.into()]).into()
     }
 
     fn map_address(&mut self, param: u32) -> Reg {
@@ -173,7 +219,7 @@ impl Lower<'_> {
         };
         if let (Some(r), Some(elem)) = (placed.ring, self.elem(to.base)) {
             // Of all parts, whichever block asks for them.
-            self.rings[r].filling += super::placement::tile_bytes(self.k, to.base, elem);
+            self.rings[r].filling += map.boxes.bytes(elem.bytes());
         }
         let mut starts = self.tensor_starts(src, &from)?;
         let slot = match ring.put {
@@ -182,14 +228,15 @@ impl Lower<'_> {
         };
         let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
         let mut root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
-        if self.multicasts(s) {
+        let multicasts = self.multicasts(s);
+        if let Some(apart) = multicasts {
             // The block's part of every box: so many rows on.
             let (rows, bytes) = (map.extents[1] as i64, map.boxes.exchange.row_bytes() as i64);
-            let rank = self.cluster_rank();
+            let rank = self.sharer(apart);
             let first = self.emit.pure(Class::B32, P::MulLoS32, vec![rank.into(), Operand::Imm(rows)]);
             let skip = self.emit.pure(Class::B32, P::MulLoS32, vec![rank.into(), Operand::Imm(rows * bytes)]);
             root = self.emit.def(Class::B32, P::AddS32, vec![root.into(), skip.into()]);
-            let last = i128::from(rows) * i128::from(self.cluster_blocks() - 1);
+            let last = i128::from(rows) * i128::from(self.sharing(apart) - 1);
             let first = super::index::Int { repr: super::index::Repr::R32(first), lo: 0, hi: last };
             let Some(sum) = self.int_op(tilec_ir::ops::Op::Add, starts[map.dims[1]], first) else {
                 return Err(self.unsupported(src, "a window that may begin beyond 63 bits"));
@@ -210,14 +257,13 @@ impl Lower<'_> {
             P::CpAsyncBulkTensor4dMulticast,
             P::CpAsyncBulkTensor5dMulticast,
         ];
-        let op = if self.multicasts(s) { to_all } else { op }[map.dims.len() - 1];
+        let op = if multicasts.is_some() { to_all } else { op }[map.dims.len() - 1];
+        let sharers = multicasts.map(|apart| self.sharers(apart));
         for (start, offset) in &map.boxes.places {
             let to = Operand::at(root, (placed.offset + offset) as i64);
             let tensor = self.tensor_box(&map, &from, &starts, start);
             let mut operands = vec![to, tensor, Operand::at(turn.barrier, 0)];
-            if self.multicasts(s) {
-                operands.push(Operand::Imm((1 << self.cluster_blocks()) - 1));
-            }
+            operands.extend(sharers.clone());
             self.emit.push(op, operands);
         }
         Ok(())

@@ -1,28 +1,40 @@
 //! Register tiles: which PTX registers hold which elements of a thread.
 
 use super::Lower;
+use super::dims::Dims;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::types::Elem;
 
-/// A register tile: `2^value_bits` elements per thread.
+/// A register tile: `2^value_bits` elements per thread, but for those beyond its extents.
 #[derive(Clone, Debug)]
 pub(super) struct Tile {
     pub(super) elem: Elem,
     pub(super) layout: RegLayout,
-    /// Log2 extents.
-    pub(super) dim_bits: Vec<u32>,
+    pub(super) dim_bits: Dims,
+    /// Registers of all of them: nobody touches those of elements that are not there.
     pub(super) regs: Vec<Reg>,
+    pub(super) held: Held,
     /// Elements per register: two of 16 bits, or four of 8 bits, which value bit 0 (and 1) tell apart, lowest first. 1 if
     /// elements are wider, or a thread owns one. A thread that owns two of 8 bits has half a register of them.
     pub(super) per_register: usize,
 }
 
 impl Tile {
-    /// Number of elements of a thread.
+    /// Number of elements of a thread, with those that are not there.
     pub(super) fn len(&self) -> usize {
         1 << self.layout.value_bits()
+    }
+
+    /// The elements of a thread.
+    pub(super) fn elements(&self) -> Vec<usize> {
+        (0..self.len()).filter(|&v| self.held.has(v)).collect()
+    }
+
+    /// Whether there are elements in a register.
+    pub(super) fn has_register(&self, i: usize) -> bool {
+        self.held.has(i * self.per_register)
     }
 
     /// Whether registers hold several elements.
@@ -66,25 +78,20 @@ pub(super) fn compute_class(elem: Elem) -> Class {
 
 impl Lower<'_> {
     /// Fresh registers for a tile. `None` if the element type has no register form yet.
-    pub(super) fn new_tile(
-        &mut self,
-        elem: Elem,
-        layout: RegLayout,
-        dim_bits: Vec<u32>,
-        mutable: bool,
-    ) -> Option<Tile> {
+    pub(super) fn new_tile(&mut self, elem: Elem, layout: RegLayout, dim_bits: Dims, mutable: bool) -> Option<Tile> {
         let class = class_of(elem)?;
+        let held = Held::of(&layout, dim_bits.extents())?;
         let n = 1usize << layout.value_bits();
         let per_register = if n > 1 { (32 / elem.bits() as usize).max(1) } else { 1 };
         let class = if per_register > 1 { Class::B32 } else { class };
         let count = n.div_ceil(per_register);
         let regs = (0..count).map(|_| if mutable { self.emit.mutable(class) } else { self.emit.reg(class) }).collect();
-        Some(Tile { elem, layout, dim_bits, regs, per_register })
+        Some(Tile { elem, layout, dim_bits, regs, held, per_register })
     }
 
     /// Sets every element to zero.
     pub(super) fn zero(&mut self, tile: &Tile) {
-        for &r in &tile.regs {
+        for (_, &r) in tile.regs.iter().enumerate().filter(|&(i, _)| tile.has_register(i)) {
             self.zero_reg(r);
         }
     }
@@ -331,8 +338,8 @@ impl Lower<'_> {
 }
 
 /// The value-index groups that one access of `2^log2` neighbours along `dim` covers: element order inside each group is
-/// address order.
-pub(super) fn groups(layout: &RegLayout, dim_bits: &[u32], dim: usize, log2: u32) -> Option<Vec<Vec<usize>>> {
+/// address order. `None` if there are none, or some of them would reach beyond the tile.
+pub(super) fn groups(layout: &RegLayout, dim_bits: &Dims, dim: usize, log2: u32) -> Option<Vec<Vec<usize>>> {
     let base: u32 = dim_bits[..dim].iter().sum();
     let mut inner = Vec::new();
     for b in 0..log2 {
@@ -340,9 +347,8 @@ pub(super) fn groups(layout: &RegLayout, dim_bits: &[u32], dim: usize, log2: u32
     }
     let outer: Vec<u32> = (0..layout.value_bits()).filter(|i| !inner.contains(i)).collect();
     let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (j, &b)| a | ((x >> j & 1) << b));
-    Some(
-        (0..1usize << outer.len())
-            .map(|o| (0..1usize << inner.len()).map(|i| spread(o, &outer) | spread(i, &inner)).collect())
-            .collect(),
-    )
+    let all = (0..1usize << outer.len())
+        .map(|o| (0..1usize << inner.len()).map(|i| spread(o, &outer) | spread(i, &inner)).collect())
+        .collect();
+    Held::of(layout, dim_bits.extents())?.groups(all)
 }

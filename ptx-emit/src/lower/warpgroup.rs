@@ -14,6 +14,7 @@ use tilec_ir::atoms::Atom;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::Mma;
+use tilec_ir::layout::extent_bits;
 use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
 use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
@@ -99,13 +100,14 @@ impl Lower<'_> {
         let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
             return Err(self.unsupported(src, "an accumulator in this layout"));
         };
-        let Some((op, columns)) = instruction(row.name, elem, c.elem, 1 << cols, fragment.is_some()) else {
+        let Some((op, columns)) = instruction(row.name, elem, c.elem, cols, fragment.is_some()) else {
             return Err(self.unsupported(src, "products of warpgroups of these types and columns"));
         };
         // What a group of warps and a repetition add to the rows and columns.
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
         let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
-        let b = self.side(src, &vb, kb, (cols, depth), (&cols_of(&groups), &cols_of(&repeats)))?;
+        let b =
+            self.side(src, &vb, kb, (extent_bits(u64::from(cols)), depth), (&cols_of(&groups), &cols_of(&repeats)))?;
         let a = match &fragment {
             Some(tile) => {
                 let Some(regs) = registers(tile, ka, depth, &rows_of(&repeats)) else {
@@ -122,10 +124,12 @@ impl Lower<'_> {
         let always = self.always();
         let first = if empty { self.never() } else { always };
         let each = c.regs.len() / b.repeats.len();
+        // Of columns that are none there are no registers.
+        let held = (cols as usize * c.elem.bytes() as usize).div_ceil(8);
         let mut count = 0;
         for step in 0..b.steps.len() {
             for r in 0..b.repeats.len() {
-                let acc = Operand::Vec(c.regs[r * each..(r + 1) * each].to_vec());
+                let acc = Operand::Vec(c.regs[r * each..r * each + held.min(each)].to_vec());
                 let db = self.stepped(&b, step, r);
                 let adds = if step == 0 { first } else { always };
                 let (left, transposed) = match &a {
@@ -242,7 +246,7 @@ impl Lower<'_> {
 /// Which rows of a fragment the bits of the instruction's rows are: that of eights, which a thread has, and those of lanes and warps. Sums in the same
 /// rows are those of the fragment, whichever they are.
 fn rows_of_fragment(a: &Tile, along: usize) -> Option<(u64, [u64; 5])> {
-    let &[low, _] = a.dim_bits.as_slice() else { return None };
+    let [low, _] = a.dim_bits[..] else { return None };
     let row = |column: u64| {
         let at = [column & ((1 << low) - 1), column >> low];
         (at[along] == 0).then_some(at[1 - along])
@@ -261,7 +265,7 @@ const A_REGISTERS: usize = 4;
 /// The registers of A for each step along the reduction and each repetition of the sums, of a fragment whose dimension `along` is the
 /// reduction. `depth`: log2 of a step; `repeats`: what the bits of the number of a repetition add to rows.
 fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<Vec<Vec<Reg>>>> {
-    let &[low, high] = a.dim_bits.as_slice() else { return None };
+    let [low, high] = a.dim_bits[..] else { return None };
     let own = A_REGISTERS.ilog2() + a.per_register.ilog2();
     let more = a.layout.value_bits().checked_sub(own)?;
     // Of the values beside those of an instruction: the row and the step of each.
@@ -284,12 +288,12 @@ fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<
     (0..steps).map(|step| rows.iter().map(|&row| of(row, step)).collect()).collect()
 }
 
-/// Of an accumulator: log2 of the columns of an instruction; what each repetition, and each bit of the warpgroup's number, adds
+/// Of an accumulator: the columns of an instruction; what each repetition, and each bit of the warpgroup's number, adds
 /// to the instruction's rows and columns. `rows`: log2 of the rows of the instruction.
 type Pattern = (u32, Vec<[u64; 2]>, Vec<[u64; 2]>);
 
 fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) -> Option<Pattern> {
-    let &[low, _] = c.dim_bits.as_slice() else { return None };
+    let [low, _] = c.dim_bits[..] else { return None };
     let split = |column: u64| {
         let at = [column & ((1 << low) - 1), column >> low];
         if swap { [at[1], at[0]] } else { at }
@@ -310,7 +314,11 @@ fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) ->
     let more = (2..c.layout.value_bits()).take_while(|&i| value(i) == [0, 8 << (i - 2)]).count() as u32;
     let repeats = (2 + more..c.layout.value_bits()).map(value).collect();
     let groups = (WARP.ilog2() + 2..c.layout.thread_bits()).map(thread).collect();
-    Some((3 + more, repeats, groups))
+    // All columns of a tile are the instruction's where they are no power of two.
+    let extent = c.dim_bits.extents().get(usize::from(!swap)).copied()?;
+    let cols = if extent.is_power_of_two() { 8 << more } else { u32::try_from(extent).ok()? };
+    let whole = extent.is_power_of_two() || extent_bits(extent) == 3 + more;
+    whole.then_some((cols, repeats, groups))
 }
 
 #[cfg(test)]

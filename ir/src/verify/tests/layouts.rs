@@ -13,7 +13,9 @@ fn tile(declaration: &str) -> Vec<String> {
 #[test]
 fn register_layouts() {
     assert_eq!(tile("var t = reg f32[32, 4] layout (32,4):(1,32)"), [""; 0]);
-    assert_eq!(tile("var t = reg f32[32, 3] layout (32,4):(1,32)"), ["E0301"]);
+    assert_eq!(tile("var t = reg f32[32, 3] layout (32,4):(1,32)"), [""; 0], "a thread has three registers");
+    assert_eq!(tile("var t = reg f32[24, 4] layout (32,4):(1,32)"), ["E0301"], "some threads have none");
+    assert_eq!(tile("var t = reg f32[32, 3] layout (32,8):(1,32)"), ["E0302"]);
     assert_eq!(tile("var t = reg f32[32, 8] layout (32,4):(1,32)"), ["E0302"]);
     assert_eq!(tile("var t = reg f32[32, 4] layout bits 7 thread(1,2,4,8,16) value(32,32)"), ["E0303"]);
     assert_eq!(tile("var t = reg f32[32, 4] layout (16,8):(1,16)"), ["E0304"]);
@@ -25,6 +27,8 @@ fn shared_memory_layouts() {
     assert_eq!(tile("let t = smem f16[64, 32] layout (64,32):(32,1) swizzle<2,3,3>"), [""; 0]);
     assert_eq!(tile("let t = smem f16[64, 32] layout (32,64):(64,1)"), ["E0302"]);
     assert_eq!(tile("let t = smem f16[64, 32] layout (64,32):(64,1)"), ["E0305"], "gaps");
+    assert_eq!(tile("let t = smem f16[3, 32] layout (4,32):(32,1)"), [""; 0]);
+    assert_eq!(tile("let t = smem f16[64, 3] layout (64,8):(8,1)"), ["E0302"]);
     assert_eq!(tile("let t = smem f16[4, 2] layout bits ((1,2),(2))"), ["E0305"], "two elements share a place");
 }
 

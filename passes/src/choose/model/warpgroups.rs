@@ -10,6 +10,7 @@
 
 use super::sharing::{self, Shared, Work};
 use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
+use crate::specialize_warps::clusters_at_once;
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -74,10 +75,14 @@ const THREADS: f64 = (WARP * WARPGROUP) as f64;
 pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
-    let places = f64::from(card.sms) * cost.resident as f64;
+    let [down, right] = cost.cluster.map(|c| c as f64);
+    let together = cost.cluster[0] * cost.cluster[1];
+    let places = (clusters_at_once(i64::from(card.sms), together) * together) as f64 * cost.resident as f64;
+    // Clusters are whole, whether there are tiles for all of their blocks or not.
+    let taken = (launch.grid[0] / down).ceil() * down * (launch.grid[1] / right).ceil() * right * launch.grid[2];
     let shared = shared(card, cost, launch, tiles, places);
     let active = shared.map_or(tiles.min(places), |s| s.busy);
-    let rounds = shared.map_or((tiles / places).ceil(), |s| s.rounds);
+    let rounds = shared.map_or((taken / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
     let (mut loops, mut products, mut memory_of_block, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -92,7 +97,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let own = part.product / groups * if groups > 1.0 { 1.0 } else { c.alone };
             // With products pending behind it there is no way from one step to the next.
             let alone = if cost.ping_pong { part.product } else { own + c.drain };
-            let multiply = (part.product / c.peak).max(alone + part.between);
+            // Additions of one warpgroup take from the rate of the others' products, too.
+            let multiply = (part.product / c.peak + groups * part.added).max(alone + part.between);
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;

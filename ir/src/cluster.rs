@@ -33,6 +33,12 @@ pub fn fills_by_multicast(k: &Kernel, channel: Value) -> bool {
     })
 }
 
+/// So many bits from a first one on; `None` if there are more than 31, which no cluster has.
+fn run(first: u32, bits: u32) -> Option<u32> {
+    let end = first.checked_add(bits).filter(|&end| end < u32::BITS)?;
+    Some((1 << end) - (1 << first))
+}
+
 /// What is the same in all blocks of a cluster, or in which of them.
 pub struct Uniform<'a> {
     k: &'a Kernel,
@@ -65,7 +71,7 @@ impl<'a> Uniform<'a> {
     pub fn apart(&mut self, e: Expr) -> u32 {
         let k = self.k;
         if let Some((first, bits)) = self.digit(e) {
-            return ((1 << bits) - 1) << first;
+            return run(first, bits).unwrap_or_else(|| self.all());
         }
         match &k.exprs[e] {
             ExprData::Int(_) | ExprData::Float(_) => 0,
@@ -113,7 +119,7 @@ impl<'a> Uniform<'a> {
         let c = along(self.k, axis);
         match (c, self.first_bit(axis)) {
             (1, _) => 0,
-            (c, Some(first)) if c.count_ones() == 1 && c < 1 << 16 => ((c - 1) as u32) << first,
+            (c, Some(first)) if c.count_ones() == 1 => run(first, c.trailing_zeros()).unwrap_or_else(|| self.all()),
             _ => self.all(),
         }
     }

@@ -29,7 +29,8 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::RegLayout;
+pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
@@ -131,10 +132,6 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
     None
 }
 
-pub(crate) fn log2_shape(shape: &[u64]) -> Vec<u32> {
-    tilec_ir::layout::shape_bits(shape)
-}
-
 /// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
 /// dimensions follow.
 pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
@@ -229,7 +226,7 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
         } else {
             coalesced(&bits, bits.len() - 1, 0, threads)
         };
-        let layout = layout.filter(|l| Held::of(l, &shape).is_some());
+        let layout = layout.filter(|l| l.is_even(&shape));
         if let Some(tile) = k.tile_ty_mut(v) {
             tile.reg_layout = layout;
         }
@@ -239,33 +236,13 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
 /// Refuses copies of which some threads would have more elements than others: of extents that are no powers of two.
 fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
-    let stmts = all_stmts(k, k.body);
-    let base = |e: Expr| resolve_view(k, e).map(|view| view.base);
-    // What warpgroups multiply is copied by tensor copies in the end.
-    let mut operands: Vec<Value> = Vec::new();
-    for &s in &stmts {
-        let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
-        if let ExprData::Mma(mma) = k.exprs[src]
-            && mma.atom.is_some_and(|a| a.row().asynchronous())
-        {
-            operands.extend([mma.a, mma.b].into_iter().filter_map(base));
-        }
-    }
-    for &s in &stmts {
-        if let StmtData::Copy { src, dst, .. } = k.stmts[s]
-            && base(dst).is_some_and(|v| operands.contains(&v))
-        {
-            operands.extend(base(src));
-        }
-    }
-    for s in stmts {
+    for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
-        if base(dst).is_some_and(|v| operands.contains(&v)) {
-            continue;
-        }
         let shape = fixed_shape(k, dst).or_else(|| fixed_shape(k, src));
         let (Some(layout), Some(shape)) = (&attrs.threads, shape) else { continue };
-        if Held::of(layout, &shape).is_none() {
+        // What warpgroups multiply is copied by tensor copies in the end.
+        let operand = || resolve_view(k, dst).is_some_and(|view| crate::swizzle::read_by_warpgroups(k, view.base));
+        if !layout.is_even(&shape) && !operand() {
             let message =
                 format!("threads cannot share out this copy of {shape:?} elements: an extent is not a power of two");
             let note = "sums and operands of products of warpgroups may have other columns; use the next power of two elsewhere: what lies \
@@ -289,7 +266,7 @@ fn set_coalesced(
     let contiguous = window_contiguous_dim(k, view).unwrap_or(bits.len().saturating_sub(1));
     let chunk = if cx.enabled { global_width(k, facts, view, shape).elems.ilog2() } else { 0 };
     // Where threads would have different registers, the tile takes the layout of another that it meets.
-    let layout = coalesced(&bits, contiguous, chunk, threads).filter(|l| Held::of(l, shape).is_some());
+    let layout = coalesced(&bits, contiguous, chunk, threads).filter(|l| l.is_even(shape));
     if let Some(tile) = k.tile_ty_mut(var) {
         tile.reg_layout = layout;
     }

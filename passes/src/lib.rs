@@ -65,6 +65,11 @@ impl Options {
             card: None,
         }
     }
+
+    /// The card that is chosen for: the one given, or the one that stands for the target.
+    pub fn usual_card(&self) -> &'static choose::Card {
+        self.card.unwrap_or_else(|| choose::Card::of(self.target))
+    }
 }
 
 /// What a pass sees besides the kernel.

@@ -43,7 +43,8 @@ use crate::Cx;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::rewrite::{Map, clone_stmt};
 use crate::select_mma::warpgroup::promoted_of;
-pub(crate) use cluster::{LINE, choose as choose_cluster, clusters_at_once};
+use crate::tensor_copies::slot_bytes;
+pub(crate) use cluster::{LINE, choose as choose_cluster};
 use pending::Part;
 use persistent::Persistent;
 use std::collections::BTreeSet;
@@ -546,11 +547,10 @@ pub(crate) fn shared_limit(k: &Kernel, cx: &Cx<'_>) -> u64 {
 
 /// The slots of the channels, and the bytes they take.
 fn slots(k: &Kernel, cx: &mut Cx<'_>, buffers: &[Value], span: Span) -> Result<(u64, u64), Reported> {
-    let bytes = |v: Value| crate::tensor_copies::slot_bytes(k, v);
-    let slot: u64 = buffers.iter().map(|&v| bytes(v)).sum();
+    let slot: u64 = buffers.iter().map(|&v| slot_bytes(k, v)).sum();
     // Buffers of the consumer, as they are aligned.
     let others = k.values.iter().filter(|(v, d)| matches!(d.def, ValueDef::Smem(_)) && !buffers.contains(v));
-    let taken: u64 = others.map(|(v, _)| bytes(v).next_multiple_of(1024)).sum();
+    let taken: u64 = others.map(|(v, _)| slot_bytes(k, v).next_multiple_of(1024)).sum();
     let limit = shared_limit(k, cx).saturating_sub(BARRIER_BYTES + taken);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e));
     let slots = match asked {

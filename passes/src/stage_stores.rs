@@ -28,7 +28,7 @@ use crate::analysis::width::elem_of;
 use crate::assign_layouts::epilogue::for_each_tile;
 use crate::barriers::is_fixed;
 use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
-use crate::tensor_copies::no_descriptor;
+use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::vectorize::memory_views;
 use loads::Load;
 use tilec_ir::codes;
@@ -223,10 +223,6 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
     different && matches!(k.stmts[k.blocks[block][index]], StmtData::If { cond, .. } if is_fixed(k, cond))
 }
 
-fn bytes(k: &Kernel, v: Value) -> u64 {
-    crate::tensor_copies::slot_bytes(k, v)
-}
-
 /// How many slots are left beside the buffer, or why they are too few.
 fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt) -> Result<u64, String> {
     let StmtData::Copy { src, dst, .. } = k.stmts[store] else { return Err("it is no copy".to_owned()) };
@@ -244,7 +240,7 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt) -> Result<u64, String> {
             operands.push(v);
         }
     }
-    let slot: u64 = operands.iter().map(|&v| bytes(k, v)).sum();
+    let slot: u64 = operands.iter().map(|&v| slot_bytes(k, v)).sum();
     let limit = crate::specialize_warps::shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
     let left = limit.saturating_sub(tile.next_multiple_of(1024)) / slot.max(1);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());

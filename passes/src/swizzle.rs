@@ -69,16 +69,20 @@ fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
     SmemLayout::natural(&bits, &order)
 }
 
-/// The layout of a buffer that products of warpgroups read, by themselves or from registers that are copied from it, or that tensor copies fill or store: that of the hardware that writes and reads it.
-fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
-    let read = all_stmts(k, k.body).into_iter().any(|s| {
+/// Whether products of warpgroups read a buffer, by themselves or from registers that are copied from it.
+pub(crate) fn read_by_warpgroups(k: &Kernel, v: Value) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
         let ExprData::Mma(mma) = k.exprs[src] else { return false };
         let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
         let of = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v || is_copied(k, v, view.base));
         asynchronous && [mma.a, mma.b].into_iter().any(of)
-    });
-    if !read && !k.fills_by_tensor_copies(v) && !is_stored(k, v) {
+    })
+}
+
+/// The layout of a buffer that products of warpgroups read, by themselves or from registers that are copied from it, or that tensor copies fill or store: that of the hardware that writes and reads it.
+fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
+    if !read_by_warpgroups(k, v) && !k.fills_by_tensor_copies(v) && !is_stored(k, v) {
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));

@@ -8,8 +8,7 @@ use crate::analysis::order::smem_contiguous;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
-use tilec_ir::layout::extents::is_whole;
-use tilec_ir::layout::hardware::panels;
+use tilec_ir::layout::hardware::{self, panels};
 use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::{ResolvedView, ViewDim};
@@ -80,17 +79,13 @@ pub(crate) fn fits_unconverted(
     }
 }
 
-/// Bytes that a buffer takes: where tensor copies fill it, those of whole rows of panels.
+/// Bytes that a buffer takes; with no layout yet, in panels as tensor copies fill them.
 pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     let Some(tile) = k.tile_ty(v) else { return 0 };
     let (Some(shape), elem) = (k.const_shape(&tile.shape), elem_of(k, v).map_or(4, |e| e.bytes())) else { return 0 };
-    let dense = shape.iter().product();
-    let found = match &tile.smem_layout {
-        _ if is_whole(&shape) => None,
-        Some(layout) => layout.span(&shape),
-        None => smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false)).and_then(|l| l.span(&shape)),
-    };
-    found.unwrap_or(dense) * u64::from(elem)
+    let panels = || smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false));
+    let layout = tile.smem_layout.clone().or_else(panels);
+    hardware::tile_bytes(layout.as_ref(), &shape, elem)
 }
 
 /// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.

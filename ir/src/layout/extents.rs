@@ -4,21 +4,17 @@
 //! has it, and no memory is set aside for what is behind the last element ([`SmemLayout::span`]). All threads must have the same registers
 //! ([`Held`]).
 
+use super::f2::mask;
 use super::tile::{RegLayout, SmemLayout};
 
-/// Bits of the coordinates of a dimension.
+/// Bits of the coordinates of a dimension of so many elements.
 pub fn extent_bits(extent: u64) -> u32 {
     extent.checked_next_power_of_two().map_or(63, u64::ilog2)
 }
 
-/// The same of all dimensions.
+/// The same of all dimensions of a tile.
 pub fn shape_bits(shape: &[u64]) -> Vec<u32> {
     shape.iter().map(|&n| extent_bits(n)).collect()
-}
-
-/// The extents that a layout of a tile of these is for.
-pub fn rounded(shape: &[u64]) -> Vec<u64> {
-    shape.iter().map(|&n| 1 << extent_bits(n)).collect()
 }
 
 /// Whether all extents are powers of two: then nothing is beyond them.
@@ -71,29 +67,41 @@ pub struct Held {
     held: Vec<bool>,
 }
 
+impl RegLayout {
+    /// Whether all threads have elements of a tile of these extents in the same registers: what tells threads apart lies below the lowest bit
+    /// of each extent.
+    pub fn is_even(&self, shape: &[u64]) -> bool {
+        let threads = self.thread().cols().iter().fold(0, |all, c| all | c);
+        let apart =
+            |(extent, bits, base): (u64, u32, u32)| (threads >> base & mask(bits)) >> extent.trailing_zeros() != 0;
+        is_whole(shape) || !dimensions(shape).any(apart)
+    }
+}
+
+/// Of each dimension the extent, the bits of its coordinates, and where these begin in a column-major index.
+fn dimensions(shape: &[u64]) -> impl Iterator<Item = (u64, u32, u32)> {
+    shape.iter().scan(0, |base, &extent| {
+        let (first, bits) = (*base, extent_bits(extent));
+        *base += bits;
+        Some((extent.max(1), bits, first))
+    })
+}
+
 impl Held {
     /// Of a tile of these extents; `None` if it differs between threads.
     pub fn of(layout: &RegLayout, shape: &[u64]) -> Option<Held> {
         if is_whole(shape) {
             return Some(Held { held: Vec::new() });
         }
-        let bits = shape_bits(shape);
-        let threads = layout.thread().cols().iter().fold(0, |all, c| all | c);
-        let mut held = vec![true; 1usize << layout.value_bits()];
-        let mut base = 0;
-        for (&extent, &bits) in shape.iter().zip(&bits) {
-            let mask = (1u64 << bits) - 1;
-            let unit = extent.max(1).trailing_zeros();
-            if (threads >> base & mask) >> unit != 0 {
-                return None;
-            }
-            for (v, held) in held.iter_mut().enumerate() {
-                let at = layout.value().apply(v as u64) >> base & mask;
-                *held &= at >> unit < extent >> unit;
-            }
-            base += bits;
-        }
-        Some(Held { held })
+        let inside = |v: usize| {
+            let at = layout.value().apply(v as u64);
+            // Of the unit of an extent all elements are inside, or none.
+            dimensions(shape).all(|(extent, bits, base)| {
+                let unit = extent.trailing_zeros();
+                (at >> base & mask(bits)) >> unit < extent >> unit
+            })
+        };
+        layout.is_even(shape).then(|| Held { held: (0..1usize << layout.value_bits()).map(inside).collect() })
     }
 
     /// Whether an element is in register `value`.

@@ -9,7 +9,7 @@
 //! 1024 bytes, the longest period of a mode.
 
 use super::F2Map;
-use super::extents::shape_bits;
+use super::extents::{is_whole, shape_bits};
 use super::tile::SmemLayout;
 
 /// How pieces of 16 bytes are exchanged.
@@ -70,17 +70,21 @@ impl Exchange {
     }
 }
 
-/// The layout of a tile in panels of the longest rows along `contiguous`: what both units move without conflicts. `exact`: that make up its
-/// extent, as a tile that is stored must; else the last panel may reach beyond it, for a copy takes as long for a short row as for a long one.
+/// The longest rows of panels for `bytes` along the contiguous dimension. `exact`: that make them up, as those of a tile that is stored must; else
+/// the last panel may reach beyond the tile, for a copy takes as long for a short row as for a long one. `None` if they are shorter than 32 bytes.
+pub fn rows(bytes: u64, exact: bool) -> Option<Exchange> {
+    let longest = bytes.checked_next_power_of_two()?;
+    let fits = |x: &Exchange| if exact { bytes.is_multiple_of(x.row_bytes()) } else { x.row_bytes() <= longest };
+    Exchange::ALL.into_iter().find(fits)
+}
+
+/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts.
 /// `None` if rows are shorter than 32 bytes, or there would be gaps between panels.
 pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) -> Option<SmemLayout> {
     let elem = elem_bytes.ilog2();
     let dim_bits = &shape_bits(shape)[..];
     let extent = *dim_bits.get(contiguous)?;
-    let bytes = shape[contiguous] * u64::from(elem_bytes);
-    let longest = bytes.next_power_of_two();
-    let fits = |x: &Exchange| if exact { bytes.is_multiple_of(x.row_bytes()) } else { x.row_bytes() <= longest };
-    let exchange = Exchange::ALL.into_iter().find(fits)?;
+    let exchange = rows(shape[contiguous] * u64::from(elem_bytes), exact)?;
     let inner = exchange.row_bytes().ilog2() - elem;
     let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
     // Bits of the plain element offset, from the lowest: (dimension, bit).
@@ -182,6 +186,14 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange)
     let period = 8 * exchange.row_bytes();
     let whole = places.iter().all(|(_, offset)| offset % period == 0);
     (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, extents, places, beyond })
+}
+
+/// Bytes of memory that a tile of these extents takes: those of whole boxes, where some reach beyond it.
+pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem_bytes: u32) -> u64 {
+    let layout = layout.filter(|_| !is_whole(shape));
+    let filled = layout.and_then(|l| boxes(l, shape, elem_bytes)).map(|b| b.bytes(elem_bytes));
+    let span = layout.and_then(|l| l.span(shape)).map(|n| n * u64::from(elem_bytes));
+    filled.max(span).unwrap_or_else(|| shape.iter().product::<u64>() * u64::from(elem_bytes))
 }
 
 impl Boxes {
@@ -292,30 +304,28 @@ mod tests {
     }
 
     fn assert_boxes(shape: [u64; 2], contiguous: usize, bytes: u32, exact: bool) {
-        {
-            let layout = panels(&shape, contiguous, bytes, exact).expect("a layout");
-            let boxes = boxes(&layout, &shape, bytes).expect("boxes");
-            let inside = |coords: &[u64]| coords.iter().zip(&shape).all(|(at, n)| at < n);
-            let mut seen = 0;
-            for (start, offset) in &boxes.places {
-                for i in 0..boxes.extents.iter().product::<u64>() {
-                    let (mut coords, mut rest) = (start.clone(), i);
-                    for (&d, &extent) in boxes.dims.iter().zip(&boxes.extents) {
-                        coords[d] += rest % extent;
-                        rest /= extent;
-                    }
-                    let written = boxes.exchange.apply(offset + i * u64::from(bytes));
-                    assert_eq!(layout.offset(&coords) * u64::from(bytes), written, "{coords:?}");
-                    seen += u64::from(inside(&coords));
-                    assert!(inside(&coords) || boxes.beyond, "{coords:?}");
-                    assert!(written < boxes.bytes(bytes), "{coords:?}");
+        let layout = panels(&shape, contiguous, bytes, exact).expect("a layout");
+        let boxes = boxes(&layout, &shape, bytes).expect("boxes");
+        let inside = |coords: &[u64]| coords.iter().zip(&shape).all(|(at, n)| at < n);
+        let mut seen = 0;
+        for (start, offset) in &boxes.places {
+            for i in 0..boxes.extents.iter().product::<u64>() {
+                let (mut coords, mut rest) = (start.clone(), i);
+                for (&d, &extent) in boxes.dims.iter().zip(&boxes.extents) {
+                    coords[d] += rest % extent;
+                    rest /= extent;
                 }
+                let written = boxes.exchange.apply(offset + i * u64::from(bytes));
+                assert_eq!(layout.offset(&coords) * u64::from(bytes), written, "{coords:?}");
+                seen += u64::from(inside(&coords));
+                assert!(inside(&coords) || boxes.beyond, "{coords:?}");
+                assert!(written < boxes.bytes(bytes), "{coords:?}");
             }
-            assert_eq!(seen, shape.iter().product::<u64>());
-            let row = shape[contiguous] * u64::from(bytes);
-            assert_eq!(boxes.beyond, !exact && !row.is_multiple_of(row.next_power_of_two().min(128)));
-            assert!(boxes.bytes(bytes) >= layout.span(&shape).expect("its extents") * u64::from(bytes));
         }
+        assert_eq!(seen, shape.iter().product::<u64>());
+        let row = shape[contiguous] * u64::from(bytes);
+        assert_eq!(boxes.beyond, !exact && !row.is_multiple_of(row.next_power_of_two().min(128)));
+        assert!(boxes.bytes(bytes) >= layout.span(&shape).expect("its extents") * u64::from(bytes));
     }
 
     /// Element by element: the operand lies where the manual's canonical layouts say.

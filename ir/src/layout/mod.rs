@@ -4,7 +4,7 @@
 //! * [`F2Map`]: a linear map over the two-element field, one column per input bit. Everything the
 //!   compiler *decides* (bijectivity, access width, bank conflicts, swizzles) is a rank of such a map.
 //! * [`CuteLayout`]: nested `shape:stride`, with an optional [`Swizzle`]; what people write and read.
-//!   Any extents exist only here.
+//!   Extents of any size exist only here.
 //!
 //! [`RegLayout`] and [`SmemLayout`] are the two uses the IR makes of them, with a text form each;
 //! `access` proves facts about memory accesses and `search` finds the cheapest conflict-free layout.
@@ -35,7 +35,7 @@ pub use access::{Wavefronts, wavefronts_by_enumeration, wavefronts_by_rank, wide
 pub use convert::{cute_to_f2, f2_to_cute, swizzled_to_f2};
 pub use cute::{CuteLayout, IntTuple, LayoutError, LayoutParseError};
 pub use cute_text::{parse_cute, parse_cute_prefix};
-pub use extents::{Held, extent_bits, rounded, shape_bits};
+pub use extents::{Held, extent_bits, shape_bits};
 pub use f2::F2Map;
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};
 pub use swizzle::{Swizzle, parse_swizzle, parse_swizzle_prefix};

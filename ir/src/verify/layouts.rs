@@ -5,14 +5,12 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use crate::layout::{Held, RegLayout, extent_bits};
+use crate::layout::{RegLayout, extent_bits};
 use crate::types::TileTy;
 use crate::typing::{Extent, const_int, copy_shape};
 
 /// log2 of more elements than any tile has; shifts by it are safe.
 pub(super) const MAX_BITS: u32 = 31;
-/// log2 of the most elements that a tile may have, extents rounded up.
-const MAX_ELEMENT_BITS: u32 = 22;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
@@ -71,8 +69,7 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
     if bits.iter().sum::<u32>() > MAX_BITS {
         return; // Rule 9 has said so.
     }
-    // Of more elements than a tile may have rule 9 has said so, too.
-    if bits.iter().sum::<u32>() <= MAX_ELEMENT_BITS && has_gaps(cx, v, t, &bits) {
+    if is_uneven(cx, v, t, &bits) {
         return;
     }
     if let Some(layout) = &t.reg_layout {
@@ -94,19 +91,23 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
     }
 }
 
-/// Whether the layout of a tile with an extent that is no power of two leaves gaps: reported.
-fn has_gaps(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32]) -> bool {
+/// Whether threads have different registers of a tile with an extent that is no power of two: reported.
+fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32]) -> bool {
     let k = cx.k;
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
-    let odd = t.shape.iter().zip(shape.iter().flatten()).find(|(_, n)| !n.is_power_of_two());
-    let (Some(shape), Some((&e, n))) = (&shape, odd) else { return false };
-    let why = match (&t.smem_layout, &t.reg_layout) {
-        (_, Some(l)) if l.out_bits() == bits.iter().sum() && l.covers_tile() && Held::of(l, shape).is_none() => {
-            "threads have different registers of it"
-        }
-        _ => return false,
+    let (Some(shape), Some(layout)) = (shape, &t.reg_layout) else { return false };
+    let odd = t.shape.iter().zip(&shape).find(|(_, n)| !n.is_power_of_two());
+    // A layout for other extents, or one that misses elements, is reported as such.
+    let Some((&e, n)) = odd.filter(|_| layout.out_bits() == bits.iter().sum() && layout.covers_tile()) else {
+        return false;
     };
-    let message = format!("the layout of `{}` has gaps: extent {n} is not a power of two, and {why}", cx.name(v));
+    if layout.is_even(&shape) {
+        return false;
+    }
+    let name = cx.name(v);
+    let message = format!(
+        "the layout of `{name}` has gaps: extent {n} is not a power of two, and threads have different registers of it"
+    );
     let note = "an extent counts as the next power of two, and what is beyond it is not there; leave the layout out to have one found";
     cx.error_at(codes::LAYOUT_EXTENT, e, message, note);
     true

@@ -14,7 +14,7 @@ use crate::analysis::width::{global_width, window_contiguous_dim};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::RegLayout;
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
@@ -109,7 +109,7 @@ fn exchange_bits(layout: &RegLayout, shape: &[u64], count: usize, run: &[u64]) -
         std::mem::swap(&mut value[given], &mut thread[lane]);
     }
     // All threads must still have the same registers.
-    RegLayout::new(value, thread, layout.out_bits()).filter(|found| Held::of(found, shape).is_some())
+    RegLayout::new(value, thread, layout.out_bits()).filter(|found| found.is_even(shape))
 }
 
 /// A tile that was re-laid-out.

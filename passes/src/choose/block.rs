@@ -11,6 +11,7 @@ use crate::specialize_warps::{BARRIER_BYTES, LINE, PRODUCER_WARPS, choose_cluste
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
+use tilec_ir::layout::hardware::{Exchange, rows};
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 
@@ -468,7 +469,7 @@ impl Setting<'_> {
             return [along(0), along(1)];
         }
         let count = |i: usize| self.work.extent(env, k.grid[i].extent).and_then(|n| i64::try_from(n).ok());
-        choose_cluster(shape.rows, shape.cols, across, [count(0), count(1)], i64::from(self.card.sms))
+        choose_cluster((shape.rows, shape.cols), across, [count(0), count(1)], self.card)
     }
 
     /// Whether the threads of warpgroups have registers for their tiles.
@@ -486,7 +487,9 @@ impl Setting<'_> {
     /// Whether the instruction's B would lie in several panels of rows whose number is no power of two.
     fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64), swap: bool) -> bool {
         let (extent, operand) = if swap { (rows, &product.operands[0]) } else { (cols, &product.operands[1]) };
-        !extent.is_power_of_two() && operand.along && depth * u64::from(product.input.bytes()) > PANEL
+        !extent.is_power_of_two()
+            && operand.along
+            && depth * u64::from(product.input.bytes()) > Exchange::Bytes128.row_bytes()
     }
 
     /// Whether the schedule asks for warpgroups that take tiles in turns.
@@ -554,7 +557,7 @@ impl Setting<'_> {
         if self.warpgroups.is_none() || m.buffer.is_none() || extent.is_power_of_two() {
             return all;
         }
-        let row = (extent * m.bytes).next_power_of_two().min(PANEL) / m.bytes.max(1);
+        let row = rows(extent.saturating_mul(m.bytes), false).map_or(1, |x| x.row_bytes() / m.bytes.max(1));
         all / extent.max(1) * extent.next_multiple_of(row.max(1))
     }
 
@@ -730,8 +733,6 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     )
 }
 
-/// Bytes of a row of a panel at most.
-const PANEL: u64 = 128;
 /// Bytes of a register.
 const WORD: u32 = 4;
 /// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).

@@ -33,6 +33,9 @@ pub struct Card {
     /// Dense multiply-adds of 16-bit elements per clock and multiprocessor by `wgmma`: twice as many of bytes, half as many of tf32;
     /// 0: there is none.
     pub warpgroups: f64,
+    /// Clusters of four blocks that run side by side, one block to a multiprocessor; 0: it has no clusters. They must lie within groups of
+    /// multiprocessors of different sizes, and do not fill them.
+    pub quads: u32,
     /// Dense multiply-adds per clock and multiprocessor, by `mma.sync`.
     pub rates: Rates,
 }
@@ -72,6 +75,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 6.0,
         latency: 800.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates {
             half: 512.0,
             half_f32: 512.0,
@@ -95,6 +99,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 4.0,
         latency: 800.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates { half: 512.0, half_f32: 512.0, int8: 1024.0, ..scalar(64.0, 2.0) },
     },
     Card {
@@ -108,6 +113,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 40.0,
         latency: 1000.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates { half: 1024.0, half_f32: 1024.0, tf32: 512.0, int8: 2048.0, f64: 64.0, ..scalar(64.0, 32.0) },
     },
     // L2: estimated.
@@ -122,6 +128,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 6.0,
         latency: 1000.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates { half: 512.0, half_f32: 512.0, tf32: 256.0, int8: 1024.0, f64: 2.0, ..scalar(128.0, 2.0) },
     },
     // L2: estimated.
@@ -136,6 +143,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 6.0,
         latency: 1000.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates { half: 512.0, half_f32: 256.0, tf32: 128.0, int8: 1024.0, f64: 2.0, ..scalar(128.0, 2.0) },
     },
     // L2: estimated.
@@ -150,6 +158,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 72.0,
         latency: 1000.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates {
             half: 512.0,
             half_f32: 256.0,
@@ -172,6 +181,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 48.0,
         latency: 1000.0,
         warpgroups: 0.0,
+        quads: 0,
         rates: Rates {
             half: 512.0,
             half_f32: 512.0,
@@ -184,7 +194,8 @@ pub static CARDS: &[Card] = &[
     },
     // Rates: `mma.sync` reaches two thirds of wgmma (measured for f16, docs/performance.md; assumed for the other types; 8-bit
     // floats are computed by f16 instructions). The clock under tensor cores, the bandwidth
-    // of L2 and the latency are fitted, see `model`; the other clock is what was measured under scalar products.
+    // of L2 and the latency are fitted, see `model`; the other clock is what was measured under scalar products. So were clusters: 30 of four
+    // run at once, with 32 a kernel takes twice as long.
     Card {
         name: "H200",
         cc: 90,
@@ -196,6 +207,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 50.0,
         latency: 500.0,
         warpgroups: 2048.0,
+        quads: 30,
         rates: Rates {
             half: 1365.0,
             half_f32: 1365.0,
@@ -218,6 +230,7 @@ pub static CARDS: &[Card] = &[
         l2_size: 50.0,
         latency: 500.0,
         warpgroups: 2048.0,
+        quads: 30,
         rates: Rates {
             half: 1365.0,
             half_f32: 1365.0,
@@ -247,6 +260,14 @@ impl Card {
     /// The card that stands for a target.
     pub fn of(target: Target) -> &'static Card {
         CARDS.iter().find(|c| c.cc == target.cc()).unwrap_or(&CARDS[0])
+    }
+
+    /// Clusters of so many blocks that run side by side, one block to a multiprocessor.
+    pub fn clusters(&self, blocks: i64) -> i64 {
+        match blocks {
+            ..=2 => i64::from(self.sms) / blocks.max(1),
+            _ => i64::from(self.quads) * 4 / blocks,
+        }
     }
 
     /// Multiply-adds of an instruction per clock and multiprocessor.

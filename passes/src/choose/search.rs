@@ -141,7 +141,7 @@ impl<'a> Search<'a> {
                 env[p] = Some(x);
             }
         }
-        let card = options.card.unwrap_or_else(|| Card::of(options.target));
+        let card = options.usual_card();
         let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
         let warpgroups = of_warpgroups(k, &values, options);
         let depths = match warpgroups {

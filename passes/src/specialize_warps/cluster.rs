@@ -9,10 +9,12 @@ use crate::analysis::facts::contiguous_dim;
 use crate::analysis::fold::eval_int;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
+use crate::choose::Card;
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::typing::resolve_view;
 
 /// Elements of a tile from which clusters gain.
@@ -23,39 +25,33 @@ const ACROSS_LINES: u64 = 64 * 128;
 pub(crate) const LINE: u64 = 128;
 /// Tiles along an axis from which one too many does not count.
 const FEW: i64 = 8;
-/// Clocks that a row of 128 bytes takes on its way into a multiprocessor if it lies across two lines (1000x1000x1000 on an H200: 4.5), and that
-/// products of so many bytes of the reduction take for each pair of a row and a column.
+/// Clocks that a row of a panel takes on its way into a multiprocessor if it lies across two lines (1000x1000x1000 on an H200).
 const CROSSING: f64 = 4.5;
-const PRODUCT: f64 = 1.0 / 32.0;
 /// Share by which a larger cluster must be better.
 const GAIN: f64 = 0.05;
 
-/// Clusters of so many blocks that a card runs side by side. Those of four or more do not fill the groups of multiprocessors that they must lie
-/// in, which are of different sizes: on an H200 with 132 of them 30 of four run at once, and 32 take twice as long.
-pub(crate) fn clusters_at_once(sms: i64, blocks: i64) -> i64 {
-    if blocks <= 2 { sms / blocks.max(1) } else { sms * 10 / 11 / blocks }
-}
-
 /// Blocks of a cluster along the rows and the columns of tiles of `rows` x `cols`, where the schedule does not say. `counts`: tiles along both, if
 /// sizes are given; `across`: rows of operands lie across lines.
-pub(crate) fn choose(rows: u64, cols: u64, across: bool, counts: [Option<i64>; 2], sms: i64) -> [i64; 2] {
+pub(crate) fn choose((rows, cols): (u64, u64), across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
     let axis = usize::from(cols < rows);
     let mut pair = [1, 1];
     pair[axis] = 2;
     let few = |n: i64| n % 2 != 0 && n < FEW;
-    if !across {
-        return if rows * cols < LARGE || counts[axis].is_some_and(few) { [1, 1] } else { pair };
-    }
-    let (Some(down), Some(right)) = (counts[0], counts[1]) else { return pair };
-    if rows * cols < ACROSS_LINES {
+    if rows * cols < if across { ACROSS_LINES } else { LARGE } {
         return [1, 1];
     }
-    // Rounds of blocks that stay, each as long as the longer of what goes on side by side.
+    let (true, [Some(down), Some(right)]) = (across, counts) else {
+        return if counts[axis].is_some_and(few) { [1, 1] } else { pair };
+    };
+    // Rounds of blocks that stay, each as long as the longer of what goes on side by side while a row of a panel is multiplied: as many 16-bit
+    // elements as it has, or twice as many of bytes, at twice the rate.
+    let depth = Exchange::Bytes128.row_bytes() as f64 / 2.0;
+    let products = (rows * cols) as f64 * depth / card.warpgroups.max(1.0);
     let time = |[c0, c1]: [i64; 2]| {
         let clusters = (down + c0 - 1) / c0 * ((right + c1 - 1) / c1);
-        let rounds = clusters as f64 / clusters_at_once(sms, c0 * c1) as f64;
+        let rounds = clusters as f64 / card.clusters(c0 * c1).max(1) as f64;
         let asked = rows as f64 / c1 as f64 + cols as f64 / c0 as f64;
-        rounds.ceil() * (asked * CROSSING).max((rows * cols) as f64 * PRODUCT)
+        rounds.ceil() * (asked * CROSSING).max(products)
     };
     let mut best = ([1, 1], time([1, 1]));
     for along in [pair, [pair[1], pair[0]]] {
@@ -88,7 +84,7 @@ impl Cluster {
         }
         let Some((rows, cols)) = tile(k) else { return Cluster { along: [1, 1] } };
         let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
-        let along = choose(rows, cols, across_lines(k, cx), counts, super::persistent::blocks(k, cx));
+        let along = choose((rows, cols), across_lines(k, cx), counts, cx.options.usual_card());
         let message = match along {
             [1, 1] => return Cluster { along },
             [down, right] => format!("clusters of {down} x {right} tiles, whose blocks share an operand"),

@@ -15,11 +15,10 @@
 //! Tiles that are worked on at once are neighbours, in strips of `raster` columns, so that they share operands in the second-level
 //! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
 
-use super::cluster::{Cluster, clusters_at_once};
+use super::cluster::Cluster;
 use super::ping_pong;
 use super::stream::Stream;
 use crate::Cx;
-use crate::choose::Card;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -51,9 +50,13 @@ pub(super) struct Persistent {
 
 /// Blocks that stay.
 pub(super) fn blocks(k: &Kernel, cx: &Cx<'_>) -> i64 {
-    let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
+    clusters(k, cx, 1)
+}
+
+/// Clusters of so many blocks that stay.
+fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
     let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
-    i64::from(card.sms) * per_sm
+    cx.options.usual_card().clusters(blocks) * per_sm
 }
 
 impl Persistent {
@@ -65,7 +68,7 @@ impl Persistent {
         let cluster = Cluster::of(k, cx, span);
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
-        let groups = clusters_at_once(blocks(k, cx), cluster.blocks()).max(1);
+        let groups = clusters(k, cx, cluster.blocks()).max(1);
         let reach = groups * i64::from(ping_pong::replicas(k));
         Some(Persistent { axes: k.grid.clone(), block, cluster, groups, reach, columns, stream: None, span })
     }

@@ -46,7 +46,6 @@ use super::persistent::Persistent;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use crate::choose::Card;
 use crate::choose::sharing::{Work, shared};
 use crate::rewrite::{Map, Subst};
 use tilec_ir::codes;
@@ -509,7 +508,7 @@ fn gain(
         bytes: (rows + cols) * found.step as f64 * element,
         operands: layers * (down * rows + across * cols) * reduction * element,
     };
-    let card = cx.options.card.unwrap_or_else(|| Card::of(cx.options.target));
+    let card = cx.options.usual_card();
     Some(shared(card, &work, groups as f64).gains)
 }
 

@@ -234,7 +234,8 @@ impl Lower<'_> {
             Window::Global(w) => self.global_address(w, &access.layout, v),
             Window::Shared(w) => Ok(self.shared_address(w, v)),
             Window::Fragment(w) => {
-                let place = w.firsts.binary_search(&v).unwrap_or_else(|next| next.saturating_sub(1));
+                // The access that covers it: their first elements go up.
+                let place = w.firsts.partition_point(|&first| first <= v).saturating_sub(1);
                 Ok(Operand::at(w.base, place as i64 * w.step))
             }
         }
@@ -403,7 +404,7 @@ impl Lower<'_> {
         keep: bool,
     ) -> Result<(), Reported> {
         let op = if access.space == Space::Gmem { P::LdGlobalB16 } else { P::LdSharedB16 };
-        for pair in (0..tile.regs.len()).filter(|&i| tile.has_register(i)) {
+        for pair in tile.registers() {
             let halves = [2 * pair, 2 * pair + 1];
             let regs: Vec<Reg> = halves.iter().map(|_| self.emit.mutable(Class::B16)).collect();
             if keep {
@@ -754,8 +755,8 @@ impl Lower<'_> {
     /// Moves elements between two register layouts by exchanging a lane bit with a register bit, as often as needed.
     fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
         if from.same_shape(to) {
-            for (_, (&d, &s)) in to.regs.iter().zip(&from.regs).enumerate().filter(|&(i, _)| to.has_register(i)) {
-                self.mov(d, s);
+            for i in to.registers() {
+                self.mov(to.regs[i], from.regs[i]);
             }
             return Ok(());
         }

@@ -137,16 +137,16 @@ impl Lower<'_> {
         layout: &RegLayout,
         dim_bits: &Dims,
     ) -> Result<Vec<usize>, Reported> {
-        let words = |outer: usize| matrices.words(outer).collect::<Vec<usize>>();
         let held = Held::of(layout, dim_bits.extents());
-        let all = || (0..1usize << matrices.outer_bits.len()).map(words).collect();
-        match held.as_ref().and_then(|held| Some((held, held.groups(all())?))) {
-            Some((held, _)) => {
-                let inside = |outer: &usize| words(*outer).first().is_none_or(|&v| held.has(v));
-                Ok((0..1usize << matrices.outer_bits.len()).filter(inside).collect())
+        let mut inside = Vec::new();
+        for outer in 0..1usize << matrices.outer_bits.len() {
+            let mut words = matrices.words(outer).map(|v| held.as_ref().map(|held| held.has(v)));
+            match words.next() {
+                Some(Some(has)) if words.all(|other| other == Some(has)) => inside.extend(has.then_some(outer)),
+                _ => return Err(self.unsupported(e, "`matrix` on several matrices of which some are beyond the tile")),
             }
-            None => Err(self.unsupported(e, "`matrix` on several matrices of which some are beyond the tile")),
         }
+        Ok(inside)
     }
 
     /// The rows that the lanes name.

@@ -13,19 +13,15 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::extents::is_whole;
-use tilec_ir::layout::hardware::boxes;
+use tilec_ir::layout::hardware;
 use tilec_ir::overlay::Overlays;
 use tilec_ir::types::Elem;
 
-/// Bytes that a tile takes: those of whole boxes, where some reach beyond it.
+/// Bytes that a tile takes.
 pub(super) fn tile_bytes(k: &Kernel, v: Value, elem: Elem) -> u64 {
     let Some(tile) = k.tile_ty(v) else { return 0 };
-    let Some(shape) = k.const_shape(&tile.shape) else { return 0 };
-    let layout = tile.smem_layout.as_ref().filter(|_| !is_whole(&shape));
-    let boxes = layout.and_then(|l| boxes(l, &shape, elem.bytes())).map(|b| b.bytes(elem.bytes()));
-    let span = layout.and_then(|l| l.span(&shape)).map(|n| n * u64::from(elem.bytes()));
-    boxes.max(span).unwrap_or_else(|| shape.iter().product::<u64>() * u64::from(elem.bytes()))
+    let shape = k.const_shape(&tile.shape);
+    shape.map_or(0, |shape| hardware::tile_bytes(tile.smem_layout.as_ref(), &shape, elem.bytes()))
 }
 
 /// Slots of a channel that are held at once, at most. Iterations and branches leave as many held as they find: `held`, which is moved on.

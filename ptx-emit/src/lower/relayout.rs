@@ -63,7 +63,7 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     else {
         return unsupported(cx);
     };
-    for v in (0..to.regs.len()).filter(|&v| to.has_register(v)) {
+    for v in to.registers() {
         let source = order.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((v >> i & 1) << b));
         cx.mov(to.regs[v], regs[source]);
     }

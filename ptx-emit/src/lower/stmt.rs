@@ -110,8 +110,7 @@ impl Lower<'_> {
         let layout = ty.reg_layout.expect("assign-layouts gives every register tile a layout");
         let Some(elem) = self.elem(value) else { return Err(self.unsupported_at(span, "this element type")) };
         let all = 1usize << layout.value_bits().min(40);
-        let held =
-            if all > 1 << 16 { all } else { Held::of(&layout, bits.extents()).map_or(all, |held| held.count(all)) };
+        let held = Held::of(&layout, bits.extents()).map_or(all, |held| held.count(all));
         let words = held as u64 * u64::from(elem.bytes()) / 4;
         if words > u64::from(REGISTERS_PER_THREAD) {
             let name = &self.k.values[value].name;

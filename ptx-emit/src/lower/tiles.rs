@@ -37,6 +37,11 @@ impl Tile {
         self.held.has(i * self.per_register)
     }
 
+    /// The numbers of the registers that have elements.
+    pub(super) fn registers(&self) -> impl Iterator<Item = usize> {
+        (0..self.regs.len()).filter(|&i| self.has_register(i))
+    }
+
     /// Whether registers hold several elements.
     pub(super) fn packed(&self) -> bool {
         self.per_register > 1
@@ -91,8 +96,8 @@ impl Lower<'_> {
 
     /// Sets every element to zero.
     pub(super) fn zero(&mut self, tile: &Tile) {
-        for (_, &r) in tile.regs.iter().enumerate().filter(|&(i, _)| tile.has_register(i)) {
-            self.zero_reg(r);
+        for i in tile.registers() {
+            self.zero_reg(tile.regs[i]);
         }
     }
 

@@ -10,7 +10,6 @@
 
 use super::sharing::{self, Shared, Work};
 use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
-use crate::specialize_warps::clusters_at_once;
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -77,7 +76,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let tiles: f64 = launch.grid.iter().product();
     let [down, right] = cost.cluster.map(|c| c as f64);
     let together = cost.cluster[0] * cost.cluster[1];
-    let places = (clusters_at_once(i64::from(card.sms), together) * together) as f64 * cost.resident as f64;
+    let places = (card.clusters(together) * together).max(1) as f64 * cost.resident as f64;
     // Clusters are whole, whether there are tiles for all of their blocks or not.
     let taken = (launch.grid[0] / down).ceil() * down * (launch.grid[1] / right).ceil() * right * launch.grid[2];
     let shared = shared(card, cost, launch, tiles, places);

@@ -17,9 +17,13 @@
 //!
 //! Where sizes are given and every block computes one tile, threads store: nothing would run beside the accelerator.
 //!
+//! Of tensors whose rows are no multiples of 16 bytes the accelerator stores nothing. Threads move their tiles out of the buffer, in an order in
+//! which the lanes of a warp have neighbours ([`pieces`]).
+//!
 //! Needs: products of warpgroups, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
 
 mod loads;
+mod pieces;
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
@@ -31,6 +35,7 @@ use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::vectorize::memory_views;
 use loads::Load;
+use pieces::{Pieces, Way};
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -54,10 +59,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     let Some(e) = asked else { return Ok(()) };
-    let message = "no results are stored by the tensor memory accelerator here".to_owned();
+    let message = "no results are stored out of a buffer here".to_owned();
     let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-    let note = "it stores what warpgroups sum (sm_90a), where rows are multiples of 16 bytes and there is room for a buffer; \
-                `--remarks` without `stage_stores` says what is missing";
+    let note = "what warpgroups sum is (sm_90a), where there is room for the buffer; `--remarks` without `stage_stores` says what is missing";
     Err(cx.report(d.with_note(note)))
 }
 
@@ -83,13 +87,21 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     for &store in &stores {
         let StmtData::Copy { src, dst, .. } = k.stmts[store] else { continue };
         let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
-        let fits = fits(k, &facts, &deferred, (store, &to), neighbours);
-        match fits.and_then(|()| loads::of(k, cx, &facts, &deferred, at, (src, &to))) {
-            Ok(load) => staged.push(Staged { store, tensor: to.base, load }),
+        let fits = fits(k, &facts, &deferred, (store, &to), neighbours).and_then(|by| {
+            let (mut load, mut reads) = (None, None);
+            match by {
+                Mover::Accelerator => load = loads::of(k, cx, &facts, &deferred, at, (src, &to))?,
+                Mover::Threads { .. } => reads = loads::like(k, &deferred, src, &to),
+            }
+            Ok(Staged { store, tensor: to.base, by, load, reads })
+        });
+        match fits {
+            Ok(fits) => staged.push(fits),
             Err(why) => say(k, cx, store, to.base, &why),
         }
     }
-    let Some(&Staged { store: first, tensor, .. }) = staged.first() else { return false };
+    let Some(&Staged { store: first, tensor, ref by, .. }) = staged.first() else { return false };
+    let by = by.clone();
     if let Some(other) = staged.iter().find(|s| s.tensor != tensor) {
         say(k, cx, other.store, other.tensor, "one buffer is staged, and that is for another tensor");
         staged.retain(|s| s.tensor == tensor);
@@ -98,14 +110,14 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
         return false;
     }
-    let slots = match room(k, cx, at, first) {
+    let slots = match room(k, cx, at, first, &by) {
         Ok(slots) => slots,
         Err(why) => {
             say(k, cx, first, tensor, &why);
             return false;
         }
     };
-    if !asked && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
+    if !asked && by == Mover::Accelerator && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
         say(k, cx, first, tensor, "every block computes one tile, and would wait for the accelerator at its end");
         // Sizes have decided: the text says so.
         k.schedule.stage_stores = Some(k.int(0, k.schedule.span));
@@ -113,19 +125,43 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     }
     stage(k, first, tensor, &staged);
     let name = &k.values[tensor].name;
-    let message = format!(
-        "`{name}` is stored out of a buffer by the accelerator, which leaves room for {slots} slots of operands"
-    );
-    cx.remark(k.stmt_spans[first], message);
+    let message = |who: &str| {
+        format!("`{name}` is stored out of a buffer by {who}, which leaves room for {slots} slots of operands")
+    };
+    match by {
+        Mover::Accelerator => cx.remark(k.stmt_spans[first], message("the accelerator")),
+        Mover::Threads { why, missing, .. } => {
+            let message = format!("{}: the accelerator cannot, {why}", message("threads"));
+            match missing.is_empty() {
+                true => cx.remark(k.stmt_spans[first], message),
+                false => cx.remark_note(k.stmt_spans[first], message, format!("declare `where {missing}`")),
+            }
+        }
+    }
     true
+}
+
+/// What moves a tile from the buffer to global memory.
+#[derive(Clone, PartialEq, Debug)]
+enum Mover {
+    Accelerator,
+    /// Why the accelerator cannot, and the fact that it lacks.
+    Threads {
+        why: String,
+        missing: String,
+        pieces: Pieces,
+    },
 }
 
 /// A store that goes through the buffer.
 struct Staged {
     store: Stmt,
     tensor: Value,
-    /// The matrix that it reads.
+    by: Mover,
+    /// The matrix that it reads, if the accelerator loads that.
     load: Option<Load>,
+    /// The matrix that it reads, if threads load that into the buffer.
+    reads: Option<ResolvedView>,
 }
 
 /// Whether the products of a loop are of the transposed operands: a thread then has neighbours along columns.
@@ -150,7 +186,7 @@ fn fits(
     deferred: &Deferred,
     (s, to): (Stmt, &ResolvedView),
     neighbours: usize,
-) -> Result<(), String> {
+) -> Result<Mover, String> {
     let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return Err("it is no copy".to_owned()) };
     if *attrs != CopyAttrs::default() {
         return Err("how they do is written".to_owned());
@@ -177,9 +213,6 @@ fn fits(
     if to.transposed || to.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err("the window is transposed, or has an end of its own".to_owned());
     }
-    if let Some((why, missing)) = no_descriptor(k, facts, to.base) {
-        return Err(if missing.is_empty() { why } else { format!("{why}; declare `where {missing}`") });
-    }
     let window = contiguous_dim(k, to.base).and_then(|dim| to.kept().iter().position(|&d| d == dim));
     let (Some(dim), Some(elem)) = (window, elem_of(k, to.base)) else {
         return Err("the window has one element along its contiguous dimension".to_owned());
@@ -193,7 +226,13 @@ fn fits(
     if elem.bytes() < WORD && dim != neighbours {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
     }
-    Ok(())
+    let Some((why, missing)) = no_descriptor(k, facts, to.base) else { return Ok(Mover::Accelerator) };
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
+    match pieces::of(&shape, dim, threads.unwrap_or(1)) {
+        Some(pieces) => Ok(Mover::Threads { why, missing, pieces }),
+        None if missing.is_empty() => Err(why),
+        None => Err(format!("{why}; declare `where {missing}`")),
+    }
 }
 
 /// Whether a statement does something else to the tensor, and on a way on which it is staged.
@@ -224,9 +263,11 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
 }
 
 /// How many slots are left beside the buffer, or why they are too few.
-fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt) -> Result<u64, String> {
+fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt, by: &Mover) -> Result<u64, String> {
     let StmtData::Copy { src, dst, .. } = k.stmts[store] else { return Err("it is no copy".to_owned()) };
-    let elems: u64 = fixed_shape(k, src).map_or(0, |s| s.iter().product());
+    // Panels have the columns that there are; a buffer that only threads use is laid out by bits.
+    let extent = |&n: &u64| if *by == Mover::Accelerator { n } else { n.next_power_of_two() };
+    let elems: u64 = fixed_shape(k, src).map_or(0, |s| s.iter().map(extent).product());
     let tensor = resolve_view(k, dst).map(|v| v.base);
     let tile = elems * u64::from(tensor.and_then(|t| elem_of(k, t)).map_or(4, |e| e.bytes()));
     let StmtData::For { body, .. } = k.stmts[at] else { return Err("there is no loop".to_owned()) };
@@ -264,25 +305,42 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, smem_layout: None };
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
-    for &Staged { store: s, ref load, .. } in staged {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        let mut stmts = load.as_ref().map_or_else(Vec::new, |load| loads::load(k, s, src, load));
-        let Some(&(block, index)) = path_to(k, s).as_ref().and_then(|p| p.last()) else { continue };
-        let span = k.stmt_spans[s];
-        let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
+    for Staged { store: s, by, load, reads, .. } in staged {
+        let StmtData::Copy { src, dst, .. } = k.stmts[*s] else { continue };
+        let mut stmts = load.as_ref().map_or_else(Vec::new, |load| loads::load(k, *s, src, load));
+        let Some(&(block, index)) = path_to(k, *s).as_ref().and_then(|p| p.last()) else { continue };
+        let span = k.stmt_spans[*s];
+        let window = resolve_view(k, dst);
+        match by {
+            Mover::Accelerator => stmts.push(k.stmt(StmtData::Await { value: buffer, pending: 0 }, span)),
+            Mover::Threads { pieces, .. } => {
+                if let Some(from) = reads {
+                    stmts.extend(pieces.copy(k, Way::Load, (buffer, elem), from, span));
+                    loads::replace(k, src, from, buffer);
+                }
+            }
+        }
         let place = k.value_ref(buffer, span);
-        let fill = k.stmt(StmtData::Copy { src, dst: place, attrs: CopyAttrs::default() }, span);
-        let from = k.value_ref(buffer, span);
-        let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
-        let store = k.stmt(StmtData::Copy { src: from, dst, attrs }, span);
-        stmts.extend([wait, fill, store]);
+        stmts.push(k.stmt(StmtData::Copy { src, dst: place, attrs: CopyAttrs::default() }, span));
+        match (by, window) {
+            (Mover::Threads { pieces, .. }, Some(to)) => {
+                stmts.extend(pieces.copy(k, Way::Store, (buffer, elem), &to, span));
+            }
+            _ => {
+                let src = k.value_ref(buffer, span);
+                let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
+                stmts.push(k.stmt(StmtData::Copy { src, dst, attrs }, span));
+            }
+        }
         k.blocks[block].splice(index..=index, stmts);
     }
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
-    let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
     let body = k.body;
     // Behind the others, as its place in memory is.
     let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
-    k.blocks[body].push(wait);
+    if staged.iter().any(|s| s.by == Mover::Accelerator) {
+        let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
+        k.blocks[body].push(wait);
+    }
 }

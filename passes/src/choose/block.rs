@@ -56,6 +56,8 @@ pub(super) struct Part {
     /// Bytes read from global memory, and written.
     pub(super) loads: f64,
     pub(super) stores: f64,
+    /// Elements that threads store, because the accelerator cannot.
+    pub(super) pieces: f64,
     /// Clocks of the longest chain of dependent instructions.
     pub(super) chain: f64,
     /// Trips that a load may take without being waited for; 0: it is waited for at once.
@@ -83,7 +85,7 @@ pub(super) struct Cost {
     slot: u64,
     /// Bytes in which groups of warps exchange their sums.
     exchanged: u64,
-    /// Bytes of a buffer out of which results can be stored by the accelerator, and whether there is room for it.
+    /// Bytes of a buffer out of which results can be stored, and whether there is room for it.
     result: u64,
     pub(super) offloaded: bool,
     /// As in [`Setting`].
@@ -307,9 +309,12 @@ impl Setting<'_> {
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
             *of = of.saturating_add(bytes);
         }
-        let stored = |m: &&Move| !m.load && !m.modes && m.width * m.bytes >= 16;
-        let result = moves().filter(stored);
-        let result = result.map(|m| work.elements(env, &m.shape).unwrap_or(0) * m.bytes).max().unwrap_or(0);
+        // Columns that are no power of two are whole in panels, which only the accelerator needs.
+        let buffer = |m: &Move| {
+            let all = work.elements(env, &m.shape).unwrap_or(0);
+            (if self.access(env, m, &shapes) < 16 { all.next_power_of_two() } else { all }) * m.bytes
+        };
+        let result = moves().filter(|m| !m.load && !m.modes).map(buffer).max().unwrap_or(0);
         let result = if self.stage_stores && self.warpgroups.is_some() { result.next_multiple_of(1024) } else { 0 };
         let ping_pong = self.warpgroups.is_some() && self.ping_pong(env);
         let across = parts.iter().any(|p| p.across);
@@ -638,6 +643,9 @@ impl Setting<'_> {
                 fetched_by.push((m.buffer, fetched));
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
+            if self.warpgroups.is_some() && !m.load && access < 16 {
+                part.pieces += bytes / m.bytes as f64;
+            }
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
             let each = if fills && !asynchronous { 2.5 } else { 1.5 };
             let narrow = if access < 16 { 2.0 } else { 1.0 };

@@ -14,7 +14,7 @@
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::specialize_warps::{consumer_registers, ping_pong, stream};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -48,14 +48,10 @@ pub(super) fn of(
     at: Stmt,
     (src, to): (Expr, &ResolvedView),
 ) -> Result<Option<Load>, String> {
-    let matrix = |view: &ResolvedView| {
-        let kept = view.kept();
-        k.tensor_ty(view.base).is_some() && kept.len() > 1 && !kept.iter().any(|&d| repeats(k, view.base, d))
-    };
     let mut direct: Vec<ResolvedView> = crate::vectorize::memory_views(k, src);
-    direct.retain(matrix);
+    direct.retain(|view| is_matrix(k, view));
     let mut all = crate::vectorize::accessed_views(k, deferred, src);
-    all.retain(matrix);
+    all.retain(|view| is_matrix(k, view));
     let Some(from) = direct.first().cloned() else {
         return match all.first() {
             None => Ok(None),
@@ -111,6 +107,28 @@ pub(super) fn of(
         return why("there are no registers for it beside the sums");
     }
     Ok(Some(Load { from, buffer, width }))
+}
+
+/// The matrix that a store reads whose window is like that of the store: of the same elements, and contiguous along the same dimension. A
+/// buffer for what is stored can then hold it before.
+pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView) -> Option<ResolvedView> {
+    let (mut direct, mut all) =
+        (crate::vectorize::memory_views(k, src), crate::vectorize::accessed_views(k, deferred, src));
+    direct.retain(|view| is_matrix(k, view));
+    all.retain(|view| is_matrix(k, view));
+    let from = direct.first()?.clone();
+    let contiguous = |view: &ResolvedView| window_contiguous_dim(k, view);
+    let same = elem_of(k, from.base) == elem_of(k, to.base) && contiguous(&from) == contiguous(to);
+    let plain = !from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) && !from.transposed;
+    // What one block stores another must not load.
+    let own = from == *to || !is_written(k, from.base);
+    (same && plain && own && all.iter().all(|view| *view == from)).then_some(from)
+}
+
+/// Whether a view is a matrix in memory: no dimension is repeated.
+fn is_matrix(k: &Kernel, view: &ResolvedView) -> bool {
+    let kept = view.kept();
+    k.tensor_ty(view.base).is_some() && kept.len() > 1 && !kept.iter().any(|&d| repeats(k, view.base, d))
 }
 
 fn name<'a>(k: &'a Kernel, view: &ResolvedView) -> &'a str {
@@ -176,7 +194,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
     for first in (0..cols).step_by(load.width.max(1) as usize) {
         let mut ranges = Vec::new();
         for (d, dim) in load.from.dims.iter().enumerate() {
-            let more = if Some(d) == last { first } else { 0 };
+            let more = (Some(d) == last && first > 0).then(|| k.int(first as i64, span));
             ranges.push(range(k, dim, more, span));
         }
         let window = k.expr(ExprData::View(View { base: load.from.base, slot: None, ranges }), span);
@@ -192,7 +210,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
 }
 
 /// A dimension of a window, `more` elements on.
-fn range(k: &mut Kernel, dim: &ViewDim, more: u64, span: tilec_ir::diag::Span) -> Range {
+pub(super) fn range(k: &mut Kernel, dim: &ViewDim, more: Option<Expr>, span: tilec_ir::diag::Span) -> Range {
     let starts = match dim {
         ViewDim::Fixed(e) => return Range::At(k.clone_expr(*e, &mut |_, _| None)),
         ViewDim::From { starts, .. } => starts.clone(),
@@ -203,18 +221,15 @@ fn range(k: &mut Kernel, dim: &ViewDim, more: u64, span: tilec_ir::diag::Span) -
         sum = Some(sum.map_or(e, |sum| k.binary(Op::Add, sum, e, span)));
     }
     let start = match (sum, more) {
-        (None, n) => k.int(n as i64, span),
-        (Some(sum), 0) => sum,
-        (Some(sum), n) => {
-            let n = k.int(n as i64, span);
-            k.binary(Op::Add, sum, n, span)
-        }
+        (None, None) => k.int(0, span),
+        (Some(e), None) | (None, Some(e)) => e,
+        (Some(sum), Some(more)) => k.binary(Op::Add, sum, more, span),
     };
     Range::From { start, end: None }
 }
 
 /// Puts the tile where the window stands in an expression.
-fn replace(k: &mut Kernel, e: Expr, from: &ResolvedView, tile: Value) {
+pub(super) fn replace(k: &mut Kernel, e: Expr, from: &ResolvedView, tile: Value) {
     if resolve_view(k, e).as_ref() == Some(from) {
         k.exprs[e] = ExprData::Ref(tile);
         return;

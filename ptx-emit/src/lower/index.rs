@@ -276,6 +276,21 @@ impl Lower<'_> {
             Some((reg, _)) => Int::r32(reg, 0, i128::from(hi)),
         }
     }
+
+    /// The sum over F2 of what [`Self::linear_map`] gives.
+    pub(super) fn xor(&mut self, a: Int, b: Int) -> Int {
+        match (a.as_const(), b.as_const()) {
+            (Some(0), _) => b,
+            (_, Some(0)) => a,
+            _ => {
+                // The highest bit of either, and all below it.
+                let bits = 128 - (a.hi | b.hi).max(0).leading_zeros();
+                let (x, y) = (self.as32(a), self.as32(b));
+                let xor = self.emit.pure(Class::B32, P::XorB32, vec![x, y]);
+                Int::r32(xor, 0, (1 << bits.min(31)) - 1)
+            }
+        }
+    }
 }
 
 fn flip(op: Op) -> Op {

@@ -7,6 +7,7 @@
 //! reach them, and xor'ed in where the swizzle mixes them.
 
 use super::Lower;
+use super::index::Int;
 use super::mbarriers::{Barriers, Turn};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
@@ -15,6 +16,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ChannelOp, Slot};
 use tilec_ir::layout::{RegLayout, SmemLayout};
+use tilec_ir::ops::Op as IrOp;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
@@ -192,16 +194,31 @@ impl Lower<'_> {
         let thread_cols: Vec<u64> = (0..layout.thread_bits()).map(|i| to_bytes(layout.thread_col(i))).collect();
         let value_cols: Vec<u64> = (0..layout.value_bits()).map(|i| to_bytes(layout.value_col(i))).collect();
         debug_assert!(total < 64);
+        let tid = self.tid();
+        let mut thread = self.linear_map(tid, &thread_cols);
+        let mut reach = thread_cols.iter().fold(0u64, |a, c| a | c);
         let mut base = 0u64;
         for (d, dim) in view.dims.iter().enumerate() {
-            let start = self.shared_start(view, dim, d, kept.iter().position(|&k| k == d).map(|w| window[w]))?;
-            let mut coords = vec![0u64; view.dims.len()];
-            coords[d] = start;
-            base ^= smem.offset(&coords) * bytes;
+            let bits = kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
+            let start = self.shared_start(view, dim, d, bits)?;
+            let at = |start: u64| {
+                let mut coords = vec![0u64; view.dims.len()];
+                coords[d] = start;
+                smem.offset(&coords) * bytes
+            };
+            match start.as_const() {
+                Some(start) => base ^= at(start as u64),
+                // A part of the address like that of the thread, of the bits that the window itself has not.
+                None => {
+                    let column = |bit: u32| if bit < bits { 0 } else { at(1 << bit) };
+                    let columns: Vec<u64> = (0..smem.dim_bits()[d]).map(column).collect();
+                    let index = self.in32(start);
+                    let part = self.linear_map(index, &columns);
+                    reach |= columns.iter().fold(0, |a, c| a | c);
+                    thread = self.xor(thread, part);
+                }
+            }
         }
-        let tid = self.tid();
-        let thread = self.linear_map(tid, &thread_cols);
-        let reach = thread_cols.iter().fold(0u64, |a, c| a | c);
         let (slot, constant) = match placed.ring {
             None => (None, 0),
             Some(r) => {
@@ -239,31 +256,37 @@ impl Lower<'_> {
         })
     }
 
-    /// Where a window starts along dimension `d`; `bits`: log2 of its extent, `None` if it drops the dimension.
-    fn shared_start(
-        &mut self,
-        view: &ResolvedView,
-        dim: &ViewDim,
-        d: usize,
-        bits: Option<u32>,
-    ) -> Result<u64, Reported> {
+    /// Where a window starts along dimension `d`, of whose index it takes the lowest `bits`.
+    fn shared_start(&mut self, view: &ResolvedView, dim: &ViewDim, d: usize, bits: u32) -> Result<Int, Reported> {
         if let ViewDim::From { end: Some(end), .. } = dim {
             return Err(self.unsupported(*end, "a window of shared memory has an end"));
         }
         let tile = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape));
-        let tile = tile.and_then(|shape| shape.get(d).copied()).unwrap_or(1);
-        let extent = 1u64 << bits.unwrap_or(0);
-        let mut start = 0i128;
+        let tile = i128::from(tile.and_then(|shape| shape.get(d).copied()).unwrap_or(1));
+        let extent = 1u64 << bits;
+        let mut start = Int::constant(0);
         for &e in super::global::starts(dim) {
-            match self.index(e)?.as_const() {
-                Some(x) => start += i128::from(x),
-                None => return Err(self.unsupported(e, "a window of shared memory starts at a run-time index")),
-            }
-            if start < 0 || start + i128::from(extent) > i128::from(tile) {
+            let known = match self.index(e)?.as_const() {
+                Some(x) => x.unsigned_abs().is_multiple_of(extent),
+                None => self.facts.divisor(self.k, e).is_multiple_of(extent),
+            };
+            start = match self.index(e).map(|x| self.int_op(IrOp::Add, start, x))? {
+                Some(sum) => sum,
+                None => return Err(self.unsupported(e, "this window may start too far out")),
+            };
+            // The first and the last multiple of the extent that the start may be.
+            let n = i128::from(extent);
+            let (first, last) = match known {
+                true => (start.lo + (-start.lo).rem_euclid(n), start.hi - start.hi.rem_euclid(n)),
+                false => (start.lo, start.hi),
+            };
+            if first < 0 || last + n > tile {
                 let name = &self.k.values[view.base].name;
+                let leaves = if start.as_const().is_some() { "leaves" } else { "may leave" };
+                let from = if first < 0 { first } else { last };
                 let message = format!(
-                    "a window from {start} to {} leaves `{name}`, whose dimension {d} has extent {tile}",
-                    start + i128::from(extent)
+                    "a window from {from} to {} {leaves} `{name}`, whose dimension {d} has extent {tile}",
+                    from + n
                 );
                 let d = Diagnostic::error(codes::OUT_OF_BOUNDS, self.k.expr_spans[e], message);
                 return Err(self
@@ -271,11 +294,11 @@ impl Lower<'_> {
                     .report(d.with_note("shared memory has no bounds checks: the window must lie inside")));
             }
             // The address is a linear map of the coordinate's bits, so start and window must not share one.
-            if start % i128::from(extent) != 0 {
+            if !known {
                 return Err(self.unsupported(e, "a window of shared memory that starts at no multiple of its extent"));
             }
         }
-        Ok(u64::try_from(start).unwrap_or(0))
+        Ok(start)
     }
 
     fn bug_no_place(&mut self, v: Value) -> Reported {

@@ -159,8 +159,7 @@ impl Lower<'_> {
             Elem::BF16 => {
                 // A bf16 is the upper half of an f32.
                 let zero = self.emit.pure(Class::B16, P::MovB16, vec![Operand::Imm(0)]);
-                let bits = self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(vec![zero, raw])]);
-                self.emit.def(Class::F32, P::MovF32B32, vec![bits.into()])
+                self.emit.def(Class::F32, P::PackF32B16, vec![Operand::Vec(vec![zero, raw])])
             }
             Elem::TF32 => {
                 // The low 13 bits of a tf32 are not part of its value.

@@ -18,6 +18,7 @@ macro_rules! convert_rows {
         "9.7.9.3" V6_0 Pure [B32] [SHARED_SYM] "address of a shared array" { MovSharedU32 "mov.u32" }
         "9.7.9.3" V6_0 Pure [B64] [SHARED_SYM] "address of a shared array" { MovSharedU64 "mov.u64" }
         "9.7.9.4" V6_0 Pure [B32] [vec(2, B16)] "packing, low half first" { PackB32B16 "mov.b32" }
+        "9.7.9.4" V6_0 Pure [F32] [vec(2, B16)] "the bits of a number from its halves, low half first" { PackF32B16 "mov.b32" }
         "9.7.9.4" V6_0 Pure [vec(2, B16)] [B32] "unpacking, low half first" { UnpackB32B16 "mov.b32" }
         "9.7.9.4" V6_0 Pure [B64] [vec(2, B32)] "packing, low half first" { PackB64B32 "mov.b64" }
         "9.7.9.4" V6_0 Pure [vec(2, B32)] [B64] "unpacking, low half first" { UnpackB64B32 "mov.b64" }

@@ -68,6 +68,10 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     turn: 0.75,
 };
 
+/// Clocks of an element that threads store out of a buffer, and in the layout of sums (measured with rows of odd length).
+const PIECE: f64 = 0.08;
+const SCATTERED_PIECE: f64 = 0.5;
+
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
@@ -113,13 +117,18 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             fill = fill.max(landing);
         } else {
             let bytes = part.loads + part.stores;
-            let memory = part.trips * bytes / (c.stored * dram).min(L2_PORT);
-            if cost.offloaded && tiles > places {
+            let memory = bytes / (c.stored * dram).min(L2_PORT);
+            if part.pieces > 0.0 {
+                // Elements one by one: with neighbours in one row out of a buffer, else in eight.
+                let each = if cost.offloaded { PIECE } else { SCATTERED_PIECE };
+                let buffer = if cost.offloaded { c.staging } else { c.storing };
+                store += part.trips * (buffer + each * part.pieces).max(memory);
+            } else if cost.offloaded && tiles > places {
                 // The accelerator stores a tile while the next one is computed, and the last one behind all.
                 store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
-                behind += memory;
+                behind += part.trips * memory;
             } else if bytes > 0.0 {
-                store += memory + part.trips * c.storing;
+                store += part.trips * (memory + c.storing);
             }
         }
     }

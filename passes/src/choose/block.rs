@@ -33,6 +33,8 @@ const BESIDE: u64 = 32;
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
+/// Registers for tiles of three warpgroups that are chosen: the assembler (ptxas 13.0) spills some words of 80 or more, as of 192x160 with f32 sums.
+const THREE: u64 = 64;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.
@@ -499,7 +501,8 @@ impl Setting<'_> {
         acc: (Elem, u64),
     ) -> bool {
         let registers = warpgroup::tiles_of(atom, (warp, depth), way, acc);
-        warpgroup::has_room(self.work.k, (rows, cols), warp, registers)
+        let three = rows / warp.0.max(1) * (cols / warp.1.max(1)) == 3;
+        (!three || registers <= THREE) && warpgroup::has_room(self.work.k, (rows, cols), warp, registers)
     }
 
     /// Whether an operand would lie in several panels of rows whose number is no power of two.

@@ -64,15 +64,15 @@ codes! {
     TARGET_MISMATCH "E0405" "the schedule is for another target"
         "A text printed after a pass records the target its decisions were made for. Compile it for that target, or remove `target` and the decisions that depend on it.";
     TILE_EXTENT "E0406" "a tile extent is not a power of two"
-        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Columns of what warpgroups multiply (`wgmma`, sm_90a) may be any multiple of 16 up to 256. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
+        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Columns of what warpgroups multiply (`wgmma`, sm_90a) may be any multiple of 16 up to 256, and rows 192, of which three warpgroups have 64 each. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
     MMA_FORM "E0407" "a product of a form that is not supported"
         "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers.";
     NO_ATOM "E0408" "no instruction computes this product"
         "The target has no product instruction, tensor core or scalar, for these element types and this warp tile.";
     WARP_TILE "E0409" "an impossible warp tile"
-        "`warp_tile (WM, WN)` divides the accumulator tile into warps: both extents are powers of two, at most the accumulator's; all warps together have at most 1024 threads; a thread's share of the accumulator must fit its registers.";
+        "`warp_tile (WM, WN)` divides the accumulator tile into warps: both extents are powers of two, at most the accumulator's, or all of it; all warps together have at most 1024 threads; a thread's share of the accumulator must fit its registers.";
     THREADS "E0410" "an impossible thread count"
-        "Blocks have a power of two of threads, from 32 to 1024.";
+        "Blocks have a power of two of threads, from 32 to 1024; three warpgroups that multiply have 384.";
     NO_LAYOUT "E0411" "a register tile has no layout"
         "The compiler found no layout for a register tile: it meets neither memory nor a product nor a tile of the same shape. Write one after `layout`.";
     NOT_VECTORIZABLE "E0412" "a copy cannot be as wide as asked"
@@ -170,7 +170,7 @@ codes! {
     READ_UNWRITTEN "E0246" "a register variable is read that nothing wrote"
         "A register variable declared without a first value holds nothing in particular until something is assigned or copied to it. An accumulator begins with what the sum begins with: `var acc = reg f32[BM, BN] = 0.0`.";
     LAYOUT_EXTENT "E0301" "a layout has gaps"
-        "Layouts inside a tile are linear over address bits: an extent that is no power of two counts as the next one, and what is beyond it is not there. So all threads must have the same registers of a tile, without those: what tells threads apart must lie below the extent's lowest bit.";
+        "Layouts inside a tile are linear over address bits: an extent that is no power of two counts as the next one, and what is beyond it is not there. So all threads must have the same registers of a tile, without those: what tells threads apart must lie below the extent's lowest bit, or the highest bits of a thread's number are those above it: then threads with a number beyond the extent do not exist (of 192 rows, 384 threads).";
     LAYOUT_SIZE "E0302" "a layout is for a tile of another size"
         "A shared-memory layout has a mode for each dimension, with the extents of the tile. A register layout `(threads, values):(..)` gives positions in column-major order of the whole tile, from 0 to one less than the number of elements.";
     LAYOUT_COVER "E0303" "a layout misses elements"

@@ -17,6 +17,7 @@ mod broadcast;
 pub(crate) mod epilogue;
 mod fragments;
 mod scattered;
+mod threads;
 
 use crate::Cx;
 use crate::analysis::facts::Facts;
@@ -24,6 +25,7 @@ use crate::analysis::order::{filled_from_registers, smem_window_dim, source_orde
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::vectorize::memory_views;
+pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -38,7 +40,7 @@ use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     orders(k, cx);
     fragments::assign(k, cx)?;
-    let threads = thread_bits(k);
+    let threads = Threads::of(k);
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
     register_tiles(k, cx, threads);
     memory_copies(k, cx, threads);
@@ -52,12 +54,6 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     everything_has_a_layout(k, cx)?;
     all_is_shared_out(k, cx)?;
     everything_fits(k, cx)
-}
-
-/// Log2 of the threads of the block.
-pub(crate) fn thread_bits(k: &Kernel) -> u32 {
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128);
-    u64::try_from(threads).unwrap_or(128).max(32).ilog2()
 }
 
 /// Shared-memory tiles without an order take that of their source; 8-bit operands of tensor-core products, that in which
@@ -186,7 +182,7 @@ fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32
 }
 
 /// Layouts of register tiles that no product fixed: coalesced for the global memory they touch.
-fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
+fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
     let facts = Facts::new(k);
     let stmts = all_stmts(k, k.body);
     for &s in &stmts {
@@ -220,12 +216,10 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
     let rest: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
     for v in rest {
         let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)) else { continue };
-        let bits = log2_shape(&shape);
-        let layout = if bits.is_empty() {
-            RegLayout::new(Vec::new(), vec![0; threads as usize], 0)
-        } else {
-            coalesced(&bits, bits.len() - 1, 0, threads)
-        };
+        let layout = threads.share_out(&shape, &|shape, threads| match log2_shape(shape)[..] {
+            [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
+            ref bits => coalesced(bits, bits.len() - 1, 0, threads),
+        });
         let layout = layout.filter(|l| l.is_even(&shape));
         if let Some(tile) = k.tile_ty_mut(v) {
             tile.reg_layout = layout;
@@ -260,13 +254,13 @@ fn set_coalesced(
     var: Value,
     view: &ResolvedView,
     shape: &[u64],
-    threads: u32,
+    threads: Threads,
 ) {
-    let bits = log2_shape(shape);
-    let contiguous = window_contiguous_dim(k, view).unwrap_or(bits.len().saturating_sub(1));
+    let contiguous = window_contiguous_dim(k, view).unwrap_or(shape.len().saturating_sub(1));
     let chunk = if cx.enabled { global_width(k, facts, view, shape).elems.ilog2() } else { 0 };
     // Where threads would have different registers, the tile takes the layout of another that it meets.
-    let layout = coalesced(&bits, contiguous, chunk, threads).filter(|l| l.is_even(shape));
+    let layout = threads.share_out(shape, &|part, threads| coalesced(&log2_shape(part), contiguous, chunk, threads));
+    let layout = layout.filter(|l| l.is_even(shape));
     if let Some(tile) = k.tile_ty_mut(var) {
         tile.reg_layout = layout;
     }
@@ -333,7 +327,7 @@ fn unify(k: &mut Kernel, deferred: &Deferred, s: Stmt) -> bool {
 }
 
 /// Thread layouts of copies that move between two memories.
-fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
+fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
     let facts = Facts::new(k);
     let unaligned = unaligned_copies(k, cx, &facts, threads);
     for s in all_stmts(k, k.body) {
@@ -342,7 +336,6 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
             continue;
         }
         let Some(shape) = fixed_shape(k, dst).or_else(|| fixed_shape(k, src)) else { continue };
-        let bits = log2_shape(&shape);
         // The destination decides what is coalesced, if it is in global memory.
         let views = [memory_views(k, dst), memory_views(k, src)].concat();
         let global = views.iter().find(|v| k.tensor_ty(v.base).is_some());
@@ -352,22 +345,24 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
             (None, Some(v)) => smem_window_dim(k, v),
             (None, None) => None,
         }
-        .unwrap_or(bits.len().saturating_sub(1));
+        .unwrap_or(shape.len().saturating_sub(1));
         // A run of neighbours in both memories is moved in one piece. If the memories are contiguous along different
         // dimensions a thread owns a block, moves it in pieces that are wide on either side, and transposes it in registers.
         let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
-        let layout = match across {
-            _ if shifted.is_some() => shifted,
-            Some(across) if scattered::applies(k, cx, s) => scattered::layout(k, s, &bits, contiguous, across, threads),
-            Some(across) => {
-                let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
-                blocked(&bits, contiguous, across, chunk, threads, bytes)
+        let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
+        let scattered = across.is_some() && scattered::applies(k, cx, s);
+        let found = threads.share_out(&shape, &|part, threads| {
+            let bits = log2_shape(part);
+            match across {
+                Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
+                Some(across) => blocked(&bits, contiguous, across, chunk, threads, bytes),
+                None => coalesced(&bits, contiguous, chunk, threads),
             }
-            None => coalesced(&bits, contiguous, chunk, threads),
-        };
+        });
+        let layout = if shifted.is_some() { shifted } else { found };
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
             attrs.threads = layout;
         }
@@ -376,7 +371,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: u32) {
 
 /// Copies that load aligned words and shift them, with their layouts: all that could, if there are registers for the words of
 /// all, since loads of single elements take more than theirs.
-fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: u32) -> Vec<(Stmt, RegLayout)> {
+fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: Threads) -> Vec<(Stmt, RegLayout)> {
     let mut found = Vec::new();
     if !cx.enabled {
         return found;
@@ -387,7 +382,8 @@ fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: u32) ->
         let Some(shape) = fixed_shape(k, *dst).or_else(|| fixed_shape(k, *src)) else { continue };
         let of = crate::unaligned::applies(k, facts, s, *src, *dst, attrs, &shape);
         let Some(of) = of.filter(|_| attrs.vec.is_none() && attrs.threads.is_none()) else { continue };
-        if let Some(layout) = crate::unaligned::layout(&shape, &of, threads) {
+        let make = |part: &[u64], threads: u32| crate::unaligned::layout(part, &of, threads);
+        if let Some(layout) = threads.share_out(&shape, &make) {
             words += of.registers(&layout);
             found.push((s, layout));
         }

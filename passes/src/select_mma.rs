@@ -35,7 +35,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP};
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
@@ -58,13 +58,13 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Some(atom) => check_written(k, cx, dst, src, &mma, atom)?,
         }
     }
-    default_threads(k, cx)?;
     let products = all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
         StmtData::Assign { src, .. } => {
             matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
         }
         _ => false,
     });
+    default_threads(k, cx, products)?;
     if !products {
         asynchronous::refuse_odd_extents(k, cx, "the kernel has no such product")?;
     }
@@ -424,7 +424,8 @@ fn warp_tile(
             let (Some(wm), Some(wn)) = (as_u64(k, m), as_u64(k, n)) else {
                 return Err(cx.report(Diagnostic::error(codes::WARP_TILE, span, "the warp tile is not constant")));
             };
-            if !divides(wm, bm) || !divides(wn, bn) {
+            let warpgroups = matches!(unit, Unit::Warpgroup(_));
+            if !divides(wm, bm, warpgroups) || !divides(wn, bn, warpgroups) {
                 return Err(cx.report(
                     Diagnostic::error(
                         codes::WARP_TILE,
@@ -490,9 +491,10 @@ fn warp_tile(
     Ok((wm, wn))
 }
 
-/// Whether a block tile of extent `b` splits into warp tiles of extent `w`.
-pub(crate) fn divides(w: u64, b: u64) -> bool {
-    w > 0 && (w == b || w.is_power_of_two() && b.is_power_of_two() && w <= b)
+/// Whether a block tile of extent `b` splits into tiles of extent `w` of warps, or of warpgroups.
+pub(crate) fn divides(w: u64, b: u64, warpgroups: bool) -> bool {
+    let shared_out = b.is_power_of_two() || warpgroups && warpgroup::is_rows(b);
+    w > 0 && (w == b || w.is_power_of_two() && shared_out && b.is_multiple_of(w))
 }
 
 /// Registers of a thread that hold the accumulator of a warp tile.
@@ -544,35 +546,40 @@ fn written_threads(k: &mut Kernel) {
         return;
     }
     let of_tiles = k.values.values().find_map(|data| match &data.def {
-        ValueDef::Var(t) if !t.shape.is_empty() => Some((t.reg_layout.as_ref()?.thread_bits(), data.span)),
+        ValueDef::Var(t) if !t.shape.is_empty() => {
+            let threads = t.reg_layout.as_ref()?.threads(&k.const_shape(&t.shape).unwrap_or_default());
+            Some((threads?, data.span))
+        }
         _ => None,
     });
     let of_copies = || {
         all_stmts(k, k.body).into_iter().find_map(|s| match &k.stmts[s] {
-            StmtData::Copy { attrs, .. } => Some((attrs.threads.as_ref()?.thread_bits(), k.stmt_spans[s])),
+            StmtData::Copy { attrs, .. } => Some((1 << attrs.threads.as_ref()?.thread_bits(), k.stmt_spans[s])),
             _ => None,
         })
     };
-    if let Some((bits, span)) = of_tiles.or_else(of_copies).filter(|(bits, _)| *bits < 31) {
-        k.schedule.threads = Some(k.int(1 << bits, span));
+    let found = of_tiles.or_else(of_copies);
+    if let Some((threads, span)) = found.and_then(|(n, span)| Some((i64::try_from(n).ok()?, span))) {
+        k.schedule.threads = Some(k.int(threads, span));
     }
 }
 
-/// Kernels without products still need a thread count.
-fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+/// Kernels without products still need a thread count. `warpgroups`: there are products of these, of which three may share a tile.
+fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {
         k.schedule.threads = Some(k.int(128, span));
     }
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(0);
-    if threads < 32 || threads > i64::from(MAX_THREADS) || threads.count_ones() != 1 {
+    let three = warpgroups && threads == 3 * i64::from(WARPGROUP * WARP);
+    if threads < 32 || threads > i64::from(MAX_THREADS) || threads.count_ones() != 1 && !three {
         return Err(cx.report(
             Diagnostic::error(
                 codes::THREADS,
                 k.schedule.threads.map_or(span, |e| k.expr_spans[e]),
                 format!("{threads} threads per block"),
             )
-            .with_note("the thread count is a power of two from 32 to 1024"),
+            .with_note("the thread count is a power of two from 32 to 1024, or 384 where three warpgroups multiply"),
         ));
     }
     Ok(())

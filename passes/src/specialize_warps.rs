@@ -514,8 +514,8 @@ fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
     }
 }
 
-/// Registers of each thread as a block starts.
-fn share(k: &Kernel, warps: u32) -> i64 {
+/// Registers of each thread as a block starts, whose consumer has so many warps.
+pub(crate) fn share(k: &Kernel, warps: u32) -> i64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     i64::from(register_share((warps * ping_pong::replicas(k) + PRODUCER_WARPS) * WARP, blocks))
 }

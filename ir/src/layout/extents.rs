@@ -2,10 +2,12 @@
 //!
 //! A layout is linear over bits, so it is one of a tile whose extents are rounded up. What is beyond an extent is not there: no thread
 //! has it, and no memory is set aside for what is behind the last element ([`SmemLayout::span`]). All threads must have the same registers
-//! ([`Held`]).
+//! ([`Held`]). Where the highest bits of a thread's number count units of such an extent, those beyond it are threads that are not there
+//! ([`RegLayout::threads`]): of 192 rows three warpgroups have 64 each, and the fourth does not exist.
 
 use super::f2::mask;
 use super::tile::{RegLayout, SmemLayout};
+use crate::target::WARP;
 
 /// Bits of the coordinates of a dimension of so many elements.
 pub fn extent_bits(extent: u64) -> u32 {
@@ -68,13 +70,47 @@ pub struct Held {
 }
 
 impl RegLayout {
-    /// Whether all threads have elements of a tile of these extents in the same registers: what tells threads apart lies below the lowest bit
-    /// of each extent.
+    /// Whether all threads have elements of a tile of these extents in the same registers.
     pub fn is_even(&self, shape: &[u64]) -> bool {
-        let threads = self.thread().cols().iter().fold(0, |all, c| all | c);
-        let apart =
-            |(extent, bits, base): (u64, u32, u32)| (threads >> base & mask(bits)) >> extent.trailing_zeros() != 0;
-        is_whole(shape) || !dimensions(shape).any(apart)
+        self.threads(shape).is_some()
+    }
+
+    /// How many threads, from the first on, have elements of a tile of these extents, if all of them have in the same registers: else `None`.
+    ///
+    /// These are all that the layout counts where what tells threads apart lies below the lowest bit of each extent. Along one dimension
+    /// the highest bits of their numbers, beyond those of a lane, may instead be those above its lowest, and nothing else may be: they say which
+    /// unit of the extent threads have, and there are as many such numbers as units.
+    pub fn threads(&self, shape: &[u64]) -> Option<u64> {
+        let all = 1u64.checked_shl(self.thread_bits())?;
+        if is_whole(shape) {
+            return Some(all);
+        }
+        // Of a dimension that is no power of two the bits above its lowest, in a column-major index.
+        let above = |(extent, bits, base): (u64, u32, u32)| {
+            let unit = extent.trailing_zeros().min(bits);
+            (mask(bits) >> unit << unit) << base
+        };
+        let touched = |cols: &[u64], bits: u64| cols.iter().any(|c| c & bits != 0);
+        let mut dealt = dimensions(shape).filter(|&d| touched(self.thread().cols(), above(d)));
+        let Some(d @ (extent, ..)) = dealt.next() else { return Some(all) };
+        let units = above(d);
+        let low = self.thread_bits().checked_sub(units.count_ones()).filter(|&low| low >= WARP.ilog2())?;
+        let (own, numbers) = self.thread().cols().split_at(low as usize);
+        let counted = numbers.iter().enumerate().all(|(i, &c)| c == 1u64 << (units.trailing_zeros() + i as u32));
+        let others = touched(own, units) || touched(self.value().cols(), units);
+        (dealt.next().is_none() && counted && !others).then_some((extent >> extent.trailing_zeros()) << low)
+    }
+
+    /// Whether `threads` threads hold a tile of these extents, and nothing beyond it. Of other than a power of two of them the last ones may
+    /// repeat what others have.
+    pub fn is_for(&self, shape: &[u64], threads: u64) -> bool {
+        let own = self.threads(shape);
+        let told = self.thread().cols().iter().rposition(|&c| c != 0).map_or(0, |i| i + 1);
+        let repeats = !threads.is_power_of_two()
+            && own == Some(1 << self.thread_bits())
+            && extent_bits(threads) == self.thread_bits()
+            && 1u64 << told <= threads;
+        own == Some(threads) || repeats
     }
 }
 
@@ -183,6 +219,57 @@ mod tests {
         let spread = RegLayout::new(vec![1, 2, 4, 8], vec![16], 5).expect("a layout");
         assert!(Held::of(&spread, &[24]).is_none());
         assert!(Held::of(&spread, &[32]).is_some());
+    }
+
+    /// Element by element against the definition.
+    #[test]
+    fn threads_that_are_there_hold_the_tile() {
+        // The sums of 192x96 of three warpgroups, and of as many that compute the transposed product.
+        let columns = |rows: u32, first: u32| {
+            let value: Vec<u64> =
+                [first, rows + 3].into_iter().chain((3..7).map(|b| first + b)).map(|b| 1u64 << b).collect();
+            let thread = [first + 1, first + 2, rows, rows + 1, rows + 2, rows + 4, rows + 5, rows + 6, rows + 7];
+            RegLayout::new(value, thread.map(|b| 1u64 << b).to_vec(), 15).expect("a layout")
+        };
+        for (layout, shape) in [(columns(0, 8), [192, 96]), (columns(7, 0), [96, 192])] {
+            assert_eq!(layout.threads(&shape), Some(384));
+            assert!(layout.is_for(&shape, 384) && !layout.is_for(&shape, 512) && !layout.is_for(&shape, 256));
+            let held = Held::of(&layout, &shape).expect("the same in all threads");
+            let mut seen = std::collections::BTreeSet::new();
+            for (v, t) in (0..1usize << layout.value_bits()).flat_map(|v| (0..384).map(move |t| (v, t))) {
+                let at = layout.coords(t, v as u64, &shape_bits(&shape));
+                assert_eq!(held.has(v), at[0] < shape[0] && at[1] < shape[1], "thread {t}, register {v}");
+                assert!(!held.has(v) || seen.insert(at), "thread {t}, register {v}");
+            }
+            assert_eq!(seen.len() as u64, shape[0] * shape[1]);
+            // Units of 64, of 32, and of 8 rows, which a warp has three of.
+            let rows = |n: u64| layout.threads(&if shape[0] == 192 { [n, 96] } else { [96, n] });
+            assert_eq!([256, 160, 136].map(rows), [Some(512), Some(320), None]);
+        }
+        // Of twelve rows and two columns, told by eight warps: four rows of a warp in registers, or told by other bits than the highest.
+        let warps = |warp: [u32; 3], value: [u32; 2]| {
+            let columns = |bits: &[u32]| bits.iter().map(|b| 1u64 << b).collect::<Vec<u64>>();
+            let thread = [vec![0; 5], columns(&warp)].concat();
+            RegLayout::new(columns(&value), thread, 5).and_then(|l| l.threads(&[12, 2])).map(|n| n / 32)
+        };
+        assert_eq!(warps([0, 2, 3], [1, 4]), Some(6));
+        assert_eq!(warps([2, 3, 0], [1, 4]), None);
+        assert_eq!(warps([0, 3, 2], [1, 4]), None);
+        assert_eq!(warps([0, 1, 2], [3, 4]), None);
+        assert_eq!(warps([0, 1, 4], [2, 3]), Some(8));
+        // Lanes are there, or their warp is not.
+        let lanes = RegLayout::new(vec![16], vec![1, 2, 0, 4, 8], 5).expect("a layout");
+        assert_eq!(lanes.threads(&[12, 2]), None);
+    }
+
+    #[test]
+    fn further_threads_may_repeat_a_tile() {
+        let layout = |thread: Vec<u64>| RegLayout::new(vec![1, 2], thread, 4).expect("a layout");
+        assert!(layout(vec![4, 8, 0]).is_for(&[16], 6) && layout(vec![4, 8, 0]).is_for(&[16], 8));
+        // The last two of eight are not there, and nobody else has what they would.
+        assert!(!layout(vec![4, 0, 8]).is_for(&[16], 6));
+        assert!(layout(vec![4, 0, 8]).is_for(&[16], 8));
+        assert!(!layout(vec![4, 8]).is_for(&[16], 6) && !layout(vec![4, 8, 0, 0]).is_for(&[16], 6));
     }
 
     #[test]

@@ -78,9 +78,15 @@ pub fn rows(bytes: u64, exact: bool) -> Option<Exchange> {
     Exchange::ALL.into_iter().find(fits)
 }
 
-/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts.
-/// `None` if rows are shorter than 32 bytes, or there would be gaps between panels.
+/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. Panels of a tile that
+/// is stored (`exact`) may be cut into pieces of as many rows as divide them, which follow one another as the panels do: products could not read
+/// them. `None` if rows are shorter than 32 bytes, or there would be gaps.
 pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) -> Option<SmemLayout> {
+    let whole = panels_of(shape, contiguous, elem_bytes, exact, false);
+    if exact { whole.or_else(|| panels_of(shape, contiguous, elem_bytes, true, true)) } else { whole }
+}
+
+fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, cut: bool) -> Option<SmemLayout> {
     let elem = elem_bytes.ilog2();
     let dim_bits = &shape_bits(shape)[..];
     let extent = *dim_bits.get(contiguous)?;
@@ -89,8 +95,10 @@ pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) ->
     let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
     // Bits of the plain element offset, from the lowest: (dimension, bit).
     let mut order: Vec<(usize, u32)> = (0..inner).map(|b| (contiguous, b)).collect();
-    order.extend(others.iter().flat_map(|&d| (0..dim_bits[d]).map(move |b| (d, b))));
+    let divided = |d: usize| if cut { shape[d].trailing_zeros().min(dim_bits[d]) } else { dim_bits[d] };
+    order.extend(others.iter().flat_map(|&d| (0..divided(d)).map(move |b| (d, b))));
     order.extend((inner..extent).map(|b| (contiguous, b)));
+    order.extend(others.iter().flat_map(|&d| (divided(d)..dim_bits[d]).map(move |b| (d, b))));
     let mut cols = Vec::new();
     for (d, &bits) in dim_bits.iter().enumerate() {
         for b in 0..bits {
@@ -300,6 +308,13 @@ mod tests {
             for exact in [true, false] {
                 assert_boxes([rows, columns], contiguous, bytes, exact);
             }
+        }
+        // Panels of 192 rows or columns, and of 96, in pieces of 64, and of 32.
+        for (rows, columns, contiguous, bytes) in
+            [(192, 128, 1, 2), (192, 256, 1, 4), (128, 192, 0, 2), (96, 256, 1, 1)]
+        {
+            assert_boxes([rows, columns], contiguous, bytes, true);
+            assert!(panels(&[rows, columns], contiguous, bytes, false).is_none(), "{rows}x{columns}");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::layout::{RegLayout, extent_bits};
+use crate::target::WARP;
 use crate::types::TileTy;
 use crate::typing::{Extent, const_int, copy_shape};
 
@@ -47,9 +48,9 @@ pub(super) fn dim_bits(k: &Kernel, t: &TileTy) -> Option<Vec<u32>> {
     t.shape.iter().map(|&e| Extent::of(k, e).known().map(extent_bits)).collect()
 }
 
-/// log2 of a number of threads that is a power of two.
-fn log2_threads(threads: Option<i64>) -> Option<u32> {
-    threads.and_then(|t| u64::try_from(t).ok()).filter(|t| t.is_power_of_two()).map(u64::trailing_zeros)
+/// A number of threads that are whole warps: others are reported as such.
+fn whole_warps(threads: Option<i64>) -> Option<u64> {
+    threads.and_then(|t| u64::try_from(t).ok()).filter(|t| *t > 0 && t.is_multiple_of(u64::from(WARP)))
 }
 
 fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
@@ -73,7 +74,8 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
         return;
     }
     if let Some(layout) = &t.reg_layout {
-        register(cx, &name, span, layout, bits.iter().sum(), log2_threads(threads));
+        let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
+        register(cx, &name, span, layout, &shape.unwrap_or_default(), whole_warps(threads));
     }
     if let Some(layout) = &t.smem_layout {
         if layout.dim_bits() != bits {
@@ -130,7 +132,8 @@ fn collision(layout: &crate::layout::SmemLayout) -> String {
     }
 }
 
-fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, bits: u32, threads: Option<u32>) {
+fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, shape: &[u64], threads: Option<u64>) {
+    let bits: u32 = shape.iter().map(|&n| extent_bits(n)).sum();
     if layout.out_bits() != bits {
         let message = format!(
             "the layout of `{name}` is for {} elements, the tile has {}",
@@ -145,12 +148,11 @@ fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, bit
         let note = "threads times registers must reach every element at least once";
         cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
     }
-    if let Some(threads) = threads.filter(|&t| t != layout.thread_bits()) {
-        let message = format!(
-            "the layout of `{name}` is for {} threads, the block has {}",
-            1u64 << layout.thread_bits(),
-            1u64 << threads
-        );
+    let own = layout.threads(shape).unwrap_or(1 << layout.thread_bits());
+    // Of a layout for other extents the bits alone say something.
+    let fits = |t: u64| if layout.out_bits() == bits { layout.is_for(shape, t) } else { own == t };
+    if let Some(threads) = threads.filter(|&t| !fits(t)) {
+        let message = format!("the layout of `{name}` is for {own} threads, the block has {threads}");
         let note = "a thread mode of stride 0 repeats the tile over further threads";
         cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note));
     }
@@ -178,16 +180,16 @@ fn copy(cx: &mut Cx<'_, '_>, s: Stmt, threads: Option<i64>) {
     }
     let (Some(layout), Some(shape)) = (&attrs.threads, copy_shape(k, *src, *dst)) else { return };
     let Some(elems) = shape.iter().try_fold(1u64, |n, &x| n.checked_mul(x)) else { return };
-    if !elems.is_power_of_two() {
-        return;
-    }
-    if u64::from(layout.out_bits()) != u64::from(elems.trailing_zeros()) || !layout.covers_tile() {
+    let bits: u32 = shape.iter().map(|&n| extent_bits(n)).sum();
+    if layout.out_bits() != bits || !layout.covers_tile() {
         let message = format!("the threads of this copy move {} of {elems} elements", 1u64 << layout.map().rank());
         let note = "`threads (threads, values):(..)` gives positions in column-major order of the whole tile";
         cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
-    } else if let Some(t) = log2_threads(threads).filter(|&t| layout.thread_bits() > t) {
-        let message =
-            format!("this copy is spread over {} threads, the block has {}", 1u64 << layout.thread_bits(), 1u64 << t);
+    } else if let Some((own, t)) = layout.threads(&shape).zip(whole_warps(threads))
+        && layout.thread_bits() >= extent_bits(t)
+        && !layout.is_for(&shape, t)
+    {
+        let message = format!("this copy is spread over {own} threads, the block has {t}");
         cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message));
     }
 }

@@ -33,6 +33,8 @@ const BESIDE: u64 = 32;
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
+/// Registers for tiles of three warpgroups that are chosen: the assembler (ptxas 13.0) spills some words of 80 or more, as of 192x160 with f32 sums.
+const THREE: u64 = 64;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.
@@ -142,7 +144,9 @@ impl Illegal {
             Illegal::WarpTile => {
                 "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)"
             }
-            Illegal::Threads => "a block has 32 to 1024 threads, a power of two, and as many as the schedule says",
+            Illegal::Threads => {
+                "a block has 32 to 1024 threads, a power of two or three warpgroups that multiply, and as many as the schedule says"
+            }
             Illegal::Atom => "no instruction of the target takes these types and this warp tile",
             Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",
             Illegal::Registers => "the tiles of a thread exceed its registers",
@@ -232,7 +236,8 @@ impl Setting<'_> {
             shapes.push(self.shape(env, product, &mut threads)?);
         }
         let threads = threads.unwrap_or(PLAIN_THREADS);
-        if !threads.is_power_of_two() || !(u64::from(WARP)..=u64::from(MAX_THREADS)).contains(&threads) {
+        let three = self.warpgroups.is_some() && threads == u64::from(3 * WARPGROUP * WARP);
+        if !threads.is_power_of_two() && !three || !(u64::from(WARP)..=u64::from(MAX_THREADS)).contains(&threads) {
             return Err(Illegal::Threads);
         }
         let tile_ok = |shape: &[Expr]| {
@@ -309,10 +314,15 @@ impl Setting<'_> {
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
             *of = of.saturating_add(bytes);
         }
-        // Columns that are no power of two are whole in panels, which only the accelerator needs.
+        // What threads store themselves lies in a buffer by bits; the accelerator stores panels, which have the columns that there are.
         let buffer = |m: &Move| {
             let all = work.elements(env, &m.shape).unwrap_or(0);
-            (if self.access(env, m, &shapes) < 16 { all.next_power_of_two() } else { all }) * m.bytes
+            let elements = match self.access(env, m, &shapes) < 16 {
+                true if threads.is_power_of_two() => all.next_power_of_two(),
+                false if self.stored_in_panels(env, m) => all,
+                _ => 0,
+            };
+            elements * m.bytes
         };
         let result = moves().filter(|m| !m.load && !m.modes).map(buffer).max().unwrap_or(0);
         let result = if self.stage_stores && self.warpgroups.is_some() { result.next_multiple_of(1024) } else { 0 };
@@ -405,7 +415,8 @@ impl Setting<'_> {
             },
             None => (rows.min(64), cols.min(64)),
         };
-        if !divides(warp.0, rows) || !divides(warp.1, cols) {
+        let warpgroups = self.warpgroups.is_some();
+        if !divides(warp.0, rows, warpgroups) || !divides(warp.1, cols, warpgroups) {
             return Err(Illegal::WarpTile);
         }
         let groups = schedule.k_warps.map_or(Some(1), |e| work.extent(env, e)).ok_or(Illegal::Threads)?;
@@ -434,7 +445,16 @@ impl Setting<'_> {
             *threads = Some(needed);
             return match fits {
                 Some(_) if promoted.is_some_and(|most| depth > most) => Err(Illegal::Promotion),
-                Some((_, swap)) if self.gaps(product, (rows, cols, depth), swap) => Err(Illegal::Extent),
+                // Three warpgroups share the rows of the output, if anything: where the product is turned round for them, results are stored in pieces.
+                Some((_, swap))
+                    if !self.crowded && swap != way.swap && !if swap { cols } else { rows }.is_power_of_two() =>
+                {
+                    Err(Illegal::WarpTile)
+                }
+                Some((_, swap)) if !self.assembles(warp, (rows, cols), Way { swap, ..way }, product.acc) => {
+                    Err(Illegal::Registers)
+                }
+                Some(_) if self.gaps(product, (rows, cols, depth)) => Err(Illegal::Extent),
                 Some(_)
                     if !self.crowded && !self.has_room(warp, (rows, cols, depth), (atom, way), (product.acc, sums)) =>
                 {
@@ -477,6 +497,11 @@ impl Setting<'_> {
         choose_cluster((shape.rows, shape.cols), across, [count(0), count(1)], self.card)
     }
 
+    /// Whether the assembler takes the instruction of warpgroups.
+    fn assembles(&self, warp: (u64, u64), tile: (u64, u64), way: Way, acc: Elem) -> bool {
+        warpgroup::assembles(self.work.k, tile, warp, way, acc).is_ok()
+    }
+
     /// Whether the threads of warpgroups have registers for their tiles.
     fn has_room(
         &self,
@@ -486,15 +511,25 @@ impl Setting<'_> {
         acc: (Elem, u64),
     ) -> bool {
         let registers = warpgroup::tiles_of(atom, (warp, depth), way, acc);
-        warpgroup::has_room(self.work.k, (rows, cols), warp, registers)
+        let three = rows / warp.0.max(1) * (cols / warp.1.max(1)) == 3;
+        (!three || registers <= THREE) && warpgroup::has_room(self.work.k, (rows, cols), warp, registers)
     }
 
-    /// Whether the instruction's B would lie in several panels of rows whose number is no power of two.
-    fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64), swap: bool) -> bool {
-        let (extent, operand) = if swap { (rows, &product.operands[0]) } else { (cols, &product.operands[1]) };
-        !extent.is_power_of_two()
-            && operand.along
-            && depth * u64::from(product.input.bytes()) > Exchange::Bytes128.row_bytes()
+    /// Whether an operand would lie in several panels of rows whose number is no power of two.
+    fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64)) -> bool {
+        let several = depth * u64::from(product.input.bytes()) > Exchange::Bytes128.row_bytes();
+        let [a, b] = &product.operands;
+        several && (a.along && !rows.is_power_of_two() || b.along && !cols.is_power_of_two())
+    }
+
+    /// Whether the accelerator can store a tile out of a buffer: neither panels nor their rows have gaps.
+    fn stored_in_panels(&self, env: &Env, m: &Move) -> bool {
+        let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
+        let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };
+        let Some(bytes) = shape.get(dim).map(|n| n.saturating_mul(m.bytes)) else { return true };
+        let panels = rows(bytes, true).map_or(1, |x| bytes / x.row_bytes());
+        let others = shape.iter().enumerate().filter(|&(d, _)| d != dim);
+        panels.is_power_of_two() || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
     }
 
     /// Whether the schedule asks for warpgroups that take tiles in turns.

@@ -212,8 +212,11 @@ impl<'a> Search<'a> {
             let unit = if matches!(role, Role::Rows | Role::Cols) { 32 } else { 16 };
             let odd = (1..=256 / unit).rev().map(|n| unit * n);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
+            // Rows of three warpgroups.
+            let rows = if way.swap { Role::Cols } else { Role::Rows };
+            let three = (role == rows).then_some(warpgroup::THREE as i64);
             match role {
-                Role::Rows | Role::Cols => return [128, 256, 64, 32, 16].into_iter().chain(odd).collect(),
+                Role::Rows | Role::Cols => return [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).collect(),
                 Role::WarpRows | Role::WarpCols => return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).collect(),
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
@@ -483,7 +486,8 @@ impl<'a> Search<'a> {
         let warp_tile_chosen = chosen(Role::WarpRows).or(chosen(Role::WarpCols)).is_some();
         let shape = [Role::Rows, Role::Cols, Role::WarpRows, Role::WarpCols, Role::Groups];
         let level = || shape.into_iter().filter_map(chosen).max().unwrap_or(last);
-        if warp_tile_chosen && (warps > most || !divides(wm, rows) || !divides(wn, cols))
+        let warpgroups = self.warpgroups.is_some();
+        if warp_tile_chosen && (warps > most || !divides(wm, rows, warpgroups) || !divides(wn, cols, warpgroups))
             || chosen(Role::Groups).is_some() && groups > 1 && tile > SMALL_TILE
         {
             return (level(), false);

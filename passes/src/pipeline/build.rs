@@ -2,7 +2,7 @@
 
 use super::plan::{self, Fill, Plan};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
-use crate::assign_layouts::{coalesced, log2_shape, thread_bits};
+use crate::assign_layouts::{Threads, coalesced, log2_shape};
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -297,5 +297,5 @@ fn lines(k: &Kernel, buffer: Value, src: Expr) -> Option<RegLayout> {
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape))?;
     let dim = window_contiguous_dim(k, &resolve_view(k, src)?)?;
     let line = LINE / elem_of(k, buffer)?.bytes();
-    coalesced(&log2_shape(&shape), dim, line.ilog2(), thread_bits(k))
+    Threads::of(k).share_out(&shape, &|part, threads| coalesced(&log2_shape(part), dim, line.ilog2(), threads))
 }

@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use crate::assign_layouts::{plain_var, thread_bits};
+use crate::assign_layouts::{Threads, plain_var};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
@@ -86,8 +86,8 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         return;
     }
     let block = Block {
-        threads: 1u64 << thread_bits(k),
-        tiles: tile_registers(k, 1u64 << thread_bits(k)),
+        threads: Threads::of(k).count(),
+        tiles: tile_registers(k, Threads::of(k).count()),
         shared: shared_bytes(k),
         wide: wide_loads(k),
         mixed: mixed_operands(k),

@@ -54,7 +54,9 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
 pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Result<(), Reported> {
     let mut result = Ok(());
     for d in odd_extents(k) {
-        let note = format!("columns of products of warpgroups may be a multiple of 16, but there is none here: {why}");
+        let note = format!(
+            "products of warpgroups may have 192 rows, and a multiple of 16 columns, but there is none here: {why}"
+        );
         result = Err(cx.report(d.with_note(note)));
     }
     result
@@ -95,6 +97,9 @@ pub(super) fn choose(
             scheduled => match warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, sums)) {
                 Some((tile, swap)) => {
                     let way = Way { swap, ..way };
+                    warpgroup::assembles(k, shape, tile, way, elem).map_err(|(wanted, has)| {
+                        format!("an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}")
+                    })?;
                     let registers = warpgroup::tiles_of(atom, (tile, block.2), way, (elem, sums));
                     match warpgroup::has_room(k, shape, tile, registers) {
                         false if sums > 1 => tight(),
@@ -113,9 +118,10 @@ pub(super) fn choose(
                         warpgroup::ACCUMULATORS
                     ))
                 }
-                None => {
-                    Err("a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed".to_owned())
-                }
+                None => Err(
+                    "a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed; of 192 rows 64, and all columns"
+                        .to_owned(),
+                ),
             },
         }
     });

@@ -19,7 +19,7 @@ use super::{Operand, fits, known, operand};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
-use crate::specialize_warps::consumer_registers;
+use crate::specialize_warps::{consumer_registers, share};
 use crate::tensor_copies;
 use crate::{Cx, Options};
 use tilec_ir::atoms::{Atom, Unit};
@@ -226,8 +226,8 @@ pub(crate) fn promoted_of(k: &Kernel, atom: Atom) -> Option<u64> {
     promoted(atom, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
 }
 
-/// Rows and columns of a warpgroup, of an accumulator of `bm x bn` and a reduction of `depth`: as scheduled, else halves of its rows, or
-/// all of it. With them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has
+/// Rows and columns of a warpgroup, of an accumulator of `bm x bn` and a reduction of `depth`: as scheduled, else halves of its rows (a third,
+/// of other than a power of two), or all of it. With them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has
 /// fewer; with A in registers as it has to be. `None`: the instruction does not compute such tiles. `sums`: registers that hold one, two if
 /// parts of it are summed beside it.
 pub(crate) fn tile(
@@ -239,15 +239,30 @@ pub(crate) fn tile(
 ) -> Option<((u64, u64), bool)> {
     let ways = if way.registers { [way.swap; 2] } else { [way.swap, !way.swap] };
     ways.into_iter().find_map(|swap| {
-        let halves = if swap { (bm, bn / 2) } else { (bm / 2, bn) };
-        let tiles = scheduled.map_or([halves, (bm, bn)], |t| [t; 2]);
-        // Columns of other than a power of two are those of one warpgroup.
         let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
-        let whole = |&(wm, wn): &(u64, u64)| cols.is_power_of_two() || cols == if swap { wm } else { wn };
-        let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| rows.is_power_of_two() && depth.is_power_of_two()));
+        let part = if rows.is_power_of_two() { rows / 2 } else { ROWS };
+        let parts = if swap { (bm, part) } else { (part, bn) };
+        let tiles = scheduled.map_or([parts, (bm, bn)], |t| [t; 2]);
+        // Columns of other than a power of two are those of one warpgroup, and so are all columns where rows are no power of two.
+        let whole = |&(wm, wn): &(u64, u64)| {
+            let (own_rows, own_cols) = if swap { (wn, wm) } else { (wm, wn) };
+            let odd = !rows.is_power_of_two();
+            (own_cols == cols || cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS)
+        };
+        let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| is_rows(rows) && depth.is_power_of_two()));
         let fits = |&t: &(u64, u64)| works(atom, t, swap, tiles_of(atom, (t, depth), Way { swap, ..way }, (acc, sums)));
         tiles.into_iter().flatten().find(fits).map(|t| (t, swap))
     })
+}
+
+/// Rows of an instruction.
+const ROWS: u64 = 64;
+/// Rows of a tile of three warpgroups. With five there would be too few registers for each.
+pub(crate) const THREE: u64 = 3 * ROWS;
+
+/// Whether warpgroups share out so many rows.
+pub(crate) fn is_rows(n: u64) -> bool {
+    n.is_power_of_two() || n == THREE
 }
 
 /// Columns of an instruction at most.
@@ -281,11 +296,37 @@ pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Wa
 /// Registers that addresses and counters take beside accumulators.
 pub(crate) const BESIDE: u64 = 24;
 
-/// Whether the warpgroups of a block, that compute `wm x wn` each, have so many registers a thread for tiles.
-pub(crate) fn has_room(k: &Kernel, (bm, bn): (u64, u64), (wm, wn): (u64, u64), registers: u64) -> bool {
+/// Warps of a block whose warpgroups compute `wm x wn` each.
+fn warps((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u32 {
     let warps = (bm / wm.max(1) * (bn / wn.max(1))).saturating_mul(u64::from(WARPGROUP));
-    let room = u32::try_from(warps).map_or(0, |warps| consumer_registers(k, warps.min(MAX_THREADS / WARP)));
+    u32::try_from(warps).unwrap_or(MAX_THREADS).min(MAX_THREADS / WARP)
+}
+
+/// Whether the warpgroups of a block, that compute `wm x wn` each, have so many registers a thread for tiles.
+pub(crate) fn has_room(k: &Kernel, block: (u64, u64), tile: (u64, u64), registers: u64) -> bool {
+    let room = consumer_registers(k, warps(block, tile));
     u64::try_from(room).is_ok_and(|room| registers + BESIDE <= room)
+}
+
+/// Registers that the assembler wants for an instruction beside its sums, and those of A that comes from registers (ptxas 12.9 and 13.0; else
+/// it stops with C7602).
+const INSTRUCTION: u64 = 26;
+const LEFT: u64 = 4;
+
+/// That a thread of a block starts with the registers of an instruction: that it is given more later does not count. `Err`: what is wanted, and what
+/// it starts with.
+pub(crate) fn assembles(
+    k: &Kernel,
+    block: (u64, u64),
+    tile: (u64, u64),
+    way: Way,
+    acc: Elem,
+) -> Result<(), (u64, u64)> {
+    let cols = if way.swap { tile.0 } else { tile.1 };
+    let sums = ROWS * cols * u64::from(acc.bytes()) / u64::from(WARPGROUP * WARP) / 4;
+    let wanted = sums + INSTRUCTION + if way.registers { LEFT } else { 0 };
+    let has = u64::try_from(share(k, warps(block, tile))).unwrap_or(0);
+    if wanted <= has { Ok(()) } else { Err((wanted, has)) }
 }
 
 /// The element type of an accumulator.

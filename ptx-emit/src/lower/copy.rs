@@ -274,7 +274,10 @@ impl Lower<'_> {
         let own = self.emit.pure(Class::B32, P::ShlB32, vec![tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
         let own = self.emit.pure(Class::B64, P::CvtU64U32, vec![own.into()]);
         let base = self.emit.pure(Class::B64, P::AddS64, vec![at.into(), own.into()]);
-        let step = (bytes << layout.thread_bits()) as i64;
+        let Some(threads) = layout.threads(dim_bits.extents()) else {
+            return Err(self.unsupported(e, "a tile of scratch memory of which threads have different registers"));
+        };
+        let step = (bytes * threads) as i64;
         let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
         let Some(groups) = Held::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
             return Err(self.unsupported(e, "accesses of 16 bytes to elements of which some are beyond the tile"));

@@ -56,7 +56,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::Facts;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{RegLayout, extent_bits};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
@@ -106,7 +106,7 @@ pub(crate) struct Lower<'a> {
     loops: Vec<LoopState>,
     /// Threads of the block.
     block_threads: u32,
-    /// Log2 of the threads that execute the present statements: of the block, or of a role.
+    /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
     thread_bits: u32,
     /// The role whose statements these are.
     part: Option<roles::Part>,
@@ -158,7 +158,7 @@ pub fn lower(
         rings: Vec::new(),
         loops: Vec::new(),
         block_threads: threads,
-        thread_bits: scheduled.ilog2(),
+        thread_bits: extent_bits(u64::from(scheduled)),
         part: None,
         maps: Vec::new(),
         turns: BTreeMap::new(),

@@ -13,6 +13,7 @@ use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
 use tilec_ir::tensor_store::tensor_store;
@@ -169,8 +170,9 @@ impl Lower<'_> {
         let Some(replicas) = replicas_of(k, s).filter(|&n| n == 1 || dealt_out(k, body).is_some()) else {
             return Err(self.unsupported(warps, "replicas of a role that is not one loop"));
         };
-        if !count.is_power_of_two() {
-            return Err(self.unsupported(warps, "a role of other than a power of two of warps"));
+        // The number of a thread in a replica is some of the bits of its number in the role.
+        if replicas > 1 && !count.is_power_of_two() {
+            return Err(self.unsupported(warps, "replicas of other than a power of two of warps"));
         }
         let warp = self.warp_index();
         let (first, end) = (i64::from(before), i64::from(before + count * replicas));
@@ -183,7 +185,7 @@ impl Lower<'_> {
         let number = 1 + in_front().filter_map(|t| replicas_of(k, t)).sum::<u32>();
         let barrier = Some(number).filter(|&n| n + replicas <= BARRIERS);
         self.part = Some(Part { first: before * WARP, threads: count * WARP, replicas, barrier });
-        self.thread_bits = (count * WARP).ilog2();
+        self.thread_bits = extent_bits(u64::from(count * WARP));
         // What the role's statements share with the others is computed in front of them.
         self.emit.push_frame();
         let result = self.role_body(s, (warp, first), registers, body, done);

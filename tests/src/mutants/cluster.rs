@@ -7,12 +7,12 @@ use super::text::Statement;
 /// Blocks of the largest cluster, as bits.
 const BLOCKS: i64 = 0xFFFF;
 
-pub(super) fn edits(_: &Unit, s: &Statement) -> Vec<Edit> {
+pub(super) fn edits(unit: &Unit, s: &Statement) -> Vec<Edit> {
     match s.root() {
         "barrier" if s.has("cluster") => barrier(s),
         "mapa" => peer(s),
-        "mov" if s.operands.iter().any(|o| o == "%cluster_ctarank") => rank(s),
-        _ if tensor::is_copy(s) && s.opcode.contains("multicast::cluster") => mask(s),
+        "mov" if s.operands.iter().any(|o| o == "%cluster_ctarank") => rank(unit, s),
+        _ if tensor::is_copy(s) && s.opcode.contains("multicast::cluster") => mask(unit, s),
         _ => Vec::new(),
     }
 }
@@ -43,24 +43,49 @@ fn peer(s: &Statement) -> Vec<Edit> {
     ]
 }
 
-/// The number of the own block.
-fn rank(s: &Statement) -> Vec<Edit> {
+/// The number of the own block: none, or one that differs in one bit.
+fn rank(unit: &Unit, s: &Statement) -> Vec<Edit> {
     let [d, rank] = &s.operands[..] else { return Vec::new() };
     let first = s.rewritten(s.guard.as_ref(), "mov.b32", &[d.clone(), "0".to_owned()]);
-    let other =
-        format!("{s} xor.b32 {d}, {d}, 1;", s = s.rewritten(s.guard.as_ref(), &s.opcode, &[d.clone(), rank.clone()]));
-    vec![edit("first rank", first), edit("other rank", format!("{{ {other} }}"))]
+    let own = s.rewritten(s.guard.as_ref(), &s.opcode, &[d.clone(), rank.clone()]);
+    let bits = std::iter::successors(Some(1), |bit| Some(bit * 2)).take_while(|&bit| bit == 1 || bit < unit.blocks);
+    let other = bits.map(|bit| {
+        let name = if bit == 1 { "other rank".to_owned() } else { format!("rank {bit} further") };
+        edit(name, format!("{{ {own} xor.b32 {d}, {d}, {bit}; }}"))
+    });
+    [edit("first rank", first)].into_iter().chain(other).collect()
 }
 
 /// The blocks that a multicast is for.
-fn mask(s: &Statement) -> Vec<Edit> {
+fn mask(unit: &Unit, s: &Statement) -> Vec<Edit> {
     let last = s.operands.len() - 1;
-    let Some(n) = literal(&s.operands[last]).filter(|n| *n > 0) else { return Vec::new() };
-    let masks = [("not the first", n & (n - 1)), ("not the last", n & !(1 << n.ilog2())), ("one more", n << 1 | n)];
-    let fits = |m: i64| m != n && m & !BLOCKS == 0;
-    masks
-        .into_iter()
-        .filter(|(_, m)| fits(*m))
-        .map(|(name, m)| edit(name, s.with_operand(last, m.to_string())))
-        .collect()
+    match literal(&s.operands[last]) {
+        Some(n) if n > 0 => {
+            let masks =
+                [("not the first", n & (n - 1)), ("not the last", n & !(1 << n.ilog2())), ("one more", n << 1 | n)];
+            let fits = |m: i64| m != n && m & !BLOCKS == 0;
+            let masks = masks.into_iter().filter(|(_, m)| fits(*m));
+            masks.map(|(name, m)| edit(name, s.with_operand(last, m.to_string()))).collect()
+        }
+        Some(_) => Vec::new(),
+        // Computed from the number of the block: those of its row or column.
+        None => {
+            let mask = &s.operands[last];
+            let all = (1i64 << unit.blocks) - 1;
+            let with = |name, how: &str| {
+                let copy = s.with_operand(last, "%mutant".to_owned());
+                edit(name, format!("{{ .reg .b16 %mutant; {how} {copy} }}"))
+            };
+            let highest = format!(
+                ".reg .b32 %mutant1; cvt.u32.u16 %mutant1, {mask}; bfind.u32 %mutant1, %mutant1; shl.b32 %mutant1, 1, %mutant1; \
+                 cvt.u16.u32 %mutant, %mutant1;"
+            );
+            vec![
+                with("not the first", &format!("sub.s16 %mutant, {mask}, 1; and.b16 %mutant, %mutant, {mask};")),
+                with("not the last", &format!("{highest} xor.b16 %mutant, %mutant, {mask};")),
+                with("the others", &format!("xor.b16 %mutant, {mask}, {all};")),
+                edit("all blocks", s.with_operand(last, all.to_string())),
+            ]
+        }
+    }
 }

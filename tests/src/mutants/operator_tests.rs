@@ -6,9 +6,13 @@ use super::text;
 
 /// All changes of the last statement of `body` as `operator/variant: text`.
 fn changes(body: &str) -> Vec<String> {
+    changes_in_clusters(body, 2)
+}
+
+fn changes_in_clusters(body: &str, blocks: u32) -> Vec<String> {
     let ptx = format!(".visible .entry k()\n{{\n{body}\n}}\n");
     let body = text::body(&ptx);
-    let unit = Unit { slices: Slices::new(&body.statements), threads: 96, partial_barriers: true };
+    let unit = Unit { slices: Slices::new(&body.statements), threads: 96, blocks, partial_barriers: true };
     let s = body.statements.last().unwrap();
     let all = OPERATORS.iter().flat_map(|o| (o.edits)(&unit, s).into_iter().map(move |e| (o.name, e)));
     all.map(|(name, e)| format!("{name}/{}: {}", e.variant, e.text.trim_end_matches(';').trim_end())).collect()
@@ -81,6 +85,21 @@ fn clusters_meet_less_or_elsewhere() {
     let masks: Vec<String> = changes(&format!("{copy}5;")).into_iter().filter(|c| c.starts_with("cluster")).collect();
     let want = [("not the first", 4), ("not the last", 1), ("one more", 15)];
     assert_eq!(masks, want.map(|(name, mask)| format!("cluster/{name}: {copy}{mask}")));
+    // Of a row or a column of four blocks.
+    let masks: Vec<String> =
+        changes_in_clusters(&format!("{copy}%h0;"), 4).into_iter().filter(|c| c.starts_with("cluster")).collect();
+    let with = |how: &str| format!("{{ .reg .b16 %mutant; {how} {copy}%mutant; }}");
+    let highest = ".reg .b32 %mutant1; cvt.u32.u16 %mutant1, %h0; bfind.u32 %mutant1, %mutant1; shl.b32 %mutant1, 1, %mutant1; \
+                   cvt.u16.u32 %mutant, %mutant1; xor.b16 %mutant, %mutant, %h0;";
+    let want = [
+        ("not the first", with("sub.s16 %mutant, %h0, 1; and.b16 %mutant, %mutant, %h0;")),
+        ("not the last", with(highest)),
+        ("the others", with("xor.b16 %mutant, %h0, 15;")),
+        ("all blocks", format!("{copy}15")),
+    ];
+    assert_eq!(masks, want.map(|(name, text)| format!("cluster/{name}: {text}")));
+    let ranks = changes_in_clusters("mov.u32 %r1, %cluster_ctarank;", 4);
+    assert_eq!(ranks[2..], ["cluster/rank 2 further: { mov.u32 %r1, %cluster_ctarank; xor.b32 %r1, %r1, 2; }"]);
     let waits = changes("cp.async.bulk.wait_group 0;");
     assert_eq!(waits[2], "wait/sources only: cp.async.bulk.wait_group.read 0");
 }

@@ -14,6 +14,8 @@ pub struct Unit<'a> {
     pub slices: Slices<'a>,
     /// Threads of a block.
     pub threads: u32,
+    /// Blocks of a cluster.
+    pub blocks: u32,
     /// Whether some barrier is not waited at by all threads: then barrier numbers matter.
     pub partial_barriers: bool,
 }

@@ -96,6 +96,18 @@ const MATRIX_8: &[&str] =
 /// Only N is a multiple of eight.
 const ROWS_8: &[&str] =
     &["M=131 N=88 A_ld=96 B_ld=104 seed=2", "M=70 N=264 A_ld=272 B_ld=280 seed=3", "M=1..33/1 N=8", "M=5 N=8..136/8"];
+/// Tiles of 64 x 80.
+const PANELS_80: &[&str] = &[
+    "M=70 N=88 K=72 seed=3 A_ld=80 B_ld=104 C_ld=120",
+    "M=131 N=72 K=8 seed=4 A_ld=16 B_ld=88 C_ld=152",
+    "M=64 N=320 K=16 seed=5",
+    "M=128 N=80 K=32 seed=6",
+    "M=1..65/4 N=8 K=24",
+    "M=3 N=8..88/8 K=24",
+    "M=3 N=8 K=8..80/8",
+    // More tiles than blocks.
+    "M=70 N=5288 K=8..24/16",
+];
 
 /// All of them.
 pub(super) const ROWS: &[Row] = &[
@@ -483,6 +495,41 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        // Sums in two parts that take turns, of which one is pending.
+        name: "gemm-90a-pending-fp8",
+        path: "tests/files/interp/pending_parts_sm_90a.tile",
+        args: "sm_90a --disable stage-stores",
+        runs: &[&[
+            "M=70 N=48 K=336 seed=3 C_ld=64",
+            "M=131 N=32 K=16 seed=4 C_ld=48",
+            "M=64 N=64 K=128 seed=5",
+            "M=128 N=16 K=192 seed=6",
+            "M=1..65/4 N=16 K=80",
+            "M=3 N=16..48/16 K=80",
+            "M=3 N=16 K=16..528/32",
+            "M=3 N=16 K=64..512/64",
+            // More tiles than blocks, whose last steps are in any place of the ring.
+            "M=70 N=1088 K=144..272/128",
+            "M=70 N=1088 K=336..464/128",
+        ]],
+    },
+    Row {
+        // Operands shared along the rows and the columns of a cluster: masks of some of its blocks.
+        name: "gemm-90a-cluster-both",
+        path: "tests/files/interp/cluster_both_sm_90a.tile",
+        args: "sm_90a --disable stage-stores",
+        runs: &[&[
+            "M=70 N=40 K=88 seed=3 A_ld=96 B_ld=56 C_ld=56",
+            "M=131 N=24 K=8 seed=4 A_ld=16 B_ld=40 C_ld=72",
+            "M=128 N=64 K=32 seed=5",
+            "M=1..129/16 N=24 K=24",
+            "M=67 N=8..40/8 K=24",
+            "M=67 N=24 K=8..80/8",
+            // More tiles than blocks.
+            "M=135 N=536 K=8..24/16",
+        ]],
+    },
+    Row {
         name: "gemm-90a-stream",
         path: "tests/files/interp/gemm_sm_90a_stream_k.tile",
         args: "sm_90a -D BM=64 -D BN=16 -D BK=64 -D WM=64 -D WN=16 -D STAGES=2 -D RASTER=1 -D CM=1 --disable stage-stores",
@@ -554,5 +601,18 @@ pub(super) const ROWS: &[Row] = &[
             "M=3 N=8 K=8..80/8",
             "M=3 N=17032 K=24..32/8",
         ]],
+    },
+    Row {
+        // Columns that are no power of two, of which the last panel of B reaches beyond the tile; registers are stored.
+        name: "panels-90a-columns",
+        path: "tests/files/interp/panels_sm_90a.tile",
+        args: "sm_90a -D BN=80 --disable stage-stores",
+        runs: &[PANELS_80],
+    },
+    Row {
+        name: "panels-90a-columns-stores",
+        path: "tests/files/interp/panels_sm_90a.tile",
+        args: "sm_90a -D BN=80 --enable stage-stores",
+        runs: &[PANELS_80],
     },
 ];

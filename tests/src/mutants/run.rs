@@ -126,8 +126,12 @@ pub(super) fn mutants(subject: &Subject) -> Vec<Mutant> {
     let partial = |s: &Statement| {
         matches!(s.root(), "bar" | "barrier") && !s.has("warp") && (s.has("arrive") || s.operands.len() > 1)
     };
-    let unit =
-        Unit { slices: Slices::new(statements), threads: x * y * z, partial_barriers: statements.iter().any(partial) };
+    let unit = Unit {
+        slices: Slices::new(statements),
+        threads: x * y * z,
+        blocks: subject.contract.cluster.iter().product(),
+        partial_barriers: statements.iter().any(partial),
+    };
     let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut all = Vec::new();
     let needed = liveness::needed(&body);

@@ -77,8 +77,8 @@ codes! {
         "The compiler found no layout for a register tile: it meets neither memory nor a product nor a tile of the same shape. Write one after `layout`.";
     NOT_VECTORIZABLE "E0412" "a copy cannot be as wide as asked"
         "`vec n` asks for n elements per access. The message names the fact that is missing; usually a `where` clause about a size or a leading dimension provides it.";
-    HAZARD "E0413" "a channel is used out of order"
-        "A producer acquires a slot, fills it, and publishes it; a consumer waits for a slot, reads it, and releases it. The message names the step that is missing, found by running the synchronisation of the kernel for several trip counts.";
+    HAZARD "E0413" "nothing orders two uses of the same memory"
+        "Channels: a producer acquires a slot, fills it, and publishes it; a consumer waits for a slot, reads it, and releases it. The message names the step that is missing, found by running the synchronisation of the kernel for several trip counts. A slot is filled once: of two tensor copies into it nothing tells which lands last. Buffers: a `barrier` comes between what one thread writes and another reads or overwrites; a buffer is for one role, and roles hand tiles on by channels. Tensor stores: the buffer is read up to `await s, 0`, and when the tile arrives only the end of the kernel tells. So the tensor is used in no other way from there on, and no element of it is stored twice: windows move on by their extents at least from iteration to iteration, or lie beside each other.";
     SMEM_LIMIT "E0414" "too much shared memory"
         "The buffers and channel slots of a block exceed what a block of the target may have. Use smaller tiles or fewer stages.";
     TOO_MANY_REGISTERS "E0415" "a register tile that no thread can hold"

@@ -31,6 +31,17 @@ pub enum ReportKind {
     Invalid,
 }
 
+/// Which memory an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Of the block, or of the blocks of its cluster one after the other.
+    Shared,
+    /// Of the thread.
+    Local,
+    /// Of the device.
+    Global,
+}
+
 /// Where an instruction stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -72,6 +83,8 @@ pub struct Report {
     pub block: [u32; 3],
     /// Address: an offset in shared or local memory, else a generic address.
     pub address: Option<u64>,
+    /// The memory that it is in, where that does not follow from the instruction alone.
+    pub memory: Option<Memory>,
 }
 
 impl Report {
@@ -85,6 +98,7 @@ impl Report {
             other_block: None,
             block: [0; 3],
             address: None,
+            memory: None,
         })
     }
 }

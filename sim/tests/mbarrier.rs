@@ -54,6 +54,31 @@ fn bad(body: &str, threads: u32, kinds: &[ReportKind]) -> Report {
 const RACE: &[ReportKind] = &[ReportKind::Race, ReportKind::Uninitialised];
 const INVALID: &[ReportKind] = &[ReportKind::Invalid];
 
+/// A wait may fail as often as it likes while its phase goes on: who tries a few times and goes on reads too early, whatever the seed.
+#[test]
+fn a_wait_that_gives_up_waits_for_nothing() {
+    let (label, wait) = (
+        "L: mbarrier.test_wait.shared.b64 %p0, [%b], %rd0; @!%p0 bra L;",
+        "mbarrier.test_wait.shared.b64 %p0, [%b], %rd0;",
+    );
+    for wait in [
+        wait,
+        "mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0;",
+        "mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0, 1000000;",
+    ] {
+        for tries in [1, 2, 3, 8, 20] {
+            let turns = format!(
+                "mov.u32 %r9, 0; L: {wait} @%p0 bra D; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, {tries}; @%p1 bra L; D:"
+            );
+            bad(&EXCHANGE.replace(label, &turns), 64, RACE);
+            let row = format!("{wait} @%p0 bra D;").repeat(tries) + "D:";
+            bad(&EXCHANGE.replace(label, &row), 64, RACE);
+        }
+        // Who goes on only when the phase is over is right, however he waits.
+        good(&EXCHANGE.replace(label, &format!("L: {wait} @%p0 bra D; nanosleep.u32 20; bra L; D:")), 64);
+    }
+}
+
 /// Each thread writes its word, arrives, waits, reads its neighbour's warp's word.
 const EXCHANGE: &str = "@%p7 mbarrier.init.shared.b64 [%b], 64; bar.sync 0; st.shared.u32 [%s], %t;\n\
     mbarrier.arrive.shared.b64 %rd0, [%b];\n\

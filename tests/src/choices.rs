@@ -49,7 +49,39 @@ const ASSEMBLED: usize = 17;
 /// One test for each target, and one for the cards.
 pub fn tests() -> Vec<Test> {
     let one = |target: Target| -> Test { (format!("choices/{}", target.name()), Box::new(move || all(target))) };
-    Target::ALL.iter().map(|&target| one(target)).collect()
+    let rasters: Test = ("choices/rasters".to_owned(), Box::new(rasters));
+    Target::ALL.iter().map(|&target| one(target)).chain([rasters]).collect()
+}
+
+/// Every width of strips with one tile, in clusters and with shared tiles: tensor stores to C, which is loaded beside them, are proved
+/// whatever folds away.
+fn rasters() -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for more in ["", " cluster (2, 1)", " cluster (1, 2)", " cluster (2, 2)", " stream_k 1", " stage_stores 1"] {
+        for program in std::iter::once(&GEMM).chain(&RELATIVES) {
+            // Where operands come by pointers there are no tensor copies.
+            if program.0 == "gemm_pointers.tile" {
+                continue;
+            }
+            let source = program.1.replace("raster RASTER", &format!("raster RASTER{more}"));
+            for raster in [1, 2, 4, 8] {
+                let defines = format!("Out=f16,BM=128,BN=128,BK=64,WM=64,WN=128,KW=1,STAGES=4,RASTER={raster}");
+                let options = CompileOptions {
+                    source_name: program.0.to_owned(),
+                    target: Target::Sm90a,
+                    defines: defines
+                        .split(',')
+                        .filter_map(|d| d.split_once('='))
+                        .map(|(n, v)| (n.into(), v.into()))
+                        .collect(),
+                    ..CompileOptions::default()
+                };
+                let done = tilec::compile(&source, &options);
+                wrong.extend(done.err().map(|e| format!("{} with {defines}{more}: {e}", program.0)));
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 /// Compiles for all sizes, types and orders in turn, and has some of it assembled: no spills, no local memory.

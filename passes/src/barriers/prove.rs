@@ -14,7 +14,8 @@
 //!
 //! * a tensor store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
 //!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote is a fence that lowering
-//!   puts behind each write. When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards.
+//!   puts behind each write. When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
+//!   but tensor stores to other elements ([`stored_twice`]).
 //!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
 //! way everywhere. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
@@ -32,6 +33,7 @@ mod ring;
 mod step;
 mod uses;
 
+use super::apart::stored_twice;
 use report::{Fault, report};
 use ring::{Cell, Ring, Why};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,7 +75,9 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     if roles {
         return super::roles::check(k);
     }
-    run(k, k.body, State::default(), false)
+    let mut found = run(k, k.body, State::default(), false);
+    found.extend(stored_twice(k));
+    found
 }
 
 /// Checks the buffers that a role uses, or what stands beside the roles: of these threads alone, which find those that are declared in

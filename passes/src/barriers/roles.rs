@@ -26,7 +26,7 @@ mod steps;
 mod turns;
 mod walk;
 
-use super::apart::apart;
+use super::apart::{apart, stored_twice};
 use super::prove::{buffer_uses, prove_role, tensor_uses};
 use crate::rewrite::same_expr;
 use std::collections::BTreeMap;
@@ -76,6 +76,7 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     }
     found.extend(shared);
     stored(k, &mut found);
+    found.extend(stored_twice(k));
     found
 }
 
@@ -93,8 +94,8 @@ fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
     parts
 }
 
-/// Tensors that tensor stores of one part write and another part uses: nothing tells it when they arrive. What is stored later, or
-/// elsewhere, does not matter ([`apart`]).
+/// Tensors that tensor stores of one part write and another part uses in another way: nothing tells it when they arrive. What is stored later, or
+/// elsewhere, does not matter ([`apart`]). Two tensor stores are compared by [`stored_twice`].
 fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     let parts = parts(k);
     for (part, stmts) in &parts {

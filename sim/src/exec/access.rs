@@ -143,7 +143,7 @@ impl Cta<'_> {
             }
             false => message,
         };
-        let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
+        let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(address as u64);
         fail.other = Some(conflict);
         fail
     }
@@ -163,7 +163,7 @@ impl Cta<'_> {
                 Some(v) => *word = v,
                 None => {
                     let message = format!("shared address {at:#x} was never written");
-                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).address(at as u64));
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(at as u64));
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Cta<'_> {
             let message = format!(
                 "{bytes} bytes at shared address {at:#x} touch an mbarrier, which only its own instructions may"
             );
-            return Err(Fail::new(ReportKind::Invalid, message).at(lane).address(at as u64));
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane).in_shared(at as u64));
         }
         Ok(())
     }

@@ -211,7 +211,7 @@ impl Cta<'_> {
         self.check_room(lane, address, n)?;
         if self.touches_mbarrier(address as usize, n as usize) {
             let message = format!("{n} bytes at shared address {address:#x} touch an mbarrier");
-            return Err(Fail::new(ReportKind::Invalid, message).at(lane).address(address));
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane).in_shared(address));
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Cta<'_> {
                     "shared address {at:#x} is {verb} through the async proxy, and no `fence.proxy.async` follows its ordinary \
                      write before the threads synchronise"
                 );
-                let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(at as u64);
+                let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(at as u64);
                 fail.other = Some(conflict);
                 fail
             }
@@ -254,7 +254,7 @@ impl Cta<'_> {
         if barrier / self.stride != own {
             let message =
                 format!("the destination {first:#x} of a copy and its mbarrier {barrier:#x} are in different blocks");
-            return Err(Fail::new(ReportKind::Invalid, message).at(lane).address(barrier));
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane).in_shared(barrier));
         }
         let plan = Rc::new(plan);
         // The source is read once, wherever it goes.
@@ -310,7 +310,7 @@ impl Cta<'_> {
                 "a bulk copy counts at the mbarrier at {object:#x}, and no `fence.mbarrier_init` or `fence.proxy.async` follows its \
                  initialisation"
             );
-            let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(u64::from(object));
+            let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(u64::from(object));
             fail.other = Some(conflict);
             fail
         })
@@ -324,7 +324,7 @@ impl Cta<'_> {
             if plan.from_shared {
                 let Some(words) = self.shared.words(piece.global as usize, 4) else {
                     let message = format!("shared address {:#x} was never written", piece.global);
-                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).address(piece.global));
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(piece.global));
                 };
                 for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
                     *to = word.to_le_bytes();
@@ -383,11 +383,11 @@ impl Cta<'_> {
             return Ok(());
         }
         if rank >= self.ranks {
-            return Err(outside(lane, address, 1, "the shared memory of the cluster"));
+            return Err(outside(lane, address, 1, "the shared memory of the cluster").in_shared(address));
         }
         let message =
             format!("shared address {address:#x} is in block {rank} of the cluster, all of whose threads have exited");
-        Err(Fail::new(ReportKind::OutOfBounds, message).at(lane).address(address))
+        Err(Fail::new(ReportKind::OutOfBounds, message).at(lane).in_shared(address))
     }
 }
 

@@ -43,7 +43,8 @@ impl Cta<'_> {
         let (rank, at) = (address / self.stride, address % self.stride);
         if rank as usize >= self.ranks || at >= self.room || n > self.room - at {
             let whose = if self.ranks == 1 { String::new() } else { format!(" of block {rank} of the cluster") };
-            return Err(outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room)));
+            return Err(outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room))
+                .in_shared(address));
         }
         let next = self.entry.gaps.partition_point(|(_, end)| *end <= at);
         if let Some((start, _)) = self.entry.gaps.get(next)
@@ -52,7 +53,7 @@ impl Cta<'_> {
             let before =
                 self.entry.shared_vars.iter().find(|(_, var)| var.bytes > 0 && var.offset + var.bytes == *start);
             let name = before.map_or(String::new(), |(name, _)| format!("; `{name}` ends at {start:#x}"));
-            return Err(outside(lane, address, n, &format!("the variables of shared memory{name}")));
+            return Err(outside(lane, address, n, &format!("the variables of shared memory{name}")).in_shared(address));
         }
         Ok(())
     }
@@ -68,7 +69,7 @@ impl Cta<'_> {
         for_lanes!(lane in mask => {
             if at[lane] / self.stride != self.rank as u64 {
                 let what = "the block's shared memory; that of the cluster is `.shared::cluster`";
-                return Err(outside(lane, at[lane], 1, what));
+                return Err(outside(lane, at[lane], 1, what).in_shared(at[lane]));
             }
         });
         Ok(())
@@ -119,7 +120,7 @@ impl Cta<'_> {
                      that: a barrier of the cluster does",
                     self.rank
                 );
-                let mut fail = Fail::new(ReportKind::Race, message).address(at as u64);
+                let mut fail = Fail::new(ReportKind::Race, message).in_shared(at as u64);
                 fail.other = Some(conflict);
                 Err(fail)
             }
@@ -167,7 +168,7 @@ impl Cta<'_> {
             (true, _) => return Err(outside(lane, address, 1, "shared memory")),
         };
         if at / self.stride >= self.ranks as u64 {
-            return Err(outside(lane, address, 1, "the shared memory of the cluster"));
+            return Err(outside(lane, address, 1, "the shared memory of the cluster").in_shared(address));
         }
         Ok(at)
     }
@@ -259,7 +260,7 @@ impl Cta<'_> {
     pub(crate) fn check_aligned(&self, lane: usize, address: u64, bytes: u64) -> Result<usize, Box<Fail>> {
         self.check_room(lane, address, bytes)?;
         if address & (bytes - 1) != 0 {
-            return Err(misaligned(lane, address, bytes));
+            return Err(misaligned(lane, address, bytes).in_shared(address));
         }
         Ok(address as usize)
     }

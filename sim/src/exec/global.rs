@@ -15,7 +15,7 @@ impl Cta<'_> {
         match self.device.find(address) {
             Some(alloc) if alloc.holds(address, bytes) => {
                 if address & (bytes - 1) != 0 {
-                    Err(misaligned(lane, address, bytes))
+                    Err(misaligned(lane, address, bytes).in_global(address))
                 } else {
                     Ok(alloc)
                 }
@@ -30,7 +30,7 @@ impl Cta<'_> {
                     }
                     None => "global memory: nothing is allocated".to_owned(),
                 };
-                Err(outside(lane, address, bytes, &near))
+                Err(outside(lane, address, bytes, &near).in_global(address))
             }
         }
     }
@@ -78,7 +78,7 @@ impl Cta<'_> {
             None => Ok(out),
             Some(at) => {
                 let message = format!("global address {at:#x} was never written");
-                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(address))
+                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(address))
             }
         }
     }
@@ -106,7 +106,7 @@ impl Cta<'_> {
             true => (ReportKind::Invalid, constant),
             false => (ReportKind::Race, message),
         };
-        let mut fail = Fail::new(kind, message).at(lane).address(address);
+        let mut fail = Fail::new(kind, message).at(lane).in_global(address);
         fail.other = Some(conflict);
         fail
     }
@@ -116,7 +116,7 @@ impl Cta<'_> {
         self.after_other_grids(who)?;
         let alloc = self.global(who.lane, address, bytes)?;
         if alloc.constant {
-            return Err(outside(who.lane, address, bytes, "writable memory: this is a constant"));
+            return Err(outside(who.lane, address, bytes, "writable memory: this is a constant").in_global(address));
         }
         let start = (address - alloc.base) as usize;
         let mut same = true;

@@ -235,6 +235,7 @@ pub(super) fn between_blocks(
         other_block: Some(block_of(other)),
         block: block_of(one),
         address: Some(address),
+        memory: Some(Memory::Global),
     })
 }
 

@@ -31,7 +31,7 @@ impl Cta<'_> {
                          (`__syncwarp()`) between reading and writing, and between writing and reading, or exchange values by \
                          `shfl.sync`"
                     );
-                    let mut fail = Fail::new(ReportKind::Race, message).at(lane).address(address as u64);
+                    let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(address as u64);
                     fail.other = Some(conflict);
                     return Err(fail);
                 }

@@ -2,7 +2,8 @@
 //!
 //! An object lives in eight bytes of shared memory, which nothing but these instructions may touch while it does. Arriving
 //! publishes what the thread knows to the phase; who sees the phase complete learns it. A wait that fails is a hint to the
-//! scheduler: its fragment sleeps until the phase completes or nothing else can run.
+//! scheduler: its fragment sleeps until the phase completes or nothing else can run. But each warp is first sent through every wait that fails
+//! again and again ([`Cta::fails_again`]): `try_wait` gives up after a time that nobody knows, so who tries a few times and goes on is wrong.
 
 use std::fmt;
 
@@ -17,6 +18,9 @@ use crate::report::ReportKind;
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
 const MAX_COUNT: u32 = (1 << 20) - 1;
+
+/// Failures of a wait before its warp sleeps, in a row where nothing completes the phase; at most twice as many.
+const LEAST_FAILURES: u32 = 32;
 
 /// What an instruction does with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +132,7 @@ impl State {
 }
 
 fn invalid(lane: usize, at: u32, message: String) -> Box<Fail> {
-    Fail::new(ReportKind::Invalid, message).at(lane).address(u64::from(at))
+    Fail::new(ReportKind::Invalid, message).at(lane).in_shared(u64::from(at))
 }
 
 /// `mbarrier.pending_count` of one lane.
@@ -300,7 +304,9 @@ impl Cta<'_> {
             What::Wait { p, .. } => {
                 w.putp(p, m, waits, u32::MAX);
                 self.learn(w, op, waits, &at);
-                if let (0, Some((at, want))) = (waits, last) {
+                if let (0, Some((at, want))) = (waits, last)
+                    && !self.fails_again(w.index, pc)
+                {
                     w.frags[frag].pc = pc as u32 + 1;
                     w.frags[frag].wait = Wait::Poll { at, want };
                     return Ok(Next::Stop);
@@ -309,6 +315,17 @@ impl Cta<'_> {
             _ => {}
         }
         Ok(Next::Advance)
+    }
+
+    /// Whether a warp whose wait has failed goes on at once: at each wait so often, a number that depends on the seed, and then never more, so that
+    /// loops cost little.
+    fn fails_again(&mut self, warp: usize, pc: usize) -> bool {
+        let mixed = self.seed.wrapping_mul(31).wrapping_add(7 * warp as u64 + 13 * pc as u64 + self.block);
+        let all = LEAST_FAILURES + (mixed % u64::from(LEAST_FAILURES)) as u32;
+        let left = self.failures.entry((warp, pc as u32)).or_insert(all);
+        let again = *left > 0;
+        *left -= u32::from(again);
+        again
     }
 
     /// The lanes whose wait succeeded learn what the completed phases know.
@@ -349,7 +366,7 @@ impl Cta<'_> {
                 "this thread does not know of the initialisation of the mbarrier at {at:#x} by another block of the cluster: a barrier of \
                  the cluster says so, with `.release` or behind `fence.mbarrier_init.release.cluster`"
             );
-            let mut fail = Fail::new(ReportKind::Race, message).at(who.lane).address(u64::from(at));
+            let mut fail = Fail::new(ReportKind::Race, message).at(who.lane).in_shared(u64::from(at));
             fail.other = Some(conflict);
             fail
         })

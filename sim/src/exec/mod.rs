@@ -46,7 +46,7 @@ use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
 use crate::progress::Progress;
 use crate::race::{Conflict, Grid, Races, Side, proxy};
-use crate::report::{Place, Report, ReportKind};
+use crate::report::{Memory, Place, Report, ReportKind};
 use asynchronous::Landing;
 use scratch::Scratch;
 use std::collections::{BTreeMap, VecDeque};
@@ -61,12 +61,13 @@ pub(crate) struct Fail {
     pub(crate) message: String,
     pub(crate) lane: Option<usize>,
     pub(crate) address: Option<u64>,
+    pub(crate) memory: Option<Memory>,
     pub(crate) other: Option<Conflict>,
 }
 
 impl Fail {
     pub(crate) fn new(kind: ReportKind, message: impl Into<String>) -> Box<Fail> {
-        Box::new(Fail { kind, message: message.into(), lane: None, address: None, other: None })
+        Box::new(Fail { kind, message: message.into(), lane: None, address: None, memory: None, other: None })
     }
 
     pub(crate) fn at(mut self: Box<Fail>, lane: usize) -> Box<Fail> {
@@ -77,6 +78,16 @@ impl Fail {
     pub(crate) fn address(mut self: Box<Fail>, address: u64) -> Box<Fail> {
         self.address = Some(address);
         self
+    }
+
+    pub(crate) fn in_shared(mut self: Box<Fail>, address: u64) -> Box<Fail> {
+        self.memory = Some(Memory::Shared);
+        self.address(address)
+    }
+
+    pub(crate) fn in_global(mut self: Box<Fail>, address: u64) -> Box<Fail> {
+        self.memory = Some(Memory::Global);
+        self.address(address)
     }
 }
 
@@ -137,6 +148,9 @@ pub(crate) struct Cta<'a> {
     pub(crate) mbarriers: BTreeMap<u32, mbarrier::Object>,
     /// Phases that have just completed.
     pub(crate) completed: Vec<u32>,
+    /// Of a warp and a wait at an mbarrier, how often it may still fail before the warp sleeps.
+    pub(crate) failures: BTreeMap<(usize, u32), u32>,
+    seed: u64,
     /// Changes of mbarriers so far.
     pub(crate) mbarrier_events: u64,
     /// Arrivals that wait for copies.
@@ -233,6 +247,8 @@ impl<'a> Cta<'a> {
             progress: options.progress.as_deref(),
             mbarriers: BTreeMap::new(),
             completed: Vec::new(),
+            failures: BTreeMap::new(),
+            seed: options.seed,
             mbarrier_events: 0,
             arrivals: VecDeque::new(),
             seq: 0,
@@ -255,6 +271,7 @@ impl<'a> Cta<'a> {
             other_block: None,
             block: self.shapes[warp / self.cta_warps].index,
             address: fail.address,
+            memory: fail.memory,
         })
     }
 

@@ -409,6 +409,6 @@ impl Cta<'_> {
             (None, None) => (ReportKind::Deadlock, first, "no thread can continue"),
         };
         let message = format!("{title}\n    {}", lines.join("\n    "));
-        Box::new(Report { kind, message, place, other: None, other_block: None, block, address })
+        Box::new(Report { kind, message, place, other: None, other_block: None, block, address, memory: None })
     }
 }

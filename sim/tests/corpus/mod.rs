@@ -182,6 +182,7 @@ impl Case {
                 other_block: None,
                 block: [0; 3],
                 address: None,
+                memory: None,
             }
         })?;
         let mut device = Device::new();

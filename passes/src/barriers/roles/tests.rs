@@ -94,6 +94,27 @@ fn tiles_that_are_stored_were_loaded_before() {
 }
 
 #[test]
+fn a_slot_is_filled_once() {
+    let again = "filled again while a tensor copy into it is on its way";
+    let copy = "copy A[0.., k..] -> a.put tma";
+    one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put tma"))), &looped(USE), again);
+    one(&looped(&FILL.replace(copy, &format!("for i in 0..M {{\n{copy}\n}}"))), &looped(USE), again);
+    one(&looped(&FILL.replace(copy, &format!("if K > 64 {{\n{copy}\n}}\n{copy}"))), &looped(USE), again);
+    // Threads write what the copy writes.
+    one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put"))), &looped(USE), again);
+    // One or the other, and another slot each time.
+    let either = FILL.replace(copy, &format!("if K > 64 {{\n{copy}\n}} else {{\ncopy A[64.., k..] -> a.put tma\n}}"));
+    assert_eq!(said(&looped(&either), &looped(USE)), Vec::<String>::new());
+    let decided = FILL.replace(
+        copy,
+        &format!("if K > 64 {{\n{copy}\n}}\nif K > 64 {{\n}} else {{\ncopy A[64.., k..] -> a.put tma\n}}"),
+    );
+    assert_eq!(said(&looped(&decided), &looped(USE)), Vec::<String>::new());
+    let steps = |body: &str| format!("for k in 0..K step 128 {{\n{body}\n{body}\n}}");
+    assert_eq!(said(&steps(FILL), &steps(USE)), Vec::<String>::new());
+}
+
+#[test]
 fn slots_are_taken_and_given_back_in_turns() {
     one(&looped(&FILL.replace("acquire a, b", "acquire a")), &looped(USE), "used that is not acquired");
     one(&looped(&FILL.replace("publish a, b", "publish a")), &looped(USE), "does not give back");
@@ -253,7 +274,7 @@ fn channels_have_two_ends() {
 fn in_turns(changes: &[[&str; 2]]) -> Vec<String> {
     let mut role = "role consumer warps 4 replicas 2 {\nfor t in 0..M step 3 {\nvar acc = reg f32[64, 64] = 0\n\
                     ordered {\nfor k in 0..K step 64 {\nwait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b\n}\n}\n\
-                    ordered {\nbarrier\ncopy acc -> s\nbarrier\ncopy s -> C[t.., 0..] tma\nawait s, 0\n}\n}\n}"
+                    ordered {\nbarrier\ncopy acc -> s\nbarrier\ncopy s -> C[t * 64.., 0..] tma\nawait s, 0\n}\n}\n}"
         .to_owned();
     for [old, new] in changes {
         assert!(role.contains(old), "{old}: {role}");

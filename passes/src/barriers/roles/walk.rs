@@ -1,9 +1,11 @@
 //! What a role holds, statement by statement: slots that it has taken and products that are pending.
 
+use super::super::apart::never_both;
 use super::super::prove::slot_uses;
 use super::{fault, slots, took};
 use crate::analysis::uses::{for_each_ref, stmt_exprs};
 use std::collections::{BTreeMap, VecDeque};
+use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
@@ -13,7 +15,7 @@ use tilec_ir::typing::resolve_view;
 pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTreeMap<Stmt, Counts> {
     let mut walk = Walk { k, state: State::default(), counts: BTreeMap::new(), found };
     walk.block(body);
-    let State { held, pending } = std::mem::take(&mut walk.state);
+    let State { held, pending, .. } = std::mem::take(&mut walk.state);
     for ((value, slot), held) in held {
         let Some(&s) = held.front() else { continue };
         let message = format!("a slot of {} is {} and never given back", walk.name(value), took(slot));
@@ -53,6 +55,8 @@ struct State {
     held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
     /// Products, oldest first.
     pending: VecDeque<Pending>,
+    /// Copies of the tensor memory accelerator into the slot that is being filled, of each channel that has any.
+    copied: BTreeMap<Value, Vec<Stmt>>,
 }
 
 impl State {
@@ -114,6 +118,10 @@ impl Walk<'_> {
                 if let Some(b) = otherwise {
                     self.block(*b);
                 }
+                for (&v, stmts) in &after.copied {
+                    let copied = self.state.copied.entry(v).or_default();
+                    copied.extend(stmts.iter().filter(|s| !copied.contains(s)).copied().collect::<Vec<_>>());
+                }
                 if after.counts() != self.state.counts() || after.pending != self.state.pending {
                     self.say(s, "the branches leave channels or products in different states".to_owned());
                 }
@@ -134,7 +142,9 @@ impl Walk<'_> {
             );
             return;
         }
-        if once.pending != entry.pending {
+        // A slot that was taken in front of the loop is filled by every iteration.
+        let refilled = once.copied.keys().any(|v| !entry.copied.contains_key(v));
+        if once.pending != entry.pending || refilled {
             self.block(body);
             if self.state.pending != once.pending {
                 self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
@@ -160,6 +170,9 @@ impl Walk<'_> {
             ChannelOp::Wait | ChannelOp::Release => Slot::Get,
         };
         let name = self.name(v);
+        if slot == Slot::Put {
+            self.state.copied.remove(&v);
+        }
         match op {
             ChannelOp::Acquire | ChannelOp::Wait => {
                 let held = self.state.held.entry((v, slot)).or_default();
@@ -214,6 +227,7 @@ impl Walk<'_> {
                 self.say(s, message);
             }
         }
+        self.copies(s);
         let product = asynchronous(self.k, s, &self.state.counts());
         let mut touched = Vec::new();
         for e in stmt_exprs(self.k, s) {
@@ -240,6 +254,32 @@ impl Walk<'_> {
             self.say(s, format!("{} is used while {which} are pending", self.name(v)));
         }
         self.state.pending.extend(product);
+    }
+
+    /// That the tensor memory accelerator copies into a slot once: nothing tells which of two copies lands last, and each fills all of it.
+    fn copies(&mut self, s: Stmt) {
+        let k = self.k;
+        let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return };
+        let Some(view) = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))
+        else {
+            return;
+        };
+        let copied = self.state.copied.entry(view.base).or_default();
+        let other = copied.iter().copied().find(|&other| !never_both(k, other, s));
+        if attrs.tensor {
+            copied.push(s);
+        } else if copied.is_empty() {
+            self.state.copied.remove(&view.base);
+        }
+        let Some(other) = other else { return };
+        let message =
+            format!("a slot of {} is filled again while a tensor copy into it is on its way", self.name(view.base));
+        let d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
+            .with_place(k.stmt_spans[other], if other == s { "in the iteration before, too" } else { "first filled here" })
+            .with_note("nothing orders the two: fill a slot once between `acquire` and `publish`, and take another for another tile");
+        if !self.found.iter().any(|f| f.message == d.message && f.span == d.span) {
+            self.found.push(d);
+        }
     }
 }
 

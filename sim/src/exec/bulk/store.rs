@@ -162,7 +162,7 @@ impl Cta<'_> {
     fn note_write(&mut self, who: Who, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
         if self.global(who.lane, address, n)?.constant {
             let message = format!("a bulk copy to {address:#x}, which is constant");
-            return Err(Fail::new(ReportKind::OutOfBounds, message).at(who.lane).address(address));
+            return Err(Fail::new(ReportKind::OutOfBounds, message).at(who.lane).in_global(address));
         }
         self.races.hand_in(self.grid, self.block, false);
         if let Err(conflict) = self.races.write_global(who, address, n as usize, false) {
@@ -184,7 +184,7 @@ impl Cta<'_> {
                     None => {
                         let message = format!("shared address {at:#x} was never written");
                         let fail = Fail::new(ReportKind::Uninitialised, message);
-                        return Err(fail.at(store.who.lane).address(at as u64));
+                        return Err(fail.at(store.who.lane).in_shared(at as u64));
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl Cta<'_> {
                 let at = start + i * size;
                 if !(0..size).step_by(4).all(|b| alloc.written(at + b, size.min(4))) {
                     let message = format!("global address {:#x} was never written", first + (i * size) as u64);
-                    return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).address(first));
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(first));
                 }
                 let new = new.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
                 if size == 8 {

@@ -80,7 +80,7 @@ impl Cta<'_> {
             first.push(i64::from(c));
         }
         if !shared.is_multiple_of(BOX_ALIGN) {
-            return Err(misaligned(lane, shared, BOX_ALIGN));
+            return Err(misaligned(lane, shared, BOX_ALIGN).in_shared(shared));
         }
         let bytes = map.box_bytes();
         if bytes > 1 << 20 {

@@ -88,7 +88,7 @@ impl Layout {
         let read = |at: u64| -> Result<&[u32], Box<Fail>> {
             shared.words(at as usize, 4).ok_or_else(|| {
                 let message = format!("an asynchronous product reads shared address {at:#x}, which was never written");
-                Fail::new(ReportKind::Uninitialised, message).address(at)
+                Fail::new(ReportKind::Uninitialised, message).in_shared(at)
             })
         };
         if !self.across {

@@ -1,0 +1,249 @@
+//! Index expressions by their value: two that get one number are equal, whatever names stand for their parts and whatever was folded.
+//!
+//! `strip * 1` and `strip` have one number, and so have `4 * ceildiv(N, 64)` and `let g = 4` .. `g * ceildiv(N, 64)`. The rules are those of
+//! [`fold_tree`](crate::analysis::fold::fold_tree) and `Kernel::binary`, so that what they make of an expression has the number of what it was.
+//! Every expression is entered once, however often it recurs under names.
+
+use crate::analysis::fold::eval_int;
+use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+
+/// Expressions visited before a question about sums or bounds is given up.
+const WORK: u32 = 1000;
+
+/// The number of an expression.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Form(usize);
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Node {
+    Int(i64),
+    /// A size, a parameter, a grid index, the variable of a loop.
+    Name(Value),
+    Op(Op, Vec<Form>),
+    /// Equal to nothing else.
+    Opaque(Expr),
+}
+
+/// A constant and multiples of what is no sum.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Sum {
+    pub(super) first: i64,
+    pub(super) terms: BTreeMap<Form, i64>,
+}
+
+impl Sum {
+    /// Adds `by` times another.
+    pub(super) fn add(&mut self, other: &Sum, by: i64) -> Option<()> {
+        self.first = self.first.checked_add(other.first.checked_mul(by)?)?;
+        for (&form, &times) in &other.terms {
+            let sum = self.terms.entry(form).or_default();
+            *sum = sum.checked_add(times.checked_mul(by)?)?;
+        }
+        self.terms.retain(|_, times| *times != 0);
+        Some(())
+    }
+}
+
+/// The expressions of a kernel.
+pub(super) struct Forms<'k> {
+    pub(super) k: &'k Kernel,
+    nodes: Vec<Node>,
+    numbers: BTreeMap<Node, Form>,
+    names: BTreeMap<Value, Form>,
+}
+
+impl<'k> Forms<'k> {
+    /// `same`: variables of loops that run alike, the second of which counts as the first.
+    pub(super) fn new(k: &'k Kernel, same: Option<(Value, Value)>) -> Forms<'k> {
+        let mut forms = Forms { k, nodes: Vec::new(), numbers: BTreeMap::new(), names: BTreeMap::new() };
+        if let Some((one, other)) = same {
+            let form = forms.name(one);
+            forms.names.insert(other, form);
+        }
+        // What a name stands for is made of names in front of it.
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::Let { value, init } = k.stmts[s] {
+                let form = forms.of(init);
+                forms.names.insert(value, form);
+            }
+        });
+        forms
+    }
+
+    fn node(&mut self, node: Node) -> Form {
+        if let Some(&form) = self.numbers.get(&node) {
+            return form;
+        }
+        let form = Form(self.nodes.len());
+        self.nodes.push(node.clone());
+        self.numbers.insert(node, form);
+        form
+    }
+
+    pub(super) fn of(&mut self, e: Expr) -> Form {
+        match &self.k.exprs[e] {
+            ExprData::Int(n) => self.int(*n),
+            ExprData::Ref(v) => self.name(*v),
+            ExprData::Op { op, args } => {
+                let args = args.iter().map(|&a| self.of(a)).collect();
+                self.op(*op, args)
+            }
+            _ => self.node(Node::Opaque(e)),
+        }
+    }
+
+    pub(super) fn int(&mut self, n: i64) -> Form {
+        self.node(Node::Int(n))
+    }
+
+    pub(super) fn name(&mut self, v: Value) -> Form {
+        match self.names.get(&v) {
+            Some(&form) => form,
+            None => self.node(Node::Name(v)),
+        }
+    }
+
+    pub(super) fn op(&mut self, op: Op, args: Vec<Form>) -> Form {
+        let ints: Vec<Option<i64>> = args.iter().map(|&a| self.as_int(a)).collect();
+        let folded = match (op, &ints[..]) {
+            (Op::Neg, [Some(x)]) => x.checked_neg(),
+            (_, [Some(x), Some(y)]) => eval_int(op, *x, *y),
+            (Op::Rem, [_, Some(1)]) => Some(0),
+            _ => None,
+        };
+        match (op, &ints[..]) {
+            _ if folded.is_some() => self.int(folded.unwrap_or_default()),
+            (Op::Add, [Some(0), _]) | (Op::Mul, [Some(1), _]) => args[1],
+            (Op::Add | Op::Sub, [_, Some(0)]) | (Op::Mul | Op::Div | Op::CeilDiv, [_, Some(1)]) => args[0],
+            _ => self.node(Node::Op(op, args)),
+        }
+    }
+
+    pub(super) fn binary(&mut self, op: Op, a: Form, b: Form) -> Form {
+        self.op(op, vec![a, b])
+    }
+
+    pub(super) fn as_int(&self, form: Form) -> Option<i64> {
+        match self.nodes[form.0] {
+            Node::Int(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// The operands of an operator.
+    pub(super) fn args<const N: usize>(&self, form: Form, op: Op) -> Option<[Form; N]> {
+        match &self.nodes[form.0] {
+            Node::Op(o, args) if *o == op => args[..].try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// The sum that an expression is.
+    pub(super) fn sum(&self, form: Form) -> Option<Sum> {
+        let mut sum = Sum::default();
+        let mut rest = vec![(form, 1i64)];
+        for _ in 0..WORK {
+            let Some((form, by)) = rest.pop() else {
+                sum.terms.retain(|_, times| *times != 0);
+                return Some(sum);
+            };
+            match &self.nodes[form.0] {
+                Node::Int(n) => sum.first = sum.first.checked_add(n.checked_mul(by)?)?,
+                Node::Op(Op::Add, args) => rest.extend(args.iter().map(|&a| (a, by))),
+                Node::Op(Op::Sub, args) if args.len() == 2 => {
+                    rest.extend([(args[0], by), (args[1], by.checked_neg()?)]);
+                }
+                Node::Op(Op::Neg, args) => rest.extend(args.iter().map(|&a| (a, -by))),
+                Node::Op(Op::Mul, args) if args.iter().any(|&a| self.as_int(a).is_some()) => {
+                    let &[a, b] = &args[..] else { return None };
+                    let (n, other) = match self.as_int(a) {
+                        Some(n) => (n, b),
+                        None => (self.as_int(b)?, a),
+                    };
+                    rest.push((other, by.checked_mul(n)?));
+                }
+                _ => {
+                    let times = sum.terms.entry(form).or_default();
+                    *times = times.checked_add(by)?;
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an expression is made of literals and such names alone.
+    pub(super) fn made_of(&self, form: Form, names: &dyn Fn(Value) -> bool) -> bool {
+        let mut seen = BTreeSet::from([form]);
+        let mut rest = vec![form];
+        while let Some(form) = rest.pop() {
+            match &self.nodes[form.0] {
+                Node::Int(_) => {}
+                Node::Name(v) if names(*v) => {}
+                Node::Name(_) | Node::Opaque(_) => return false,
+                Node::Op(_, args) => rest.extend(args.iter().filter(|&&a| seen.insert(a))),
+            }
+        }
+        true
+    }
+
+    /// Whether one is at most the other, as far as `min` and literals tell, and products of what is not negative.
+    pub(super) fn at_most(&self, a: Form, b: Form) -> bool {
+        let mut work = WORK;
+        self.bounded(a, b, &mut work)
+    }
+
+    fn bounded(&self, a: Form, b: Form, work: &mut u32) -> bool {
+        let Some(left) = work.checked_sub(1) else { return false };
+        *work = left;
+        if a == b || self.as_int(a).zip(self.as_int(b)).is_some_and(|(x, y)| x <= y) {
+            return true;
+        }
+        if let Some([x, y]) = self.args(a, Op::Min) {
+            return self.bounded(x, b, work) || self.bounded(y, b, work);
+        }
+        match (self.args::<2>(a, Op::Mul), self.args::<2>(b, Op::Mul)) {
+            (Some([x, n]), Some([y, m])) => n == m && self.bounded(x, y, work),
+            _ => false,
+        }
+    }
+
+    /// Whether an expression is positive, as far as this is easily told: sizes are, and quotients of sizes that are rounded up.
+    pub(super) fn positive(&self, form: Form) -> bool {
+        let mut work = WORK;
+        self.above_zero(form, &mut work)
+    }
+
+    fn above_zero(&self, form: Form, work: &mut u32) -> bool {
+        let Some(left) = work.checked_sub(1) else { return false };
+        *work = left;
+        match &self.nodes[form.0] {
+            Node::Int(n) => *n > 0,
+            Node::Name(v) => matches!(self.k.values[*v].def, ValueDef::Size),
+            Node::Op(Op::Max, args) => args.iter().any(|&a| self.above_zero(a, work)),
+            Node::Op(Op::Min | Op::Mul | Op::CeilDiv | Op::Add, args) => args.iter().all(|&a| self.above_zero(a, work)),
+            Node::Op(..) | Node::Opaque(_) => false,
+        }
+    }
+
+    /// The value of what depends on a name by its remainder alone, where that is `rest` of `by`.
+    pub(super) fn at_rest(&self, form: Form, name: Form, by: i64, rest: i64) -> Option<i64> {
+        let mut work = WORK;
+        self.valued(form, (name, by, rest), &mut work)
+    }
+
+    fn valued(&self, form: Form, (name, by, rest): (Form, i64, i64), work: &mut u32) -> Option<i64> {
+        *work = work.checked_sub(1)?;
+        match &self.nodes[form.0] {
+            Node::Int(n) => Some(*n),
+            Node::Op(Op::Rem, args) if args[0] == name && self.as_int(args[1]) == Some(by) => Some(rest),
+            Node::Op(op, args) => {
+                let &[a, b] = &args[..] else { return None };
+                eval_int(*op, self.valued(a, (name, by, rest), work)?, self.valued(b, (name, by, rest), work)?)
+            }
+            Node::Name(_) | Node::Opaque(_) => None,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Windows of tensors, and where they have nothing in common.
+
+use super::forms::{Form, Forms, Sum};
+use super::walks::{Digits, digits};
+use std::collections::BTreeMap;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{ViewDim, resolve_view};
+
+/// Along each dimension of the tensor where it begins, and its extent.
+#[derive(Clone, Debug)]
+pub(super) struct Window(Vec<(Sum, i64)>);
+
+/// From the first value that something takes to the last.
+type Range = (i64, i64);
+
+/// What is known of the windows of a kernel.
+pub(super) struct Windows<'k> {
+    pub(super) forms: Forms<'k>,
+    /// Variables of loops between literals.
+    ranges: BTreeMap<Form, Range>,
+}
+
+impl<'k> Windows<'k> {
+    /// `same`: variables of loops that run alike.
+    pub(super) fn new(k: &'k Kernel, same: Option<(Value, Value)>) -> Windows<'k> {
+        let mut forms = Forms::new(k, same);
+        let mut ranges = BTreeMap::new();
+        k.walk(k.body, &mut |k, _, s| {
+            let StmtData::For { var, start, end, step, .. } = k.stmts[s] else { return };
+            let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step)) else { return };
+            let last = to.checked_sub(1).and_then(|last| last.checked_sub(from)).filter(|&n| n >= 0 && by > 0);
+            if let Some(n) = last {
+                ranges.insert(forms.name(var), (from, from + n / by * by));
+            }
+        });
+        Windows { forms, ranges }
+    }
+
+    pub(super) fn k(&self) -> &'k Kernel {
+        self.forms.k
+    }
+
+    /// The window that a view of a tensor is, for tiles of these extents.
+    pub(super) fn window(&mut self, view: Expr, shape: &[u64]) -> Option<Window> {
+        let view = resolve_view(self.forms.k, view)?;
+        let kept = view.kept();
+        let mut dims = Vec::new();
+        for (d, dim) in view.dims.iter().enumerate() {
+            let (starts, extent) = match dim {
+                ViewDim::Fixed(at) => (vec![*at], 1),
+                ViewDim::From { starts, .. } => {
+                    let place = kept.iter().position(|&kept| kept == d)?;
+                    (starts.clone(), i64::try_from(*shape.get(place)?).ok()?)
+                }
+            };
+            let mut sum = Sum::default();
+            for e in starts {
+                let form = self.forms.of(e);
+                sum.add(&self.forms.sum(form)?, 1)?;
+            }
+            dims.push((sum, extent));
+        }
+        (kept.len() == shape.len()).then_some(Window(dims))
+    }
+
+    /// Whether a name has one value while all but the loops outside `outer` go on.
+    fn settled(&self, outer: &[Stmt]) -> impl Fn(Value) -> bool + use<'k> {
+        let k = self.forms.k;
+        let vars: Vec<Value> = outer.iter().filter_map(|&s| variable(k, s)).collect();
+        move |v| fixed(k, v) || matches!(k.values[v].def, ValueDef::Grid) || vars.contains(&v)
+    }
+
+    /// Whether windows have nothing in common in two iterations of a loop, within one of each that encloses it.
+    pub(super) fn differ_in(&mut self, s: Stmt, outer: &[Stmt], windows: [&Window; 2]) -> bool {
+        let ways = digits(&mut self.forms, s);
+        let settled = self.settled(outer);
+        ways.iter().any(|way| self.differ(way, &settled, &BTreeMap::new(), windows))
+    }
+
+    /// Whether windows have nothing in common where one of these indices differs. `ranges`: of what else takes other values.
+    fn differ(
+        &self,
+        digits: &Digits,
+        settled: &dyn Fn(Value) -> bool,
+        ranges: &BTreeMap<Form, Range>,
+        [a, b]: [&Window; 2],
+    ) -> bool {
+        digits.iter().all(|&(digit, by)| {
+            a.0.iter().zip(&b.0).any(|(x, y)| {
+                let (Some(&times), Some(&other)) = (x.0.terms.get(&digit), y.0.terms.get(&digit)) else { return false };
+                let rest = self.rest(x, y, Some(digit), settled, ranges);
+                times == other
+                    && times.checked_mul(by).is_some_and(|step| {
+                        rest.is_some_and(|[(a, b), (c, d)]| {
+                            b.max(d).checked_sub(a.min(c)).is_some_and(|reach| reach <= step.saturating_abs())
+                        })
+                    })
+            })
+        })
+    }
+
+    /// From where to where two windows reach, without what is the same in both.
+    fn rest(
+        &self,
+        a: &(Sum, i64),
+        b: &(Sum, i64),
+        but: Option<Form>,
+        settled: &dyn Fn(Value) -> bool,
+        ranges: &BTreeMap<Form, Range>,
+    ) -> Option<[Range; 2]> {
+        let mut reach = [(a.0.first, a.0.first.checked_add(a.1)?), (b.0.first, b.0.first.checked_add(b.1)?)];
+        let own: Vec<Form> = a.0.terms.keys().chain(b.0.terms.keys()).copied().filter(|&f| Some(f) != but).collect();
+        for (i, &form) in own.iter().enumerate() {
+            let times = [&a.0, &b.0].map(|sum| sum.terms.get(&form).copied().unwrap_or(0));
+            if own[..i].contains(&form) || (times[0] == times[1] && self.forms.made_of(form, settled)) {
+                continue;
+            }
+            let &(first, last) = ranges.get(&form).or_else(|| self.ranges.get(&form))?;
+            for (reach, times) in reach.iter_mut().zip(times) {
+                let (p, q) = (first.checked_mul(times)?, last.checked_mul(times)?);
+                *reach = (reach.0.checked_add(p.min(q))?, reach.1.checked_add(p.max(q))?);
+            }
+        }
+        Some(reach)
+    }
+
+    /// Whether windows have nothing in common within one iteration of each of these loops.
+    pub(super) fn beside(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
+        let settled = self.settled(outer);
+        a.0.iter().zip(&b.0).any(|(x, y)| {
+            let reach = self.rest(x, y, None, &settled, &BTreeMap::new());
+            reach.is_some_and(|[(a, b), (c, d)]| b <= c || d <= a)
+        })
+    }
+
+    /// Whether windows of different blocks have nothing in common, whatever iterations of a loop they are at.
+    pub(super) fn blocks_differ(&mut self, s: Stmt, windows: [&Window; 2]) -> bool {
+        let k = self.forms.k;
+        let axes: Digits = k.grid.iter().map(|axis| (self.forms.name(axis.index), 1)).collect();
+        let settled = |v: Value| fixed(k, v);
+        self.differ(&axes, &settled, &BTreeMap::new(), windows) || self.dealt_out(s, windows).unwrap_or(false)
+    }
+
+    /// Whether no two blocks are at one tile: each begins with the tile of its number, or that of its cluster, and goes on by as many as there are.
+    fn dealt_out(&mut self, s: Stmt, windows: [&Window; 2]) -> Option<bool> {
+        let k = self.forms.k;
+        let ([axis], &StmtData::For { start, step, .. }) = (&k.grid[..], &k.stmts[s]) else { return None };
+        let (block, extent) = (self.forms.name(axis.index), self.forms.of(axis.extent));
+        let (start, step) = (self.forms.of(start), k.as_int(step)?);
+        let each = match self.forms.args(start, Op::Div) {
+            Some([b, each]) if b == block => self.forms.as_int(each).filter(|each| (1..=1024).contains(each))?,
+            _ if start == block => 1,
+            _ => return None,
+        };
+        let groups = match self.forms.args(extent, Op::Mul) {
+            Some([groups, by]) if each > 1 && self.forms.as_int(by) == Some(each) => groups,
+            _ if each == 1 => extent,
+            _ => self.forms.as_int(extent).filter(|n| n % each == 0).map(|n| self.forms.int(n / each))?,
+        };
+        let most = self.forms.int(step);
+        if !self.forms.at_most(groups, most) {
+            return Some(false);
+        }
+        // Of a cluster, what depends on the number of the block in it.
+        let mut places: BTreeMap<Form, Vec<i64>> = BTreeMap::new();
+        let terms = windows.iter().flat_map(|w| &w.0).flat_map(|(sum, _)| sum.terms.keys().copied());
+        for form in terms {
+            let values: Option<Vec<i64>> = (0..each).map(|n| self.forms.at_rest(form, block, each, n)).collect();
+            places.extend(values.map(|values| (form, values)));
+        }
+        let ranges: BTreeMap<Form, Range> =
+            places.iter().filter_map(|(&form, v)| Some((form, (*v.iter().min()?, *v.iter().max()?)))).collect();
+        let ways = digits(&mut self.forms, s);
+        let settled = |v: Value| fixed(k, v);
+        let fellows = (0..each).all(|n| {
+            (0..n).all(|m| {
+                // The tile of a cluster is the same: its loop stands still.
+                let own = |v: Value| fixed(k, v) || variable(k, s) == Some(v);
+                windows[0].0.iter().zip(&windows[1].0).any(|(x, y)| {
+                    [(n, m), (m, n)].into_iter().all(|(n, m)| {
+                        let at = |(sum, extent): &(Sum, i64), n: i64| {
+                            let mut sum = sum.clone();
+                            for (form, values) in &places {
+                                let times = sum.terms.remove(form).unwrap_or(0);
+                                let value = values.get(usize::try_from(n).ok()?)?;
+                                sum.first = sum.first.checked_add(times.checked_mul(*value)?)?;
+                            }
+                            Some((sum, *extent))
+                        };
+                        let reach =
+                            at(x, n).zip(at(y, m)).and_then(|(x, y)| self.rest(&x, &y, None, &own, &BTreeMap::new()));
+                        reach.is_some_and(|[(a, b), (c, d)]| b <= c || d <= a)
+                    })
+                })
+            })
+        });
+        Some(fellows && ways.iter().any(|way| self.differ(way, &settled, &ranges, windows)))
+    }
+}
+
+/// Whether a name has one value in a launch.
+fn fixed(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. })
+}
+
+fn variable(k: &Kernel, s: Stmt) -> Option<Value> {
+    match k.stmts[s] {
+        StmtData::For { var, .. } => Some(var),
+        _ => None,
+    }
+}

@@ -76,7 +76,7 @@ pub(crate) struct Build {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .cubin), else ptx
+    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .cubin, .sass), else ptx
     #[arg(long, value_name = "WHAT")]
     pub(crate) emit: Option<Emit>,
     /// Print the program after this pass, `parse` or `all`; to standard output unless the result goes there.
@@ -130,7 +130,7 @@ pub(crate) struct Run {
     /// How often the kernel is timed; the median is printed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) repeat: u32,
-    /// Ends the kernel after this many seconds
+    /// Ends the run when the kernel is not done after this many seconds, making the tensors included; comparing (--check) is not
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
     /// Prints what the simulator counted, line by line; `json`: all of it, to standard output, the rest to standard error
@@ -256,6 +256,8 @@ pub(crate) enum Device {
     Cuda,
     /// The simulator: the PTX executed on the CPU, every access checked
     Sim,
+    /// The interpreter: what the program means, also where it cannot be compiled to PTX
+    Interp,
 }
 
 /// How the simulator executes; any of these makes `--device auto` take it.

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use tilec::bench::variants;
 use tilec::compile::{Optimized, PARSED};
-use tilec::output::{write_file, write_stderr, write_stdout};
+use tilec::output::{same_file, write_file, write_stderr, write_stdout};
 use tilec::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code, optimize};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -21,11 +21,8 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     let output = args.output.as_deref().filter(|o| *o != Path::new("-"));
     let dumps_only = args.output.is_none() && args.emit.is_none() && !args.print_after.is_empty();
     let emit = args.emit.map_or_else(|| emit_for(output), Ok)?;
-    if let Some(output) = output
-        && emit != Emit::Tile
-        && same_file(input, output)
-    {
-        return Err(Failure::Usage(format!("`{}` is both the source and the output", output.display())));
+    if let Some(output) = output {
+        keeps_source(input, output)?;
     }
     if let Some(meant) = mistyped_command(input) {
         let name = input.display();
@@ -212,7 +209,7 @@ fn emit_for(output: Option<&Path>) -> Result<Emit, Failure> {
             let suffix = suffix.to_string_lossy();
             let hint = match explain::nearest(&suffix, SUFFIXES) {
                 Some(near) => format!("did you mean `.{near}`?"),
-                None => format!("it may be .{}", SUFFIXES.join(", .")),
+                None => format!("it may be `.{}`.", SUFFIXES.join("`, `.")),
             };
             return Err(Failure::Usage(format!(
                 "the suffix `.{suffix}` does not say what to write; {hint} `--emit WHAT` says it for any name"
@@ -226,8 +223,13 @@ pub(crate) fn display_name(input: &Path) -> String {
     if input == Path::new("-") { "<stdin>".to_owned() } else { input.display().to_string() }
 }
 
-pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((std::fs::canonicalize(a), std::fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+/// Refuses to write over the source: what the compiler makes of a program is not what a person keeps of it.
+pub(crate) fn keeps_source(input: &Path, output: &Path) -> Result<(), Failure> {
+    if !same_file(input, output) {
+        return Ok(());
+    }
+    let output = output.display();
+    Err(Failure::Usage(format!("`{output}` is both the source and the output; `-o` names another file")))
 }
 
 /// Reads a source; at most as much of it as the parser needs to see that it is too large.

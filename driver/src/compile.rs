@@ -14,7 +14,7 @@ use crate::variants::{self, Planned};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Severity, Sink};
+use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Card, Choice, Prediction};
@@ -314,6 +314,10 @@ type Plan = (Module, Vec<(&'static str, String)>, Vec<Planned>, Vec<Dispatch>);
 
 /// What is to be done. Of an error the sink knows.
 fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Option<Plan> {
+    if let Some(d) = is_ptx(source.text()) {
+        sink.push(d);
+        return None;
+    }
     let mut module = stages::parse(source.text(), sink).ok()?;
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.
@@ -344,6 +348,16 @@ fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Optio
     .ok()?;
     let (planned, dispatch) = variants::plan(&module, options, sink).ok()?;
     Some((module, texts, planned, dispatch))
+}
+
+/// The error that a source is PTX: hardly a word of it is in the language.
+fn is_ptx(source: &str) -> Option<Diagnostic> {
+    let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("//");
+    let line = source.lines().find(|line| !blank(line)).filter(|line| line.trim_start().starts_with(".version"))?;
+    let start = line.as_ptr() as usize - source.as_ptr() as usize;
+    let message = "expected a tile program, found PTX";
+    let d = Diagnostic::error(codes::EXPECTED, Span::new(start, start + line.trim_end().len()), message);
+    Some(d.with_note("`tilec run FILE.ptx --launch FILE.json` runs PTX, in a file whose name ends in `.ptx`"))
 }
 
 /// The remark that a variant would be a sequence if it were alone.
@@ -404,6 +418,56 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
     (done.map(|specialized| OptimizedKernel { parameters, choice, prediction, specialized, kernel, texts }), sink)
 }
 
+/// A program as it was written, compile-time parameters bound: what the interpreter runs, and all that [`compile`] is to keep.
+#[derive(Clone, Debug)]
+pub struct Meaning {
+    /// The source text.
+    pub source: SourceFile,
+    /// The target that values were chosen for.
+    pub target: Target,
+    /// How to launch the kernels, as far as their text says, and the sequences of them.
+    pub file: LaunchFile,
+    /// The kernels, in the same order.
+    pub kernels: Vec<Kernel>,
+}
+
+/// What `source` means, whether or not it can be compiled to PTX.
+///
+/// # Errors
+/// Everything that is wrong with the program before it is lowered.
+pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagnostics> {
+    let mut options = options.clone();
+    // The sequences that this pass makes mean what the kernels do.
+    options.disabled.insert(ALIGN_ROWS.to_owned());
+    let source = SourceFile::new(&options.source_name, source);
+    let mut sink = Sink::new();
+    let (module, _, planned, dispatch) = plan(&source, &options, &mut sink).unwrap_or_default();
+    let mut kernels = Vec::new();
+    for Planned { mut kernel, options: pass_options, .. } in planned {
+        let (mut specialized, mut said) = (None, Sink::new());
+        let result = tilec_passes::run(&mut kernel, &pass_options, &mut said, &mut |pass, kernel| {
+            if pass == SPECIALIZED {
+                specialized = Some(kernel.clone());
+            }
+        });
+        // What later passes refuse is still a program.
+        if specialized.is_none() && result.is_err() {
+            sink.append(said);
+        }
+        kernels.extend(specialized);
+    }
+    let contract = |k: &Kernel| {
+        Contract::new(&stages::interface(k, options.target), options.target.min_ptx())
+            .with_distinct(&distinct::stored(k))
+    };
+    let mut file = LaunchFile { kernels: kernels.iter().map(contract).collect(), dispatch, programs: Vec::new() };
+    if sink.check().is_ok() {
+        file.programs = module.sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect();
+    }
+    settle(&source, sink, &BTreeSet::new())?;
+    Ok(Meaning { source, target: options.target, file, kernels })
+}
+
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.
 ///
 /// # Errors
@@ -430,9 +494,12 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         lowered.extend(kernel);
     }
     let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
-    let programs = linked.as_ref().map_or_else(Vec::new, |linked| {
+    let contracts: Vec<Contract> = linked.as_ref().map_or_else(Vec::new, |linked| {
         let contract = |((l, _), tile): (&(Launch, _), &OptimizedKernel)| contract_of(l, linked.version, tile);
-        let kernels: Vec<Contract> = linked.launches.iter().zip(&tiles).map(contract).collect();
+        linked.launches.iter().zip(&tiles).map(contract).collect()
+    });
+    let programs = linked.as_ref().map_or_else(Vec::new, |_| {
+        let kernels = contracts.clone();
         let span = |entry: &str| {
             tiles.iter().find(|k| k.kernel.name == entry).map_or_else(Default::default, |k| k.kernel.name_span)
         };
@@ -449,12 +516,15 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
     });
     let diagnostics = settle(&source, sink, &deny)?;
-    let stages::Linked { ptx, version, launches } = linked.expect("no error was reported, so there is PTX");
+    let mut linked = linked.expect("no error was reported, so there is PTX");
+    let ptx = linked.ptx(contracts.iter().filter_map(Contract::mark));
+    let stages::Linked { version, launches, .. } = linked;
     let kernels = launches
         .into_iter()
+        .zip(contracts)
         .zip(tiles)
-        .map(|((launch, report), tile)| CompiledKernel {
-            contract: contract_of(&launch, version, &tile),
+        .map(|(((launch, report), contract), tile)| CompiledKernel {
+            contract,
             report: KernelReport::new(&launch.entry, &report, &source, &diagnostics)
                 .predicted(tile.prediction.as_ref(), tile.choice.as_ref()),
             tile,
@@ -465,7 +535,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 
 /// The contract of a kernel that was lowered.
 fn contract_of(launch: &Launch, version: (u8, u8), tile: &OptimizedKernel) -> Contract {
-    Contract::new(launch, version).with_distinct(&distinct::stored(&tile.specialized))
+    Contract::new(launch, version).with_distinct(&distinct::stored(&tile.specialized)).identified()
 }
 
 /// What a sequence is once its kernels are compiled. What does not go together is reported.

@@ -4,6 +4,7 @@
 //! from the JSON alone, so that nothing a kernel needs can be missing from it.
 
 use crate::decimal_version;
+use crate::hash::hash;
 use crate::program::Program;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -15,6 +16,10 @@ use tilec_ptx::launch::{self, Launch};
 pub const SCHEMA: &str = "tilec.launch/1";
 /// The value of `schema` in a file in which a kernel has several variants.
 pub const SCHEMA_VARIANTS: &str = "tilec.launch/2";
+/// What a comment of the PTX begins with that names a contract.
+const MARK: &str = "launch contract of ";
+/// Hexadecimal digits of an id.
+const ID_DIGITS: usize = 16;
 
 /// What one kernel needs from its host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -27,6 +32,10 @@ pub struct Contract {
     pub target: String,
     /// `.version` of the PTX, such as `6.4`: the driver must know it.
     pub ptx_version: String,
+    /// What the PTX calls this contract by, in a comment that [`Contract::mark`] makes: a hash of all else that stands here. Absent
+    /// where the contract was written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Threads per block.
     pub block: [u32; 3],
     /// Blocks per cluster; `[1, 1, 1]`: no cluster launch.
@@ -419,6 +428,7 @@ impl Contract {
             entry: launch.entry.clone(),
             target: launch.target.name().to_owned(),
             ptx_version: decimal_version(version),
+            id: None,
             block: launch.block,
             cluster: launch.cluster,
             programmatic: launch.programmatic,
@@ -427,6 +437,25 @@ impl Contract {
             params: launch.params.iter().map(Param::from).collect(),
             requires: launch.requires.clone(),
         }
+    }
+
+    /// With the id that follows from the contents.
+    pub(crate) fn identified(mut self) -> Contract {
+        self.id = None;
+        let text = serde_json::to_string(&self).expect("a contract has only string keys");
+        self.id = Some(hash(&[&text])[..ID_DIGITS].to_owned());
+        self
+    }
+
+    /// The comment of the PTX that says which contract it is launched by.
+    pub(crate) fn mark(&self) -> Option<String> {
+        Some(format!("{MARK}{}: {}", self.entry, self.id.as_ref()?))
+    }
+
+    /// The id of the contract by which `entry` of this PTX is launched, where that says so.
+    pub fn id_in<'p>(ptx: &'p str, entry: &str) -> Option<&'p str> {
+        let marks = ptx.lines().filter_map(|line| line.trim().strip_prefix("//")?.trim().strip_prefix(MARK));
+        marks.filter_map(|mark| mark.split_once(": ")).find(|(of, _)| *of == entry).map(|(_, id)| id.trim())
     }
 
     /// Reads the contracts of a file's kernels, in source order: see [`LaunchFile::from_json`].
@@ -498,7 +527,7 @@ impl From<&launch::LaunchParam> for Param {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use pretty_assertions::assert_eq;
+    use pretty_assertions::{assert_eq, assert_ne};
     use tilec_ir::target::Target;
 
     /// The contract of a matrix product, with every kind of parameter.
@@ -555,6 +584,20 @@ pub(crate) mod tests {
         for contracts in [vec![one.clone()], vec![one, other], vec![]] {
             assert_eq!(Contract::from_json(&to_json(&contracts)).expect("our own JSON reads back"), contracts);
         }
+    }
+
+    #[test]
+    fn an_id_says_what_a_contract_says() {
+        let one = gemm().identified();
+        let mut other = gemm();
+        other.grid[0] = "ceildiv(N, 64)".to_owned();
+        let other = other.identified();
+        let ptx = format!("// x\n// {}\n.version 6.4\n", one.mark().expect("it has an id"));
+        assert_eq!(Contract::id_in(&ptx, "gemm"), one.id.as_deref());
+        assert_eq!(Contract::id_in(&ptx, "gem"), None);
+        assert_eq!(one.clone().identified(), one, "an id is no part of what it names");
+        assert_ne!(one.id, other.id);
+        assert_eq!(Contract::from_json(&to_json(&[one.clone()])).expect("our own JSON reads back"), [one]);
     }
 
     #[test]

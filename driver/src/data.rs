@@ -1,6 +1,7 @@
 //! Elements as bytes, and reproducible tensor contents.
 
 use crate::bind::TensorPlan;
+use crate::clock::Clock;
 use tilec_ir::numerics::{FloatFormat, IntFormat};
 use tilec_ir::types::Elem;
 
@@ -125,12 +126,18 @@ impl Random {
     }
 }
 
-/// The memory of a tensor: every element random, gaps between them and the guard behind them poison.
-pub fn filled(plan: &TensorPlan, seed: u64, data: Data) -> Vec<u8> {
+/// The memory of a tensor: every element random, gaps between them and the guard behind them poison. Elements for which the clock has no
+/// time left are poison too.
+pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Vec<u8> {
     let mut bytes = poisoned(plan);
     let mut random = Random::new(seed, &plan.name);
     let unsigned = matches!(plan.elem, Elem::U8 | Elem::U32 | Elem::Bool);
-    plan.for_each(|_, offset| set(plan.elem, &mut bytes, offset, random.number(data, unsigned)));
+    clock.begin(format!("filling `{}`", plan.name), plan.count());
+    plan.for_each(|_, offset| {
+        if clock.more() {
+            set(plan.elem, &mut bytes, offset, random.number(data, unsigned));
+        }
+    });
     bytes
 }
 
@@ -168,6 +175,10 @@ pub fn packed(plan: &TensorPlan, bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::contract::Access;
+
+    fn clock() -> Clock {
+        Clock::new(std::time::Duration::from_secs(3600), false)
+    }
 
     fn plan(elem: Elem) -> TensorPlan {
         TensorPlan {
@@ -217,10 +228,10 @@ mod tests {
     #[test]
     fn contents_depend_on_seed_and_name_alone() {
         let data = Data::Int { limit: 4 };
-        let a = filled(&plan(Elem::F16), 1, data);
-        assert_eq!(a, filled(&plan(Elem::F16), 1, data));
-        assert_ne!(a, filled(&plan(Elem::F16), 2, data));
-        assert_ne!(a, filled(&TensorPlan { name: "B".to_owned(), ..plan(Elem::F16) }, 1, data));
+        let a = filled(&plan(Elem::F16), 1, data, &mut clock());
+        assert_eq!(a, filled(&plan(Elem::F16), 1, data, &mut clock()));
+        assert_ne!(a, filled(&plan(Elem::F16), 2, data, &mut clock()));
+        assert_ne!(a, filled(&TensorPlan { name: "B".to_owned(), ..plan(Elem::F16) }, 1, data, &mut clock()));
         assert!(get(Elem::F16, &a, 9).is_nan(), "gaps stay poison");
     }
 

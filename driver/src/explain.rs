@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::spelling;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 use tilec_passes::PASSES;
@@ -114,7 +115,10 @@ pub fn index() -> String {
         }
     };
     let first = |text: &'static str| text.trim().lines().next().unwrap_or("");
-    list("diagnostics", codes::ALL.iter().map(|(code, title, _)| (code.0, *title)).collect());
+    let mut diagnostics: Vec<(&str, &str)> = codes::ALL.iter().map(|(code, title, _)| (code.0, *title)).collect();
+    // By number; a warning follows the error of its number.
+    diagnostics.sort_by_key(|(code, _)| (code.get(1..), *code));
+    list("diagnostics", diagnostics);
     list("passes, and the remarks that they make", PASSES.iter().map(|p| (p.name, p.summary)).collect());
     list("other remarks", REMARK_KINDS.to_vec());
     list("operators", Op::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
@@ -150,35 +154,9 @@ fn unknown(word: &str) -> String {
     }
 }
 
-/// The candidate spelt most like `word`, if any is close: at most a third of its characters differ.
+/// The candidate that `word` is a misspelling of, if there is one.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_ascii_lowercase();
-    candidates
-        .into_iter()
-        .map(|c| (distance(&lower, &c.to_ascii_lowercase()), c))
-        .filter(|(d, c)| *d * 3 <= c.chars().count().max(3))
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, c)| c)
-}
-
-/// Levenshtein distance, where two neighbours that are exchanged count as one edit.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut next = vec![i + 1];
-        for j in 0..b.len() {
-            let substituted = row[j] + usize::from(a[i] != b[j]);
-            let mut least = substituted.min(row[j + 1] + 1).min(next[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                least = least.min(before[j - 1] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row[b.len()]
+    spelling::nearest(word, candidates, |candidate| candidate)
 }
 
 /// The table of targets.
@@ -240,12 +218,5 @@ mod tests {
     #[test]
     fn every_target_has_a_row() {
         assert_eq!(targets().lines().count(), Target::ALL.len() + 1);
-    }
-
-    #[test]
-    fn distance_is_symmetric_and_counts_edits() {
-        for (a, b, d) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0), ("rnu", "run", 1)] {
-            assert_eq!((distance(a, b), distance(b, a)), (d, d));
-        }
     }
 }

@@ -3,13 +3,17 @@
 //! What is missing is filled in as JSON, and the result is read as a [`Contract`]; so whatever the compiler wrote is accepted
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
+mod facts;
+
 use crate::contract::{Contract, ContractError, Dimension, LaunchFile, ParamKind, SCHEMA, TensorMapParam, TensorParam};
 use crate::json;
 use crate::tensor_map::ADDRESS_BYTES;
+use facts::Facts;
+pub(crate) use facts::disagreement;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use thiserror::Error;
-use tilec_sim::{ParseError, Program};
+use tilec_sim::ParseError;
 
 /// Alignment of a tensor that asks for none: what `cudaMalloc` gives.
 pub const DEFAULT_ALIGN: u32 = 256;
@@ -22,6 +26,7 @@ const FIELDS: &[&str] = &[
     "entry",
     "target",
     "ptx_version",
+    "id",
     "block",
     "cluster",
     "programmatic",
@@ -142,60 +147,6 @@ fn programs_by_name(programs: &Value) -> Result<Vec<(String, Vec<String>)>, Laun
     programs.as_array().ok_or_else(|| field("`programs` is not an array"))?.iter().enumerate().map(one).collect()
 }
 
-/// What the PTX itself says.
-struct Facts {
-    entries: Vec<String>,
-    target: String,
-    version: String,
-    /// Why there are none.
-    broken: Option<ParseError>,
-}
-
-impl Facts {
-    /// Words are enough: what no simulator understands may be launched.
-    fn of(ptx: &str) -> Facts {
-        let mut facts =
-            Facts { entries: Vec::new(), target: "sm_70".to_owned(), version: "6.0".to_owned(), broken: None };
-        let text = without_comments(ptx);
-        let mut words = text.split(|c: char| c.is_whitespace() || "(){};,".contains(c)).filter(|w| !w.is_empty());
-        while let Some(word) = words.next() {
-            let mut next = || words.next().unwrap_or("").to_owned();
-            match word {
-                ".target" => facts.target = next(),
-                ".version" => facts.version = next(),
-                ".entry" => facts.entries.push(next()),
-                _ => {}
-            }
-        }
-        facts.broken = Program::parse(ptx).err().filter(|_| facts.entries.is_empty());
-        facts
-    }
-}
-
-/// PTX with a space for each comment and string. What is not closed goes to the end.
-fn without_comments(ptx: &str) -> String {
-    let mut out = String::with_capacity(ptx.len());
-    let mut rest = ptx;
-    while let Some(at) = rest.find(['/', '"']) {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let (opening, closing) = match from {
-            _ if from.starts_with("//") => (2, "\n"),
-            _ if from.starts_with("/*") => (2, "*/"),
-            _ if from.starts_with('"') => (1, "\""),
-            _ => {
-                out.push('/');
-                rest = &from[1..];
-                continue;
-            }
-        };
-        out.push(' ');
-        let inner = &from[opening..];
-        rest = inner.find(closing).map_or("", |end| &inner[end + closing.len()..]);
-    }
-    out + rest
-}
-
 fn known(object: &Map<String, Value>, fields: &[&str], of: &str) -> Result<(), LaunchFileError> {
     match object.keys().find(|k| !fields.contains(&k.as_str())) {
         None => Ok(()),
@@ -213,7 +164,7 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
     known(kernel, FIELDS, "a launch description")?;
     if !kernel.contains_key("entry") {
         let [only] = facts.entries.as_slice() else {
-            let names: Vec<String> = facts.entries.iter().map(|n| format!("`{n}`")).collect();
+            let names: Vec<String> = facts.entries.iter().map(|e| format!("`{}`", e.name)).collect();
             return Err(match names.len() {
                 0 if let Some(ParseError { line, col, message }) = &facts.broken => {
                     LaunchFileError::Ptx { line: *line as usize, column: *col as usize, message: message.clone() }
@@ -222,13 +173,13 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
                 _ => field(format!("`entry` is missing, and the PTX has several: {}", names.join(", "))),
             });
         };
-        kernel.insert("entry".to_owned(), json!(only));
+        kernel.insert("entry".to_owned(), json!(only.name));
     }
     let mut default = |name: &str, value: Value| {
         kernel.entry(name).or_insert(value);
     };
-    default("target", json!(facts.target));
-    default("ptx_version", json!(facts.version));
+    default("target", json!(facts.target.as_deref().unwrap_or("sm_70")));
+    default("ptx_version", json!(facts.version.as_deref().unwrap_or("6.0")));
     default("cluster", json!([1, 1, 1]));
     default("dynamic_smem_bytes", json!(0));
     default("requires", json!([]));

@@ -44,6 +44,7 @@
 pub mod assembler;
 pub mod bench;
 pub mod bind;
+pub mod clock;
 pub mod compile;
 pub mod contract;
 #[cfg(feature = "cuda")]
@@ -53,6 +54,7 @@ pub mod dispatch;
 pub mod distinct;
 pub mod explain;
 pub mod expr;
+mod hash;
 mod json;
 pub mod launch_file;
 #[cfg(feature = "cuda")]

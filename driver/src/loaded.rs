@@ -76,11 +76,18 @@ impl<'d> LoadedKernel<'d> {
     /// # Errors
     /// The driver refuses the PTX, or the shared memory that the contract asks for.
     pub fn load(device: &'d Device, ptx: &str, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
-        LoadedKernel::of(device, &device.load_ptx(ptx)?, contract)
+        LoadedKernel::of(device, &device.load_ptx(ptx)?, ptx, contract)
     }
 
-    /// The kernel of a module.
-    fn of(device: &'d Device, module: &Module, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
+    /// The kernel of a module that was made of `ptx`.
+    fn of(device: &'d Device, module: &Module, ptx: &str, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
+        let ids = contract.id.as_deref().zip(Contract::id_in(ptx, &contract.entry));
+        if ids.is_some_and(|(own, of_ptx)| own != of_ptx) {
+            return Err(CudaError::refused(format!(
+                "the launch contract of `{}` is not that of this PTX",
+                contract.entry
+            )));
+        }
         let function = module.function(&contract.entry)?;
         if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
             function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
@@ -247,7 +254,7 @@ impl<'d> LoadedVariants<'d> {
         let module = device.load_ptx(ptx)?;
         let (mut kernels, mut contracts) = (Vec::new(), Vec::new());
         for contract in file.kernels.iter().filter(|c| dispatch.cases.iter().any(|case| case.entry == c.entry)) {
-            kernels.push(LoadedKernel::of(device, &module, contract)?);
+            kernels.push(LoadedKernel::of(device, &module, ptx, contract)?);
             contracts.push(contract.clone());
         }
         if kernels.is_empty() {

@@ -41,6 +41,21 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Whether two paths name one regular file, through links of either kind too: writing one would lose what is read from the other.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    let (Ok(a_data), Ok(b_data)) = (fs::metadata(a), fs::metadata(b)) else { return false };
+    if !a_data.is_file() || !b_data.is_file() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (a_data.dev(), a_data.ino()) == (b_data.dev(), b_data.ino())
+    }
+    #[cfg(not(unix))]
+    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+}
+
 /// A new file in the directory of `path`, opened for writing; never an existing one.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, fs::File)> {
     let Some(name) = path.file_name() else {
@@ -139,6 +154,22 @@ mod tests {
         assert_eq!(fs::read(&real).expect("exists"), b"2");
         assert!(fs::symlink_metadata(&link).expect("exists").is_symlink());
         assert_eq!(fs::metadata(&real).expect("exists").permissions().mode() & 0o777, 0o640);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_has_many_names() {
+        let dir = Dir::new("names");
+        let at = |name: &str| dir.0.join(name);
+        write_file(&at("a"), b"1").expect("creates");
+        write_file(&at("b"), b"1").expect("creates");
+        std::os::unix::fs::symlink("a", at("symbolic")).expect("symlink");
+        fs::hard_link(at("a"), at("hard")).expect("link");
+        for name in ["a", "./a", "symbolic", "hard"] {
+            assert!(same_file(&at("a"), &at(name)), "{name}");
+        }
+        assert!(!same_file(&at("a"), &at("b")) && !same_file(&at("a"), &at("absent")));
+        assert!(!same_file(Path::new("/dev/null"), Path::new("/dev/null")), "nothing is lost there");
     }
 
     #[cfg(unix)]

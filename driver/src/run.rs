@@ -10,21 +10,25 @@ pub mod child;
 mod device;
 mod facts;
 mod in_place;
+mod interpreted;
 mod outcome;
 mod reference;
 #[cfg(test)]
 mod tests;
 
 use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, Number, TensorPlan};
+use crate::clock::Clock;
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
 use crate::contract::{Contract, LaunchFile};
 use crate::data::{self, Data};
+use crate::launch_file::disagreement;
 use crate::program::{BoundProgram, Program, bind_program};
 use crate::render::SourceFile;
 use crate::simulate::{self, SimOptions, simulate};
 use check::accuracy;
 use child::{ChildError, Job, Launched, Outcome, Refused};
 use facts::Facts;
+pub use interpreted::interpret;
 pub use outcome::{Ran, RunReport};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -32,6 +36,7 @@ use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::interp::SumAccuracy;
+use tilec_ir::kernel::ConstValue;
 
 /// Tensors that stand at the address of others: written one, read one.
 pub type Aliases = BTreeMap<String, String>;
@@ -63,7 +68,7 @@ pub struct RunOptions {
     pub normal: Option<bool>,
     /// How often the kernel is timed.
     pub repeat: u32,
-    /// Wall clock of the device's work.
+    /// Wall clock of making the tensors and of the kernels; on a GPU these have it for themselves.
     pub timeout: Duration,
     /// Where to run.
     pub on: On,
@@ -130,6 +135,11 @@ pub fn run(program: &Compiled, options: &RunOptions, launcher: &mut Command) -> 
 /// # Errors
 /// As those of [`run`].
 pub fn run_foreign(foreign: &Foreign, options: &RunOptions, launcher: &mut Command) -> Result<RunReport, Diagnostics> {
+    let wrong: Vec<Diagnostic> =
+        foreign.launches.iter().filter_map(|contract| of_other_ptx(contract, foreign.ptx.text())).collect();
+    if !wrong.is_empty() {
+        return Err(Diagnostics { source: foreign.ptx.clone(), errors: wrong.len(), list: wrong });
+    }
     let subject = Subject {
         name: &foreign.name,
         launches: foreign.launches.iter().collect(),
@@ -139,6 +149,20 @@ pub fn run_foreign(foreign: &Foreign, options: &RunOptions, launcher: &mut Comma
         kernels: Vec::new(),
     };
     execute(&subject, options, |job, tensors| child::launch(launcher, job, tensors, options.timeout))
+}
+
+/// The error that a contract is not that of the PTX: threads, sizes or shared memory would be others.
+fn of_other_ptx(contract: &Contract, ptx: &str) -> Option<Diagnostic> {
+    let differences = disagreement(contract, ptx);
+    if differences.is_empty() {
+        return None;
+    }
+    let message = format!("the launch description of `{}` is not that of this PTX", contract.entry);
+    let d = Diagnostic::error(codes::OTHER_LAUNCH, Span::default(), message);
+    let d = differences.into_iter().fold(d, Diagnostic::with_note);
+    Some(d.with_note(
+        "compile both from one source with the same options: `tilec IN.tile .. -o k.ptx` and `tilec IN.tile .. -o k.json`",
+    ))
 }
 
 /// What a launch in the child gives.
@@ -163,7 +187,23 @@ fn run_with(
         source: &program.source,
         kernels: selected.kernels,
     };
-    execute(&subject, options, launch)
+    execute(&subject, options, launch).map_err(|mut d| {
+        let weaker = subject.kernels.iter().find_map(|k| alignment_parameter(k));
+        for unmet in d.list.iter_mut().filter(|d| d.code == codes::UNMET_PRECONDITION) {
+            unmet.notes.extend(weaker.iter().map(|name| {
+                format!("`-D {name}=1` compiles for any sizes, with narrower accesses; `--variant {name}=8/1` takes what fits")
+            }));
+        }
+        d
+    })
+}
+
+/// The compile-time parameter that says what sizes are multiples of, by its usual name.
+fn alignment_parameter(kernel: &CompiledKernel) -> Option<String> {
+    let promises = |(name, value): &&(String, ConstValue)| {
+        name.starts_with("ALIGN") && matches!(value, ConstValue::Int(n) if *n > 1)
+    };
+    kernel.tile.parameters.iter().find(promises).map(|(name, _)| name.clone())
 }
 
 fn execute(
@@ -174,18 +214,15 @@ fn execute(
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: subject.source.clone(), errors: list.len(), list };
     let bound = bind_program(&subject.launches, &options.args)
         .map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
-    let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
-    if bytes > MAX_TENSOR_BYTES {
-        let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");
-        return Err(fail(vec![Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message)]));
-    }
+    let bytes = too_large(&bound).map_err(|d| fail(vec![*d]))?;
     if options.on == On::Simulator && bytes > simulate::MAX_BYTES {
         return Err(fail(vec![*simulate::too_big(bytes)]));
     }
     in_place::allowed(&subject.launches, &bound, &options.aliases).map_err(|d| fail(vec![*d]))?;
     let facts: Vec<Facts> = subject.kernels.iter().map(|k| Facts::of(&k.tile.specialized)).collect();
     let all = facts.iter().fold(Facts::default(), Facts::and);
-    let before = contents(&bound, &all, options).map_err(|d| fail(vec![*d]))?;
+    let mut clock = Clock::new(options.timeout, options.sim.progress);
+    let before = contents(&bound, &all, options, &mut clock).map_err(|d| fail(vec![*d]))?;
     let job = Job {
         launches: subject.launches.iter().map(|c| (*c).clone()).collect(),
         args: bound.values.clone(),
@@ -194,7 +231,7 @@ fn execute(
         aliases: options.aliases.clone(),
         tensors: before.iter().map(Vec::len).collect(),
     };
-    let (ran, after) = launch_on(subject, job, &before, options, launch).map_err(|d| fail(vec![*d]))?;
+    let (ran, after) = launch_on(subject, job, &before, options, &mut clock, launch).map_err(|d| fail(vec![*d]))?;
     let mut report = RunReport {
         entry: subject.name.to_owned(),
         target: subject.target.to_owned(),
@@ -218,9 +255,9 @@ fn execute(
     if options.check && !subject.kernels.is_empty() {
         let own = products().map(|m| accuracy(&m.atom, all.f16_accumulators, cc, m.promoted));
         let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
-        report.verdicts =
-            reference::verify(&subject.kernels, &all, &bound, &before, &after, accuracy, &mut report.notes)
-                .map_err(|d| fail(vec![*d]))?;
+        let pairs: Vec<_> = subject.kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
+        report.verdicts = reference::verify(&pairs, &all, &bound, &before, &after, accuracy, &mut report.notes)
+            .map_err(|d| fail(vec![*d]))?;
         // What an output stands on holds that now, and what a temporary holds besides what was written nobody asks.
         let together = Program::new(subject.name, &subject.launches).map_or_else(|_| Vec::new(), |p| p.temporaries);
         let gone = |name: &String| {
@@ -230,6 +267,16 @@ fn execute(
     }
     report.tensors = bound.tensors.into_iter().zip(after).collect();
     Ok(report)
+}
+
+/// The bytes of all tensors; an error, if these are too many.
+fn too_large(bound: &BoundProgram) -> Result<u64, Box<Diagnostic>> {
+    let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
+    if bytes <= MAX_TENSOR_BYTES {
+        return Ok(bytes);
+    }
+    let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");
+    Err(Box::new(Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message)))
 }
 
 /// The value of every size, stride and scalar, in the order of the parameters.
@@ -246,7 +293,12 @@ fn values(launches: &[&Contract], bound: &BoundProgram) -> Vec<(String, Number)>
 }
 
 /// The tensors as they are before the launch, with their guards.
-fn contents(bound: &BoundProgram, facts: &Facts, options: &RunOptions) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
+fn contents(
+    bound: &BoundProgram,
+    facts: &Facts,
+    options: &RunOptions,
+    clock: &mut Clock,
+) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
     let normal = options.normal.unwrap_or(!options.check);
     let kind = if normal { Data::Normal } else { Data::Int { limit: if facts.f16_accumulators { 2 } else { 4 } } };
     let error = |message: String| Diagnostic::error(codes::BAD_TENSOR_FILE, Span::default(), message);
@@ -258,7 +310,7 @@ fn contents(bound: &BoundProgram, facts: &Facts, options: &RunOptions) -> Result
             None => return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", "))))),
         }
     }
-    let one = |t: &TensorPlan| match options.inputs.get(&t.name) {
+    let mut one = |t: &TensorPlan| match options.inputs.get(&t.name) {
         Some(packed) => data::unpacked(t, packed).ok_or_else(|| {
             let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
             Box::new(
@@ -266,10 +318,13 @@ fn contents(bound: &BoundProgram, facts: &Facts, options: &RunOptions) -> Result
                     .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape))),
             )
         }),
-        None if t.access.reads() => Ok(data::filled(t, options.seed, kind)),
+        None if t.access.reads() => {
+            let filled = data::filled(t, options.seed, kind, clock);
+            clock.check().map(|()| filled)
+        }
         None => Ok(data::poisoned(t)),
     };
-    let mut all: Vec<Vec<u8>> = bound.tensors.iter().map(one).collect::<Result<_, _>>()?;
+    let mut all: Vec<Vec<u8>> = bound.tensors.iter().map(&mut one).collect::<Result<_, _>>()?;
     for (over, under) in &options.aliases {
         let at = |name: &str| bound.tensors.iter().position(|t| t.name == name);
         if let (Some(over), Some(under)) = (at(over), at(under)) {
@@ -285,6 +340,7 @@ fn launch_on(
     job: Job,
     before: &[Vec<u8>],
     options: &RunOptions,
+    clock: &mut Clock,
     launch: impl FnOnce(Job, Vec<Vec<u8>>) -> FromChild,
 ) -> Result<(Ran, Vec<Vec<u8>>), Box<Diagnostic>> {
     let why = match options.on {
@@ -309,7 +365,7 @@ fn launch_on(
         is_ptx: subject.kernels.is_empty(),
         tiles: subject.kernels.iter().map(|k| k.report.tiles.as_slice()).collect(),
     };
-    let (simulated, after) = simulate(&job, before.to_vec(), &origin, &options.sim, options.timeout)?;
+    let (simulated, after) = simulate(&job, before.to_vec(), &origin, &options.sim, clock)?;
     Ok((Ran::Simulator(Box::new(simulate::Simulated { why, ..simulated })), after))
 }
 

@@ -10,9 +10,9 @@ use std::process::Command;
 use std::time::Duration;
 use tilec::bind::{Args, MAX_TENSOR_BYTES, Number};
 use tilec::launch_file::{self, LaunchFileError};
-use tilec::output::{write_file, write_stderr, write_stdout};
+use tilec::output::{same_file, write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
-use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, launches, run, run_foreign};
+use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign};
 use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
 use tilec::{Diagnostics, Target, compile, data};
 use tilec_ir::codes;
@@ -52,10 +52,39 @@ fn outputs_have_folders(args: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses outputs that would replace what is read, or one another. A tensor may replace its own elements (`--in C=c.bin --out
+/// C=c.bin`): they are read before anything is written, and whoever says so twice means it.
+fn outputs_replace_nothing(args: &Run) -> Result<(), Failure> {
+    let both = |file: &str, what: String| {
+        Err(Failure::Usage(format!("`{file}` is both an output and {what}; `--out NAME=FILE` names another file")))
+    };
+    for (i, (name, file)) in args.outputs.iter().enumerate() {
+        let path = Path::new(file);
+        if same_file(path, &args.input) {
+            return both(file, "the program".to_owned());
+        }
+        if args.launch.as_ref().is_some_and(|launch| same_file(path, launch)) {
+            return both(file, "the launch description".to_owned());
+        }
+        if let Some((other, _)) = args.inputs.iter().find(|(other, f)| other != name && same_file(path, Path::new(f))) {
+            return both(file, format!("the elements of `{other}`"));
+        }
+        let twice = |f: &str| (f == file && !path.exists()) || same_file(path, Path::new(f));
+        if let Some((other, _)) = args.outputs[..i].iter().find(|(_, f)| twice(f)) {
+            return both(file, format!("that of `{other}`"));
+        }
+    }
+    Ok(())
+}
+
 fn run_tile(args: &Run) -> Result<(), Failure> {
+    outputs_replace_nothing(args)?;
     outputs_have_folders(args)?;
     let run_options = run_options(args)?;
     let source = read(&args.input)?;
+    if args.device == Device::Interp {
+        return interpret_tile(args, &run_options, &source);
+    }
     let mut compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
     // The launch checks the sizes and strides that it is given.
     compile_options.refuse_sizes = false;
@@ -67,7 +96,26 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     finish(args, &report, &program.source, &program.ptx)
 }
 
+/// Runs the interpreter alone.
+fn interpret_tile(args: &Run, run_options: &RunOptions, source: &str) -> Result<(), Failure> {
+    let for_code = [
+        ("--check", args.check, "compares with the interpreter, which is what runs here"),
+        ("--alias", !args.aliases.is_empty(), "is about the addresses of compiled code"),
+        ("--variant", !args.variant.is_empty(), "compiles variants; `-D` gives the one to interpret its values"),
+    ];
+    if let Some((name, _, why)) = for_code.iter().find(|(_, given, _)| *given) {
+        return Err(Failure::Usage(format!("`{name}` {why}; leave it out, or use another `--device`")));
+    }
+    let mut options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    options.refuse_sizes = false;
+    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let program = said.unless_error(compile::meaning(source, &options))?;
+    let report = said.unless_error(interpret(&program, run_options))?;
+    finish(args, &report, &program.source, "")
+}
+
 fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
+    outputs_replace_nothing(args)?;
     outputs_have_folders(args)?;
     let program = &args.program;
     if args.check {
@@ -85,6 +133,9 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
         ("--remarks", program.remarks),
         ("--deny", !program.deny.is_empty()),
     ];
+    if args.device == Device::Interp {
+        return Err(Failure::Usage("the interpreter runs tile programs; PTX runs on `cuda` and `sim`".to_owned()));
+    }
     if let Some((name, _)) = for_compiling.iter().find(|(_, given)| *given) {
         return Err(Failure::Usage(format!("`{name}` is for compiling; PTX is run as it is")));
     }
@@ -215,7 +266,9 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
             let json = counts_json::json(simulated, &report.target, source, ptx);
             write_stdout(json.as_bytes())?;
         }
-        (_, Ran::Cuda(_)) | (None, Ran::Simulator(_)) => write_stdout(report.to_string().as_bytes())?,
+        (_, Ran::Cuda(_) | Ran::Interpreter) | (None, Ran::Simulator(_)) => {
+            write_stdout(report.to_string().as_bytes())?
+        }
     }
     if report.ok() { Ok(()) } else { Err(Failure::Said) }
 }
@@ -236,7 +289,12 @@ fn device(args: &Run) -> Result<On, Failure> {
         (Device::Cuda, Some(name)) => {
             Err(Failure::Usage(format!("`{name}` is for the simulator; leave it out, or use `--device sim`")))
         }
+        (Device::Interp, Some(name)) => Err(Failure::Usage(format!(
+            "`{name}` is for the simulator, which counts what PTX does; leave it out, or use `--device sim`"
+        ))),
         (Device::Cuda, None) => Ok(On::Cuda),
+        // The interpreter takes the program before it comes to a launch.
+        (Device::Interp, None) => Ok(On::Simulator),
         (Device::Sim, _) | (Device::Auto, Some(_)) => Ok(On::Simulator),
         (Device::Auto, None) => Ok(On::Auto),
     }

@@ -14,6 +14,7 @@ mod sources;
 mod tests;
 mod watch;
 
+use crate::clock::Clock;
 use crate::contract::Contract;
 use crate::program::{self, BoundProgram, bind_program};
 use crate::render::SourceFile;
@@ -22,7 +23,6 @@ use crate::run::child::Job;
 use memory::Memory;
 pub use sources::Sources;
 use std::fmt;
-use std::time::{Duration, Instant};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 pub use tilec_sim::{Counters, Generation, Landing, Order};
@@ -194,7 +194,7 @@ pub fn compute_capability(generation: Generation) -> u32 {
 /// The launches of a run, and the tensors after it.
 type Done = (Vec<Executed>, Vec<Vec<u8>>);
 
-/// Executes `job` on the simulator within `limit`, and leaves the tensors as the kernel did.
+/// Executes `job` on the simulator before the clock runs out, and leaves the tensors as the kernel did.
 ///
 /// # Errors
 /// Whatever is wrong with the PTX, the launch, or what the kernel does.
@@ -203,9 +203,9 @@ pub fn simulate(
     tensors: Vec<Vec<u8>>,
     origin: &Origin<'_>,
     options: &SimOptions,
-    limit: Duration,
+    clock: &mut Clock,
 ) -> Result<(Simulated, Vec<Vec<u8>>), Box<Diagnostic>> {
-    let deadline = Instant::now().checked_add(limit);
+    let (deadline, limit) = (clock.deadline(), clock.limit());
     let contracts: Vec<&Contract> = job.launches.iter().collect();
     let error = |code, message: String| Box::new(Diagnostic::error(code, Span::default(), message));
     let bound = bind_program(&contracts, &job.args)
@@ -240,9 +240,10 @@ pub fn simulate(
             ));
         }
     };
-    let once = |landing| -> Result<Done, Box<Diagnostic>> {
-        let mut memory = Memory::new(&contracts, &bound, &tensors, &job.aliases, &together.temporaries)
+    let mut once = |landing| -> Result<Done, Box<Diagnostic>> {
+        let mut memory = Memory::new(&contracts, &bound, &tensors, &job.aliases, &together.temporaries, clock)
             .map_err(|r| report::diagnostic(&scene(0), None, &r))?;
+        clock.check()?;
         let mut executed = Vec::new();
         for (at, (contract, own)) in job.launches.iter().zip(&bound.launches).enumerate() {
             let scratch = memory.scratch(&own.scratch).map_err(|r| report::diagnostic(&scene(at), None, &r))?;

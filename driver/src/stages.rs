@@ -36,11 +36,24 @@ pub(crate) fn lower(
     tilec_ptx::lower::lower(kernel, target, source.name(), source.text(), sink)
 }
 
+/// How a kernel whose compile-time parameters are bound is launched, as far as its text says.
+pub(crate) fn interface(kernel: &Kernel, target: Target) -> Launch {
+    tilec_ptx::lower::interface(kernel, target)
+}
+
 /// One PTX module of all kernels.
 pub(crate) struct Linked {
-    pub(crate) ptx: String,
+    module: PtxModule,
     pub(crate) version: (u8, u8),
     pub(crate) launches: Vec<(Launch, Report)>,
+}
+
+impl Linked {
+    /// The text, with these comments at its head.
+    pub(crate) fn ptx(&mut self, comments: impl IntoIterator<Item = String>) -> String {
+        self.module.header.extend(comments);
+        tilec_ptx::print::print(&self.module)
+    }
 }
 
 /// Puts the kernels of a file into one module with the lowest version that works, and checks it.
@@ -87,7 +100,7 @@ pub(crate) fn link(
         let _ = sink.report(Diagnostic::error(codes::ILLEGAL_PTX, span, error.to_string()));
     }
     sink.check()?;
-    Ok(Linked { ptx: tilec_ptx::print::print(&module), version, launches })
+    Ok(Linked { module, version, launches })
 }
 
 /// The source place of an item: the last position before it.

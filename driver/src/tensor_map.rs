@@ -11,6 +11,8 @@ use tilec_sim::{Outside, Swizzle, TensorElement, TensorMap, TensorMapError};
 /// Multiples of which strides and addresses are (`cuTensorMapEncodeTiled`).
 const STRIDE_BYTES: u64 = 16;
 pub(crate) const ADDRESS_BYTES: u64 = 16;
+/// Bytes of a `CUtensorMap`.
+pub(crate) const DESCRIPTOR_BYTES: u64 = 128;
 
 /// A tensor map but for the address. Dimensions from the contiguous one on.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! `tilec tune IN.tile`: measures, writes the fastest, prints what was found.
 
 use crate::args::{BenchFormat, Tune};
-use crate::build_command::{Said, display_name, options, read, same_file};
+use crate::build_command::{Said, display_name, keeps_source, options, read};
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,11 +103,7 @@ fn outputs(args: &Tune, problems: &[Args]) -> Result<Vec<Option<PathBuf>>, Failu
         Some(path) => vec![Some(path.clone())],
     };
     for path in all.iter().flatten() {
-        if same_file(&args.input, path) {
-            let message =
-                format!("`{}` is both the source and the output; `-o OUT.tile` names another", path.display());
-            return Err(Failure::Usage(message));
-        }
+        keeps_source(&args.input, path)?;
         // Better said now than after minutes of measuring.
         if path.parent().is_some_and(|d| !d.as_os_str().is_empty() && !d.is_dir()) {
             let message = format!("cannot write `{}`: its directory is not there", path.display());

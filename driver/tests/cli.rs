@@ -38,6 +38,30 @@ fn usage_errors_are_2() {
     assert_eq!(fs::read(dir.0.join("x.tile")).expect("still there"), b"");
 }
 
+/// Whatever the source is called, and whatever is to be written.
+#[test]
+fn the_source_is_not_written_over() {
+    let dir = Dir::new("source");
+    let source = copy_kernel("k");
+    dir.file("k.tile", source.as_bytes());
+    let mut names = vec!["k.tile", "./k.tile"];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("k.tile", dir.0.join("symbolic.tile")).expect("symlink");
+        fs::hard_link(dir.0.join("k.tile"), dir.0.join("hard.tile")).expect("link");
+        names.extend(["symbolic.tile", "hard.tile"]);
+    }
+    for name in names {
+        for args in [&["k.tile", "-o", name][..], &["k.tile", "--emit", "ptx", "-o", name], &[name, "-o", "k.tile"]] {
+            let run = dir.tilec(args);
+            assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
+            assert!(run.stderr.contains("both the source and the output"), "{args:?}: {}", run.stderr);
+        }
+        assert_eq!(fs::read(dir.0.join("k.tile")).expect("still there"), source.as_bytes(), "{name}");
+    }
+    assert_eq!(dir.tilec(&["k.tile", "-o", "other.tile"]).status, 0);
+}
+
 #[test]
 fn help_and_tables_are_0() {
     let dir = Dir::new("help");

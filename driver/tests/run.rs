@@ -71,6 +71,108 @@ fn what_ptx_alone_cannot_do_is_said() {
     assert_eq!(dir.names(), ["saxpy.json", "saxpy.ptx", "x.tile"]);
 }
 
+/// The interpreter alone gives what the simulator gives, and runs what cannot be compiled.
+#[test]
+fn the_interpreter_is_a_device() {
+    let dir = Dir::new("run-interp");
+    dir.file("x.tile", include_bytes!("../../examples/gemm.tile"));
+    let problem = ["run", "x.tile", "M=40", "N=24", "K=16", "--data", "int"];
+    for device in ["sim", "interp"] {
+        let file = format!("C={device}.bin");
+        let run = dir.tilec(&[&problem[..], &["--device", device, "--out", &file]].concat());
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert_eq!(run.stdout.contains("in the interpreter"), device == "interp", "{}", run.stdout);
+    }
+    assert_eq!(fs::read(dir.0.join("sim.bin")).expect("written"), fs::read(dir.0.join("interp.bin")).expect("written"));
+    let reduction = "kernel total(X: gmem f32[M, N], Y: gmem f32[M, 1]) grid (i: ceildiv(M, 8)) {
+        var x = reg f32[8, 16]
+        copy X[i * 8.., 0..] -> x
+        copy sum(x, 1) -> Y[i * 8.., 0..]
+    }";
+    dir.file("sum.tile", reduction.as_bytes());
+    dir.file("x.bin", &floats((0..32).map(|i| (i % 16) as f32)));
+    let run = ["run", "sum.tile", "M=2", "N=16", "--in", "X=x.bin", "--out", "Y=y.bin"];
+    let refused = dir.tilec(&[&run[..], &["--device", "sim"]].concat());
+    assert!(refused.status == 1 && refused.stderr.contains("E0501"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`tilec run --device interp`"), "it is said how: {}", refused.stderr);
+    let run = dir.tilec(&[&run[..], &["--device", "interp"]].concat());
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_eq!(fs::read(dir.0.join("y.bin")).expect("written"), floats([120.0, 120.0]));
+    for (more, needle) in [
+        (&["--counters"][..], "`--counters` is for the simulator"),
+        (&["--check"], "compares with the interpreter, which is what runs here"),
+        (&["--alias", "C=A"], "`--alias`"),
+    ] {
+        let run = dir.tilec(&[&problem[..], &["--device", "interp"], more].concat());
+        assert!(run.status == 2 && run.stderr.contains(needle), "{more:?}: {}", run.stderr);
+    }
+}
+
+/// PTX is launched as the contract of the same compilation says, also after its code was edited.
+#[test]
+fn a_launch_file_of_another_compilation_is_refused() {
+    let dir = Dir::new("run-other");
+    dir.file("x.tile", include_bytes!("../../examples/gemm.tile"));
+    for (name, more) in
+        [("a", &["-D", "BM=64"][..]), ("b", &["-D", "BM=128"]), ("c", &["-D", "BM=64", "--target", "sm_75"])]
+    {
+        for suffix in ["ptx", "json"] {
+            let made = dir.tilec(&[&["x.tile", "-o", &format!("{name}.{suffix}")], more].concat());
+            assert_eq!(made.status, 0, "{}", made.stderr);
+        }
+    }
+    let launch = |ptx: &str, json: &str| {
+        let problem = ["M=136", "N=72", "K=136", "--device", "sim"];
+        dir.tilec(&[&["run", ptx, "--launch", json], &problem[..]].concat())
+    };
+    assert_eq!(launch("a.ptx", "a.json").status, 0);
+    for (ptx, json, needle) in [
+        ("a.ptx", "b.json", "is launched by the contract"),
+        ("b.ptx", "a.json", "is launched by the contract"),
+        ("c.ptx", "a.json", "`.target sm_75`, the description is for sm_70"),
+    ] {
+        let run = launch(ptx, json);
+        assert_eq!(run.status, 1, "{ptx} {json}: {}", run.stdout);
+        let said = ["error[E0618]", needle, "with the same options"];
+        assert!(said.iter().all(|s| run.stderr.contains(s)), "{ptx} {json}: {}", run.stderr);
+    }
+    let text = fs::read_to_string(dir.0.join("a.ptx")).expect("written");
+    dir.file("edited.ptx", text.replacen("bar.sync", "// bar.sync", 1).as_bytes());
+    let race = launch("edited.ptx", "a.json");
+    assert!(race.status == 1 && race.stderr.contains("race"), "{}{}", race.stdout, race.stderr);
+}
+
+/// A tensor's own elements may be replaced; nothing else that is read, and no other output.
+#[test]
+fn outputs_do_not_replace_what_is_read() {
+    let dir = Dir::new("run-replace");
+    let (ptx, json) = (documented("ptx"), documented("json"));
+    dir.file("saxpy.ptx", ptx.as_bytes());
+    dir.file("saxpy.json", json.as_bytes());
+    dir.file("x.tile", COPY.as_bytes());
+    dir.file("e.bin", &floats([1.0; 5]));
+    let launch = ["run", "saxpy.ptx", "--launch", "saxpy.json", "n=5", "--device", "sim"];
+    for (args, what) in [
+        (&[&launch[..], &["--out", "y=saxpy.ptx"]].concat(), "the program"),
+        (&[&launch[..], &["--out", "y=./saxpy.json"]].concat(), "the launch description"),
+        (&[&launch[..], &["--in", "x=e.bin", "--out", "y=e.bin"]].concat(), "the elements of `x`"),
+        (&[&launch[..], &["--out", "x=new.bin", "--out", "y=new.bin"]].concat(), "that of `x`"),
+        (&vec!["run", "x.tile", "--out", "B=x.tile"], "the program"),
+    ] {
+        let run = dir.tilec(args);
+        assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(&format!("is both an output and {what}")), "{args:?}: {}", run.stderr);
+    }
+    for (file, text) in [("saxpy.ptx", ptx), ("saxpy.json", json), ("x.tile", COPY.to_owned())] {
+        assert_eq!(fs::read_to_string(dir.0.join(file)).expect("still there"), text);
+    }
+    let own = dir.tilec(&[&launch[..], &["--in", "x=e.bin", "--in", "y=e.bin", "--out", "y=e.bin"]].concat());
+    assert_eq!(own.status, 2, "it is `x` too: {}", own.stderr);
+    let own = dir.tilec(&[&launch[..], &["a=0", "--in", "y=e.bin", "--out", "y=e.bin"]].concat());
+    assert_eq!(own.status, 0, "{}", own.stderr);
+    assert_eq!(fs::read(dir.0.join("e.bin")).expect("written"), floats([1.0; 5]));
+}
+
 #[test]
 fn tile_programs_take_and_give_tensors_whatever_the_strides() {
     let dir = Dir::new("tensors");

@@ -203,3 +203,8 @@ impl Sink {
         self.diagnostics
     }
 }
+
+/// A number of things: `1 range`, `2 ranges`.
+pub fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

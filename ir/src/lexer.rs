@@ -35,6 +35,13 @@ pub(crate) struct Token<'s> {
     pub(crate) span: Span,
 }
 
+/// What some editors begin UTF-8 files with.
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
+/// Characters that show nothing, besides white space.
+const INVISIBLE: &[char] =
+    &[BYTE_ORDER_MARK, '\u{AD}', '\u{200B}', '\u{200C}', '\u{200D}', '\u{200E}', '\u{200F}', '\u{2060}'];
+
 /// Longest name, in bytes.
 const MAX_NAME: usize = 255;
 
@@ -115,7 +122,9 @@ pub fn reserved_words() -> Vec<&'static str> {
 
 /// Splits `source` into tokens.
 pub(crate) fn lex<'s>(source: &'s str, sink: &mut Sink) -> Vec<Token<'s>> {
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, sink };
+    // A byte order mark in front of everything belongs to the file, not to the program.
+    let at = if source.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at, sink };
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next() {
         tokens.push(token);
@@ -274,7 +283,11 @@ impl<'s> Lexer<'s, '_> {
         while self.bytes.get(self.at).is_some_and(|b| !b.is_ascii()) {
             self.at += 1;
         }
-        let shown = if c.is_control() { format!("U+{:04X}", u32::from(c)) } else { format!("`{c}`") };
+        let shown = if c.is_control() || c.is_whitespace() || INVISIBLE.contains(&c) {
+            format!("U+{:04X}", u32::from(c))
+        } else {
+            format!("`{c}`")
+        };
         self.bad(start, format!("{shown} is not a character of the language"));
     }
 

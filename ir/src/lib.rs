@@ -23,6 +23,7 @@ pub mod print;
 mod random_tests;
 pub mod roles;
 pub mod same;
+pub mod spelling;
 pub mod target;
 pub mod tensor_store;
 pub mod types;

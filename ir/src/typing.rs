@@ -18,7 +18,7 @@ mod tests;
 mod view;
 
 use crate::codes;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, counted};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::ops::Op;
@@ -331,12 +331,16 @@ impl<'k> Types<'k> {
             }
         };
         if v.ranges.len() != rank {
-            let message = format!("`{name}` has {rank} dimensions, found {} ranges", v.ranges.len());
-            return Err(self
-                .error(codes::BAD_VIEW, e, message)
+            let (own, found) = (counted(rank, "dimension"), counted(v.ranges.len(), "range"));
+            let d = self
+                .error(codes::BAD_VIEW, e, format!("`{name}` has {own}, found {found}"))
                 .with_place(k.values[v.base].span, format!("`{name}` is declared here"))
-                .with_note("write a range `i..` or an index `i` for each dimension")
-                .into());
+                .with_note("write a range `i..` or an index `i` for each dimension");
+            return Err(match self.repeating(v.base, v.ranges.len()) {
+                Some(note) => d.with_note(note),
+                None => d,
+            }
+            .into());
         }
         for r in &v.ranges {
             match *r {
@@ -383,11 +387,26 @@ impl<'k> Types<'k> {
         }
     }
 
+    /// How a vector is declared that is used as a matrix: as one whose rows, or columns, are equal.
+    fn repeating(&self, base: Value, ranges: usize) -> Option<String> {
+        let k = self.k;
+        let tensor = k.tensor_ty(base)?;
+        let &[extent] = tensor.shape.as_slice() else { return None };
+        if ranges != 2 {
+            return None;
+        }
+        let (name, elem, extent) =
+            (&k.values[base].name, elem_name(k, tensor.elem), crate::print::print_expr(k, extent));
+        let form =
+            if extent == "M" { "[M, N] strides (1, 0)".to_owned() } else { format!("[M, {extent}] strides (0, 1)") };
+        Some(format!("a vector that is repeated is a matrix with stride 0: `{name}: gmem {elem}{form}`"))
+    }
+
     fn check_axis(&self, e: Expr, axis: u32, t: &TileType) -> Result<(), TypeError> {
         if (axis as usize) < t.shape.len() {
             return Ok(());
         }
-        let message = format!("axis {axis} does not exist: the tile has {} dimensions", t.shape.len());
+        let message = format!("axis {axis} does not exist: the tile has {}", counted(t.shape.len(), "dimension"));
         Err(self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0").into())
     }
 

@@ -527,13 +527,21 @@ fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             if tensor_copies && (!holds || own.is_some() && own == threads) {
                 continue;
             }
+            let why = match (tensor_copies, own, threads) {
+                (false, ..) => "roles are compiled for sm_90a alone".to_owned(),
+                (true, Some(own), Some(threads)) => format!(
+                    "a role of {own} threads with register tiles, or copies through registers, beside a schedule of {threads} threads"
+                ),
+                (true, ..) => "a role with register tiles where the schedule says no `threads`".to_owned(),
+            };
             return Err(cx.report(
                 Diagnostic::error(
                     codes::NOT_LOWERED,
                     k.stmt_spans[s],
-                    format!("not compiled to PTX for {} yet: warp roles", cx.options.target.name()),
+                    format!("not compiled to PTX for {} yet: {why}", cx.options.target.name()),
                 )
-                .with_note("write producer and consumer as one loop; the compiler overlaps them, in roles of its own on sm_90a"),
+                .with_note("write producer and consumer as one loop; the compiler overlaps them, in roles of its own on sm_90a")
+                .with_note("the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled"),
             ));
         }
     }

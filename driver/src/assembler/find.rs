@@ -9,7 +9,7 @@
 //!
 //! A candidate is usable when it runs, tells its version, and that version knows the target: 12.9 is
 //! the last that knows `sm_70`. Each refusal is kept with its reason, in the result as well as in the
-//! error, so that a mistyped `TILEC_PTXAS` does not go unnoticed.
+//! error. A `TILEC_PTXAS` that is no executable ends the search: whoever names a path wants that tool and no other.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -170,7 +170,13 @@ impl fmt::Display for NotFound {
         for refusal in &self.looked {
             write!(f, "\n  {}: {}", refusal.place, refusal.reason)?;
         }
-        write!(f, "\nset {} to one, or run scripts/fetch_tools.sh", self.tool.variable())
+        let variable = self.tool.variable();
+        match self.looked.as_slice() {
+            [only] if only.place.starts_with(variable) => {
+                write!(f, "\nset {variable} to a {}, or unset it to have one looked for", self.tool)
+            }
+            _ => write!(f, "\nset {variable} to one, or run scripts/fetch_tools.sh"),
+        }
     }
 }
 
@@ -191,6 +197,7 @@ type AskVersion<'a> = &'a dyn Fn(Tool, &Path) -> Result<ToolVersion, String>;
 fn find_with(tool: Tool, arch: Arch, variable: Variable<'_>, ask: AskVersion<'_>) -> Result<Found, NotFound> {
     let mut looked = Vec::new();
     for (place, candidate) in candidates(tool, arch, variable) {
+        let named_in_vain = candidate.is_err() && place.starts_with(&format!("{}=", tool.variable()));
         let tried = candidate.and_then(|path| {
             let version = ask(tool, &path)?;
             version.serves(arch)?;
@@ -201,6 +208,10 @@ fn find_with(tool: Tool, arch: Arch, variable: Variable<'_>, ask: AskVersion<'_>
                 return Ok(Found { tool, path, version, passed_over: looked });
             }
             Err(reason) => looked.push(Refusal { place, reason }),
+        }
+        // Whoever names a path wants that tool and no other.
+        if named_in_vain {
+            break;
         }
     }
     Err(NotFound { tool, arch, looked })
@@ -402,10 +413,24 @@ mod tests {
     }
 
     #[test]
+    fn a_named_tool_that_is_not_there_is_not_replaced_by_another() {
+        let fake = Fake::new("named", &["path/ptxas", "cache/ptxas-12.9/ptxas", "data"]);
+        for (named, reason) in
+            [("~/nowhere/ptxas", "no such file"), ("relative/ptxas", "not an absolute path"), ("~/path", "not a file")]
+        {
+            let set = [("TILEC_PTXAS", named), ("PATH", "~/path"), ("TILEC_TOOLS", "~/cache")];
+            let failure = find_with(Tool::Ptxas, arch("sm_70"), &fake.vars(&set), &by_folder).unwrap_err();
+            assert_eq!(failure.looked.len(), 1, "{failure}");
+            let text = failure.to_string();
+            assert!(text.contains("TILEC_PTXAS=") && text.contains(reason) && text.contains("unset it"), "{text}");
+        }
+    }
+
+    #[test]
     fn failure_names_every_place_and_reason() {
-        let fake = Fake::new("failure", &["broken/nvdisasm", "data"]);
+        let fake = Fake::new("failure", &["broken/nvdisasm", "data", "broken-too/nvdisasm"]);
         let set = [
-            ("TILEC_NVDISASM", "relative/nvdisasm"),
+            ("TILEC_NVDISASM", "~/broken-too/nvdisasm"),
             ("PATH", "relative:~/broken"),
             ("CUDA_HOME", "~/nowhere"),
             ("XDG_CACHE_HOME", "~"),
@@ -417,7 +442,7 @@ mod tests {
         .unwrap_err();
         let text = failure.to_string();
         for part in [
-            "TILEC_NVDISASM=relative/nvdisasm: not an absolute path",
+            "broken-too/nvdisasm: does not run",
             "broken/nvdisasm: does not run",
             "nowhere: no such file",
             "/usr/local/cuda/bin/nvdisasm: ",

@@ -7,6 +7,7 @@ use crate::bind::Args;
 use crate::compile::Compiled;
 use crate::program::bind_program;
 use crate::run::{On, Ran, RunOptions, RunReport, run};
+use crate::simulate::SimOptions;
 use std::process::Command;
 
 /// The subcommand that launches once.
@@ -44,6 +45,7 @@ pub(super) fn simulate(
         repeat: 0,
         timeout: options.timeout,
         on: On::Simulator,
+        sim: SimOptions { progress: true, ..SimOptions::default() },
         ..RunOptions::default()
     };
     let report = run(program, &run_options, launcher).map_err(|d| first_error(&d))?;
@@ -64,7 +66,7 @@ pub(super) fn simulate(
             }
             Ok((counts, compared))
         }
-        Ran::Cuda(_) => Err("the simulator was asked for and a GPU answered".to_owned()),
+        Ran::Cuda(_) | Ran::Interpreter => Err("the simulator was asked for and something else answered".to_owned()),
     }
 }
 

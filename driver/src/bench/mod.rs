@@ -30,6 +30,7 @@ mod work;
 
 use crate::bind::{Args, MAX_TENSOR_BYTES};
 use crate::compile::Diagnostics;
+use crate::output::write_stderr;
 use crate::program::bind_program;
 use crate::render::SourceFile;
 use crate::run::child::ChildError;
@@ -171,12 +172,17 @@ fn count_instead(
     progress: &mut dyn FnMut(&str, f64),
     why: String,
 ) {
+    let runs = options.problems.len() * options.variants.len();
+    let runs = format!("{runs} simulation{}", if runs == 1 { "" } else { "s" });
+    write_stderr(&format!("no GPU was found; counting on the simulator instead, which takes its time: {runs}\n"));
     report.simulated = Some(why);
     let count = (options.problems.len() * options.variants.len()).max(1) as f64;
     for (i, (args, uses)) in options.problems.iter().zip(&programs.uses).enumerate() {
         let row = |(variant, used): (usize, &Use)| {
             let name = format!("{}: {}", report::problem_name(args), options.variants[variant].label);
-            progress(&name, (i * uses.len() + variant) as f64 / count);
+            let before = i * uses.len() + variant;
+            write_stderr(&format!("  {} of {runs}: {name}\n", before + 1));
+            progress(&name, before as f64 / count);
             let program = &programs.built[used.program].compiled;
             let counts = elsewhere::simulate(program, options, args, &mut launcher(elsewhere::CHILD));
             Row { chosen: used.chosen.clone(), ..Row::counted(variant, counts) }

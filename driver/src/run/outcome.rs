@@ -36,14 +36,17 @@ pub enum Ran {
     Cuda(Launched),
     /// On the simulator, with its counts.
     Simulator(Box<Simulated>),
+    /// Nowhere: the interpreter computed what the program means.
+    Interpreter,
 }
 
 impl Ran {
-    /// Compute capability times ten of the device, or of the one that was imitated.
+    /// Compute capability times ten of the device, or of the one that was imitated; 0: of none.
     pub fn compute_capability(&self) -> u32 {
         match self {
             Ran::Cuda(launched) => launched.cc,
             Ran::Simulator(simulated) => crate::simulate::compute_capability(simulated.generation),
+            Ran::Interpreter => 0,
         }
     }
 }
@@ -73,6 +76,7 @@ impl fmt::Display for RunReport {
                 let generation = generation_name(simulated.generation);
                 writeln!(f, "{entry} for {target} on the simulator (arithmetic of {generation}){why}")?;
             }
+            Ran::Interpreter => writeln!(f, "{entry} in the interpreter, as it is written")?,
         }
         let values: Vec<String> = self.values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         if !values.is_empty() {

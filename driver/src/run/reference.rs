@@ -3,16 +3,16 @@
 use super::check::{Expected, Verdict, compare};
 use super::facts::Facts;
 use crate::bind::Number;
-use crate::compile::CompiledKernel;
-use crate::contract::ParamKind;
+use crate::contract::{Contract, ParamKind};
 use crate::data;
 use crate::program::BoundProgram;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::interp::{self, SumAccuracy};
+use tilec_ir::kernel::Kernel;
 
 /// Compares what the kernels left with what the interpreter computes.
 pub(super) fn verify(
-    kernels: &[&CompiledKernel],
+    kernels: &[(&Contract, &Kernel)],
     facts: &Facts,
     bound: &BoundProgram,
     before: &[Vec<u8>],
@@ -20,7 +20,7 @@ pub(super) fn verify(
     accuracy: SumAccuracy,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(String, Verdict)>, Box<Diagnostic>> {
-    let reference = interpret(kernels, bound, before, accuracy)?;
+    let reference = interpret(kernels, bound, before, Some(accuracy))?;
     let (nothing, sure): (&[f64], &[f64]) = (&[], &[]);
     let mut verdicts = Vec::new();
     for ((plan, before), after) in bound.tensors.iter().zip(before).zip(after) {
@@ -60,15 +60,15 @@ fn why_inexact(reference: &interp::Inputs, bound: &BoundProgram, before: &[Vec<u
     })
 }
 
-/// Runs the interpreter on the kernels as written, one after the other, for a device of this accuracy.
+/// Runs the interpreter on the kernels as written, one after the other; with bounds for a device of this accuracy.
 pub(super) fn interpret(
-    kernels: &[&CompiledKernel],
+    kernels: &[(&Contract, &Kernel)],
     bound: &BoundProgram,
     before: &[Vec<u8>],
-    accuracy: SumAccuracy,
+    accuracy: Option<SumAccuracy>,
 ) -> Result<interp::Inputs, Box<Diagnostic>> {
     let mut inputs = interp::Inputs::default();
-    for param in kernels.iter().flat_map(|k| &k.contract.params) {
+    for param in kernels.iter().flat_map(|(contract, _)| &contract.params) {
         let name = param.name.clone();
         let value = bound.values.get(&name).copied().unwrap_or(Number::Int(0));
         match &param.kind {
@@ -89,9 +89,9 @@ pub(super) fn interpret(
         let values = (0..span).map(|i| data::get(plan.elem, bytes, i)).collect();
         inputs.tensors.insert(plan.name.clone(), interp::Tensor { elem: plan.elem, data: values });
     }
-    let options = interp::Options { accuracy: Some(accuracy), ..interp::Options::default() };
-    for kernel in kernels {
-        interp::run(&kernel.tile.specialized, &mut inputs, &options)?;
+    let options = interp::Options { accuracy, ..interp::Options::default() };
+    for (_, kernel) in kernels {
+        interp::run(kernel, &mut inputs, &options)?;
     }
     Ok(inputs)
 }

@@ -50,6 +50,7 @@ fn contract() -> Contract {
         entry: "gemm".to_owned(),
         target: "sm_70".to_owned(),
         ptx_version: "6.4".to_owned(),
+        id: None,
         block: [32, 1, 1],
         cluster: [1, 1, 1],
         programmatic: false,
@@ -101,7 +102,8 @@ fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) 
         let contracts: Vec<&Contract> = job.launches.iter().collect();
         let bound = bind_program(&contracts, &job.args).expect("the parent bound it");
         let kernels: Vec<&CompiledKernel> = program.kernels.iter().collect();
-        let result = interpret(&kernels, &bound, &tensors, accuracy("m8n8k4", false, 70, None)).expect("defined");
+        let pairs: Vec<_> = kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
+        let result = interpret(&pairs, &bound, &tensors, Some(accuracy("m8n8k4", false, 70, None))).expect("defined");
         for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
             plan.for_each(|_, i| data::set(plan.elem, bytes, i, result.tensors[&plan.name].data[i]));
         }

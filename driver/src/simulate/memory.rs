@@ -7,6 +7,7 @@
 //! afterwards, and so are the elements if it is only written. A tensor that is to stand on another one has the other's place.
 
 use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
+use crate::clock::Clock;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
 use crate::data::{self, POISON};
 use crate::program::{BoundProgram, Temporary};
@@ -72,11 +73,15 @@ impl Placed {
     }
 }
 
-/// For every byte of a tensor whether it belongs to an element.
-fn inside(plan: &TensorPlan, bytes: usize) -> Vec<bool> {
+/// For every byte of a tensor whether it belongs to an element; of those for which there is no time for `more`, nobody knows.
+fn inside(plan: &TensorPlan, bytes: usize, mut more: impl FnMut() -> bool) -> Vec<bool> {
     let size = plan.elem.bytes() as usize;
     let mut inside = vec![false; bytes];
-    plan.for_each(|_, offset| inside[offset * size..(offset + 1) * size].fill(true));
+    plan.for_each(|_, offset| {
+        if more() {
+            inside[offset * size..(offset + 1) * size].fill(true);
+        }
+    });
     inside
 }
 
@@ -105,6 +110,7 @@ impl Memory {
         tensors: &[Vec<u8>],
         aliases: &Aliases,
         temporaries: &[Temporary],
+        clock: &mut Clock,
     ) -> Result<Memory, Box<Report>> {
         let mut memory = Memory { device: Device::new(), tensors: Vec::new() };
         for (plan, before) in bound.tensors.iter().zip(tensors) {
@@ -115,7 +121,7 @@ impl Memory {
             let mut placed = Placed { parts: Vec::new(), table: None, written, bytes, before: before.clone() };
             if !aliases.contains_key(&plan.name) {
                 let empty = temporaries.iter().any(|t| t.name == plan.name);
-                memory.place(plan, &mut placed, align, empty)?;
+                memory.place(plan, &mut placed, align, empty, clock)?;
             }
             memory.tensors.push(placed);
         }
@@ -130,9 +136,17 @@ impl Memory {
     }
 
     /// Makes room for a tensor and fills it; if it is `empty`, all but its elements.
-    fn place(&mut self, plan: &TensorPlan, placed: &mut Placed, align: u64, empty: bool) -> Result<(), Box<Report>> {
+    fn place(
+        &mut self,
+        plan: &TensorPlan,
+        placed: &mut Placed,
+        align: u64,
+        empty: bool,
+        clock: &mut Clock,
+    ) -> Result<(), Box<Report>> {
         let bytes = placed.bytes;
-        let inside = inside(plan, bytes * plan.parts() as usize);
+        clock.begin(format!("placing `{}`", plan.name), plan.count());
+        let inside = inside(plan, bytes * plan.parts() as usize, || clock.more());
         for part in (0..plan.parts() as usize).rev() {
             let area = Area::new(&mut self.device, bytes, align)?;
             let from = part * bytes;
@@ -208,7 +222,7 @@ impl Memory {
         for (plan, placed) in plans.iter().zip(&self.tensors) {
             let Placed { written, bytes, before, .. } = placed;
             let (written, bytes) = (*written, *bytes);
-            let inside = inside(plan, bytes * placed.parts.len());
+            let inside = inside(plan, bytes * placed.parts.len(), || true);
             let mut tensor = before.clone();
             for (i, part) in placed.parts.iter().enumerate() {
                 let after = download(part.address, part.head + bytes)?;
@@ -321,7 +335,9 @@ mod tests {
             let contract = contracts(&json, "").expect("a description").kernels.remove(0);
             let bound = bind_program(&[&contract], &Args::new()).expect("no arguments");
             assert_eq!(bound.tensors[0].access, Access::Read);
-            let memory = Memory::new(&[&contract], &bound, &[data::poisoned(&bound.tensors[0])], &Aliases::new(), &[]);
+            let mut clock = Clock::new(std::time::Duration::from_secs(3600), false);
+            let tensors = [data::poisoned(&bound.tensors[0])];
+            let memory = Memory::new(&[&contract], &bound, &tensors, &Aliases::new(), &[], &mut clock);
             let memory = memory.expect("small");
             let base = memory.tensors[0].argument();
             assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");

@@ -1,7 +1,7 @@
 //! What the simulator found, as diagnostics in the source: what happened, where, who else, at which address, and a way out.
 
 use super::memory::Memory;
-use super::sources::tidy;
+use super::sources::{short, tidy};
 use super::{Scene, Sources, locate};
 use crate::bind::TensorPlan;
 use std::time::Duration;
@@ -154,7 +154,7 @@ fn block([x, y, z]: [u32; 3]) -> String {
 /// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
     let text = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
-    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, tidy(text));
+    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, short(&tidy(text)));
     if scene.origin.is_ptx
         && let Some((file, line)) = &place.source
     {

@@ -34,6 +34,28 @@ pub(super) fn tidy(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "\u{fffd}")
 }
 
+/// A statement whose long lists in braces (accumulators of products have up to 128 registers) are cut short.
+pub(super) fn short(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once('{') {
+        let Some((list, after)) = from.split_once('}') else { break };
+        let items: Vec<&str> = list.split(',').map(str::trim).collect();
+        out += before;
+        out += &match items.as_slice() {
+            [first, .., last] if items.len() > LONGEST_LIST => {
+                format!("{{{first}, .. {last}: {} registers}}", items.len())
+            }
+            _ => format!("{{{list}}}"),
+        };
+        rest = after;
+    }
+    out + rest
+}
+
+/// Items of a list that is shown whole.
+const LONGEST_LIST: usize = 8;
+
 fn read(file: &str) -> Option<SourceFile> {
     // A name in someone's PTX may be a device or a pipe, which would never end.
     if !std::fs::metadata(file).ok()?.is_file() {
@@ -47,6 +69,16 @@ fn read(file: &str) -> Option<SourceFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lists_are_cut_short() {
+        let list: Vec<String> = (1..=96).map(|i| format!("%f{i}")).collect();
+        let text = format!("wgmma {{{}}}, {{%r1, %r2}}, p;", list.join(", "));
+        assert_eq!(short(&text), "wgmma {%f1, .. %f96: 96 registers}, {%r1, %r2}, p;");
+        for same in ["ld.v2 {%r1, %r2}, [%rd1];", "{ ret", "}{", ""] {
+            assert_eq!(short(same), same);
+        }
+    }
 
     #[test]
     fn lines_are_found_and_tidied() {

@@ -5,6 +5,7 @@ use crate::launch_file::contracts;
 use crate::run::{Foreign, On, Ran, RunOptions, RunReport, run_foreign};
 use crate::{CompileOptions, Number};
 use std::process::Command;
+use std::time::Duration;
 
 const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
@@ -159,11 +160,20 @@ fn writes_beside_the_elements_are_found() {
 fn a_launch_that_does_not_fit_is_refused() {
     let ret = small("");
     let refused = |json: &str| run(&ret, json, &[("n", 64)], |_| ()).expect_err(json);
-    assert!(refused(&LAUNCH.replace("\"block\"", "\"entry\": \"x\", \"block\"")).contains("E0813"));
+    let other = refused(&LAUNCH.replace("\"block\"", "\"entry\": \"x\", \"block\""));
+    assert!(other.contains("E0618") && other.contains("no `.entry x`"), "{other}");
     assert!(refused(&LAUNCH.replace("64", "2048")).contains("E0813"));
     let fewer = LAUNCH.replace("{\"name\": \"n\", \"kind\": \"size\"}", "{\"name\": \"n\", \"type\": \"i64\"}");
-    assert!(refused(&fewer).contains("parameter 2 has 4 bytes, got 8"), "{}", refused(&fewer));
+    let wider = "parameter 2 has 4 bytes in the PTX, `n` of the description has 8";
+    assert!(refused(&fewer).contains(wider), "{}", refused(&fewer));
     assert!(refused(&LAUNCH.replace("\"block\"", "\"cluster\": 2, \"block\"")).contains("cluster"));
+}
+
+/// Tensors are made under the clock too.
+#[test]
+fn the_clock_ends_what_is_not_ready() {
+    let text = run(&small(""), LAUNCH, &[("n", 1 << 18)], |o| o.timeout = Duration::ZERO).expect_err("no time");
+    assert!(text.contains("E0613") && text.contains("not ready within 0 s: filling `a`"), "{text}");
 }
 
 #[test]
@@ -292,7 +302,9 @@ fn reports_of_tile_programs_point_into_them() {
     let contract = program.kernels[0].contract.clone();
     let args = SIZES.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
     let bound = bind_program(&[&contract], &args).expect("fits");
-    let tensors = bound.tensors.iter().map(|t| crate::data::filled(t, 0, crate::data::Data::Normal)).collect();
+    let mut clock = Clock::new(Duration::from_secs(60), false);
+    let tensors =
+        bound.tensors.iter().map(|t| crate::data::filled(t, 0, crate::data::Data::Normal, &mut clock)).collect();
     let job = Job {
         launches: vec![contract],
         args,
@@ -302,7 +314,7 @@ fn reports_of_tile_programs_point_into_them() {
         tensors: Vec::new(),
     };
     let origin = Origin { source: &program.source, is_ptx: false, tiles: vec![&program.kernels[0].report.tiles] };
-    let found = simulate(&job, tensors, &origin, &SimOptions::default(), Duration::from_secs(60)).expect_err("a race");
+    let found = simulate(&job, tensors, &origin, &SimOptions::default(), &mut clock).expect_err("a race");
     let text = crate::Diagnostics::one(program.source.clone(), *found).to_string();
     let line = |what: &str| GEMM.lines().position(|l| l.contains(what)).expect("there") + 1;
     // Which of the two comes first is up to the schedule.
@@ -323,7 +335,7 @@ fn counted(program: &crate::Compiled) -> Counters {
     let report = run(&program.ptx, &program.launch_json(), &SIZES, |_| ()).expect("runs");
     match report.ran {
         Ran::Simulator(mut simulated) => simulated.launches.remove(0).counters,
-        Ran::Cuda(_) => panic!("a GPU?"),
+        Ran::Cuda(_) | Ran::Interpreter => panic!("not simulated?"),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The candidates: values for every `auto` parameter, written into the source and compiled.
 
-use super::cache::hash;
 use super::rewrite::{Edit, rewrite};
 use crate::bench::programs::{self, Built};
 use crate::bind::Args;
 use crate::compile::{CompileOptions, Compiled, Diagnostics, after_file_passes};
+use crate::hash::hash;
 use crate::render::SourceFile;
 use crate::stages;
 use std::borrow::Cow;

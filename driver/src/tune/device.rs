@@ -1,6 +1,6 @@
 //! Measuring candidates in a child process, with what became of them kept in the cache.
 
-use super::cache::{Cache, hash};
+use super::cache::Cache;
 use super::candidates::Space;
 use super::search::{Dropped, Effort, Look, Measurer, Outcome};
 use crate::bench::elsewhere;
@@ -10,6 +10,7 @@ use crate::bench::wire::{Answer, Check, Job, Request, Series};
 use crate::bench::{BenchOptions, SETUP_LIMIT, SETUP_LIMIT_EACH, SUBCOMMAND, code_of};
 use crate::bind::Args;
 use crate::compile::Diagnostics;
+use crate::hash::hash;
 use crate::render::SourceFile;
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -211,7 +211,7 @@ impl<'s> Parser<'s, '_> {
             ));
         }
         let elem = self.elem_ref()?;
-        if self.at_sign("[") {
+        if self.at_sign("[") || self.at_sign("*") {
             return Err(self.expected_with_note("`,`, `=` or `)`", "a tensor parameter is written `A: gmem f16[M, K]`"));
         }
         let default = if self.eat_sign("=") { Some(self.literal()?) } else { None };

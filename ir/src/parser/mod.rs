@@ -70,6 +70,45 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
     Ok(module)
 }
 
+/// Words that may be meant where something else was expected: those that begin clauses, statements and attributes.
+const WORDS: &[&str] = &[
+    "kernel",
+    "sequence",
+    "where",
+    "grid",
+    "schedule",
+    "gmem",
+    "smem",
+    "reg",
+    "channel",
+    "let",
+    "var",
+    "copy",
+    "step",
+    "unroll",
+    "role",
+    "warps",
+    "registers",
+    "strides",
+    "pointers",
+    "scratch",
+    "signals",
+    "multiple",
+    "align",
+    "slots",
+    "over",
+    "layout",
+    "swizzle",
+    "pending",
+    "threads",
+    "prefetch",
+    "unaligned",
+    "multicast",
+    "fragment",
+    "else",
+    "auto",
+];
+
 /// A parsing result; the error was reported.
 type Parsed<T> = Result<T, Reported>;
 
@@ -258,7 +297,7 @@ impl<'s> Parser<'s, '_> {
         self.error(diagnostic)
     }
 
-    fn expected_here(&self, what: &str) -> Diagnostic {
+    fn expected_here(&mut self, what: &str) -> Diagnostic {
         let Token { tok, span } = self.token();
         let found = match tok {
             Tok::Word(word) => format!("`{}`", clip(word)),
@@ -272,6 +311,10 @@ impl<'s> Parser<'s, '_> {
             .with_label(format!("expected {what}"));
         match tok {
             Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out"),
+            Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => match self.near_word(word, WORDS) {
+                Some(near) => d.with_note(format!("did you mean `{near}`?")),
+                None => d,
+            },
             _ => d,
         }
     }

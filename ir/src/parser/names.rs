@@ -10,6 +10,7 @@ use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Value;
 use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
 use crate::lexer::clip;
+use crate::spelling;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a name that nothing declares becomes.
@@ -79,8 +80,6 @@ impl<'s> Names<'s> {
 /// Most suggestions per file, and most names looked at for one.
 const MAX_SUGGESTIONS: u32 = 20;
 const MAX_CANDIDATES: usize = 2000;
-/// Longer names get no suggestion.
-const MAX_SUGGESTED: usize = 32;
 
 impl Parser<'_, '_> {
     /// Runs `f` in a scope of its own.
@@ -181,7 +180,7 @@ impl Parser<'_, '_> {
         if !self.may_suggest() {
             return None;
         }
-        nearest(word, words.iter().copied(), |w| w)
+        spelling::nearest(word, words.iter().copied(), |w| w)
     }
 
     fn suggest(&mut self, name: &str) -> Option<(String, Span)> {
@@ -189,7 +188,7 @@ impl Parser<'_, '_> {
             return None;
         }
         let candidates = self.names.visible.iter().take(MAX_CANDIDATES);
-        let (near, &value) = nearest(name, candidates, |(n, _)| n.as_str())?;
+        let (near, &value) = spelling::nearest(name, candidates, |(n, _)| n.as_str())?;
         Some((near.clone(), self.kernel.values[value].span))
     }
 
@@ -221,54 +220,5 @@ impl Parser<'_, '_> {
                 .with_place(declared, format!("{is}, declared here"))
                 .with_note(way_out),
         ))
-    }
-}
-
-/// The candidate whose name is nearest to `name`, if it is near enough to be meant.
-fn nearest<T>(name: &str, candidates: impl Iterator<Item = T>, text: impl Fn(&T) -> &str) -> Option<T> {
-    if name.len() > MAX_SUGGESTED {
-        return None;
-    }
-    let limit = (name.len() / 3).max(1);
-    candidates
-        .filter(|c| text(c).len() <= MAX_SUGGESTED && text(c).len().abs_diff(name.len()) <= limit)
-        .map(|c| (edit_distance(name.as_bytes(), text(&c).as_bytes()), c))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, c)| c)
-}
-
-/// Least number of inserted, deleted, replaced or (neighbours) swapped bytes; letter case counts half and is rounded up.
-fn edit_distance(a: &[u8], b: &[u8]) -> usize {
-    let cost = |x: u8, y: u8| match (x == y, x.eq_ignore_ascii_case(&y)) {
-        (true, _) => 0,
-        (false, true) => 1,
-        (false, false) => 2,
-    };
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).map(|j| 2 * j).collect()];
-    for (i, &x) in a.iter().enumerate() {
-        let mut row = vec![2 * (i + 1)];
-        for (j, &y) in b.iter().enumerate() {
-            let mut best = (rows[i][j] + cost(x, y)).min(rows[i][j + 1] + 2).min(row[j] + 2);
-            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
-                best = best.min(rows[i - 1][j - 1] + 2);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()].div_ceil(2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        for (a, b, d) in [("acc", "acc", 0), ("acc", "ac", 1), ("acc", "cac", 1), ("BM", "bm", 1), ("abc", "xyz", 3)] {
-            assert_eq!(edit_distance(a.as_bytes(), b.as_bytes()), d, "{a} {b}");
-            assert_eq!(edit_distance(b.as_bytes(), a.as_bytes()), d, "{b} {a}");
-        }
     }
 }

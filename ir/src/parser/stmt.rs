@@ -171,7 +171,8 @@ impl Parser<'_, '_> {
                  `signal`, `acquire`, `publish`, `wait` or `release`, or are assignments: `x = expression`"
             };
             let message = format!("`=` after `{}`", clip(name));
-            return Err(self.expected_with_note(&message, note));
+            let meant = self.near_word(name, BEGINNINGS).map(|word| format!("did you mean `{word}`?"));
+            return Err(self.expected_with_note(&message, meant.as_deref().unwrap_or(note)));
         }
         self.bump();
         let dst = self.resolve(name, span);
@@ -395,7 +396,10 @@ impl Parser<'_, '_> {
         };
         let unroll = self.eat_word("unroll");
         if !self.at_sign("{") {
-            return Err(self.expected("`step`, `unroll` or `{`"));
+            return Err(self.expected_with_note(
+                "`step`, `unroll` or `{`",
+                "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
+            ));
         }
         Ok((start, end, step, unroll))
     }

@@ -3,7 +3,7 @@
 use super::names::Unknown;
 use super::{Parsed, Parser};
 use crate::codes;
-use crate::diag::{Diagnostic, Reported, Span};
+use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::kernel::ValueDef;
 use crate::lexer::{Tok, clip, is_reserved};
@@ -15,6 +15,9 @@ enum Dim {
     One(Expr),
     Tuple(Vec<Expr>, Span),
 }
+
+/// Words that may follow the shape of a tensor.
+const AFTER_SHAPE: &[&str] = &["strides", "pointers", "scratch", "signals", "multiple", "align"];
 
 impl Parser<'_, '_> {
     /// A known element type. Unknown ones are reported.
@@ -64,13 +67,18 @@ impl Parser<'_, '_> {
 
     /// `[e, e, ..]`, perhaps empty.
     pub(super) fn shape(&mut self) -> Parsed<Vec<Expr>> {
-        self.expect_sign("[")?;
-        if self.eat_sign("]") {
-            return Ok(Vec::new());
+        self.shape_of(|p| p.expr())
+    }
+
+    /// `[item, item, ..]`, perhaps empty.
+    fn shape_of<T>(&mut self, item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        const FORM: &str = "extents stand in one pair of brackets behind the type: `f16[M, K]`";
+        if !self.eat_sign("[") {
+            return Err(self.expected_with_note("`[`", FORM));
         }
-        let shape = self.comma_list(|p| p.expr())?;
+        let shape = if self.at_sign("]") { Vec::new() } else { self.comma_list(item)? };
         self.list_end("]")?;
-        Ok(shape)
+        if self.at_sign("[") { Err(self.expected_with_note("what follows a shape", FORM)) } else { Ok(shape) }
     }
 
     /// `T[..] [layout L]`, after `reg`.
@@ -132,7 +140,7 @@ impl Parser<'_, '_> {
         let strides = match written {
             Ok((list, span)) => {
                 if list.len() != rank {
-                    let message = format!("{} strides for {rank} dimensions", list.len());
+                    let message = format!("{} for {}", counted(list.len(), "stride"), counted(rank, "dimension"));
                     let d = Diagnostic::error(codes::WRONG_COUNT, span, message);
                     self.error(if pointers {
                         d.with_note("the first dimension has addresses; give the strides of the others, in elements")
@@ -159,13 +167,7 @@ impl Parser<'_, '_> {
 
     /// `[n, (n, m), ..]`, perhaps empty.
     fn tensor_shape(&mut self) -> Parsed<Vec<Dim>> {
-        self.expect_sign("[")?;
-        if self.eat_sign("]") {
-            return Ok(Vec::new());
-        }
-        let dims = self.comma_list(|p| p.dimension())?;
-        self.list_end("]")?;
-        Ok(dims)
+        self.shape_of(|p| p.dimension())
     }
 
     /// `e` or `(e, e, ..)`.
@@ -224,8 +226,7 @@ impl Parser<'_, '_> {
             (Dim::One(_), Dim::Tuple(strides, at)) => (1, strides.len(), at),
             (Dim::Tuple(extents, _), Dim::One(stride)) => (extents.len(), 1, self.kernel.expr_spans[stride]),
         };
-        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        let message = format!("{} for a dimension of {}", count(m, "stride"), count(n, "extent"));
+        let message = format!("{} for a dimension of {}", counted(m, "stride"), counted(n, "extent"));
         Err(self.error(
             Diagnostic::error(codes::WRONG_COUNT, at, message)
                 .with_note("strides are grouped as the extents are: `[(B, L), O] strides ((O * L, 1), L)`"),
@@ -240,6 +241,9 @@ impl Parser<'_, '_> {
             Tok::Word("multiple") if !self.names_value("multiple") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("align") if matches!(self.peek_at(1), Tok::Int(_)) => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("pointers") if !self.names_value("pointers") => Ok(OrderRef::Known(Order::Row)),
+            Tok::Word(word) if !self.names_value(word) && self.near_word(word, AFTER_SHAPE).is_some() => {
+                Err(self.expected("what describes a tensor, `,` or `)`"))
+            }
             Tok::Word(word) if !is_reserved(word) => {
                 let span = self.bump().span;
                 self.const_param(word, span, "a layout").map(OrderRef::Param)

@@ -7,7 +7,7 @@
 use super::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};
 use crate::codes;
 use crate::entities::{Expr, Value};
-use crate::kernel::{ConstKind, Kernel, ValueDef};
+use crate::kernel::{ConstKind, ExprData, Kernel, ValueDef};
 use crate::ops::{Domain, Op};
 use crate::types::{Elem, ElemClass, ElemRef, Space};
 
@@ -281,6 +281,12 @@ impl Types<'_> {
         }
         let to = elem_name(k, to);
         let message = format!("{} cannot be stored as {to}", from.describe(k));
-        Err(self.error(codes::TYPE_MISMATCH, e, message).with_note(format!("convert it: `cast<{to}>(x)`")).into())
+        let note = match k.exprs[e] {
+            ExprData::Float(bits) if f64::from_bits(bits).fract() == 0.0 => {
+                format!("whole numbers are written without a point: `{}`", f64::from_bits(bits))
+            }
+            _ => format!("convert it: `cast<{to}>(x)`"),
+        };
+        Err(self.error(codes::TYPE_MISMATCH, e, message).with_note(note).into())
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
             );
         }
     }
-    let mut bindings = Vec::new();
+    let (mut bindings, mut not_chosen) = (Vec::new(), Vec::new());
     for &p in &k.const_params {
         let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
         let name = &k.values[p].name;
@@ -65,17 +65,13 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
                     }
                     value
                 }
-                Some(ConstValue::Auto) | None => {
-                    failed = Some(
-                        cx.report(
-                            Diagnostic::error(
-                                codes::MISSING_DEFINE,
-                                k.values[p].span,
-                                format!("compile-time parameter `{name}` has no value"),
-                            )
-                            .with_note(format!("give one with `-D {name}=...`, or a default in the source")),
-                        ),
-                    );
+                // `choose` gives such a value, unless something is wrong with another parameter.
+                Some(ConstValue::Auto) => {
+                    not_chosen.push(p);
+                    continue;
+                }
+                None => {
+                    failed = Some(missing(k, p, cx));
                     continue;
                 }
                 Some(v) => v,
@@ -83,10 +79,21 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
         };
         bindings.push((p, value));
     }
+    if failed.is_none() {
+        failed = not_chosen.into_iter().map(|p| missing(k, p, cx)).last();
+    }
     match failed {
         Some(reported) => Err(reported),
         None => Ok(bindings),
     }
+}
+
+/// Reports a parameter that nothing gives a value.
+fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
+    let name = &k.values[parameter].name;
+    let message = format!("compile-time parameter `{name}` has no value");
+    let d = Diagnostic::error(codes::MISSING_DEFINE, k.values[parameter].span, message);
+    cx.report(d.with_note(format!("give one with `-D {name}=...`, or a default in the source")))
 }
 
 /// What the command line gives for the parameter, if it can be that.

@@ -12,6 +12,11 @@ use tilec_ir::typing::{let_init, resolve_view};
 
 impl Lower<'_> {
     pub(super) fn launch(&self, threads: u32) -> Launch {
+        self.described(threads, |v| self.may_alias(v))
+    }
+
+    /// The contract with what may stand at the address of a tensor.
+    pub(super) fn described(&self, threads: u32, may_alias: impl Fn(Value) -> Vec<String>) -> Launch {
         let k = self.k;
         let name = |v: Value| k.values[v].name.clone();
         let mut params = Vec::new();
@@ -26,7 +31,7 @@ impl Lower<'_> {
                     pointers: t.pointers,
                     scratch: t.scratch,
                     reads_gaps: self.reads_gaps(v),
-                    may_alias: self.may_alias(v),
+                    may_alias: may_alias(v),
                 },
                 ValueDef::Scalar { default, .. } => ParamKind::Scalar {
                     elem: self.elem(v).expect("specialised"),

@@ -137,35 +137,8 @@ pub fn lower(
     let mut func = Function::new(kernel.name.clone());
     func.maxntid = [threads, 1, 1];
     func.minnctapersm = kernel.schedule.min_ctas.and_then(|e| kernel.as_int(e)).map_or(1, |x| x.clamp(1, 32) as u32);
-    let mut cx = Lower {
-        k: kernel,
-        target,
-        sink,
-        lines: Lines::new(source),
-        emit: Emit::new(func),
-        ints: SecondaryMap::new(),
-        facts: Facts::new(kernel),
-        extents: modes::Extent::all(kernel),
-        deferred: Deferred::of(kernel),
-        kinds: SecondaryMap::new(),
-        scalars: SecondaryMap::new(),
-        pointers: SecondaryMap::new(),
-        fragments: SecondaryMap::new(),
-        tiles: SecondaryMap::new(),
-        empty: None,
-        runs: SecondaryMap::new(),
-        placed: SecondaryMap::new(),
-        rings: Vec::new(),
-        loops: Vec::new(),
-        block_threads: threads,
-        thread_bits: extent_bits(u64::from(scheduled)),
-        part: None,
-        maps: Vec::new(),
-        turns: BTreeMap::new(),
-        unconverted: None,
-        smem_bytes: 0,
-        report: Report { stages: 1, ..Report::default() },
-    };
+    let mut cx = Lower::new(kernel, target, Lines::new(source), func, sink);
+    (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(scheduled)));
     cx.set_cluster()?;
     cx.check_roles()?;
     cx.place_shared()?;
@@ -189,6 +162,48 @@ pub fn lower(
     module.files = vec![source_name.to_owned()];
     module.functions = vec![emit.finish()];
     Ok(Lowered { module, launch, report })
+}
+
+/// What the host gives to a kernel whose compile-time parameters are bound, whether or not it can be lowered: parameters, conditions and
+/// grid as they are written. Threads, shared memory and alignments are nobody's yet.
+pub fn interface(kernel: &Kernel, target: Target) -> Launch {
+    let mut nothing_said = Sink::new();
+    let func = Function::new(kernel.name.clone());
+    Lower::new(kernel, target, Lines::new(""), func, &mut nothing_said).described(1, |_| Vec::new())
+}
+
+impl<'a> Lower<'a> {
+    fn new(k: &'a Kernel, target: Target, lines: Lines, func: Function, sink: &'a mut Sink) -> Lower<'a> {
+        Lower {
+            k,
+            target,
+            sink,
+            lines,
+            emit: Emit::new(func),
+            ints: SecondaryMap::new(),
+            facts: Facts::new(k),
+            extents: modes::Extent::all(k),
+            deferred: Deferred::of(k),
+            kinds: SecondaryMap::new(),
+            scalars: SecondaryMap::new(),
+            pointers: SecondaryMap::new(),
+            fragments: SecondaryMap::new(),
+            tiles: SecondaryMap::new(),
+            empty: None,
+            runs: SecondaryMap::new(),
+            placed: SecondaryMap::new(),
+            rings: Vec::new(),
+            loops: Vec::new(),
+            block_threads: 0,
+            thread_bits: 0,
+            part: None,
+            maps: Vec::new(),
+            turns: BTreeMap::new(),
+            unconverted: None,
+            smem_bytes: 0,
+            report: Report { stages: 1, ..Report::default() },
+        }
+    }
 }
 
 impl Lower<'_> {
@@ -220,7 +235,7 @@ impl Lower<'_> {
                 format!("not compiled to PTX for {} yet: {what}", self.target.name()),
             )
             .with_note(
-                "the program is valid and the interpreter runs it; `tilec explain E0501` lists what is compiled",
+                "the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled",
             ),
         )
     }

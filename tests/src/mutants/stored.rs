@@ -174,6 +174,7 @@ impl Stored {
             entry: entry.trim().to_owned(),
             target: directive(".target")?,
             ptx_version: directive(".version")?,
+            id: None,
             block: [self.block, 1, 1],
             cluster: [1; 3],
             programmatic: false,

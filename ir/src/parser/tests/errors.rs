@@ -19,8 +19,16 @@ fn one(source: &str, expected: &str) {
 }
 
 #[test]
+fn a_byte_order_mark_in_front_is_skipped() {
+    assert!(crate::parser::parse("\u{feff}kernel k() {}", &mut crate::diag::Sink::new()).is_ok());
+    one("\u{feff}kernel k(A: gmem f17[M]) {}", "E0204 no element type is called `f17` at `f17`");
+}
+
+#[test]
 fn bad_characters_and_numbers() {
     one(&body("let x = 1 $ "), "E0101 `$` is not a character of the language at `$`");
+    one(&body("let x = 1 \u{feff}"), "E0101 U+FEFF is not a character of the language at `\u{feff}`");
+    one(&body("let x = 1 \u{a0}"), "E0101 U+00A0 is not a character of the language at `\u{a0}`");
     one(&body("let x = 12ab"), "E0101 `12ab` is not a number at `12ab`");
     one(&body("let x = 0xg"), "E0101 `0xg` is not a number at `0xg`");
     one(
@@ -124,7 +132,7 @@ fn words_clauses_and_counts() {
     one(&body("let x = max(1, 2, 3)"), "E0109 `max` takes 2 operands, found 3 at `max(1, 2, 3)`");
     one(&body("let x = exp2()"), "E0109 `exp2` takes 1 operands, found 0 at `exp2()`");
     one(&body("let x = mma(A, A)"), "E0109 `mma` takes 3 operands, found 2 at `mma(A, A)`");
-    one("kernel k(A: gmem f16[M, K] strides (1)) {}", "E0109 1 strides for 2 dimensions at `strides (1)`");
+    one("kernel k(A: gmem f16[M, K] strides (1)) {}", "E0109 1 stride for 2 dimensions at `strides (1)`");
     one("kernel k() schedule { stage 2 } {}", "E0110 no schedule item is called `stage` at `stage`");
 }
 

@@ -1,0 +1,46 @@
+//! A run of the interpreter alone: the program as it was written, which need not be one that can be compiled to PTX.
+
+use super::facts::Facts;
+use super::outcome::{Ran, RunReport};
+use super::{RunOptions, contents, diagnostic, launches, reference, too_large, traffic, values};
+use crate::clock::Clock;
+use crate::compile::{Diagnostics, Meaning};
+use crate::contract::Contract;
+use crate::data;
+use crate::program::bind_program;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::kernel::Kernel;
+
+/// Runs what a program means.
+///
+/// # Errors
+/// Arguments that do not fit, unmet preconditions, something that has no defined result.
+pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, Diagnostics> {
+    let fail = |list: Vec<Diagnostic>| Diagnostics { source: program.source.clone(), errors: list.len(), list };
+    let (name, contracts) = launches(&program.file, options.kernel.as_deref(), &options.args, "file").map_err(fail)?;
+    let kernel = |contract: &&Contract| program.kernels.iter().find(|k| k.name == contract.entry);
+    let pairs: Vec<(&Contract, &Kernel)> = contracts.iter().filter_map(|c| Some((*c, kernel(c)?))).collect();
+    let bound = bind_program(&contracts, &options.args).map_err(|e| fail(e.iter().map(diagnostic).collect()))?;
+    too_large(&bound).map_err(|d| fail(vec![*d]))?;
+    let facts: Vec<Facts> = pairs.iter().map(|(_, kernel)| Facts::of(kernel)).collect();
+    let all = facts.iter().fold(Facts::default(), Facts::and);
+    let mut clock = Clock::new(options.timeout, options.sim.progress);
+    let mut tensors = contents(&bound, &all, options, &mut clock).map_err(|d| fail(vec![*d]))?;
+    let result = reference::interpret(&pairs, &bound, &tensors, None).map_err(|d| fail(vec![*d]))?;
+    for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(plan, _)| plan.access.writes()) {
+        if let Some(tensor) = result.tensors.get(&plan.name) {
+            plan.for_each(|_, offset| data::set(plan.elem, bytes, offset, tensor.data[offset]));
+        }
+    }
+    Ok(RunReport {
+        entry: name,
+        target: program.target.name().to_owned(),
+        ran: Ran::Interpreter,
+        values: values(&contracts, &bound),
+        flops: facts.iter().zip(&bound.launches).zip(&contracts).map(|((f, b), c)| f.flops(b, c)).sum(),
+        bytes: bound.launches.iter().flat_map(|b| &b.tensors).map(traffic).sum(),
+        verdicts: Vec::new(),
+        notes: Vec::new(),
+        tensors: bound.tensors.into_iter().zip(tensors).collect(),
+    })
+}

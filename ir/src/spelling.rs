@@ -1,0 +1,105 @@
+//! Which word is meant by one that nobody knows.
+
+/// Words that are longer than this many characters are nobody's misspelling: looking would take too long.
+const MAX_LENGTH: usize = 64;
+
+/// The candidate that `word` is a misspelling of, if there is one: the one that differs in nothing but case, else the nearest that differs in
+/// at most a third of its letters. Of words of three letters, exchanged neighbours alone are a misspelling; words of one or two letters have none.
+pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: impl Fn(&T) -> &str) -> Option<T> {
+    let word: Vec<char> = word.chars().take(MAX_LENGTH + 1).collect();
+    if word.is_empty() || word.len() > MAX_LENGTH {
+        return None;
+    }
+    let near = |candidate: T| {
+        let other: Vec<char> = text(&candidate).chars().take(MAX_LENGTH + 1).collect();
+        let longer = word.len().max(other.len());
+        let limit = match longer {
+            0..=2 => 0,
+            3 => SWAP,
+            n => n / 3 * EDIT,
+        };
+        if word.len().eq(&other.len()) && word.iter().zip(&other).all(|(a, b)| a.eq_ignore_ascii_case(b)) {
+            return Some((0, candidate));
+        }
+        if longer > MAX_LENGTH || word.len().min(other.len()) <= 2 || word.len().abs_diff(other.len()) * EDIT > limit {
+            return None;
+        }
+        let cost = distance(&word, &other);
+        // What is equal but for case comes first.
+        (cost <= limit).then_some((1 + cost, candidate))
+    };
+    candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).map(|(_, candidate)| candidate)
+}
+
+/// The cost of a letter that is there too much, missing, or another.
+const EDIT: usize = 2;
+/// The cost of two neighbours that are exchanged, and of a letter in the other case.
+const SWAP: usize = 1;
+
+/// The least cost of edits that make one word of the other.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let replaced = |x: char, y: char| match (x == y, x.eq_ignore_ascii_case(&y)) {
+        (true, _) => 0,
+        (false, true) => SWAP,
+        (false, false) => EDIT,
+    };
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).map(|j| EDIT * j).collect();
+    for i in 0..a.len() {
+        let mut next = vec![EDIT * (i + 1)];
+        for j in 0..b.len() {
+            let mut least = (row[j] + replaced(a[i], b[j])).min(row[j + 1] + EDIT).min(next[j] + EDIT);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + SWAP);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+        nearest(word, candidates.iter().copied(), |c| c)
+    }
+
+    #[test]
+    fn misspellings_are_found() {
+        for (word, candidates, meant) in [
+            ("cpy", &["copy", "if", "for"][..], "copy"),
+            ("mutliple", &["multiple"], "multiple"),
+            ("gird", &["grid", "where"], "grid"),
+            ("rnu", &["run", "bench"], "run"),
+            ("vectorise", &["vectorize", "swizzle"], "vectorize"),
+            ("Bm", &["B", "A", "BM"], "BM"),
+            ("a", &["B", "A"], "A"),
+            ("ACC", &["Ac", "accu", "acc"], "acc"),
+            ("acess", &["access", "align"], "access"),
+        ] {
+            assert_eq!(of(word, candidates), Some(meant), "{word}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_not_misspellings() {
+        for word in ["D", "i", "j", "Q", "BN", "foo", "ab", "x1", "", "nothing_alike"] {
+            assert_eq!(of(word, &["A", "B", "BM", "for", "x2", "abc"]), None, "{word}");
+        }
+        let long = "x".repeat(1 << 16);
+        assert_eq!(of(&long, &[&long]), None);
+    }
+
+    #[test]
+    fn distance_is_symmetric_and_counts_edits() {
+        for (a, b, d) in
+            [("", "abc", 6), ("kitten", "sitting", 6), ("same", "same", 0), ("rnu", "run", 1), ("aB", "ab", 1)]
+        {
+            let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+            assert_eq!((distance(&a, &b), distance(&b, &a)), (d, d));
+        }
+    }
+}

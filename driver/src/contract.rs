@@ -597,7 +597,7 @@ pub(crate) mod tests {
         assert_eq!(Contract::id_in(&ptx, "gem"), None);
         assert_eq!(one.clone().identified(), one, "an id is no part of what it names");
         assert_ne!(one.id, other.id);
-        assert_eq!(Contract::from_json(&to_json(&[one.clone()])).expect("our own JSON reads back"), [one]);
+        assert_eq!(Contract::from_json(&to_json(std::slice::from_ref(&one))).expect("our own JSON reads back"), [one]);
     }
 
     #[test]

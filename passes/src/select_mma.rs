@@ -532,7 +532,10 @@ fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 (true, Some(own), Some(threads)) => format!(
                     "a role of {own} threads with register tiles, or copies through registers, beside a schedule of {threads} threads"
                 ),
-                (true, ..) => "a role with register tiles where the schedule says no `threads`".to_owned(),
+                (true, ..) => {
+                    "a role with register tiles, or copies through registers, where the schedule says no `threads`"
+                        .to_owned()
+                }
             };
             return Err(cx.report(
                 Diagnostic::error(

@@ -107,8 +107,8 @@ fn param_bytes(words: &[&str]) -> Option<u64> {
     };
     let element = words.iter().find_map(bits)? / 8;
     let name = words.last()?;
-    let extents = name.split('[').skip(1).map(|extent| extent.trim_end_matches(']').parse::<u64>().ok());
-    extents.fold(Some(element), |bytes, extent| bytes?.checked_mul(extent?))
+    let mut extents = name.split('[').skip(1).map(|extent| extent.trim_end_matches(']').parse::<u64>().ok());
+    extents.try_fold(element, |bytes, extent| bytes.checked_mul(extent?))
 }
 
 /// Words of PTX without comments; brackets, braces, commas and semicolons are words.

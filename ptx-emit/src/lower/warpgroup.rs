@@ -98,7 +98,9 @@ impl Lower<'_> {
         let fragment = self.tile_of(ea);
         let Some(elem) = self.elem(va.base) else { return Err(self.unsupported(src, "these element types")) };
         let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
-            return Err(self.unsupported(src, "an accumulator in this layout"));
+            let what = "an accumulator whose layout is not that of warpgroups; `warp_tile (64, 64)` in the schedule, say, is what each of them \
+                        computes, in multiples of 64 rows";
+            return Err(self.unsupported(src, what));
         };
         let Some((op, columns)) = instruction(row.name, elem, c.elem, cols, fragment.is_some()) else {
             return Err(self.unsupported(src, "products of warpgroups of these types and columns"));

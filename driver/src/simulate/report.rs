@@ -7,24 +7,16 @@ use crate::bind::TensorPlan;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
-use tilec_sim::{ParseError, Place, Program, Report, ReportKind};
+use tilec_sim::{Memory as Space, ParseError, Place, Program, Report, ReportKind};
 
-/// Which memory an opcode accesses.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Memories {
-    Shared,
-    Local,
-    /// Global, or unknown.
-    Other,
-}
-
-fn memory_of(instruction: &str) -> Memories {
+/// Which memory an opcode accesses, where it says so.
+fn memory_of(instruction: &str) -> Option<Space> {
     if instruction.contains(".shared") || instruction.starts_with("ldmatrix") || instruction.starts_with("mbarrier") {
-        Memories::Shared
+        Some(Space::Shared)
     } else if instruction.contains(".local") {
-        Memories::Local
+        Some(Space::Local)
     } else {
-        Memories::Other
+        None
     }
 }
 
@@ -43,6 +35,8 @@ fn access(instruction: &str) -> &'static str {
         "st" => "write",
         "cp" => "asynchronous copy",
         "atom" | "red" => "atomic update",
+        "wgmma" => "product of a warpgroup",
+        "ret" | "exit" => "end of the block",
         _ => "access",
     }
 }
@@ -100,6 +94,10 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
             "one instruction wrote different values to one address: let one thread write, or use an atomic; a `bar.sync` helps only \
              where the two writes are of different turns of a loop",
         ),
+        ReportKind::Race if report.place.as_ref().is_some_and(ends_block) => Some(
+            "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \
+             in front of `ret`",
+        ),
         ReportKind::Race => Some("put a `bar.sync`, or the wait that the copy needs, between the two"),
         ReportKind::OutOfBounds => {
             Some("look at the predicate that should have switched this access off, and at its address")
@@ -118,6 +116,11 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::Fuel => Some(MORE_FUEL),
         ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
     }
+}
+
+/// Whether a thread ends with the instruction, and its block with it.
+fn ends_block(place: &Place) -> bool {
+    access(&place.instruction) == "end of the block"
 }
 
 /// Whether both sides of a race are writes of one instruction.
@@ -174,14 +177,21 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
         return Box::new(Diagnostic::error(code(report.kind), Span::default(), title));
     };
     let what = access(&place.instruction);
-    let here = memory_of(&place.instruction);
-    let space = if here == Memories::Shared { "shared" } else { "global" };
+    let here = report.memory.or_else(|| memory_of(&place.instruction));
+    let space = match here {
+        Some(Space::Shared) => "shared",
+        Some(Space::Local) => "local",
+        Some(Space::Global) | None => "global",
+    };
     let located = report.address.and_then(|address| match here {
-        Memories::Shared => locate::shared(scene, at.map(|(_, p)| p), address),
-        Memories::Local => None,
-        Memories::Other => at.and_then(|(m, _)| locate::global(scene, m, address)),
+        Some(Space::Shared) => locate::shared(scene, at.map(|(_, p)| p), address),
+        Some(Space::Local) => None,
+        Some(Space::Global) | None => at.and_then(|(m, _)| locate::global(scene, m, address)),
     });
+    let elsewhere = !matches!(here, Some(Space::Shared | Space::Local));
     let message = match (report.kind, &report.other, &located) {
+        // A block of a cluster ends, and with it its shared memory.
+        (ReportKind::Race, Some(_), _) if ends_block(place) => title.to_owned(),
         (ReportKind::Race, Some(other), _) => {
             let theirs = access(&other.instruction);
             match report.other_block {
@@ -197,10 +207,10 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
                 ),
             }
         }
-        (ReportKind::OutOfBounds, _, Some(located)) if here == Memories::Other => {
+        (ReportKind::OutOfBounds, _, Some(located)) if elsewhere => {
             format!("{} {what} outside every tensor, {located}", article(what))
         }
-        (ReportKind::Uninitialised, _, Some(located)) if here == Memories::Other => {
+        (ReportKind::Uninitialised, _, Some(located)) if elsewhere => {
             format!("{} {what} of memory that nobody wrote: {located}", article(what))
         }
         _ => title.to_owned(),
@@ -245,7 +255,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     for line in details.lines().map(str::trim).filter(|l| !l.is_empty()) {
         d = d.with_note(line);
     }
-    if report.kind == ReportKind::Race && report.other.is_some() && report.other_block.is_none() {
+    if report.kind == ReportKind::Race && report.other.is_some() && report.other_block.is_none() && !ends_block(place) {
         d = d.with_note("which of the two came first was chance: in another run it may be the other");
     }
     if let Some(way_out) = way_out(report, !scene.origin.is_ptx) {
@@ -254,16 +264,16 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     Box::new(d)
 }
 
-fn address_text(memory: Memories, address: u64) -> String {
+fn address_text(memory: Option<Space>, address: u64) -> String {
     match memory {
-        Memories::Shared => format!("shared address {address:#x}"),
-        Memories::Local => format!("local address {address:#x}"),
-        Memories::Other => format!("address {address:#x}"),
+        Some(Space::Shared) => format!("shared address {address:#x}"),
+        Some(Space::Local) => format!("local address {address:#x}"),
+        Some(Space::Global) | None => format!("address {address:#x}"),
     }
 }
 
 fn article(noun: &str) -> &'static str {
-    if noun.starts_with('a') { "an" } else { "a" }
+    if noun.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" }
 }
 
 /// A simulation that the clock ended.

@@ -293,14 +293,10 @@ fn what_orders_a_tensor_store_is_missed() {
     }
 }
 
-/// The same from a tile program: carets into its lines, and the tile that the address is in.
-#[test]
-fn reports_of_tile_programs_point_into_them() {
-    let mut program = compiled(&[]);
-    let at = program.ptx.rfind("bar.sync").expect("a barrier");
-    program.ptx.replace_range(at..at + 2, "//");
+/// What is reported of a tile program with this PTX in place of its own.
+fn report_of(program: &crate::Compiled, ptx: String, sizes: &[(&str, i64)]) -> String {
     let contract = program.kernels[0].contract.clone();
-    let args = SIZES.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
+    let args = sizes.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();
     let bound = bind_program(&[&contract], &args).expect("fits");
     let mut clock = Clock::new(Duration::from_secs(60), false);
     let tensors =
@@ -308,14 +304,67 @@ fn reports_of_tile_programs_point_into_them() {
     let job = Job {
         launches: vec![contract],
         args,
-        ptx: program.ptx.clone(),
+        ptx,
         repeat: 0,
         aliases: crate::run::Aliases::new(),
         tensors: Vec::new(),
     };
     let origin = Origin { source: &program.source, is_ptx: false, tiles: vec![&program.kernels[0].report.tiles] };
     let found = simulate(&job, tensors, &origin, &SimOptions::default(), &mut clock).expect_err("a race");
-    let text = crate::Diagnostics::one(program.source.clone(), *found).to_string();
+    crate::Diagnostics::one(program.source.clone(), *found).to_string()
+}
+
+/// PTX without the lines that have one of these in them.
+fn without(ptx: &str, lines: &[&str]) -> String {
+    let kept: Vec<&str> = ptx.lines().filter(|l| !lines.iter().any(|w| l.contains(w))).collect();
+    assert!(kept.len() < ptx.lines().count(), "{lines:?}: {ptx}");
+    kept.join("\n") + "\n"
+}
+
+/// A report names the memory that an instruction touched, which its text does not tell.
+#[test]
+fn reports_of_the_accelerator_name_the_memory() {
+    let source = GEMM.replace("promote PROMOTE", "promote PROMOTE stage_stores 1 cluster (2, 1)");
+    let defines = "Out=f16,BM=64,BN=64,BK=64,WM=64,WN=64,KW=1,STAGES=3,RASTER=1";
+    let options = CompileOptions {
+        source_name: "gemm.tile".to_owned(),
+        target: tilec_ir::target::Target::Sm90a,
+        defines: defines.split(',').filter_map(|d| d.split_once('=')).map(|(n, v)| (n.into(), v.into())).collect(),
+        ..CompileOptions::default()
+    };
+    let program = crate::compile(&source, &options).expect("compiles");
+    let sizes = [("M", 128), ("N", 64), ("K", 136)];
+    // A product that reads its slot before anybody has waited.
+    let text = report_of(&program, without(&program.ptx, &["bra\t$L_wait_full"]), &sizes);
+    let slot = ["of slot 0 (of 3) of `a`", "of slot 0 (of 3) of `b`"].iter().any(|w| text.contains(w));
+    assert!(
+        text.contains("data race on shared memory: nothing orders a")
+            && text.contains("product of a warpgroup")
+            && slot,
+        "{text}"
+    );
+    // Two stores to one window.
+    let store = program.ptx.lines().find(|l| l.contains("cp.async.bulk.tensor.2d.global")).expect("a store");
+    let text = report_of(&program, program.ptx.replace(store, &format!("{store}\n{store}")), &sizes);
+    assert!(
+        text.contains("data race on global memory: nothing orders an asynchronous copy") && text.contains("`C["),
+        "{text}"
+    );
+    // A block that ends while the other one reaches into it.
+    let ptx = without(&program.ptx, &["bra\t$L_wait_empty_"]);
+    let text = report_of(&program, ptx, &sizes);
+    assert!(text.contains("of the cluster ends, and nothing orders"), "{text}");
+    assert!(text.contains("this end of the block") && !text.contains("global memory"), "{text}");
+}
+
+/// The same from a tile program: carets into its lines, and the tile that the address is in.
+#[test]
+fn reports_of_tile_programs_point_into_them() {
+    let program = compiled(&[]);
+    let mut ptx = program.ptx.clone();
+    let at = ptx.rfind("bar.sync").expect("a barrier");
+    ptx.replace_range(at..at + 2, "//");
+    let text = report_of(&program, ptx, &SIZES);
     let line = |what: &str| GEMM.lines().position(|l| l.contains(what)).expect("there") + 1;
     // Which of the two comes first is up to the schedule.
     let product = format!("{} |         acc = mma(a, b, acc)", line("acc = mma("));

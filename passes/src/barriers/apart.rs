@@ -111,7 +111,7 @@ fn run_alike(forms: &mut Forms<'_>, a: Stmt, b: Stmt) -> Option<(Value, Value)> 
 fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) -> Option<bool> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[load] else { return None };
     let slot = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))?;
-    let (&x, &y) = loops(k, a).first().zip(loops(k, b).first()).map(|(x, y)| (x, y))?;
+    let (&x, &y) = loops(k, a).first().zip(loops(k, b).first())?;
     let same = run_alike(&mut Forms::new(k, None), x, y)?;
     let mut all = Windows::new(k, Some(same));
     let from = all.window(*src, &fixed_shape(k, *dst)?)?;

@@ -57,9 +57,14 @@ impl Lower<'_> {
                 return Err(self.unsupported(src, "tensor copies (`tma`); sm_90a has them"));
             }
             let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
-                return Err(
-                    self.unsupported(src, "a tensor copy between this layout and this tensor, which no boxes make up")
-                );
+                let what = match self.narrow_share(s, &to) {
+                    Some((lines, blocks)) => format!(
+                        "a copy that {blocks} blocks of a cluster share, of {lines} rows or columns: each takes a multiple of {ROWS}; use a larger \
+                         tile or a smaller cluster"
+                    ),
+                    None => "a tensor copy between this layout and this tensor, which no boxes make up".to_owned(),
+                };
+                return Err(self.unsupported(src, &what));
             };
             if self.maps.iter().any(|m| m.is(from.base, &dims, &extents, &boxes)) {
                 continue;
@@ -78,6 +83,15 @@ impl Lower<'_> {
             self.emit.push(P::PrefetchTensormap, vec![Operand::Tensor { map, at: Vec::new() }]);
         }
         Ok(())
+    }
+
+    /// Lines of a box, and the blocks that cannot share it because their parts would be too small.
+    fn narrow_share(&self, s: Stmt, to: &ResolvedView) -> Option<(u64, u64)> {
+        let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
+        let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
+        let lines = *boxes(layout, &shape, self.elem(to.base)?.bytes())?.extents.get(1)?;
+        let blocks = self.sharing(self.multicasts(s)?);
+        (!lines.is_multiple_of(ROWS * blocks)).then_some((lines, blocks))
     }
 
     /// The tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.

@@ -32,7 +32,7 @@ pub struct Contract {
     pub target: String,
     /// `.version` of the PTX, such as `6.4`: the driver must know it.
     pub ptx_version: String,
-    /// What the PTX calls this contract by, in a comment that [`Contract::mark`] makes: a hash of all else that stands here. Absent
+    /// What the PTX calls this contract by, in a comment that `Contract::mark` makes: a hash of all else that stands here. Absent
     /// where the contract was written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

@@ -17,7 +17,7 @@ mod broadcast;
 pub(crate) mod epilogue;
 mod fragments;
 mod scattered;
-mod threads;
+pub(crate) mod threads;
 
 use crate::Cx;
 use crate::analysis::facts::Facts;

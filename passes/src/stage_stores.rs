@@ -30,6 +30,7 @@ use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::epilogue::for_each_tile;
+use crate::assign_layouts::threads::Threads;
 use crate::barriers::is_fixed;
 use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
 use crate::tensor_copies::{no_descriptor, slot_bytes};
@@ -87,21 +88,17 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     for &store in &stores {
         let StmtData::Copy { src, dst, .. } = k.stmts[store] else { continue };
         let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
-        let fits = fits(k, &facts, &deferred, (store, &to), neighbours).and_then(|by| {
-            let (mut load, mut reads) = (None, None);
-            match by {
-                Mover::Accelerator => load = loads::of(k, cx, &facts, &deferred, at, (src, &to))?,
-                Mover::Threads { .. } => reads = loads::like(k, &deferred, src, &to),
-            }
-            Ok(Staged { store, tensor: to.base, by, load, reads })
+        let by = fits(k, &facts, &deferred, (store, &to), neighbours).and_then(|pieces| match pieces {
+            Some(pieces) => Ok(Mover::Threads { pieces, load: loads::like(k, &deferred, src, &to) }),
+            None => loads::of(k, cx, &facts, &deferred, at, (src, &to)).map(|load| Mover::Accelerator { load }),
         });
-        match fits {
-            Ok(fits) => staged.push(fits),
+        match by {
+            Ok(by) => staged.push(Staged { store, tensor: to.base, by }),
             Err(why) => say(k, cx, store, to.base, &why),
         }
     }
-    let Some(&Staged { store: first, tensor, ref by, .. }) = staged.first() else { return false };
-    let by = by.clone();
+    let Some(&Staged { store: first, tensor, ref by }) = staged.first() else { return false };
+    let accelerated = matches!(by, Mover::Accelerator { .. });
     if let Some(other) = staged.iter().find(|s| s.tensor != tensor) {
         say(k, cx, other.store, other.tensor, "one buffer is staged, and that is for another tensor");
         staged.retain(|s| s.tensor == tensor);
@@ -110,14 +107,14 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
         return false;
     }
-    let slots = match room(k, cx, at, first, &by) {
+    let slots = match room(k, cx, at, first, accelerated) {
         Ok(slots) => slots,
         Err(why) => {
             say(k, cx, first, tensor, &why);
             return false;
         }
     };
-    if !asked && by == Mover::Accelerator && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
+    if !asked && accelerated && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
         say(k, cx, first, tensor, "every block computes one tile, and would wait for the accelerator at its end");
         // Sizes have decided: the text says so.
         k.schedule.stage_stores = Some(k.int(0, k.schedule.span));
@@ -128,9 +125,9 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let message = |who: &str| {
         format!("`{name}` is stored out of a buffer by {who}, which leaves room for {slots} slots of operands")
     };
-    match by {
-        Mover::Accelerator => cx.remark(k.stmt_spans[first], message("the accelerator")),
-        Mover::Threads { why, missing, .. } => {
+    match no_descriptor(k, &facts, tensor) {
+        None => cx.remark(k.stmt_spans[first], message("the accelerator")),
+        Some((why, missing)) => {
             let message = format!("{}: the accelerator cannot, {why}", message("threads"));
             match missing.is_empty() {
                 true => cx.remark(k.stmt_spans[first], message),
@@ -141,16 +138,10 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     true
 }
 
-/// What moves a tile from the buffer to global memory.
-#[derive(Clone, PartialEq, Debug)]
+/// What moves a tile from the buffer to global memory, and the matrix that the store reads, if that comes the same way.
 enum Mover {
-    Accelerator,
-    /// Why the accelerator cannot, and the fact that it lacks.
-    Threads {
-        why: String,
-        missing: String,
-        pieces: Pieces,
-    },
+    Accelerator { load: Option<Load> },
+    Threads { pieces: Pieces, load: Option<ResolvedView> },
 }
 
 /// A store that goes through the buffer.
@@ -158,10 +149,6 @@ struct Staged {
     store: Stmt,
     tensor: Value,
     by: Mover,
-    /// The matrix that it reads, if the accelerator loads that.
-    load: Option<Load>,
-    /// The matrix that it reads, if threads load that into the buffer.
-    reads: Option<ResolvedView>,
 }
 
 /// Whether the products of a loop are of the transposed operands: a thread then has neighbours along columns.
@@ -177,7 +164,7 @@ fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: &str) {
     cx.remark(k.stmt_spans[s], format!("`{}` is stored by threads: {why}", k.values[tensor].name));
 }
 
-/// Why a store of sums is none for the accelerator.
+/// Whether a store of sums is one for the accelerator, or threads have to move the tile in pieces; `Err`: why it goes through no buffer.
 ///
 /// `neighbours`: the dimension along which a thread has pairs of sums.
 fn fits(
@@ -186,7 +173,7 @@ fn fits(
     deferred: &Deferred,
     (s, to): (Stmt, &ResolvedView),
     neighbours: usize,
-) -> Result<Mover, String> {
+) -> Result<Option<Pieces>, String> {
     let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return Err("it is no copy".to_owned()) };
     if *attrs != CopyAttrs::default() {
         return Err("how they do is written".to_owned());
@@ -226,10 +213,9 @@ fn fits(
     if elem.bytes() < WORD && dim != neighbours {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
     }
-    let Some((why, missing)) = no_descriptor(k, facts, to.base) else { return Ok(Mover::Accelerator) };
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
-    match pieces::of(&shape, dim, threads.unwrap_or(1)) {
-        Some(pieces) => Ok(Mover::Threads { why, missing, pieces }),
+    let Some((why, missing)) = no_descriptor(k, facts, to.base) else { return Ok(None) };
+    match pieces::of(&shape, dim, Threads::of(k).count()) {
+        Some(pieces) => Ok(Some(pieces)),
         None if missing.is_empty() => Err(why),
         None => Err(format!("{why}; declare `where {missing}`")),
     }
@@ -263,10 +249,10 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
 }
 
 /// How many slots are left beside the buffer, or why they are too few.
-fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt, by: &Mover) -> Result<u64, String> {
+fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt, accelerated: bool) -> Result<u64, String> {
     let StmtData::Copy { src, dst, .. } = k.stmts[store] else { return Err("it is no copy".to_owned()) };
     // Panels have the columns that there are; a buffer that only threads use is laid out by bits.
-    let extent = |&n: &u64| if *by == Mover::Accelerator { n } else { n.next_power_of_two() };
+    let extent = |&n: &u64| if accelerated { n } else { n.next_power_of_two() };
     let elems: u64 = fixed_shape(k, src).map_or(0, |s| s.iter().map(extent).product());
     let tensor = resolve_view(k, dst).map(|v| v.base);
     let tile = elems * u64::from(tensor.and_then(|t| elem_of(k, t)).map_or(4, |e| e.bytes()));
@@ -305,16 +291,19 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, smem_layout: None };
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
-    for Staged { store: s, by, load, reads, .. } in staged {
+    for Staged { store: s, by, .. } in staged {
         let StmtData::Copy { src, dst, .. } = k.stmts[*s] else { continue };
-        let mut stmts = load.as_ref().map_or_else(Vec::new, |load| loads::load(k, *s, src, load));
         let Some(&(block, index)) = path_to(k, *s).as_ref().and_then(|p| p.last()) else { continue };
         let span = k.stmt_spans[*s];
         let window = resolve_view(k, dst);
+        let mut stmts = Vec::new();
         match by {
-            Mover::Accelerator => stmts.push(k.stmt(StmtData::Await { value: buffer, pending: 0 }, span)),
-            Mover::Threads { pieces, .. } => {
-                if let Some(from) = reads {
+            Mover::Accelerator { load } => {
+                stmts.extend(load.iter().flat_map(|load| loads::load(k, *s, src, load)));
+                stmts.push(k.stmt(StmtData::Await { value: buffer, pending: 0 }, span));
+            }
+            Mover::Threads { pieces, load } => {
+                if let Some(from) = load {
                     stmts.extend(pieces.copy(k, Way::Load, (buffer, elem), from, span));
                     loads::replace(k, src, from, buffer);
                 }
@@ -339,7 +328,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     // Behind the others, as its place in memory is.
     let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
-    if staged.iter().any(|s| s.by == Mover::Accelerator) {
+    if staged.iter().any(|s| matches!(s.by, Mover::Accelerator { .. })) {
         let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
         k.blocks[body].push(wait);
     }

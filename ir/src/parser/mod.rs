@@ -70,23 +70,14 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
     Ok(module)
 }
 
-/// Words that may be meant where something else was expected: those that begin clauses, statements and attributes.
-const WORDS: &[&str] = &[
-    "kernel",
+/// Words that begin clauses and attributes, and may be names elsewhere.
+const CLAUSES: &[&str] = &[
     "sequence",
     "where",
     "grid",
     "schedule",
-    "gmem",
-    "smem",
-    "reg",
-    "channel",
-    "let",
-    "var",
-    "copy",
     "step",
     "unroll",
-    "role",
     "warps",
     "registers",
     "strides",
@@ -95,18 +86,8 @@ const WORDS: &[&str] = &[
     "signals",
     "multiple",
     "align",
-    "slots",
-    "over",
-    "layout",
     "swizzle",
     "pending",
-    "threads",
-    "prefetch",
-    "unaligned",
-    "multicast",
-    "fragment",
-    "else",
-    "auto",
 ];
 
 /// A parsing result; the error was reported.
@@ -311,10 +292,12 @@ impl<'s> Parser<'s, '_> {
             .with_label(format!("expected {what}"));
         match tok {
             Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out"),
-            Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => match self.near_word(word, WORDS) {
-                Some(near) => d.with_note(format!("did you mean `{near}`?")),
-                None => d,
-            },
+            Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => {
+                match self.near_word(word, &[&reserved_words(), CLAUSES].concat()) {
+                    Some(near) => d.with_note(format!("did you mean `{near}`?")),
+                    None => d,
+                }
+            }
             _ => d,
         }
     }

@@ -15,6 +15,7 @@
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::assign_layouts::threads::Threads;
 use crate::specialize_warps::{consumer_registers, ping_pong, stream};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -166,8 +167,8 @@ fn is_written(k: &Kernel, tensor: Value) -> bool {
 
 /// Whether a thread has registers for its part of the matrix, beside its sums.
 fn fits_registers(k: &Kernel, src: Expr, from: &ResolvedView, elems: u64) -> bool {
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()).unwrap_or(128);
-    let words = |bytes: u32| elems / threads.max(1) * u64::from(bytes) / 4;
+    let threads = Threads::of(k).count();
+    let words = |bytes: u32| elems / threads * u64::from(bytes) / 4;
     let mut sums = 0;
     crate::analysis::uses::for_each_ref(k, src, &mut |v| {
         if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) {

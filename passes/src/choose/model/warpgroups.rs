@@ -35,6 +35,10 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) storing: f64,
     /// Clocks that a tile takes that the accelerator stores, out of a buffer, beside the filling of the buffer.
     pub(in crate::choose) staging: f64,
+    /// Clocks of an element that threads store by itself: out of a buffer, where the lanes of a warp have neighbours in one row, and in the layout
+    /// of sums, where they have some in each of eight (measured with rows of odd length).
+    pub(in crate::choose) piece: f64,
+    pub(in crate::choose) scattered: f64,
     /// What stores of whole tiles reach, all multiprocessors at the same moment, as a share of the memory's bandwidth: more than all of it,
     /// because the second-level cache takes a tile of each.
     pub(in crate::choose) stored: f64,
@@ -61,16 +65,14 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     landing: 1300.0,
     storing: 50.0,
     staging: 600.0,
+    piece: 0.08,
+    scattered: 0.5,
     stored: 1.3,
     read: 0.74,
     crossing: 0.45,
     launch: 0.44e-6,
     turn: 0.75,
 };
-
-/// Clocks of an element that threads store out of a buffer, and in the layout of sums (measured with rows of odd length).
-const PIECE: f64 = 0.08;
-const SCATTERED_PIECE: f64 = 0.5;
 
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
@@ -119,10 +121,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let bytes = part.loads + part.stores;
             let memory = bytes / (c.stored * dram).min(L2_PORT);
             if part.pieces > 0.0 {
-                // Elements one by one: with neighbours in one row out of a buffer, else in eight.
-                let each = if cost.offloaded { PIECE } else { SCATTERED_PIECE };
-                let buffer = if cost.offloaded { c.staging } else { c.storing };
-                store += part.trips * (buffer + each * part.pieces).max(memory);
+                let (first, each) = if cost.offloaded { (c.staging, c.piece) } else { (c.storing, c.scattered) };
+                store += part.trips * (first + each * part.pieces).max(memory);
             } else if cost.offloaded && tiles > places {
                 // The accelerator stores a tile while the next one is computed, and the last one behind all.
                 store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };

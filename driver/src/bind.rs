@@ -149,11 +149,11 @@ pub enum BindError {
         expected: &'static str,
     },
     /// A precondition that does not hold.
-    #[error("`{condition}` does not hold: {values}")]
+    #[error("`{condition}` does not hold{}{values}", if values.is_empty() { "" } else { ": " })]
     Unmet {
         /// The precondition.
         condition: String,
-        /// The values of the names in it.
+        /// The values of the names in it; empty if there is none.
         values: String,
     },
     /// A stride with which elements that are written share addresses.

@@ -124,6 +124,9 @@ pub(crate) struct Cta<'a> {
     pub(crate) cluster_barrier: cluster::ClusterBarrier,
     /// Somebody has arrived there.
     pub(crate) cluster_moved: bool,
+    /// Other blocks may have their turn behind a signal, and one has just been given.
+    pub(crate) gives_way: bool,
+    pub(crate) signalled: bool,
     /// Who has waited for the grids in front of this one.
     pub(crate) waits: grids::Waits,
     /// Registers of each block, and whether some were given back.
@@ -230,6 +233,8 @@ impl<'a> Cta<'a> {
             begun: vec![crate::race::Known::default(); ranks],
             cluster_barrier: cluster::ClusterBarrier::default(),
             cluster_moved: false,
+            gives_way: entry.waits && options.order == Order::Seeded,
+            signalled: false,
             waits: grids::Waits::new(options.programmatic, warps * ranks),
             pools: vec![registers::Pool::default(); ranks],
             freed: false,

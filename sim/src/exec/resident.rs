@@ -318,4 +318,32 @@ mod tests {
             "{report}"
         );
     }
+
+    /// A flag that a second warp sets once more, which the one who waited for it has cleared: whether that is so is a matter of a moment.
+    #[test]
+    fn who_waits_may_go_on_before_others_of_the_signalling_block() {
+        let text = |who: &str| {
+            format!(
+                ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<3>;\n\
+                 .reg .b32 %r<4>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd0, [p];\nmov.u32 %r0, %ctaid.x;\nmov.u32 %r1, %tid.x;\n\
+                 setp.eq.u32 %p0, %r0, 0;\n@%p0 bra S;\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 bra E;\n\
+                 L: ld.acquire.gpu.global.u32 %r2, [%rd0];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra L;\n\
+                 st.relaxed.gpu.global.u32 [%rd0], 0;\nbra E;\n\
+                 S: setp.lt.u32 %p1, %r1, {who};\n@%p1 st.release.gpu.global.u32 [%rd0], 1;\nE: ret;\n}}\n"
+            )
+        };
+        let left = |who: &str, seed: u64| {
+            let program = Program::parse(&text(who)).unwrap();
+            let mut device = Device::new();
+            let a = device.alloc(4).unwrap();
+            device.upload(a, &[0; 4]).unwrap();
+            let params = vec![a.to_le_bytes().to_vec()];
+            let launch = Launch { entry: "k".into(), grid: [2, 1, 1], block: [64, 1, 1], dynamic_smem: 0, params };
+            let options = Options { order: Order::Seeded, seed, ..Options::default() };
+            device.run(&program, &launch, &options).unwrap();
+            device.download(a, 4).unwrap()[0]
+        };
+        assert!((0..16).all(|seed| left("1", seed) == 0));
+        assert!((0..16).any(|seed| left("64", seed) == 1), "nobody came in between");
+    }
 }

@@ -97,6 +97,10 @@ impl Cta<'_> {
                 if let Err(report) = self.turn(warps, pick) {
                     return Err(self.blame(warps, pick, report, rng));
                 }
+                // What a signal says may be made use of at once, or when this block has done all that it can.
+                if std::mem::take(&mut self.signalled) && rng.below(2) == 0 {
+                    return Ok(Pause::Yields);
+                }
                 continue;
             }
             let mut moved = self.release_barriers(warps) | self.release_cluster(warps);
@@ -203,6 +207,7 @@ impl Cta<'_> {
     /// Runs one warp until none of its fragments is ready, or its turn is over.
     pub(super) fn turn(&mut self, warps: &mut [Warp], pick: usize) -> Result<(), Box<Report>> {
         let mut left = TURN;
+        self.signalled = false;
         loop {
             let warp = &mut warps[pick];
             let Some(at) = warp.frags.iter().position(|f| f.wait == Wait::Ready) else {
@@ -226,6 +231,9 @@ impl Cta<'_> {
                 self.release_registers(warps);
             }
             left = left.saturating_sub(used);
+            if self.signalled {
+                return Ok(());
+            }
             if left == 0 {
                 // Others of this warp come first next time; and who polls may wait for something other than a phase.
                 let frags = &mut warps[pick].frags;

@@ -225,7 +225,12 @@ impl Cta<'_> {
                     return Ok(self.looked(w, at));
                 }
             }
-            Op::St(ref access) => self.store(w, access, m, pc)?,
+            Op::St(ref access) => {
+                self.store(w, access, m, pc)?;
+                if self.gives_way && m != 0 && access.order.is_signal() {
+                    return Ok(self.signal(w, at));
+                }
+            }
             Op::Nop => {}
             Op::GridWait => self.wait_for_grids(w, m),
             _ => return self.rare(w, at, op, m, pc),
@@ -344,6 +349,9 @@ impl Cta<'_> {
                 self.atomic(w, atom, m, pc)?;
                 if atom.order.waits && m != 0 {
                     return Ok(self.looked(w, at));
+                }
+                if self.gives_way && m != 0 && atom.order.is_signal() {
+                    return Ok(self.signal(w, at));
                 }
             }
             Op::CpAsync(ref copy) => self.copy_async(w, copy, m, pc)?,

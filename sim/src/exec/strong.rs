@@ -2,6 +2,8 @@
 
 use super::Cta;
 use super::access::for_lanes;
+use super::step::Next;
+use super::warp::Warp;
 use crate::program::Semantics;
 use crate::race::{Logs, Scope, Strength, Touch};
 use std::sync::MutexGuard;
@@ -67,6 +69,14 @@ impl<'a> Cta<'a> {
         } else if order.uncached && touch == Touch::Load {
             self.races.uncached[warp] |= m;
         }
+    }
+
+    /// Behind a store or an update that others may wait for: the turn of the warp is over, so that they may go on before its other warps
+    /// and lanes get any further.
+    pub(super) fn signal(&mut self, w: &mut Warp, at: usize) -> Next {
+        w.frags[at].pc += 1;
+        self.signalled = true;
+        Next::Stop
     }
 
     /// Before a barrier: what lanes have seen past the first-level cache is known.

@@ -78,6 +78,13 @@ pub(crate) struct Semantics {
     pub(crate) constant: bool,
 }
 
+impl Semantics {
+    /// Whether other blocks may wait for what the access writes.
+    pub(crate) fn is_signal(&self) -> bool {
+        self.strength == Strength::Wide && !self.guess
+    }
+}
+
 /// Load or store of a vector of 1, 2 or 4 elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {

@@ -439,11 +439,15 @@ pub(super) const ROWS: &[Row] = &[
             "M=70 N=48 K=336 alpha=2 beta=0 seed=3 C_ld=64",
             "M=131 N=32 K=16 alpha=-1 beta=1 seed=4 C_ld=48",
             "M=64 N=64 K=128 alpha=1 beta=2 seed=5",
-            "M=128 N=16 K=128 beta=0 seed=6",
+            "M=128 N=16 K=192 beta=0 seed=6",
             "M=1..65/1 N=16 K=48 beta=2",
-            "M=3 N=16..48/16 K=48 beta=2",
-            "M=3 N=16 K=16..160/16 beta=0",
-            "M=70 N=1088 K=48..64/16 beta=0",
+            "M=3 N=16..48/16 K=80 beta=2",
+            "M=3 N=16 K=16..528/32 beta=0",
+            "M=3 N=16 K=64..512/64 beta=0",
+            // More tiles than blocks, whose last steps are in any place of the ring.
+            "M=70 N=1088 K=144..272/128 beta=0",
+            "M=70 N=1088 K=336..464/128 beta=0",
+            "M=70 N=2128 K=16 beta=0",
         ]],
     },
     Row {
@@ -538,8 +542,18 @@ pub(super) const ROWS: &[Row] = &[
             "M=131 N=24 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
             "M=64 N=16 K=2048 alpha=1 beta=2 seed=5",
             "M=67 N=8 K=8..1100/256 beta=0",
-            // A round of whole tiles, and what is left over.
+            // A step less than what another block shares, and more steps than the most blocks of a tile share.
+            "M=64 N=16 K=960 beta=0",
+            "M=67 N=8 K=2568 beta=0",
+            // Fewer tiles than blocks, whose shares end anywhere in a tile.
+            "M=8 N=544 K=2056..2056/8 beta=0",
+            // A round of whole tiles, and what is left over: a few tiles for all blocks, with as many steps as two blocks share and with
+            // fewer, as many as have two blocks each, more than that, and nothing.
             "M=67 N=1072 K=1032..1040/8 beta=0",
+            "M=67 N=1072 K=520..520/8 beta=0",
+            "M=8 N=3168 K=1024..1024/8 beta=0",
+            "M=67 N=1664 K=1024..1024/8 beta=0",
+            "M=67 N=1056 K=8..16/8 beta=0",
         ]],
     },
     Row {
@@ -584,7 +598,9 @@ pub(super) const ROWS: &[Row] = &[
             "M=1..65/4 N=8 K=40 beta=2",
             "M=3 N=8..72/8 K=40 beta=2",
             "M=3 N=8 K=8..104/8 beta=2",
+            // More tiles than blocks, with C in either slot.
             "M=130 N=3208 K=8 beta=0..2/2",
+            "M=130 N=3208 K=40 beta=2",
         ]],
     },
     Row {

@@ -125,6 +125,9 @@ for T in e4m3 e5m2; do
     check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16,Out=$T,PROMOTE=0 M=272 N=528 K=1040 alpha=0.125
     check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16 --for M=16,N=512,K=2048 M=16 N=512 K=2048
     check gemm --target sm_90a -D T=$T,ALIGN=16 M=144 N=272 K=208
+    check gemm --target sm_90a -D T=$T,Acc=f16,LB=col,ALIGN=16 M=528 N=272 K=400
+    check gemm --target sm_90a -D T=$T,Acc=f16,LB=col,LC=col,ALIGN=16 M=272 N=528 K=1040 alpha=0.125 beta=1
+    check gemm --target sm_89 -D T=$T,Acc=f16,LB=col,ALIGN=16 M=272 N=144 K=208
 done
 for activation in 0 2; do
     check gemm_fused --target sm_90a -D ACT=$activation M=264 N=136 K=72 beta=2

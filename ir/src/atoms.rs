@@ -263,6 +263,8 @@ static M16N8K32_F8: AtomRow = AtomRow {
     types: &[
         AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
         AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::E4M3, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
     ],
     a: M16N8K32_A,
     b: M16N8K32_B,
@@ -393,7 +395,7 @@ static M64K32_I8: AtomRow = AtomRow {
     ..M64K16
 };
 
-/// The same of 8-bit floats, whose sums have 14 bits (docs/numerics.md).
+/// The same of 8-bit floats, whose sums in f32 have 14 bits (docs/numerics.md).
 static M64K32_F8: AtomRow = AtomRow {
     name: "m64k32_f8",
     log2_shape: (6, 3, 5),
@@ -401,6 +403,8 @@ static M64K32_F8: AtomRow = AtomRow {
     types: &[
         AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
         AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::E4M3, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
     ],
     a: M64K32_A,
     short_sums: Some(ShortSums { step: 32, bits: 13 }),
@@ -441,6 +445,8 @@ static FMA_F8: AtomRow = AtomRow {
     types: &[
         AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: FMA_C, stays: Stays::B },
         AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::E4M3, acc: Elem::F16, c: FMA_C, stays: Stays::B },
+        AtomTypes { input: Elem::E5M2, acc: Elem::F16, c: FMA_C, stays: Stays::B },
     ],
     first: Target::Sm89,
     ..FMA

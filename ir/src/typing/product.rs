@@ -125,7 +125,7 @@ impl Types<'_> {
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
         Err(self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 also in f16, f64 in f64, i8 and u8 in i32")
+            .with_note("both operands have one type; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32")
             .into())
     }
 }

@@ -426,7 +426,7 @@ impl Setting<'_> {
         let types = (product.input, product.acc);
         if let Some(way) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
-            let promoted = self.promoted(env, atom)?;
+            let promoted = self.promoted(env, atom, product.acc)?;
             let sums = 1 + u64::from(promoted.is_some());
             let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums));
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
@@ -538,12 +538,12 @@ impl Setting<'_> {
     }
 
     /// How deep the sums of products get before they are added to the accumulator, if they are.
-    fn promoted(&self, env: &Env, atom: Atom) -> Result<Option<u64>, Illegal> {
+    fn promoted(&self, env: &Env, atom: Atom, acc: Elem) -> Result<Option<u64>, Illegal> {
         let scheduled = match self.work.k.schedule.promote {
             Some(e) => Some(self.work.int(env, e).and_then(|n| u64::try_from(n).ok()).ok_or(Illegal::Promotion)?),
             None => None,
         };
-        Ok(warpgroup::promoted(atom, scheduled))
+        Ok(warpgroup::promoted(atom, acc, scheduled))
     }
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.

@@ -227,8 +227,11 @@ impl<'a> Search<'a> {
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());
-                    let atom = product.and_then(|p| warpgroup::atom(self.options.target, (p.input, p.acc)));
-                    if let Some(most) = atom.and_then(|atom| warpgroup::promoted(atom, promote)) {
+                    let most = product.and_then(|p| {
+                        let atom = warpgroup::atom(self.options.target, (p.input, p.acc))?;
+                        warpgroup::promoted(atom, p.acc, promote)
+                    });
+                    if let Some(most) = most {
                         depths.retain(|&d| d.unsigned_abs() <= most);
                         if depths.is_empty() {
                             depths.push(1 << most.ilog2().min(12));

@@ -215,15 +215,16 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
 pub(crate) const PROMOTE: u64 = 128;
 
 /// How deep the sums of products by `atom` may get in the tensor core before they are added to the accumulator (`scheduled`: as the schedule
-/// says); `None`: as deep as the reduction, in the accumulator itself.
-pub(crate) fn promoted(atom: Atom, scheduled: Option<u64>) -> Option<u64> {
-    atom.row().short_sums?;
+/// says); `None`: as deep as the reduction, in the accumulator itself. Sums in f16 have fewer bits than the instruction keeps: nothing is lost
+/// that parts of them would save.
+pub(crate) fn promoted(atom: Atom, acc: Elem, scheduled: Option<u64>) -> Option<u64> {
+    atom.row().short_sums.filter(|_| acc == Elem::F32)?;
     Some(scheduled.unwrap_or(PROMOTE)).filter(|&depth| depth > 0)
 }
 
 /// The same as the schedule of a specialised kernel says.
-pub(crate) fn promoted_of(k: &Kernel, atom: Atom) -> Option<u64> {
-    promoted(atom, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
+pub(crate) fn promoted_of(k: &Kernel, atom: Atom, acc: Elem) -> Option<u64> {
+    promoted(atom, acc, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
 }
 
 /// Rows and columns of a warpgroup, of an accumulator of `bm x bn` and a reduction of `depth`: as scheduled, else halves of its rows (a third,

@@ -102,6 +102,8 @@ const OPCODES: &[Opcode] = &[
     ("m16n8k32_i8", U8, I32, "row", "col", P::MmaM16n8k32U8S32),
     ("m16n8k32_f8", E4M3, F32, "row", "col", P::MmaM16n8k32E4m3F32),
     ("m16n8k32_f8", E5M2, F32, "row", "col", P::MmaM16n8k32E5m2F32),
+    ("m16n8k32_f8", E4M3, F16, "row", "col", P::MmaM16n8k32E4m3F16),
+    ("m16n8k32_f8", E5M2, F16, "row", "col", P::MmaM16n8k32E5m2F16),
     ("dp4a", I8, I32, "", "", P::Dp4aS32S32),
     ("dp4a", U8, I32, "", "", P::Dp4aU32U32),
     ("m8n8k4_f64", F64, F64, "row", "col", P::MmaM8n8k4F64),
@@ -265,7 +267,7 @@ impl Lower<'_> {
                 {
                     Some(r) => *r,
                     None => {
-                        let r = if half { cx.raw(t, v) } else { cx.get(t, v) };
+                        let r = if half { cx.get_half(t, v) } else { cx.get(t, v) };
                         wide.insert((first, at), r);
                         r
                     }

@@ -30,6 +30,8 @@ const OPCODES: &[(&str, Elem, Elem, P, P)] = &[
     ("m64k32_i8", Elem::U8, Elem::I32, P::WgmmaM64k32S32U8, P::WgmmaRegsM64k32S32U8),
     ("m64k32_f8", Elem::E4M3, Elem::F32, P::WgmmaM64k32F32E4m3, P::WgmmaRegsM64k32F32E4m3),
     ("m64k32_f8", Elem::E5M2, Elem::F32, P::WgmmaM64k32F32E5m2, P::WgmmaRegsM64k32F32E5m2),
+    ("m64k32_f8", Elem::E4M3, Elem::F16, P::WgmmaM64k32F16E4m3, P::WgmmaRegsM64k32F16E4m3),
+    ("m64k32_f8", Elem::E5M2, Elem::F16, P::WgmmaM64k32F16E5m2, P::WgmmaRegsM64k32F16E5m2),
 ];
 
 /// The instruction of an atom on these elements with so many columns, which are its second operand; `None` if there is none.

@@ -113,6 +113,13 @@ for LA in row col; do
 done
 check gemm --target sm_90a -D T=tf32 -D LB=col -D ALIGN=4 M=264 N=136 K=200
 check gemm --target sm_90a -D T=i8 -D Acc=i32 -D LB=col -D ALIGN=16 M=272 N=144 K=208
+for types in T=i8,TB=u8 T=u8,TB=i8; do
+    check gemm --target sm_90a -D $types,Acc=i32,LB=col,ALIGN=16 M=272 N=144 K=208 beta=1
+    check gemm --target sm_90a -D $types,Acc=i32,LB=col,LC=col,ALIGN=16 M=144 N=272 K=400
+    check gemm --target sm_80 -D $types,Acc=i32,ALIGN=16 M=272 N=144 K=208
+    check gemm --target sm_75 -D $types,Acc=i32,ALIGN=16 M=80 N=48 K=112
+    check gemm --target sm_70 -D $types,Acc=i32,ALIGN=4 M=68 N=36 K=44
+done
 check gemm --target sm_90a -D ALIGN=1 M=67 N=45 K=33
 # Few rows, clusters of rows across lines, results stored by the accelerator, launches one after the other.
 for rows in 1 8 16 40 64; do check gemm --target sm_90a -D Out=f16 --for M=$rows,N=520,K=1024 M=$rows N=520 K=1024; done

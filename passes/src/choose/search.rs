@@ -221,14 +221,14 @@ impl<'a> Search<'a> {
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
                 Role::Depth => {
-                    let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
+                    let bytes = product.map_or(2, |p| i64::from(p.inputs.bytes()));
                     let rows = if way.registers { [128, 256, 512] } else { [256, 128, 512] };
                     let mut depths = rows.map(|row| row / bytes).to_vec();
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());
                     let most = product.and_then(|p| {
-                        let atom = warpgroup::atom(self.options.target, (p.input, p.acc))?;
+                        let atom = warpgroup::atom(self.options.target, (p.inputs, p.acc))?;
                         warpgroup::promoted(atom, p.acc, promote)
                     });
                     if let Some(most) = most {
@@ -246,7 +246,7 @@ impl<'a> Search<'a> {
         match role {
             Role::Rows | Role::Cols => vec![256, 128, 64, 32, 16],
             Role::Depth => {
-                let bytes = product.map_or(4, |p| i64::from(p.input.bytes()));
+                let bytes = product.map_or(4, |p| i64::from(p.inputs.bytes()));
                 let groups = self.autos.iter().any(|a| a.role == Role::Groups);
                 let all = &[64, 32, 128, 256][..];
                 let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
@@ -500,7 +500,7 @@ impl<'a> Search<'a> {
             None if self.scalar => 64,
             None => 128,
         };
-        let depth = extent(product.shape[2]).saturating_mul(u64::from(product.input.bytes()));
+        let depth = extent(product.shape[2]).saturating_mul(u64::from(product.inputs.bytes()));
         (last, chosen(Role::Depth).is_none() || depth <= longest * groups)
     }
 
@@ -514,7 +514,7 @@ impl<'a> Search<'a> {
         let each = self.work.trips(env, region) * depth;
         let macs = (blocks / sms).ceil() * rows * cols * each / self.fastest_rate;
         let operands = if product.operands.iter().all(|o| o.buffer.is_some()) { rows + cols } else { 0.0 };
-        let bytes = blocks * operands * each * f64::from(product.input.bytes()) / self.card.l2;
+        let bytes = blocks * operands * each * f64::from(product.inputs.bytes()) / self.card.l2;
         Some(macs.max(bytes) / (self.card.clock * 1e9))
     }
 

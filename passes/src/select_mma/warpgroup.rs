@@ -22,7 +22,7 @@ use crate::analysis::width::elem_of;
 use crate::specialize_warps::{consumer_registers, share};
 use crate::tensor_copies;
 use crate::{Cx, Options};
-use tilec_ir::atoms::{Atom, Unit};
+use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -31,10 +31,10 @@ use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::resolve_view;
 
 /// The instruction for inputs and sums of these types, whatever the tile.
-pub(crate) fn atom(target: Target, (input, acc): (Elem, Elem)) -> Option<Atom> {
+pub(crate) fn atom(target: Target, (inputs, acc): (Inputs, Elem)) -> Option<Atom> {
     Atom::all().find(|a| {
         let row = a.row();
-        row.asynchronous() && target.at_least(row.first) && row.types_for(input, acc).is_some()
+        row.asynchronous() && target.at_least(row.first) && row.types_for(inputs, acc).is_some()
     })
 }
 
@@ -105,7 +105,7 @@ pub(super) fn possible(
 ) -> Result<(Atom, Way), String> {
     let target = options.target;
     let none = || format!("{} has none for these types", target.name());
-    let atom = atom(target, (a.elem, acc)).ok_or_else(none)?;
+    let atom = atom(target, (Inputs { a: a.elem, b: b.elem }, acc)).ok_or_else(none)?;
     if mma.atom.is_some_and(|written| written != atom) {
         return Err("another instruction is written".to_owned());
     }
@@ -288,7 +288,7 @@ fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
 /// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
 pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
     let lanes = 32u64 << atom.row().unit.warp_bits();
-    let input = atom.row().types.first().map_or(4, |t| u64::from(t.input.bytes()));
+    let input = atom.row().types.first().map_or(4, |t| u64::from(t.inputs.bytes()));
     let rows = if way.swap { wn } else { wm };
     let fragment = if way.registers { rows * depth * input } else { 0 };
     (sums * wm * wn * u64::from(acc.bytes()) + fragment) / lanes / 4

@@ -128,10 +128,14 @@ macro_rules! warp_rows {
         "9.7.14.5" V7_0_SM80 Pure [vec(4, B32)] [vec(4, B32), vec(2, B32), vec(4, B32)] "16x8x32 product, bytes in and s32 out" {
             MmaM16n8k32S8S32 "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
             MmaM16n8k32U8S32 "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+            MmaM16n8k32S8U8S32 "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32",
+            MmaM16n8k32U8S8S32 "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32",
         }
         "9.7.14.5" V6_5_SM75 Pure [vec(2, B32)] [vec(1, B32), vec(1, B32), vec(2, B32)] "8x8x16 product, bytes in and s32 out" {
             MmaM8n8k16S8S32 "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
             MmaM8n8k16U8S32 "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32",
+            MmaM8n8k16S8U8S32 "mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32",
+            MmaM8n8k16U8S8S32 "mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32",
         }
         "9.7.14.5.15" V6_5_SM75 Read [vec(1, B32)] [shared(16)] "one 8x8 matrix of 16-bit elements; each lane's address is a row" {
             LdmatrixX1 "ldmatrix.sync.aligned.m8n8.x1.shared.b16",

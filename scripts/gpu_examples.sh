@@ -136,6 +136,14 @@ for T in e4m3 e5m2; do
     check gemm --target sm_90a -D T=$T,Acc=f16,LB=col,LC=col,ALIGN=16 M=272 N=528 K=1040 alpha=0.125 beta=1
     check gemm --target sm_89 -D T=$T,Acc=f16,LB=col,ALIGN=16 M=272 N=144 K=208
 done
+for types in T=e4m3,TB=e5m2 T=e5m2,TB=e4m3; do
+    for Acc in f16 f32; do
+        check gemm --target sm_90a -D $types,Acc=$Acc,LB=col,ALIGN=16 M=528 N=272 K=400
+        check gemm --target sm_90a -D $types,Acc=$Acc,LB=col,LC=col,ALIGN=16 M=144 N=272 K=208 beta=1
+        check gemm --target sm_89 -D $types,Acc=$Acc,LB=col,ALIGN=16 M=272 N=144 K=208
+    done
+    check gemm --target sm_90a -D $types,ALIGN=1 M=131 N=67 K=45
+done
 for activation in 0 2; do
     check gemm_fused --target sm_90a -D ACT=$activation M=264 N=136 K=72 beta=2
 done

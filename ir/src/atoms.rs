@@ -268,13 +268,17 @@ const fn bytes(c: Fragment) -> [AtomTypes; 4] {
 }
 
 /// Products of 8-bit floats.
-const fn floats_of_8_bits(c: Fragment) -> [AtomTypes; 4] {
+const fn floats_of_8_bits(c: Fragment) -> [AtomTypes; 8] {
     use Elem::{E4M3, E5M2, F16, F32};
     [
         of_8_bits(E4M3, E4M3, F32, c),
         of_8_bits(E5M2, E5M2, F32, c),
+        of_8_bits(E4M3, E5M2, F32, c),
+        of_8_bits(E5M2, E4M3, F32, c),
         of_8_bits(E4M3, E4M3, F16, c),
         of_8_bits(E5M2, E5M2, F16, c),
+        of_8_bits(E4M3, E5M2, F16, c),
+        of_8_bits(E5M2, E4M3, F16, c),
     ]
 }
 

@@ -27,7 +27,7 @@ fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
         | Elem::Bool => false,
     };
     let mixes = |types: [Elem; 2]| types.contains(&a) && types.contains(&b);
-    of_one_type(a) && (a == b || mixes([Elem::I8, Elem::U8]))
+    of_one_type(a) && (a == b || mixes([Elem::E4M3, Elem::E5M2]) || mixes([Elem::I8, Elem::U8]))
 }
 
 /// An operand: its element type, and its extents unless it is a window.
@@ -127,7 +127,7 @@ impl Types<'_> {
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
         Err(self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type, but that i8 and u8 mix; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32")
+            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32")
             .into())
     }
 }

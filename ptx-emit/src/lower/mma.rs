@@ -86,6 +86,8 @@ use Elem::{BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8};
 
 pub(super) const I8_U8: Inputs = Inputs { a: I8, b: U8 };
 pub(super) const U8_I8: Inputs = Inputs { a: U8, b: I8 };
+pub(super) const E4M3_E5M2: Inputs = Inputs { a: E4M3, b: E5M2 };
+pub(super) const E5M2_E4M3: Inputs = Inputs { a: E5M2, b: E4M3 };
 
 /// The instruction of every row of the atom table whose instruction sums several products.
 const OPCODES: &[Opcode] = &[
@@ -113,8 +115,12 @@ const OPCODES: &[Opcode] = &[
     ("m16n8k32_i8", U8_I8, I32, "row", "col", P::MmaM16n8k32U8S8S32),
     ("m16n8k32_f8", both(E4M3), F32, "row", "col", P::MmaM16n8k32E4m3F32),
     ("m16n8k32_f8", both(E5M2), F32, "row", "col", P::MmaM16n8k32E5m2F32),
+    ("m16n8k32_f8", E4M3_E5M2, F32, "row", "col", P::MmaM16n8k32E4m3E5m2F32),
+    ("m16n8k32_f8", E5M2_E4M3, F32, "row", "col", P::MmaM16n8k32E5m2E4m3F32),
     ("m16n8k32_f8", both(E4M3), F16, "row", "col", P::MmaM16n8k32E4m3F16),
     ("m16n8k32_f8", both(E5M2), F16, "row", "col", P::MmaM16n8k32E5m2F16),
+    ("m16n8k32_f8", E4M3_E5M2, F16, "row", "col", P::MmaM16n8k32E4m3E5m2F16),
+    ("m16n8k32_f8", E5M2_E4M3, F16, "row", "col", P::MmaM16n8k32E5m2E4m3F16),
     ("dp4a", both(I8), I32, "", "", P::Dp4aS32S32),
     ("dp4a", both(U8), I32, "", "", P::Dp4aU32U32),
     ("dp4a", I8_U8, I32, "", "", P::Dp4aS32U32),

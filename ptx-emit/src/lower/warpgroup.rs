@@ -20,7 +20,7 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
-use super::mma::{I8_U8, U8_I8, both};
+use super::mma::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
 use Elem::{BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8};
 
 /// Atom, inputs, sums; the instruction on shared memory and with A in registers.
@@ -35,8 +35,12 @@ const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[
     ("m64k32_i8", U8_I8, I32, P::WgmmaM64k32S32U8S8, P::WgmmaRegsM64k32S32U8S8),
     ("m64k32_f8", both(E4M3), F32, P::WgmmaM64k32F32E4m3, P::WgmmaRegsM64k32F32E4m3),
     ("m64k32_f8", both(E5M2), F32, P::WgmmaM64k32F32E5m2, P::WgmmaRegsM64k32F32E5m2),
+    ("m64k32_f8", E4M3_E5M2, F32, P::WgmmaM64k32F32E4m3E5m2, P::WgmmaRegsM64k32F32E4m3E5m2),
+    ("m64k32_f8", E5M2_E4M3, F32, P::WgmmaM64k32F32E5m2E4m3, P::WgmmaRegsM64k32F32E5m2E4m3),
     ("m64k32_f8", both(E4M3), F16, P::WgmmaM64k32F16E4m3, P::WgmmaRegsM64k32F16E4m3),
     ("m64k32_f8", both(E5M2), F16, P::WgmmaM64k32F16E5m2, P::WgmmaRegsM64k32F16E5m2),
+    ("m64k32_f8", E4M3_E5M2, F16, P::WgmmaM64k32F16E4m3E5m2, P::WgmmaRegsM64k32F16E4m3E5m2),
+    ("m64k32_f8", E5M2_E4M3, F16, P::WgmmaM64k32F16E5m2E4m3, P::WgmmaRegsM64k32F16E5m2E4m3),
 ];
 
 /// The instruction of an atom on these elements with so many columns, which are its second operand; `None` if there is none.

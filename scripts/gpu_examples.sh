@@ -144,6 +144,17 @@ for types in T=e4m3,TB=e5m2 T=e5m2,TB=e4m3; do
     done
     check gemm --target sm_90a -D $types,ALIGN=1 M=131 N=67 K=45
 done
+# Columns that are odd multiples of 8, and fewer pieces of B than threads.
+for BN in 24 40 72 200; do
+    for LB in row col; do
+        check gemm --target sm_90a -D BM=128,BN=$BN,BK=64,WM=64,WN=$BN,STAGES=2,KW=1,RASTER=8,LB=$LB,Out=f16 M=264 N=520 K=200 beta=1
+        check gemm --target sm_90a -D BM=128,BN=$BN,BK=64,WM=64,WN=$BN,STAGES=2,KW=1,RASTER=8,LB=$LB,LC=col,Acc=f16 M=264 N=520 K=200
+    done
+    check gemm --target sm_90a -D BM=64,BN=$BN,BK=32,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=tf32,ALIGN=4 M=264 N=520 K=200
+    check gemm --target sm_90a -D BM=64,BN=$BN,BK=128,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=e4m3,ALIGN=16 M=272 N=528 K=400
+done
+check gemm --target sm_90a -D BM=64,BN=24,BK=128,WM=64,WN=24,STAGES=3,KW=1,RASTER=8,LB=col,T=i8,Acc=i32,ALIGN=16 M=272 N=528 K=400
+check gemm --target sm_90a -D BM=256,BN=48,BK=64,WM=64,WN=48,STAGES=2,KW=1,RASTER=8,LB=col M=520 N=264 K=136
 for activation in 0 2; do
     check gemm_fused --target sm_90a -D ACT=$activation M=264 N=136 K=72 beta=2
 done

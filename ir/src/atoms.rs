@@ -541,6 +541,13 @@ impl AtomRow {
         self.k > 1
     }
 
+    /// Whether an instruction of warpgroups has so many columns (PTX ISA 9.7.15.2): multiples of 8 up to 256, of bytes above 32 of 16.
+    pub fn has_columns(&self, n: u64) -> bool {
+        let bytes = self.types.iter().all(|t| t.acc == Elem::I32);
+        let unit = if bytes && n > 32 { 16 } else { 8 };
+        self.asynchronous() && n > 0 && n <= 256 && n.is_multiple_of(unit)
+    }
+
     /// The row of the type table for these element types. A row that has two types of operands has them either way round, so
     /// that a product has an instruction where the transposed one has.
     pub fn types_for(&self, inputs: Inputs, acc: Elem) -> Option<&'static AtomTypes> {

@@ -212,12 +212,17 @@ impl<'a> Search<'a> {
             let unit = if matches!(role, Role::Rows | Role::Cols) { 32 } else { 16 };
             let odd = (1..=256 / unit).rev().map(|n| unit * n);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
+            // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
+            let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));
+            let given = whole.and_then(|n| i64::try_from(n).ok()).filter(|n| n % 16 == 8 && columns.contains(&role));
             // Rows of three warpgroups.
             let rows = if way.swap { Role::Cols } else { Role::Rows };
             let three = (role == rows).then_some(warpgroup::THREE as i64);
             match role {
                 Role::Rows | Role::Cols => return [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).collect(),
-                Role::WarpRows | Role::WarpCols => return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).collect(),
+                Role::WarpRows | Role::WarpCols => {
+                    return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).chain(given.filter(|&n| n > 8)).collect();
+                }
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
                 Role::Depth => {

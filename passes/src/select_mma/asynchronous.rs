@@ -55,7 +55,8 @@ pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Resu
     let mut result = Ok(());
     for d in odd_extents(k) {
         let note = format!(
-            "products of warpgroups may have 192 rows, and a multiple of 16 columns, but there is none here: {why}"
+            "products of warpgroups may have 192 rows, and {}, but there is none here: {why}",
+            warpgroup::COLUMN_COUNTS
         );
         result = Err(cx.report(d.with_note(note)));
     }
@@ -118,10 +119,10 @@ pub(super) fn choose(
                         warpgroup::ACCUMULATORS
                     ))
                 }
-                None => Err(
-                    "a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed; of 192 rows 64, and all columns"
-                        .to_owned(),
-                ),
+                None => Err(format!(
+                    "a warpgroup computes 64 rows or a multiple, and {}, or transposed; of 192 rows 64, and all columns",
+                    warpgroup::COLUMN_COUNTS
+                )),
             },
         }
     });

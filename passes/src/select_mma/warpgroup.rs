@@ -268,10 +268,12 @@ pub(crate) fn is_rows(n: u64) -> bool {
 
 /// Columns of an instruction at most.
 const COLUMNS: u64 = 256;
-/// Of other than a power of two of columns there are multiples of these: pairs of 8x8 matrices, and rows of 32 bytes.
-const COLUMN_UNIT: u64 = 16;
+/// How many there may be, in words.
+pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (of bytes, above 32, of 16)";
+/// Of other than a power of two of columns there are multiples of these.
+const COLUMN_UNIT: u64 = 8;
 
-/// Whether products of warpgroups have so many columns.
+/// Whether products of warpgroups have so many columns, of some types.
 pub(crate) fn is_columns(n: u64) -> bool {
     n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
 }
@@ -281,7 +283,7 @@ pub(crate) const ACCUMULATORS: u64 = 192;
 fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
-    let extents = rows.is_power_of_two() && is_columns(cols);
+    let extents = rows.is_power_of_two() && atom.row().has_columns(cols);
     whole && extents && fits(atom, (rows, cols, u64::from(atom.row().k))) && registers <= ACCUMULATORS
 }
 

@@ -350,6 +350,8 @@ mod tests {
                 } else {
                     columns == 8 || columns == 24 || columns % 16 == 0
                 };
+                let row = tilec_ir::atoms::Atom::from_name(atom).expect("an atom").row();
+                assert_eq!(row.has_columns(columns.into()), legal && (8..=256).contains(&columns), "{atom} {columns}");
                 for (a_in_registers, op) in [(false, shared), (true, registers)] {
                     let expected =
                         (legal && (8..=256).contains(&columns)).then_some((op, Operand::Columns(columns as u16)));

@@ -113,6 +113,13 @@ for LA in row col; do
 done
 check gemm --target sm_90a -D T=tf32 -D LB=col -D ALIGN=4 M=264 N=136 K=200
 check gemm --target sm_90a -D T=i8 -D Acc=i32 -D LB=col -D ALIGN=16 M=272 N=144 K=208
+for types in T=i8,TB=u8 T=u8,TB=i8; do
+    check gemm --target sm_90a -D $types,Acc=i32,LB=col,ALIGN=16 M=272 N=144 K=208 beta=1
+    check gemm --target sm_90a -D $types,Acc=i32,LB=col,LC=col,ALIGN=16 M=144 N=272 K=400
+    check gemm --target sm_80 -D $types,Acc=i32,ALIGN=16 M=272 N=144 K=208
+    check gemm --target sm_75 -D $types,Acc=i32,ALIGN=16 M=80 N=48 K=112
+    check gemm --target sm_70 -D $types,Acc=i32,ALIGN=4 M=68 N=36 K=44
+done
 check gemm --target sm_90a -D ALIGN=1 M=67 N=45 K=33
 # Few rows, clusters of rows across lines, results stored by the accelerator, launches one after the other.
 for rows in 1 8 16 40 64; do check gemm --target sm_90a -D Out=f16 --for M=$rows,N=520,K=1024 M=$rows N=520 K=1024; done
@@ -125,7 +132,29 @@ for T in e4m3 e5m2; do
     check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16,Out=$T,PROMOTE=0 M=272 N=528 K=1040 alpha=0.125
     check gemm --target sm_90a -D T=$T,LB=col,ALIGN=16 --for M=16,N=512,K=2048 M=16 N=512 K=2048
     check gemm --target sm_90a -D T=$T,ALIGN=16 M=144 N=272 K=208
+    check gemm --target sm_90a -D T=$T,Acc=f16,LB=col,ALIGN=16 M=528 N=272 K=400
+    check gemm --target sm_90a -D T=$T,Acc=f16,LB=col,LC=col,ALIGN=16 M=272 N=528 K=1040 alpha=0.125 beta=1
+    check gemm --target sm_89 -D T=$T,Acc=f16,LB=col,ALIGN=16 M=272 N=144 K=208
 done
+for types in T=e4m3,TB=e5m2 T=e5m2,TB=e4m3; do
+    for Acc in f16 f32; do
+        check gemm --target sm_90a -D $types,Acc=$Acc,LB=col,ALIGN=16 M=528 N=272 K=400
+        check gemm --target sm_90a -D $types,Acc=$Acc,LB=col,LC=col,ALIGN=16 M=144 N=272 K=208 beta=1
+        check gemm --target sm_89 -D $types,Acc=$Acc,LB=col,ALIGN=16 M=272 N=144 K=208
+    done
+    check gemm --target sm_90a -D $types,ALIGN=1 M=131 N=67 K=45
+done
+# Columns that are odd multiples of 8, and fewer pieces of B than threads.
+for BN in 24 40 72 200; do
+    for LB in row col; do
+        check gemm --target sm_90a -D BM=128,BN=$BN,BK=64,WM=64,WN=$BN,STAGES=2,KW=1,RASTER=8,LB=$LB,Out=f16 M=264 N=520 K=200 beta=1
+        check gemm --target sm_90a -D BM=128,BN=$BN,BK=64,WM=64,WN=$BN,STAGES=2,KW=1,RASTER=8,LB=$LB,LC=col,Acc=f16 M=264 N=520 K=200
+    done
+    check gemm --target sm_90a -D BM=64,BN=$BN,BK=32,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=tf32,ALIGN=4 M=264 N=520 K=200
+    check gemm --target sm_90a -D BM=64,BN=$BN,BK=128,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=e4m3,ALIGN=16 M=272 N=528 K=400
+done
+check gemm --target sm_90a -D BM=64,BN=24,BK=128,WM=64,WN=24,STAGES=3,KW=1,RASTER=8,LB=col,T=i8,Acc=i32,ALIGN=16 M=272 N=528 K=400
+check gemm --target sm_90a -D BM=256,BN=48,BK=64,WM=64,WN=48,STAGES=2,KW=1,RASTER=8,LB=col M=520 N=264 K=136
 for activation in 0 2; do
     check gemm_fused --target sm_90a -D ACT=$activation M=264 N=136 K=72 beta=2
 done

@@ -86,7 +86,7 @@ pub fn explain(word: &str) -> Result<String, String> {
         let row = atom.row();
         let (m, n, k) = row.log2_shape;
         let types: Vec<String> =
-            row.types.iter().map(|t| format!("{} inputs, {} accumulator", t.input.name(), t.acc.name())).collect();
+            row.types.iter().map(|t| format!("{} inputs, {} accumulator", t.inputs, t.acc.name())).collect();
         let body = format!(
             "A warp computes {} x {} x {} with it, from {} on.\nTypes: {}.",
             1u32 << m,

@@ -10,6 +10,7 @@
 
 use crate::target::Target;
 use crate::types::Elem;
+use std::fmt;
 
 /// A coordinate bit of an atom.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -35,11 +36,38 @@ pub struct Fragment {
     pub lane: [Bit; 5],
 }
 
+/// Element types of the operands of a product. Two types are as wide as each other where an instruction has them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Inputs {
+    /// Of A.
+    pub a: Elem,
+    /// Of B.
+    pub b: Elem,
+}
+
+impl Inputs {
+    /// Of one type.
+    pub const fn both(elem: Elem) -> Inputs {
+        Inputs { a: elem, b: elem }
+    }
+
+    /// Bytes of an element of either.
+    pub fn bytes(self) -> u32 {
+        self.a.bytes()
+    }
+}
+
+impl fmt::Display for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.a == self.b { f.write_str(self.a.name()) } else { write!(f, "{}·{}", self.a.name(), self.b.name()) }
+    }
+}
+
 /// Element types of an atom.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AtomTypes {
     /// A and B.
-    pub input: Elem,
+    pub inputs: Inputs,
     /// Accumulator.
     pub acc: Elem,
     /// Where accumulator elements are.
@@ -139,13 +167,13 @@ static M8N8K4: AtomRow = AtomRow {
     k: 4,
     types: &[
         AtomTypes {
-            input: Elem::F16,
+            inputs: Inputs::both(Elem::F16),
             acc: Elem::F32,
             c: Fragment { name: "f32", value: &[N(0), M(1), N(2)], lane: [M(0), N(1), M(3), N(3), M(2)] },
             stays: Stays::B,
         },
         AtomTypes {
-            input: Elem::F16,
+            inputs: Inputs::both(Elem::F16),
             acc: Elem::F16,
             c: Fragment { name: "f16", value: &[N(0), N(1), N(2)], lane: [M(0), M(1), M(3), N(3), M(2)] },
             stays: Stays::A,
@@ -176,8 +204,8 @@ static M16N8K8: AtomRow = AtomRow {
     log2_shape: (4, 3, 3),
     k: 8,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C, stays: Stays::A },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::A },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, stays: Stays::A },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, stays: Stays::A },
     ],
     a: &[Fragment { name: "row", value: &[K(0), M(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
@@ -195,9 +223,9 @@ static M16N8K16: AtomRow = AtomRow {
     log2_shape: (4, 3, 4),
     k: 16,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::A },
-        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, stays: Stays::A },
+        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
     ],
     a: &[Fragment { name: "row", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0), K(3)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
@@ -217,7 +245,7 @@ static M16N8K8_TF32: AtomRow = AtomRow {
     name: "m16n8k8_tf32",
     log2_shape: (4, 3, 3),
     k: 8,
-    types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
     a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -227,6 +255,32 @@ static M16N8K8_TF32: AtomRow = AtomRow {
     unit: Unit::Warp,
     short_sums: None,
 };
+
+/// A sum of products of 8-bit elements.
+const fn of_8_bits(a: Elem, b: Elem, acc: Elem, c: Fragment) -> AtomTypes {
+    AtomTypes { inputs: Inputs { a, b }, acc, c, stays: Stays::B }
+}
+
+/// Products of bytes, with signs or without.
+const fn bytes(c: Fragment) -> [AtomTypes; 4] {
+    use Elem::{I8, I32, U8};
+    [of_8_bits(I8, I8, I32, c), of_8_bits(U8, U8, I32, c), of_8_bits(I8, U8, I32, c), of_8_bits(U8, I8, I32, c)]
+}
+
+/// Products of 8-bit floats.
+const fn floats_of_8_bits(c: Fragment) -> [AtomTypes; 8] {
+    use Elem::{E4M3, E5M2, F16, F32};
+    [
+        of_8_bits(E4M3, E4M3, F32, c),
+        of_8_bits(E5M2, E5M2, F32, c),
+        of_8_bits(E4M3, E5M2, F32, c),
+        of_8_bits(E5M2, E4M3, F32, c),
+        of_8_bits(E4M3, E4M3, F16, c),
+        of_8_bits(E5M2, E5M2, F16, c),
+        of_8_bits(E4M3, E5M2, F16, c),
+        of_8_bits(E5M2, E4M3, F16, c),
+    ]
+}
 
 /// A of the 16x8x32 products of 8-bit elements, four to a register (PTX ISA 9.7.14.5.10).
 const M16N8K32_A: &[Fragment] =
@@ -241,10 +295,7 @@ static M16N8K32_I8: AtomRow = AtomRow {
     name: "m16n8k32_i8",
     log2_shape: (4, 3, 5),
     k: 32,
-    types: &[
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
-    ],
+    types: &bytes(M16N8_C),
     a: M16N8K32_A,
     b: M16N8K32_B,
     interleave: &[],
@@ -260,10 +311,7 @@ static M16N8K32_F8: AtomRow = AtomRow {
     name: "m16n8k32_f8",
     log2_shape: (4, 3, 5),
     k: 32,
-    types: &[
-        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-    ],
+    types: &floats_of_8_bits(M16N8_C),
     a: M16N8K32_A,
     b: M16N8K32_B,
     interleave: &[],
@@ -279,10 +327,7 @@ static M8N8K16: AtomRow = AtomRow {
     name: "m8n8k16",
     log2_shape: (3, 3, 4),
     k: 16,
-    types: &[
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M8N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M8N8_C, stays: Stays::B },
-    ],
+    types: &bytes(M8N8_C),
     a: &[Fragment { name: "row", value: &[K(0), K(1)], lane: [K(2), K(3), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0), K(1)], lane: [K(2), K(3), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -298,7 +343,7 @@ static M8N8K4_F64: AtomRow = AtomRow {
     name: "m8n8k4_f64",
     log2_shape: (3, 3, 2),
     k: 4,
-    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M8N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: M8N8_C, stays: Stays::B }],
     a: &[Fragment { name: "row", value: &[], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -314,7 +359,7 @@ const M16N8K8_F64: AtomRow = AtomRow {
     name: "m16n8k8_f64",
     log2_shape: (4, 3, 3),
     k: 8,
-    types: &[AtomTypes { input: Elem::F64, acc: Elem::F64, c: M16N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: M16N8_C, stays: Stays::B }],
     a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -352,9 +397,9 @@ const M64K16: AtomRow = AtomRow {
     log2_shape: (6, 3, 4),
     k: 16,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
     ],
     a: &[Fragment { name: "", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[],
@@ -371,7 +416,7 @@ static M64K8_TF32: AtomRow = AtomRow {
     name: "m64k8_tf32",
     log2_shape: (6, 3, 3),
     k: 8,
-    types: &[AtomTypes { input: Elem::TF32, acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
     a: &[Fragment { name: "", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     ..M64K16
 };
@@ -381,27 +426,15 @@ const M64K32_A: &[Fragment] =
     &[Fragment { name: "", value: &[K(0), K(1), M(3), K(4)], lane: [K(2), K(3), M(0), M(1), M(2)] }];
 
 /// The same of bytes.
-static M64K32_I8: AtomRow = AtomRow {
-    name: "m64k32_i8",
-    log2_shape: (6, 3, 5),
-    k: 32,
-    types: &[
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: M16N8_C, stays: Stays::B },
-    ],
-    a: M64K32_A,
-    ..M64K16
-};
+static M64K32_I8: AtomRow =
+    AtomRow { name: "m64k32_i8", log2_shape: (6, 3, 5), k: 32, types: &bytes(M16N8_C), a: M64K32_A, ..M64K16 };
 
-/// The same of 8-bit floats, whose sums have 14 bits (docs/numerics.md).
+/// The same of 8-bit floats, whose sums in f32 have 14 bits (docs/numerics.md).
 static M64K32_F8: AtomRow = AtomRow {
     name: "m64k32_f8",
     log2_shape: (6, 3, 5),
     k: 32,
-    types: &[
-        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-    ],
+    types: &floats_of_8_bits(M16N8_C),
     a: M64K32_A,
     short_sums: Some(ShortSums { step: 32, bits: 13 }),
     ..M64K16
@@ -416,14 +449,16 @@ const FMA: AtomRow = AtomRow {
     log2_shape: (2, 3, 0),
     k: 1,
     types: &[
-        AtomTypes { input: Elem::F16, acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::F16, acc: Elem::F16, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::BF16, acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::TF32, acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::F32, acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::F64, acc: Elem::F64, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F32), acc: Elem::F32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::I8), acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::U8), acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs { a: Elem::I8, b: Elem::U8 }, acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs { a: Elem::U8, b: Elem::I8 }, acc: Elem::I32, c: FMA_C, stays: Stays::B },
     ],
     a: &[Fragment { name: "", value: &[], lane: [M(0), Same, Same, Same, M(1)] }],
     b: &[Fragment { name: "", value: &[], lane: [Same, N(0), N(1), N(2), Same] }],
@@ -436,15 +471,7 @@ const FMA: AtomRow = AtomRow {
 };
 
 /// The same where 8-bit floats can be converted.
-static FMA_F8: AtomRow = AtomRow {
-    name: "fma_f8",
-    types: &[
-        AtomTypes { input: Elem::E4M3, acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::E5M2, acc: Elem::F32, c: FMA_C, stays: Stays::B },
-    ],
-    first: Target::Sm89,
-    ..FMA
-};
+static FMA_F8: AtomRow = AtomRow { name: "fma_f8", types: &floats_of_8_bits(FMA_C), first: Target::Sm89, ..FMA };
 
 /// Scalar sums of four products of bytes: lanes and runs of the scalar multiply-add, four neighbours along the reduction to a
 /// register.
@@ -452,10 +479,7 @@ static DP4A: AtomRow = AtomRow {
     name: "dp4a",
     log2_shape: (2, 3, 2),
     k: 4,
-    types: &[
-        AtomTypes { input: Elem::I8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
-        AtomTypes { input: Elem::U8, acc: Elem::I32, c: FMA_C, stays: Stays::B },
-    ],
+    types: &bytes(FMA_C),
     a: &[Fragment { name: "", value: &[K(0), K(1)], lane: [M(0), Same, Same, Same, M(1)] }],
     b: &[Fragment { name: "", value: &[K(0), K(1)], lane: [Same, N(0), N(1), N(2), Same] }],
     ..FMA
@@ -517,8 +541,16 @@ impl AtomRow {
         self.k > 1
     }
 
-    /// The row of the type table for these element types.
-    pub fn types_for(&self, input: Elem, acc: Elem) -> Option<&'static AtomTypes> {
-        self.types.iter().find(|t| t.input == input && t.acc == acc)
+    /// Whether an instruction of warpgroups has so many columns (PTX ISA 9.7.15.2): multiples of 8 up to 256, of bytes above 32 of 16.
+    pub fn has_columns(&self, n: u64) -> bool {
+        let bytes = self.types.iter().all(|t| t.acc == Elem::I32);
+        let unit = if bytes && n > 32 { 16 } else { 8 };
+        self.asynchronous() && n > 0 && n <= 256 && n.is_multiple_of(unit)
+    }
+
+    /// The row of the type table for these element types. A row that has two types of operands has them either way round, so
+    /// that a product has an instruction where the transposed one has.
+    pub fn types_for(&self, inputs: Inputs, acc: Elem) -> Option<&'static AtomTypes> {
+        self.types.iter().find(|t| t.inputs == inputs && t.acc == acc)
     }
 }

@@ -30,7 +30,7 @@ use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::assign_layouts::plain_var;
-use tilec_ir::atoms::{Atom, AtomRow, Unit};
+use tilec_ir::atoms::{Atom, AtomRow, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -157,13 +157,14 @@ fn select(
     };
     let groups = sliced::groups(k, acc);
     if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b))? {
-        return asynchronous::product(k, s, src, (atom, way), mma, a.elem);
+        return asynchronous::product(k, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
     }
     let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), Unit::Warp, span)?;
-    let tile = (wm, wn, sliced::depth(k, cx, span, (a.elem, acc_elem), (wm, wn, k_extent), groups)?);
+    let inputs = Inputs { a: a.elem, b: b.elem };
+    let tile = (wm, wn, sliced::depth(k, cx, span, (inputs, acc_elem), (wm, wn, k_extent), groups)?);
     let cut = cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
     let column_major = cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
-    let types = (a.elem, acc_elem);
+    let types = (inputs, acc_elem);
     let (atom, swap) = match mma.atom {
         Some(atom) => {
             let atom = written::check(cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
@@ -174,7 +175,7 @@ fn select(
             let whole =
                 |tile| best_atom(cx.options.target, cx.enabled, types, tile).is_some_and(|a| a.row().tensor_core);
             let swap = mma.swap || column_major && (whole(transposed(tile)) || !whole(tile));
-            (choose_atom(cx, span, a.elem, acc_elem, if swap { transposed(tile) } else { tile })?, swap)
+            (choose_atom(cx, span, types, if swap { transposed(tile) } else { tile })?, swap)
         }
     };
     let row = atom.row();
@@ -189,9 +190,8 @@ fn select(
         cx.remark(
             span,
             format!(
-                "`{}` for {} inputs and {} accumulation on {}, warp tile {wm}x{wn}{direction}",
+                "`{}` for {inputs} inputs and {} accumulation on {}, warp tile {wm}x{wn}{direction}",
                 row.name,
-                a.elem.name(),
                 acc_elem.name(),
                 cx.options.target.name()
             ),
@@ -313,7 +313,7 @@ pub(crate) fn slice_depth(row: &AtomRow, along: [Option<u32>; 2], k_extent: u64)
 pub(crate) fn best_atom(
     target: Target,
     tensor_cores: bool,
-    (input, acc): (Elem, Elem),
+    (inputs, acc): (Inputs, Elem),
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> Option<Atom> {
     Atom::all().find(|atom| {
@@ -321,7 +321,7 @@ pub(crate) fn best_atom(
         let there = !row.asynchronous()
             && target.at_least(row.first)
             && (!row.sums() || tensor_cores && target.cc() <= row.last_native_cc);
-        there && row.types_for(input, acc).is_some() && fits(*atom, (wm, wn, k_extent))
+        there && row.types_for(inputs, acc).is_some() && fits(*atom, (wm, wn, k_extent))
     })
 }
 
@@ -339,25 +339,23 @@ fn fits(atom: Atom, (wm, wn, depth): (u64, u64, u64)) -> bool {
 fn choose_atom(
     cx: &mut Cx<'_>,
     span: Span,
-    input: Elem,
-    acc: Elem,
+    (inputs, acc): (Inputs, Elem),
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> Result<Atom, Reported> {
     let target = cx.options.target;
-    let best = best_atom(target, cx.enabled, (input, acc), (wm, wn, k_extent));
+    let best = best_atom(target, cx.enabled, (inputs, acc), (wm, wn, k_extent));
     if let Some(atom) = best.filter(|atom| atom.row().tensor_core) {
         return Ok(atom);
     }
     if let Some(atom) = best {
         if cx.enabled {
             let message = format!(
-                "no tensor-core product of {} has {} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: {}",
+                "no tensor-core product of {} has {inputs} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: {}",
                 target.name(),
-                input.name(),
                 acc.name(),
                 if atom.row().sums() { "scalar sums of four products" } else { "scalar multiply-add" }
             );
-            if !matches!(input, Elem::F32 | Elem::F64) {
+            if !matches!(inputs.a, Elem::F32 | Elem::F64) {
                 cx.warn(Diagnostic::warning(codes::SCALAR_PRODUCT, span, message).with_note(available(target)));
             } else {
                 cx.remark(span, message);
@@ -370,8 +368,7 @@ fn choose_atom(
             codes::NO_ATOM,
             span,
             format!(
-                "no product of {} inputs with {} accumulation for a {wm}x{wn}x{k_extent} warp tile on {}",
-                input.name(),
+                "no product of {inputs} inputs with {} accumulation for a {wm}x{wn}x{k_extent} warp tile on {}",
                 acc.name(),
                 target.name()
             ),
@@ -381,13 +378,13 @@ fn choose_atom(
 }
 
 /// The tensor-core products that a target has natively for these types and a warp tile of `wm x wn`, of any depth.
-fn tensor_cores(target: Target, input: Elem, acc: Elem, (wm, wn): (u64, u64)) -> impl Iterator<Item = Atom> {
+fn tensor_cores(target: Target, inputs: Inputs, acc: Elem, (wm, wn): (u64, u64)) -> impl Iterator<Item = Atom> {
     Atom::all().filter(move |atom| {
         let row = atom.row();
         let (m, n, _) = row.log2_shape;
         let native =
             !row.asynchronous() && target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
-        native && row.types_for(input, acc).is_some() && wm >= 1 << m && wn >= 1 << n
+        native && row.types_for(inputs, acc).is_some() && wm >= 1 << m && wn >= 1 << n
     })
 }
 
@@ -397,7 +394,7 @@ pub(crate) fn available(target: Target) -> String {
     let list: Vec<String> = rows
         .map(|r| {
             let (m, n, k) = r.log2_shape;
-            let types: Vec<String> = r.types.iter().map(|t| format!("{}→{}", t.input.name(), t.acc.name())).collect();
+            let types: Vec<String> = r.types.iter().map(|t| format!("{}→{}", t.inputs, t.acc.name())).collect();
             format!("{} ({}; warp tiles from {}x{}x{})", r.name, types.join(", "), 1 << m, 1 << n, 1 << k)
         })
         .collect();

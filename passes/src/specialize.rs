@@ -16,7 +16,7 @@ pub(crate) use promises::assume;
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
-use crate::select_mma::warpgroup::is_columns;
+use crate::select_mma::warpgroup::{COLUMN_COUNTS, is_columns};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -368,7 +368,12 @@ fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Extents of tiles that are known and that no tile can have.
 pub(crate) fn bad_extents(k: &Kernel, target: Target) -> Vec<Diagnostic> {
     let columns = |x: i64| target.has_tensor_copies() && u64::try_from(x).is_ok_and(is_columns);
-    wrong_extents(k, |x| x > 0 && (x.count_ones() == 1 || columns(x)))
+    let mut wrong = wrong_extents(k, |x| x > 0 && (x.count_ones() == 1 || columns(x)));
+    if target.has_tensor_copies() {
+        let counts = format!("products of warpgroups may have {COLUMN_COUNTS}");
+        wrong = wrong.into_iter().map(|d| d.with_note(counts.clone())).collect();
+    }
+    wrong
 }
 
 /// Extents of tiles that are known and no powers of two.

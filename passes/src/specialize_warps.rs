@@ -42,7 +42,7 @@ pub(crate) mod stream;
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::rewrite::{Map, clone_stmt};
-use crate::select_mma::warpgroup::promoted_of;
+use crate::select_mma::warpgroup::{acc_elem, promoted_of};
 use crate::tensor_copies::slot_bytes;
 pub(crate) use cluster::{LINE, choose as choose_cluster};
 use pending::Part;
@@ -280,7 +280,7 @@ fn promote(k: &mut Kernel, cx: &mut Cx<'_>, products: &[Stmt]) -> (Vec<Stmt>, Ve
             StmtData::Assign { dst: acc, src } => {
                 if let ExprData::Mma(mma) = k.exprs[src]
                     && let Some(atom) = mma.atom
-                    && let Some(depth) = promoted_of(k, atom)
+                    && let Some(depth) = acc_elem(k, acc).and_then(|elem| promoted_of(k, atom, elem))
                     && let Some(tile) = k.tile_ty(acc).cloned()
                 {
                     let part = k.value("part", span, ValueDef::Var(tile));

@@ -206,7 +206,7 @@ fn fits(
     };
     if panels(&shape, dim, elem.bytes(), true).is_none() {
         return Err(
-            "rows of the tile are shorter than 32 bytes, or neither the panels of it nor their rows are a power of two"
+            "rows of the tile are no multiples of 32 bytes, or neither the panels of it nor their rows are a power of two"
                 .to_owned(),
         );
     }

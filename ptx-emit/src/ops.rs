@@ -238,6 +238,8 @@ const V8_0_SM90: Since = since(8, 0, Sm::plain(90));
 const V8_0_SM90A: Since = since(8, 0, Sm::exact(90));
 const V8_1_SM89: Since = since(8, 1, Sm::plain(89));
 const V8_4_SM89: Since = since(8, 4, Sm::plain(89));
+const V8_4_SM90A: Since = since(8, 4, Sm::exact(90));
+const V8_7_SM89: Since = since(8, 7, Sm::plain(89));
 const V8_1_SM90: Since = since(8, 1, Sm::plain(90));
 
 macro_rules! define_ops {

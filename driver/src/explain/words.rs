@@ -190,7 +190,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "promote",
         "schedule { promote 128 }",
-        "Of products of 8-bit floats by warpgroups, so many at most are summed before they are added to the accumulator in f32.",
+        "Of products of 8-bit floats by warpgroups with sums in f32, so many at most are summed before they are added to the accumulator.",
     ),
     (
         "pending",

@@ -7,9 +7,9 @@ use crate::entities::Expr;
 use crate::kernel::Mma;
 use crate::types::{Elem, ElemRef, Space};
 
-/// Whether products of `input` elements accumulate in `acc` elements on some target (PTX ISA, "mma" type tables).
-fn combines(input: Elem, acc: Elem) -> bool {
-    match acc {
+/// Whether products of `a` and `b` elements accumulate in `acc` elements on some target (PTX ISA, "mma" type tables).
+fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
+    let of_one_type = |input| match acc {
         Elem::F32 => {
             matches!(input, Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::E4M3 | Elem::E5M2)
         }
@@ -25,7 +25,9 @@ fn combines(input: Elem, acc: Elem) -> bool {
         | Elem::U32
         | Elem::I64
         | Elem::Bool => false,
-    }
+    };
+    let mixes = |types: [Elem; 2]| types.contains(&a) && types.contains(&b);
+    of_one_type(a) && (a == b || mixes([Elem::E4M3, Elem::E5M2]) || mixes([Elem::I8, Elem::U8]))
 }
 
 /// An operand: its element type, and its extents unless it is a window.
@@ -117,7 +119,7 @@ impl Types<'_> {
     fn product_types(&self, e: Expr, a: ElemRef, b: ElemRef, acc: ElemRef) -> Result<(), TypeError> {
         let k = self.k;
         let (ca, cb, cc) = (candidate_elems(k, a), candidate_elems(k, b), candidate_elems(k, acc));
-        let fits = ca.iter().filter(|x| cb.contains(x)).any(|&x| cc.iter().any(|&c| combines(x, c)));
+        let fits = ca.iter().any(|&x| cb.iter().any(|&y| cc.iter().any(|&c| combines(x, y, c))));
         if fits {
             return Ok(());
         }
@@ -125,7 +127,7 @@ impl Types<'_> {
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
         Err(self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 also in f16, f64 in f64, i8 and u8 in i32")
+            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32")
             .into())
     }
 }

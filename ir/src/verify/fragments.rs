@@ -35,13 +35,13 @@ mod warpgroups;
 
 use super::Cx;
 use super::layouts::{MAX_BITS, dim_bits};
-use crate::atoms::{Bit, Fragment, Unit};
+use crate::atoms::{Bit, Fragment, Inputs, Unit};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Mma, StmtData};
 use crate::layout::RegLayout;
-use crate::types::{Elem, ElemRef};
+use crate::types::ElemRef;
 
 /// Lane bits of a warp.
 const LANE_BITS: u32 = 5;
@@ -87,7 +87,6 @@ struct Operand {
     low_bits: u32,
     /// The coordinate that is called first (`m` for A and C, `k` for B) is the tile's dimension 1.
     flipped: bool,
-    elem: Option<Elem>,
     /// log2 extents, first coordinate first.
     bits: [u32; 2],
     /// log2 of the slices, for an accumulator that has some: the lowest bits of its index.
@@ -113,12 +112,8 @@ impl Operand {
         if layout.out_bits() != all || all > MAX_BITS {
             return None;
         }
-        let elem = match tile.elem {
-            ElemRef::Known(elem) => Some(elem),
-            ElemRef::Param(_) => None,
-        };
         let bits = if flipped { [high, low] } else { [low, high] };
-        Some(Operand { name: k.values[v].name.clone(), layout, low_bits: low, flipped, elem, bits, slice_bits })
+        Some(Operand { name: k.values[v].name.clone(), layout, low_bits: low, flipped, bits, slice_bits })
     }
 
     /// A column as first and second coordinate.
@@ -170,21 +165,26 @@ fn product(cx: &mut Cx<'_, '_>, e: Expr, m: &Mma) {
         Some(ElemRef::Known(elem)) => Some(elem),
         _ => None,
     });
-    if let [Some(a), _, Some(c)] = elems
-        && row.types_for(a, c).is_none()
-    {
-        let list: Vec<String> = row.types.iter().map(|t| format!("{} into {}", t.input.name(), t.acc.name())).collect();
-        let message = format!("`{}` does not multiply {} into {}", row.name, a.name(), c.name());
-        cx.error_at(codes::NO_ATOM, e, message, &format!("it multiplies {}", list.join(", ")));
-        return;
-    }
+    let types = match elems {
+        [Some(a), Some(b), Some(c)] => {
+            let found = row.types_for(Inputs { a, b }, c);
+            if found.is_none() {
+                let list: Vec<String> =
+                    row.types.iter().map(|t| format!("{} into {}", t.inputs, t.acc.name())).collect();
+                let message = format!("`{}` does not multiply {} into {}", row.name, Inputs { a, b }, c.name());
+                cx.error_at(codes::NO_ATOM, e, message, &format!("it multiplies {}", list.join(", ")));
+                return;
+            }
+            found
+        }
+        _ => None,
+    };
     if let Unit::Warpgroup(group) = row.unit {
-        warpgroups::check(cx, e, (ia, ib, m.c), (row, group), m.swap);
+        warpgroups::check(cx, e, (ia, ib, m.c), (row, types, group), m.swap);
         return;
     }
     let operands = (Operand::new(k, ia, m.swap), Operand::new(k, ib, m.swap), Operand::new(k, m.c, m.swap));
-    let (Some(a), Some(b), Some(c)) = operands else { return };
-    let Some(types) = a.elem.zip(c.elem).and_then(|(input, acc)| row.types_for(input, acc)) else { return };
+    let (Some(a), Some(b), Some(c), Some(types)) = (operands.0, operands.1, operands.2, types) else { return };
     if a.bits[1] != b.bits[0] || a.bits[0] != c.bits[0] || b.bits[1] != c.bits[1] {
         return; // The shapes do not fit: typing has said so.
     }

@@ -8,6 +8,7 @@ use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use crate::choose::sketch;
 use crate::select_mma::warpgroup;
 use std::collections::BTreeMap;
+use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{Elem, Space};
@@ -107,13 +108,15 @@ fn factors(k: &Kernel, options: &Options, registers: bool) -> BTreeMap<Value, Fa
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        let elem = |side| resolve_view(k, side).and_then(|v| elem_of(k, v.base));
+        let inputs = elem(mma.a).zip(elem(mma.b)).map(|(a, b)| Inputs { a, b });
+        let types = inputs.zip(warpgroup::acc_elem(k, dst));
+        let one_order = types.is_some_and(|types| {
+            !warpgroup::reads_both_orders(types.0.a) && warpgroup::atom(options.target, types).is_some()
+        });
+        let from_registers = registers && types.is_some_and(|(inputs, _)| warpgroup::reads_registers(inputs.a));
         let sides = [(mma.a, 1), (mma.b, 0)].map(|(side, reduced)| {
             let view = resolve_view(k, side)?;
-            let types = elem_of(k, view.base).zip(warpgroup::acc_elem(k, dst));
-            let one_order = types.is_some_and(|types| {
-                !warpgroup::reads_both_orders(types.0) && warpgroup::atom(options.target, types).is_some()
-            });
-            let from_registers = registers && types.is_some_and(|(input, _)| warpgroup::reads_registers(input));
             let along = view.kept().get(reduced).copied().filter(|_| one_order);
             let lies = along.is_none() || smem_contiguous(k, view.base) == along;
             Some((view.base, Factor { along, in_registers: from_registers && !lies }))

@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use tilec_ir::atoms::{AtomRow, Bit, Fragment, Place, Unit};
+use tilec_ir::atoms::{AtomRow, Bit, Fragment, Inputs, Place, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
@@ -40,7 +40,12 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             ));
         };
         let row = product.row;
-        let Some(types) = elem_of(k, product.a).zip(elem_of(k, dst)).and_then(|(i, c)| row.types_for(i, c)) else {
+        let types = [product.instr_a().0, product.instr_b().0, dst].map(|v| elem_of(k, v));
+        let types = match types {
+            [Some(a), Some(b), Some(c)] => row.types_for(Inputs { a, b }, c),
+            _ => None,
+        };
+        let Some(types) = types else {
             return Err(cx.report(
                 Diagnostic::error(
                     codes::NO_ATOM,
@@ -120,7 +125,7 @@ fn scheduled_warp_tile(k: &Kernel, swap: bool) -> Option<[u32; 2]> {
 
 fn type_list(row: &AtomRow) -> String {
     let pairs: Vec<_> =
-        row.types.iter().map(|t| format!("{} inputs with {} accumulation", t.input.name(), t.acc.name())).collect();
+        row.types.iter().map(|t| format!("{} inputs with {} accumulation", t.inputs, t.acc.name())).collect();
     pairs.join(", ")
 }
 

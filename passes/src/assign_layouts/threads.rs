@@ -30,13 +30,18 @@ impl Threads {
     /// where there is none all of them have the same elements.
     pub(crate) fn share_out(self, shape: &[u64], make: &dyn Fn(&[u64], u32) -> Option<RegLayout>) -> Option<RegLayout> {
         if self.groups == 1 {
-            return make(shape, self.bits);
+            // Of an extent that is no power of two the last threads may get nothing: then they repeat what others have.
+            let mut bits = self.bits;
+            let mut layout = make(shape, bits)?;
+            while bits > 0 && layout.threads(shape).is_some_and(|n| n < 1 << bits) {
+                bits -= 1;
+                layout = make(shape, bits)?;
+            }
+            return repeated(layout, self.bits - bits);
         }
         let numbers = extent_bits(self.groups);
         let Some(dim) = shape.iter().position(|n| n >> n.trailing_zeros() == self.groups) else {
-            let one = make(shape, self.bits)?;
-            let thread = [one.thread().cols(), &vec![0; numbers as usize]].concat();
-            return RegLayout::new(one.value().cols().to_vec(), thread, one.out_bits());
+            return repeated(make(shape, self.bits)?, numbers);
         };
         let mut part = shape.to_vec();
         part[dim] = 1 << shape[dim].trailing_zeros();
@@ -48,4 +53,10 @@ impl Threads {
         let thread = one.thread().cols().iter().map(lift).chain(numbered).collect();
         RegLayout::new(one.value().cols().iter().map(lift).collect(), thread, one.out_bits() + numbers)
     }
+}
+
+/// The same layout with further threads, told by so many bits of their numbers, that repeat what others have.
+fn repeated(layout: RegLayout, bits: u32) -> Option<RegLayout> {
+    let thread = [layout.thread().cols(), &vec![0; bits as usize]].concat();
+    RegLayout::new(layout.value().cols().to_vec(), thread, layout.out_bits())
 }

@@ -195,13 +195,13 @@ struct Shape {
 impl Setting<'_> {
     /// Whether a product of sufficient extents is scalar, and its multiply-adds per clock and multiprocessor.
     pub(super) fn fastest(&self, product: &Product) -> (bool, f64) {
-        let types = (product.input, product.acc);
+        let types = (product.inputs, product.acc);
         let best = || match self.warpgroups {
             Some(_) => warpgroup::atom(self.target, types),
             None => best_atom(self.target, self.tensor_cores, types, (64, 64, 64)),
         };
         match product.atom.or_else(best) {
-            Some(atom) => (!atom.row().tensor_core, self.card.rate(atom, product.input, product.acc)),
+            Some(atom) => (!atom.row().tensor_core, self.card.rate(atom, product.inputs, product.acc)),
             None => (true, f64::INFINITY),
         }
     }
@@ -423,10 +423,10 @@ impl Setting<'_> {
         if !groups.is_power_of_two() || depth < groups {
             return Err(Illegal::Threads);
         }
-        let types = (product.input, product.acc);
+        let types = (product.inputs, product.acc);
         if let Some(way) = self.warpgroups {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
-            let promoted = self.promoted(env, atom)?;
+            let promoted = self.promoted(env, atom, product.acc)?;
             let sums = 1 + u64::from(promoted.is_some());
             let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums));
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
@@ -517,7 +517,7 @@ impl Setting<'_> {
 
     /// Whether an operand would lie in several panels of rows whose number is no power of two.
     fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64)) -> bool {
-        let several = depth * u64::from(product.input.bytes()) > Exchange::Bytes128.row_bytes();
+        let several = depth * u64::from(product.inputs.bytes()) > Exchange::Bytes128.row_bytes();
         let [a, b] = &product.operands;
         several && (a.along && !rows.is_power_of_two() || b.along && !cols.is_power_of_two())
     }
@@ -538,12 +538,12 @@ impl Setting<'_> {
     }
 
     /// How deep the sums of products get before they are added to the accumulator, if they are.
-    fn promoted(&self, env: &Env, atom: Atom) -> Result<Option<u64>, Illegal> {
+    fn promoted(&self, env: &Env, atom: Atom, acc: Elem) -> Result<Option<u64>, Illegal> {
         let scheduled = match self.work.k.schedule.promote {
             Some(e) => Some(self.work.int(env, e).and_then(|n| u64::try_from(n).ok()).ok_or(Illegal::Promotion)?),
             None => None,
         };
-        Ok(warpgroup::promoted(atom, scheduled))
+        Ok(warpgroup::promoted(atom, acc, scheduled))
     }
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.
@@ -564,7 +564,7 @@ impl Setting<'_> {
                 continue;
             }
             sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes());
-            let bytes = u64::from(product.input.bytes());
+            let bytes = u64::from(product.inputs.bytes());
             let depth = slice(product, shape);
             // Slices are loaded ahead, into registers of their own, if there is an even number of them.
             let copies = if (shape.depth / shape.groups / depth).is_multiple_of(2) { 2 } else { 1 };
@@ -634,7 +634,7 @@ impl Setting<'_> {
             let Some(operand) = product.operands.iter().find(|o| mine(o)) else { return false };
             match shape.atom.row().sums() {
                 false => operand.along,
-                true => !operand.along && transposes(shape.atom.row(), product.input),
+                true => !operand.along && transposes(shape.atom.row(), product.inputs.a),
             }
         })
     }
@@ -715,10 +715,10 @@ impl Setting<'_> {
         let row = shape.atom.row();
         // What a warp does of the depth.
         let (wm, wn, depth) = (shape.warp.0 as f64, shape.warp.1 as f64, (shape.depth / shape.groups) as f64);
-        let bytes = f64::from(product.input.bytes());
+        let bytes = f64::from(product.inputs.bytes());
         let lanes = f64::from(WARP);
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
-        let clocks = macs / self.card.rate(shape.atom, product.input, product.acc);
+        let clocks = macs / self.card.rate(shape.atom, product.inputs, product.acc);
         if row.asynchronous() {
             let n = if shape.way.swap { wm } else { wn };
             // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
@@ -736,7 +736,7 @@ impl Setting<'_> {
                 let rows = if shape.way.swap { wn } else { wm };
                 part.between += rows * depth * bytes / f64::from(WORD * WARP) + LOADED;
                 part.issued += rows * depth * bytes / f64::from(WORD * WARP);
-                if !warpgroup::reads_registers(product.input) {
+                if !warpgroup::reads_registers(product.inputs.a) {
                     part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
                 }
             }
@@ -769,8 +769,8 @@ fn slice(product: &Product, shape: &Shape) -> u64 {
     slice_depth(
         row,
         product.operands.map(|o| {
-            let along = if row.sums() { o.along || transposes(row, product.input) } else { false };
-            along.then(|| product.input.bytes())
+            let along = if row.sums() { o.along || transposes(row, product.inputs.a) } else { false };
+            along.then(|| product.inputs.bytes())
         }),
         shape.depth / shape.groups,
     )

@@ -5,7 +5,7 @@
 //! said at the row: *measured* (by whom) or *estimated* (by us, from neighbouring chips). Latencies under load are estimates, about twice
 //! what is measured with one load on its way; that of the H200 is fitted, see `model`.
 
-use tilec_ir::atoms::Atom;
+use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
@@ -271,8 +271,9 @@ impl Card {
     }
 
     /// Multiply-adds of an instruction per clock and multiprocessor.
-    pub fn rate(&self, atom: Atom, input: Elem, acc: Elem) -> f64 {
-        let (row, rates) = (atom.row(), &self.rates);
+    pub fn rate(&self, atom: Atom, inputs: Inputs, acc: Elem) -> f64 {
+        // Two types of one product run at one rate.
+        let (row, rates, input) = (atom.row(), &self.rates, inputs.a);
         if !row.tensor_core {
             if row.sums() {
                 return DOTS * f64::from(row.k);

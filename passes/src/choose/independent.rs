@@ -5,11 +5,12 @@ use super::search::Auto;
 use crate::Cx;
 use crate::select_mma::{available, best_atom};
 use crate::specialize::{bad_extents, fold, substitute};
+use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, ValueDef};
-use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 
 /// A product is looked for in warp tiles of this size, which every instruction fits.
@@ -65,11 +66,11 @@ fn no_product(k: &Kernel, cx: &Cx<'_>) -> Vec<Diagnostic> {
         crate::analysis::uses::all_stmts(k, k.body).into_iter().flat_map(|s| crate::analysis::uses::stmt_exprs(k, s))
     {
         let ExprData::Mma(m) = &k.exprs[e] else { continue };
-        let types: Option<(Elem, Elem)> = known(m.a).zip(known(m.c));
-        let Some((input, acc)) = types.filter(|_| m.atom.is_none()) else { continue };
-        if best_atom(target, cx.enabled, (input, acc), ANY_TILE).is_none() {
+        let (Some(a), Some(b), Some(acc), None) = (known(m.a), known(m.b), known(m.c), m.atom) else { continue };
+        let inputs = Inputs { a, b };
+        if best_atom(target, cx.enabled, (inputs, acc), ANY_TILE).is_none() {
             let message =
-                format!("no product of {} inputs with {} accumulation on {}", input.name(), acc.name(), target.name());
+                format!("no product of {inputs} inputs with {} accumulation on {}", acc.name(), target.name());
             wrong.push(Diagnostic::error(codes::NO_ATOM, k.expr_spans[e], message).with_note(available(target)));
         }
     }

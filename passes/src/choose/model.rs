@@ -184,7 +184,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         return warpgroups::time(card, &warpgroups::FITTED, cost, launch);
     }
     let sms = f64::from(card.sms);
-    let light = |a: Atom| !a.row().tensor_core || a.row().types.iter().all(|t| t.input == Elem::F64);
+    let light = |a: Atom| !a.row().tensor_core || a.row().types.iter().all(|t| t.inputs.a == Elem::F64);
     let clock = if cost.atom.is_some_and(light) { card.clock_scalar } else { card.clock } * 1e9;
     let warps = cost.block.threads as f64 / 32.0;
     let blocks: f64 = launch.grid.iter().product();

@@ -212,23 +212,31 @@ impl<'a> Search<'a> {
             let unit = if matches!(role, Role::Rows | Role::Cols) { 32 } else { 16 };
             let odd = (1..=256 / unit).rev().map(|n| unit * n);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
+            // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
+            let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));
+            let given = whole.and_then(|n| i64::try_from(n).ok()).filter(|n| n % 16 == 8 && columns.contains(&role));
             // Rows of three warpgroups.
             let rows = if way.swap { Role::Cols } else { Role::Rows };
             let three = (role == rows).then_some(warpgroup::THREE as i64);
             match role {
                 Role::Rows | Role::Cols => return [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).collect(),
-                Role::WarpRows | Role::WarpCols => return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).collect(),
+                Role::WarpRows | Role::WarpCols => {
+                    return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).chain(given.filter(|&n| n > 8)).collect();
+                }
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
                 Role::Depth => {
-                    let bytes = product.map_or(2, |p| i64::from(p.input.bytes()));
+                    let bytes = product.map_or(2, |p| i64::from(p.inputs.bytes()));
                     let rows = if way.registers { [128, 256, 512] } else { [256, 128, 512] };
                     let mut depths = rows.map(|row| row / bytes).to_vec();
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());
-                    let atom = product.and_then(|p| warpgroup::atom(self.options.target, (p.input, p.acc)));
-                    if let Some(most) = atom.and_then(|atom| warpgroup::promoted(atom, promote)) {
+                    let most = product.and_then(|p| {
+                        let atom = warpgroup::atom(self.options.target, (p.inputs, p.acc))?;
+                        warpgroup::promoted(atom, p.acc, promote)
+                    });
+                    if let Some(most) = most {
                         depths.retain(|&d| d.unsigned_abs() <= most);
                         if depths.is_empty() {
                             depths.push(1 << most.ilog2().min(12));
@@ -243,7 +251,7 @@ impl<'a> Search<'a> {
         match role {
             Role::Rows | Role::Cols => vec![256, 128, 64, 32, 16],
             Role::Depth => {
-                let bytes = product.map_or(4, |p| i64::from(p.input.bytes()));
+                let bytes = product.map_or(4, |p| i64::from(p.inputs.bytes()));
                 let groups = self.autos.iter().any(|a| a.role == Role::Groups);
                 let all = &[64, 32, 128, 256][..];
                 let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
@@ -497,7 +505,7 @@ impl<'a> Search<'a> {
             None if self.scalar => 64,
             None => 128,
         };
-        let depth = extent(product.shape[2]).saturating_mul(u64::from(product.input.bytes()));
+        let depth = extent(product.shape[2]).saturating_mul(u64::from(product.inputs.bytes()));
         (last, chosen(Role::Depth).is_none() || depth <= longest * groups)
     }
 
@@ -511,7 +519,7 @@ impl<'a> Search<'a> {
         let each = self.work.trips(env, region) * depth;
         let macs = (blocks / sms).ceil() * rows * cols * each / self.fastest_rate;
         let operands = if product.operands.iter().all(|o| o.buffer.is_some()) { rows + cols } else { 0.0 };
-        let bytes = blocks * operands * each * f64::from(product.input.bytes()) / self.card.l2;
+        let bytes = blocks * operands * each * f64::from(product.inputs.bytes()) / self.card.l2;
         Some(macs.max(bytes) / (self.card.clock * 1e9))
     }
 

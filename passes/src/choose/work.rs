@@ -10,7 +10,7 @@ use crate::analysis::order::smem_contiguous;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use cranelift_entity::SecondaryMap;
-use tilec_ir::atoms::Atom;
+use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
@@ -35,7 +35,7 @@ pub(super) struct Product {
     /// Rows, columns and depth.
     pub(super) shape: [Expr; 3],
     pub(super) accumulator: Value,
-    pub(super) input: Elem,
+    pub(super) inputs: Inputs,
     pub(super) acc: Elem,
     /// The instruction, where one is written.
     pub(super) atom: Option<Atom>,
@@ -292,10 +292,11 @@ impl Reader<'_> {
             Some((Operand { buffer: shared.then_some(view.base), along }, elem_of(self.sketch, view.base)?))
         };
         let unclear = || "an operand of a product is no tile".to_owned();
-        let (a, input) = operand(mma.a, 1).ok_or_else(unclear)?;
-        let (b, _) = operand(mma.b, 0).ok_or_else(unclear)?;
+        let (a, of_a) = operand(mma.a, 1).ok_or_else(unclear)?;
+        let (b, of_b) = operand(mma.b, 0).ok_or_else(unclear)?;
+        let inputs = Inputs { a: of_a, b: of_b };
         let acc = elem_of(self.sketch, dst).ok_or_else(unclear)?;
-        Ok(Product { shape: [rows, cols, depth], accumulator: dst, input, acc, atom: mma.atom, operands: [a, b] })
+        Ok(Product { shape: [rows, cols, depth], accumulator: dst, inputs, acc, atom: mma.atom, operands: [a, b] })
     }
 
     fn copy(&self, s: Stmt, region: &mut Region) {

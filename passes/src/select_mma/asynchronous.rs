@@ -55,7 +55,8 @@ pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Resu
     let mut result = Ok(());
     for d in odd_extents(k) {
         let note = format!(
-            "products of warpgroups may have 192 rows, and a multiple of 16 columns, but there is none here: {why}"
+            "products of warpgroups may have 192 rows, and {}, but there is none here: {why}",
+            warpgroup::COLUMN_COUNTS
         );
         result = Err(cx.report(d.with_note(note)));
     }
@@ -82,7 +83,7 @@ pub(super) fn choose(
     let whole = crate::specialize_warps::ping_pong::asked(k).map(|_| Some(shape));
     let scheduled = scheduled_tile(k).or(whole);
     let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {
-        let promoted = warpgroup::promoted_of(k, atom);
+        let promoted = warpgroup::promoted_of(k, atom, elem);
         let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
         if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
             return Err(format!(
@@ -118,10 +119,10 @@ pub(super) fn choose(
                         warpgroup::ACCUMULATORS
                     ))
                 }
-                None => Err(
-                    "a warpgroup computes 64 rows or a multiple, and 8 to 256 columns, or transposed; of 192 rows 64, and all columns"
-                        .to_owned(),
-                ),
+                None => Err(format!(
+                    "a warpgroup computes 64 rows or a multiple, and {}, or transposed; of 192 rows 64, and all columns",
+                    warpgroup::COLUMN_COUNTS
+                )),
             },
         }
     });
@@ -144,7 +145,7 @@ pub(super) fn choose(
         k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
     }
     warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
-    if let Some(depth) = warpgroup::promoted_of(k, atom).filter(|_| k.schedule.promote.is_none()) {
+    if let Some(depth) = warpgroup::promoted_of(k, atom, elem).filter(|_| k.schedule.promote.is_none()) {
         k.schedule.promote = Some(k.int(depth as i64, span));
     }
     let row = atom.row();

@@ -25,6 +25,7 @@
 use super::{acc_shape, insert_at, known};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -97,13 +98,13 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Vec<(Value, Value)> {
 pub(crate) fn least_depth(
     target: Target,
     tensor_cores: bool,
-    (input, acc): (Elem, Elem),
+    (inputs, acc): (Inputs, Elem),
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> u64 {
-    let depths = super::tensor_cores(target, input, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
+    let depths = super::tensor_cores(target, inputs, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
     let least = depths.filter(|&d| tensor_cores && d <= k_extent).min();
     // Nor the scalar sums, where there are none.
-    let best = || super::best_atom(target, tensor_cores, (input, acc), (wm, wn, k_extent));
+    let best = || super::best_atom(target, tensor_cores, (inputs, acc), (wm, wn, k_extent));
     least.or_else(|| best().map(|a| 1 << a.row().log2_shape.2)).unwrap_or(1)
 }
 
@@ -112,18 +113,17 @@ pub(super) fn depth(
     k: &Kernel,
     cx: &mut Cx<'_>,
     span: Span,
-    (input, acc): (Elem, Elem),
+    (inputs, acc): (Inputs, Elem),
     (wm, wn, k_extent): (u64, u64, u64),
     groups: u64,
 ) -> Result<u64, Reported> {
     let depth = k_extent / groups;
-    let least = least_depth(cx.options.target, cx.enabled, (input, acc), (wm, wn, k_extent));
+    let least = least_depth(cx.options.target, cx.enabled, (inputs, acc), (wm, wn, k_extent));
     if depth >= least {
         return Ok(depth);
     }
     let message = format!(
-        "a reduction tile of {k_extent} in {groups} slices: {depth} each, and the product of {} and {} takes {least} at a time",
-        input.name(),
+        "a reduction tile of {k_extent} in {groups} slices: {depth} each, and the product of {inputs} and {} takes {least} at a time",
         acc.name()
     );
     let e = k.schedule.k_warps.map_or(span, |e| k.expr_spans[e]);

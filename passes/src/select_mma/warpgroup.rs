@@ -22,7 +22,7 @@ use crate::analysis::width::elem_of;
 use crate::specialize_warps::{consumer_registers, share};
 use crate::tensor_copies;
 use crate::{Cx, Options};
-use tilec_ir::atoms::{Atom, Unit};
+use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -31,10 +31,10 @@ use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::resolve_view;
 
 /// The instruction for inputs and sums of these types, whatever the tile.
-pub(crate) fn atom(target: Target, (input, acc): (Elem, Elem)) -> Option<Atom> {
+pub(crate) fn atom(target: Target, (inputs, acc): (Inputs, Elem)) -> Option<Atom> {
     Atom::all().find(|a| {
         let row = a.row();
-        row.asynchronous() && target.at_least(row.first) && row.types_for(input, acc).is_some()
+        row.asynchronous() && target.at_least(row.first) && row.types_for(inputs, acc).is_some()
     })
 }
 
@@ -105,7 +105,7 @@ pub(super) fn possible(
 ) -> Result<(Atom, Way), String> {
     let target = options.target;
     let none = || format!("{} has none for these types", target.name());
-    let atom = atom(target, (a.elem, acc)).ok_or_else(none)?;
+    let atom = atom(target, (Inputs { a: a.elem, b: b.elem }, acc)).ok_or_else(none)?;
     if mma.atom.is_some_and(|written| written != atom) {
         return Err("another instruction is written".to_owned());
     }
@@ -215,15 +215,16 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
 pub(crate) const PROMOTE: u64 = 128;
 
 /// How deep the sums of products by `atom` may get in the tensor core before they are added to the accumulator (`scheduled`: as the schedule
-/// says); `None`: as deep as the reduction, in the accumulator itself.
-pub(crate) fn promoted(atom: Atom, scheduled: Option<u64>) -> Option<u64> {
-    atom.row().short_sums?;
+/// says); `None`: as deep as the reduction, in the accumulator itself. Sums in f16 have fewer bits than the instruction keeps: nothing is lost
+/// that parts of them would save.
+pub(crate) fn promoted(atom: Atom, acc: Elem, scheduled: Option<u64>) -> Option<u64> {
+    atom.row().short_sums.filter(|_| acc == Elem::F32)?;
     Some(scheduled.unwrap_or(PROMOTE)).filter(|&depth| depth > 0)
 }
 
 /// The same as the schedule of a specialised kernel says.
-pub(crate) fn promoted_of(k: &Kernel, atom: Atom) -> Option<u64> {
-    promoted(atom, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
+pub(crate) fn promoted_of(k: &Kernel, atom: Atom, acc: Elem) -> Option<u64> {
+    promoted(atom, acc, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
 }
 
 /// Rows and columns of a warpgroup, of an accumulator of `bm x bn` and a reduction of `depth`: as scheduled, else halves of its rows (a third,
@@ -267,10 +268,12 @@ pub(crate) fn is_rows(n: u64) -> bool {
 
 /// Columns of an instruction at most.
 const COLUMNS: u64 = 256;
-/// Of other than a power of two of columns there are multiples of these: pairs of 8x8 matrices, and rows of 32 bytes.
-const COLUMN_UNIT: u64 = 16;
+/// How many there may be, in words.
+pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (of bytes, above 32, of 16)";
+/// Of other than a power of two of columns there are multiples of these.
+const COLUMN_UNIT: u64 = 8;
 
-/// Whether products of warpgroups have so many columns.
+/// Whether products of warpgroups have so many columns, of some types.
 pub(crate) fn is_columns(n: u64) -> bool {
     n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
 }
@@ -280,14 +283,14 @@ pub(crate) const ACCUMULATORS: u64 = 192;
 fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
-    let extents = rows.is_power_of_two() && is_columns(cols);
+    let extents = rows.is_power_of_two() && atom.row().has_columns(cols);
     whole && extents && fits(atom, (rows, cols, u64::from(atom.row().k))) && registers <= ACCUMULATORS
 }
 
 /// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
 pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
     let lanes = 32u64 << atom.row().unit.warp_bits();
-    let input = atom.row().types.first().map_or(4, |t| u64::from(t.input.bytes()));
+    let input = atom.row().types.first().map_or(4, |t| u64::from(t.inputs.bytes()));
     let rows = if way.swap { wn } else { wm };
     let fragment = if way.registers { rows * depth * input } else { 0 };
     (sums * wm * wn * u64::from(acc.bytes()) + fragment) / lanes / 4

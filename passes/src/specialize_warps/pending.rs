@@ -41,7 +41,8 @@ use super::{channel_op, consumer_registers, ping_pong};
 use crate::Cx;
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
-use crate::select_mma::warpgroup::{ACCUMULATORS, BESIDE, promoted_of};
+use crate::select_mma::warpgroup::{ACCUMULATORS, BESIDE, acc_elem, promoted_of};
+use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -120,12 +121,17 @@ pub(super) fn wanted(
 /// Whether there are products whose sums are promoted.
 fn promotes(k: &Kernel, stmts: &[Stmt]) -> bool {
     stmts.iter().any(|&s| match k.stmts[s] {
-        StmtData::Assign { src, .. } => match k.exprs[src] {
-            ExprData::Mma(mma) => mma.atom.is_some_and(|atom| promoted_of(k, atom).is_some()),
+        StmtData::Assign { dst, src } => match k.exprs[src] {
+            ExprData::Mma(mma) => is_promoted(k, mma.atom, dst),
             _ => false,
         },
         _ => false,
     })
+}
+
+/// Whether the sums of products that are added to `acc` are promoted.
+fn is_promoted(k: &Kernel, atom: Option<Atom>, acc: Value) -> bool {
+    atom.zip(acc_elem(k, acc)).is_some_and(|(atom, elem)| promoted_of(k, atom, elem).is_some())
 }
 
 /// That `pending 1` cannot be had.
@@ -158,7 +164,7 @@ fn product(k: &Kernel, stmts: &[Stmt]) -> Result<Product, String> {
         }
     }
     let (acc, src, mma) = found.ok_or("a step has no product")?;
-    let promoted = mma.atom.is_some_and(|atom| promoted_of(k, atom).is_some());
+    let promoted = is_promoted(k, mma.atom, acc);
     let reads =
         |(_, v): (Stmt, Value)| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
     if load.is_some_and(|load| !reads(load)) {

@@ -10,7 +10,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::{Kind, Op as P};
 use crate::report::MmaReport;
 use std::collections::BTreeMap;
-use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Stays};
+use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Inputs, Stays};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Mma, StmtData};
@@ -70,44 +70,65 @@ fn variant(variants: &'static [Fragment], along_k: bool) -> &'static Fragment {
 }
 
 /// The opcode of an atom for element types and the names of its operands' variants.
-fn opcode(row: &AtomRow, input: Elem, acc: Elem, a: &str, b: &str) -> Option<P> {
-    let fits = |o: &&Opcode| o.0 == row.name && o.1 == input && o.2 == acc && o.3 == a && o.4 == b;
+fn opcode(row: &AtomRow, inputs: Inputs, acc: Elem, a: &str, b: &str) -> Option<P> {
+    let fits = |o: &&Opcode| o.0 == row.name && o.1 == inputs && o.2 == acc && o.3 == a && o.4 == b;
     OPCODES.iter().find(fits).map(|o| o.5)
 }
 
 /// Atom, inputs, accumulator, variants of A and B, instruction.
-type Opcode = (&'static str, Elem, Elem, &'static str, &'static str, P);
+type Opcode = (&'static str, Inputs, Elem, &'static str, &'static str, P);
+
+pub(super) const fn both(elem: Elem) -> Inputs {
+    Inputs::both(elem)
+}
 
 use Elem::{BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8};
 
+pub(super) const I8_U8: Inputs = Inputs { a: I8, b: U8 };
+pub(super) const U8_I8: Inputs = Inputs { a: U8, b: I8 };
+pub(super) const E4M3_E5M2: Inputs = Inputs { a: E4M3, b: E5M2 };
+pub(super) const E5M2_E4M3: Inputs = Inputs { a: E5M2, b: E4M3 };
+
 /// The instruction of every row of the atom table whose instruction sums several products.
 const OPCODES: &[Opcode] = &[
-    ("m8n8k4", F16, F32, "row", "row", P::MmaM8n8k4RowRowF32),
-    ("m8n8k4", F16, F32, "row", "col", P::MmaM8n8k4RowColF32),
-    ("m8n8k4", F16, F32, "col", "row", P::MmaM8n8k4ColRowF32),
-    ("m8n8k4", F16, F32, "col", "col", P::MmaM8n8k4ColColF32),
-    ("m8n8k4", F16, F16, "row", "row", P::MmaM8n8k4RowRowF16),
-    ("m8n8k4", F16, F16, "row", "col", P::MmaM8n8k4RowColF16),
-    ("m8n8k4", F16, F16, "col", "row", P::MmaM8n8k4ColRowF16),
-    ("m8n8k4", F16, F16, "col", "col", P::MmaM8n8k4ColColF16),
-    ("m16n8k8", F16, F32, "row", "col", P::MmaM16n8k8F32),
-    ("m16n8k8", F16, F16, "row", "col", P::MmaM16n8k8F16),
-    ("m16n8k16", F16, F32, "row", "col", P::MmaM16n8k16F32),
-    ("m16n8k16", F16, F16, "row", "col", P::MmaM16n8k16F16),
-    ("m16n8k16", BF16, F32, "row", "col", P::MmaM16n8k16Bf16F32),
-    ("m16n8k8_tf32", TF32, F32, "row", "col", P::MmaM16n8k8Tf32F32),
-    ("m8n8k16", I8, I32, "row", "col", P::MmaM8n8k16S8S32),
-    ("m8n8k16", U8, I32, "row", "col", P::MmaM8n8k16U8S32),
-    ("m16n8k32_i8", I8, I32, "row", "col", P::MmaM16n8k32S8S32),
-    ("m16n8k32_i8", U8, I32, "row", "col", P::MmaM16n8k32U8S32),
-    ("m16n8k32_f8", E4M3, F32, "row", "col", P::MmaM16n8k32E4m3F32),
-    ("m16n8k32_f8", E5M2, F32, "row", "col", P::MmaM16n8k32E5m2F32),
-    ("dp4a", I8, I32, "", "", P::Dp4aS32S32),
-    ("dp4a", U8, I32, "", "", P::Dp4aU32U32),
-    ("m8n8k4_f64", F64, F64, "row", "col", P::MmaM8n8k4F64),
-    ("m16n8k4_f64", F64, F64, "row", "col", P::MmaM16n8k4F64),
-    ("m16n8k8_f64", F64, F64, "row", "col", P::MmaM16n8k8F64),
-    ("m16n8k16_f64", F64, F64, "row", "col", P::MmaM16n8k16F64),
+    ("m8n8k4", both(F16), F32, "row", "row", P::MmaM8n8k4RowRowF32),
+    ("m8n8k4", both(F16), F32, "row", "col", P::MmaM8n8k4RowColF32),
+    ("m8n8k4", both(F16), F32, "col", "row", P::MmaM8n8k4ColRowF32),
+    ("m8n8k4", both(F16), F32, "col", "col", P::MmaM8n8k4ColColF32),
+    ("m8n8k4", both(F16), F16, "row", "row", P::MmaM8n8k4RowRowF16),
+    ("m8n8k4", both(F16), F16, "row", "col", P::MmaM8n8k4RowColF16),
+    ("m8n8k4", both(F16), F16, "col", "row", P::MmaM8n8k4ColRowF16),
+    ("m8n8k4", both(F16), F16, "col", "col", P::MmaM8n8k4ColColF16),
+    ("m16n8k8", both(F16), F32, "row", "col", P::MmaM16n8k8F32),
+    ("m16n8k8", both(F16), F16, "row", "col", P::MmaM16n8k8F16),
+    ("m16n8k16", both(F16), F32, "row", "col", P::MmaM16n8k16F32),
+    ("m16n8k16", both(F16), F16, "row", "col", P::MmaM16n8k16F16),
+    ("m16n8k16", both(BF16), F32, "row", "col", P::MmaM16n8k16Bf16F32),
+    ("m16n8k8_tf32", both(TF32), F32, "row", "col", P::MmaM16n8k8Tf32F32),
+    ("m8n8k16", both(I8), I32, "row", "col", P::MmaM8n8k16S8S32),
+    ("m8n8k16", both(U8), I32, "row", "col", P::MmaM8n8k16U8S32),
+    ("m8n8k16", I8_U8, I32, "row", "col", P::MmaM8n8k16S8U8S32),
+    ("m8n8k16", U8_I8, I32, "row", "col", P::MmaM8n8k16U8S8S32),
+    ("m16n8k32_i8", both(I8), I32, "row", "col", P::MmaM16n8k32S8S32),
+    ("m16n8k32_i8", both(U8), I32, "row", "col", P::MmaM16n8k32U8S32),
+    ("m16n8k32_i8", I8_U8, I32, "row", "col", P::MmaM16n8k32S8U8S32),
+    ("m16n8k32_i8", U8_I8, I32, "row", "col", P::MmaM16n8k32U8S8S32),
+    ("m16n8k32_f8", both(E4M3), F32, "row", "col", P::MmaM16n8k32E4m3F32),
+    ("m16n8k32_f8", both(E5M2), F32, "row", "col", P::MmaM16n8k32E5m2F32),
+    ("m16n8k32_f8", E4M3_E5M2, F32, "row", "col", P::MmaM16n8k32E4m3E5m2F32),
+    ("m16n8k32_f8", E5M2_E4M3, F32, "row", "col", P::MmaM16n8k32E5m2E4m3F32),
+    ("m16n8k32_f8", both(E4M3), F16, "row", "col", P::MmaM16n8k32E4m3F16),
+    ("m16n8k32_f8", both(E5M2), F16, "row", "col", P::MmaM16n8k32E5m2F16),
+    ("m16n8k32_f8", E4M3_E5M2, F16, "row", "col", P::MmaM16n8k32E4m3E5m2F16),
+    ("m16n8k32_f8", E5M2_E4M3, F16, "row", "col", P::MmaM16n8k32E5m2E4m3F16),
+    ("dp4a", both(I8), I32, "", "", P::Dp4aS32S32),
+    ("dp4a", both(U8), I32, "", "", P::Dp4aU32U32),
+    ("dp4a", I8_U8, I32, "", "", P::Dp4aS32U32),
+    ("dp4a", U8_I8, I32, "", "", P::Dp4aU32S32),
+    ("m8n8k4_f64", both(F64), F64, "row", "col", P::MmaM8n8k4F64),
+    ("m16n8k4_f64", both(F64), F64, "row", "col", P::MmaM16n8k4F64),
+    ("m16n8k8_f64", both(F64), F64, "row", "col", P::MmaM16n8k8F64),
+    ("m16n8k16_f64", both(F64), F64, "row", "col", P::MmaM16n8k16F64),
 ];
 
 impl Lower<'_> {
@@ -179,8 +200,9 @@ impl Lower<'_> {
         // (tile, reduction dimension) of the instruction's operands.
         let (ia, ib) = if swap { ((b, 0), (a, 1)) } else { ((a, 1), (b, 0)) };
         let (fa, fb) = (variant(row.a, along_k(ia.0, ia.1)), variant(row.b, along_k(ib.0, ib.1)));
-        let types = row.types_for(a.elem, c.elem);
-        let (Some(types), Some(op)) = (types, opcode(row, a.elem, c.elem, fa.name, fb.name)) else {
+        let inputs = Inputs { a: ia.0.elem, b: ib.0.elem };
+        let types = row.types_for(inputs, c.elem);
+        let (Some(types), Some(op)) = (types, opcode(row, inputs, c.elem, fa.name, fb.name)) else {
             return Err(self.unsupported(src, "these element types"));
         };
         let bits = |f: &Fragment| f.value.len() as u32;
@@ -265,7 +287,7 @@ impl Lower<'_> {
                 {
                     Some(r) => *r,
                     None => {
-                        let r = if half { cx.raw(t, v) } else { cx.get(t, v) };
+                        let r = if half { cx.get_half(t, v) } else { cx.get(t, v) };
                         wide.insert((first, at), r);
                         r
                     }
@@ -307,8 +329,8 @@ mod tests {
         for row in Atom::all().map(Atom::row).filter(|r| r.sums() && !r.asynchronous()) {
             for types in row.types {
                 for (a, b) in row.a.iter().flat_map(|a| row.b.iter().map(move |b| (a, b))) {
-                    let op = opcode(row, types.input, types.acc, a.name, b.name);
-                    let op = op.unwrap_or_else(|| panic!("{} {:?} {} {}", row.name, types.input, a.name, b.name));
+                    let op = opcode(row, types.inputs, types.acc, a.name, b.name);
+                    let op = op.unwrap_or_else(|| panic!("{} {} {} {}", row.name, types.inputs, a.name, b.name));
                     let registers = |f: &Fragment, elem: Elem| {
                         let elements = 1usize << f.value.len();
                         (elements * elem.bits() as usize).div_ceil(32.max(elem.bits() as usize))
@@ -318,9 +340,9 @@ mod tests {
                         .kinds()
                         .map(|k| if let Kind::Vec(n, _) = k { usize::from(n) } else { 1 })
                         .collect();
-                    let (input, acc) = (types.input, types.acc);
+                    let (inputs, acc) = (types.inputs, types.acc);
                     let c = registers(&types.c, acc);
-                    assert_eq!(counts, [c, registers(a, input), registers(b, input), c], "{}", row.name);
+                    assert_eq!(counts, [c, registers(a, inputs.a), registers(b, inputs.b), c], "{}", row.name);
                     met += 1;
                 }
             }

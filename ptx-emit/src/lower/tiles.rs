@@ -133,6 +133,23 @@ impl Lower<'_> {
         self.widen(raw, tile.elem)
     }
 
+    /// The element `v` of f16, or of 8 bits, which are all numbers of f16, as an f16.
+    pub(super) fn get_half(&mut self, tile: &Tile, v: usize) -> Reg {
+        let raw = self.raw(tile, v);
+        if matches!(tile.elem, Elem::E4M3 | Elem::E5M2) { self.half_of_fp8(raw, tile.elem) } else { raw }
+    }
+
+    /// From an 8-bit float in the low byte of a register to f16.
+    fn half_of_fp8(&mut self, raw: Reg, elem: Elem) -> Reg {
+        self.need_fp8_conversions(elem);
+        let op = if elem == Elem::E4M3 { P::CvtRnF16x2E4m3x2 } else { P::CvtRnF16x2E5m2x2 };
+        let pair = self.emit.def(Class::B16, P::CvtU16U32, vec![raw.into()]);
+        let pair = self.emit.def(Class::B32, op, vec![pair.into()]);
+        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), pair.into()]);
+        lo
+    }
+
     /// Elements in the class they are computed with; both halves of a register are taken apart at once.
     pub(super) fn get_all(&mut self, tile: &Tile, elements: &[usize]) -> Vec<Reg> {
         let mut out = Vec::with_capacity(elements.len());
@@ -169,13 +186,8 @@ impl Lower<'_> {
             Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, vec![raw.into()]),
             Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, vec![raw.into()]),
             Elem::E4M3 | Elem::E5M2 => {
-                self.need_fp8_conversions(elem);
-                let op = if elem == Elem::E4M3 { P::CvtRnF16x2E4m3x2 } else { P::CvtRnF16x2E5m2x2 };
-                let pair = self.emit.def(Class::B16, P::CvtU16U32, vec![raw.into()]);
-                let pair = self.emit.def(Class::B32, op, vec![pair.into()]);
-                let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), pair.into()]);
-                self.emit.def(Class::F32, P::CvtF32F16, vec![lo.into()])
+                let half = self.half_of_fp8(raw, elem);
+                self.emit.def(Class::F32, P::CvtF32F16, vec![half.into()])
             }
             _ => raw,
         }

@@ -10,7 +10,7 @@ use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
-use tilec_ir::atoms::Atom;
+use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::Mma;
@@ -20,21 +20,32 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
+use super::mma::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
+use Elem::{BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8};
+
 /// Atom, inputs, sums; the instruction on shared memory and with A in registers.
-const OPCODES: &[(&str, Elem, Elem, P, P)] = &[
-    ("m64k16", Elem::F16, Elem::F32, P::WgmmaM64k16F32F16, P::WgmmaRegsM64k16F32F16),
-    ("m64k16", Elem::BF16, Elem::F32, P::WgmmaM64k16F32Bf16, P::WgmmaRegsM64k16F32Bf16),
-    ("m64k16", Elem::F16, Elem::F16, P::WgmmaM64k16F16F16, P::WgmmaRegsM64k16F16F16),
-    ("m64k8_tf32", Elem::TF32, Elem::F32, P::WgmmaM64k8F32Tf32, P::WgmmaRegsM64k8F32Tf32),
-    ("m64k32_i8", Elem::I8, Elem::I32, P::WgmmaM64k32S32S8, P::WgmmaRegsM64k32S32S8),
-    ("m64k32_i8", Elem::U8, Elem::I32, P::WgmmaM64k32S32U8, P::WgmmaRegsM64k32S32U8),
-    ("m64k32_f8", Elem::E4M3, Elem::F32, P::WgmmaM64k32F32E4m3, P::WgmmaRegsM64k32F32E4m3),
-    ("m64k32_f8", Elem::E5M2, Elem::F32, P::WgmmaM64k32F32E5m2, P::WgmmaRegsM64k32F32E5m2),
+const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[
+    ("m64k16", both(F16), F32, P::WgmmaM64k16F32F16, P::WgmmaRegsM64k16F32F16),
+    ("m64k16", both(BF16), F32, P::WgmmaM64k16F32Bf16, P::WgmmaRegsM64k16F32Bf16),
+    ("m64k16", both(F16), F16, P::WgmmaM64k16F16F16, P::WgmmaRegsM64k16F16F16),
+    ("m64k8_tf32", both(TF32), F32, P::WgmmaM64k8F32Tf32, P::WgmmaRegsM64k8F32Tf32),
+    ("m64k32_i8", both(I8), I32, P::WgmmaM64k32S32S8, P::WgmmaRegsM64k32S32S8),
+    ("m64k32_i8", both(U8), I32, P::WgmmaM64k32S32U8, P::WgmmaRegsM64k32S32U8),
+    ("m64k32_i8", I8_U8, I32, P::WgmmaM64k32S32S8U8, P::WgmmaRegsM64k32S32S8U8),
+    ("m64k32_i8", U8_I8, I32, P::WgmmaM64k32S32U8S8, P::WgmmaRegsM64k32S32U8S8),
+    ("m64k32_f8", both(E4M3), F32, P::WgmmaM64k32F32E4m3, P::WgmmaRegsM64k32F32E4m3),
+    ("m64k32_f8", both(E5M2), F32, P::WgmmaM64k32F32E5m2, P::WgmmaRegsM64k32F32E5m2),
+    ("m64k32_f8", E4M3_E5M2, F32, P::WgmmaM64k32F32E4m3E5m2, P::WgmmaRegsM64k32F32E4m3E5m2),
+    ("m64k32_f8", E5M2_E4M3, F32, P::WgmmaM64k32F32E5m2E4m3, P::WgmmaRegsM64k32F32E5m2E4m3),
+    ("m64k32_f8", both(E4M3), F16, P::WgmmaM64k32F16E4m3, P::WgmmaRegsM64k32F16E4m3),
+    ("m64k32_f8", both(E5M2), F16, P::WgmmaM64k32F16E5m2, P::WgmmaRegsM64k32F16E5m2),
+    ("m64k32_f8", E4M3_E5M2, F16, P::WgmmaM64k32F16E4m3E5m2, P::WgmmaRegsM64k32F16E4m3E5m2),
+    ("m64k32_f8", E5M2_E4M3, F16, P::WgmmaM64k32F16E5m2E4m3, P::WgmmaRegsM64k32F16E5m2E4m3),
 ];
 
 /// The instruction of an atom on these elements with so many columns, which are its second operand; `None` if there is none.
-fn instruction(atom: &str, input: Elem, sums: Elem, columns: u32, a_in_registers: bool) -> Option<(P, Operand)> {
-    let &(.., shared, registers) = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (atom, input, sums))?;
+fn instruction(atom: &str, inputs: Inputs, sums: Elem, columns: u32, a_in_registers: bool) -> Option<(P, Operand)> {
+    let &(.., shared, registers) = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (atom, inputs, sums))?;
     let op = if a_in_registers { registers } else { shared };
     let columns = u16::try_from(columns).ok()?;
     op.signature().columns()?.contains(&columns).then_some((op, Operand::Columns(columns)))
@@ -96,13 +107,16 @@ impl Lower<'_> {
             return Err(self.unsupported(src, "a product of warpgroups on other than shared memory"));
         };
         let fragment = self.tile_of(ea);
-        let Some(elem) = self.elem(va.base) else { return Err(self.unsupported(src, "these element types")) };
+        let (Some(elem), Some(second)) = (self.elem(va.base), self.elem(vb.base)) else {
+            return Err(self.unsupported(src, "these element types"));
+        };
+        let inputs = Inputs { a: elem, b: second };
         let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
             let what = "an accumulator whose layout is not that of warpgroups; `warp_tile (64, 64)` in the schedule, say, is what each of them \
                         computes, in multiples of 64 rows";
             return Err(self.unsupported(src, what));
         };
-        let Some((op, columns)) = instruction(row.name, elem, c.elem, cols, fragment.is_some()) else {
+        let Some((op, columns)) = instruction(row.name, inputs, c.elem, cols, fragment.is_some()) else {
             return Err(self.unsupported(src, "products of warpgroups of these types and columns"));
         };
         // What a group of warps and a repetition add to the rows and columns.
@@ -329,17 +343,19 @@ mod tests {
 
     #[test]
     fn instructions_have_any_legal_count_of_columns() {
-        for &(atom, input, sums, shared, registers) in OPCODES {
+        for &(atom, inputs, sums, shared, registers) in OPCODES {
             for columns in 0..=u32::from(u16::MAX) + 9 {
-                let legal = if input.is_float() {
+                let legal = if inputs.a.is_float() {
                     columns % 8 == 0
                 } else {
                     columns == 8 || columns == 24 || columns % 16 == 0
                 };
+                let row = tilec_ir::atoms::Atom::from_name(atom).expect("an atom").row();
+                assert_eq!(row.has_columns(columns.into()), legal && (8..=256).contains(&columns), "{atom} {columns}");
                 for (a_in_registers, op) in [(false, shared), (true, registers)] {
                     let expected =
                         (legal && (8..=256).contains(&columns)).then_some((op, Operand::Columns(columns as u16)));
-                    assert_eq!(instruction(atom, input, sums, columns, a_in_registers), expected, "{op:?} {columns}");
+                    assert_eq!(instruction(atom, inputs, sums, columns, a_in_registers), expected, "{op:?} {columns}");
                 }
             }
         }
@@ -348,15 +364,15 @@ mod tests {
     /// Sums, and A and B, in their order in the opcode.
     #[test]
     fn instructions_have_the_types_of_their_products() {
-        for &(atom, input, sums, shared, registers) in OPCODES {
+        for &(atom, inputs, sums, shared, registers) in OPCODES {
             let name = |elem: tilec_ir::types::Elem| elem.name().replace('i', "s");
             let depth = atom.trim_start_matches("m64").split('_').next().expect("a shape");
-            let end = format!("m64nN{depth}.{}.{1}.{1}", name(sums), name(input));
+            let end = format!("m64nN{depth}.{}.{}.{}", name(sums), name(inputs.a), name(inputs.b));
             for op in [shared, registers] {
                 assert!(op.mnemonic().ends_with(&end), "{op:?}: {end}");
             }
             let of_a = [shared, registers].map(|op| op.signature().srcs[1]);
-            assert!(matches!(of_a, [crate::ops::Kind::Reg(_), crate::ops::Kind::Vec(4, _)]), "{atom} {input:?}");
+            assert!(matches!(of_a, [crate::ops::Kind::Reg(_), crate::ops::Kind::Vec(4, _)]), "{atom} {inputs}");
         }
     }
 }

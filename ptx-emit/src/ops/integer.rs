@@ -50,6 +50,7 @@ macro_rules! integer_rows {
         }
         "9.7.1.23" V6_0 Pure [B32] [B32I, B32I, B32I] "dot product of four bytes, added to `c`" {
             Dp4aS32S32 "dp4a.s32.s32", Dp4aU32U32 "dp4a.u32.u32",
+            Dp4aS32U32 "dp4a.s32.u32", Dp4aU32S32 "dp4a.u32.s32",
         }
 
         "9.7.8" V6_0 Pure [P] [P, P] "logic on predicates" {

@@ -108,6 +108,14 @@ macro_rules! warp_rows {
         "9.7.14.5" V8_4_SM89 Pure [vec(4, F32)] [vec(4, B32), vec(2, B32), vec(4, F32)] "16x8x32 product, fp8 in and f32 out" {
             MmaM16n8k32E4m3F32 "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
             MmaM16n8k32E5m2F32 "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32",
+            MmaM16n8k32E4m3E5m2F32 "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32",
+            MmaM16n8k32E5m2E4m3F32 "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32",
+        }
+        "9.7.14.5" V8_7_SM89 Pure [vec(2, B32)] [vec(4, B32), vec(2, B32), vec(2, B32)] "16x8x32 product, fp8 in and f16 out" {
+            MmaM16n8k32E4m3F16 "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16",
+            MmaM16n8k32E5m2F16 "mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e5m2.f16",
+            MmaM16n8k32E4m3E5m2F16 "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16",
+            MmaM16n8k32E5m2E4m3F16 "mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e4m3.f16",
         }
         "9.7.14.5" V7_0_SM80 Pure [vec(2, F64)] [vec(1, F64), vec(1, F64), vec(2, F64)] "8x8x4 product, f64 in and out" {
             MmaM8n8k4F64 "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
@@ -124,10 +132,14 @@ macro_rules! warp_rows {
         "9.7.14.5" V7_0_SM80 Pure [vec(4, B32)] [vec(4, B32), vec(2, B32), vec(4, B32)] "16x8x32 product, bytes in and s32 out" {
             MmaM16n8k32S8S32 "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
             MmaM16n8k32U8S32 "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+            MmaM16n8k32S8U8S32 "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32",
+            MmaM16n8k32U8S8S32 "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32",
         }
         "9.7.14.5" V6_5_SM75 Pure [vec(2, B32)] [vec(1, B32), vec(1, B32), vec(2, B32)] "8x8x16 product, bytes in and s32 out" {
             MmaM8n8k16S8S32 "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
             MmaM8n8k16U8S32 "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32",
+            MmaM8n8k16S8U8S32 "mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32",
+            MmaM8n8k16U8S8S32 "mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32",
         }
         "9.7.14.5.15" V6_5_SM75 Read [vec(1, B32)] [shared(16)] "one 8x8 matrix of 16-bit elements; each lane's address is a row" {
             LdmatrixX1 "ldmatrix.sync.aligned.m8n8.x1.shared.b16",

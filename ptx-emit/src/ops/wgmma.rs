@@ -42,10 +42,22 @@ macro_rules! wgmma_rows {
             WgmmaM64k8F32Tf32 "wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32",
             WgmmaM64k32F32E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3",
             WgmmaM64k32F32E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2",
+            WgmmaM64k32F32E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e5m2",
+            WgmmaM64k32F32E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e4m3",
+        }
+        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "product of a warpgroup, fp8 in and f16 out" {
+            WgmmaM64k32F16E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e4m3",
+            WgmmaM64k32F16E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e5m2",
+            WgmmaM64k32F16E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e5m2",
+            WgmmaM64k32F16E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e4m3",
         }
         "9.7.15.5" V8_0_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), B64, B64, P] "product of a warpgroup, bytes in and s32 out" {
             WgmmaM64k32S32S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.s8",
             WgmmaM64k32S32U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.u8",
+        }
+        "9.7.15.5" V8_4_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), B64, B64, P] "product of a warpgroup, bytes with and without signs in and s32 out" {
+            WgmmaM64k32S32S8U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.u8",
+            WgmmaM64k32S32U8S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.s8",
         }
         "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1)] "product of a warpgroup, A in registers, 16-bit floats in and f32 out" {
             WgmmaRegsM64k16F32F16 "wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16",
@@ -58,10 +70,22 @@ macro_rules! wgmma_rows {
             WgmmaRegsM64k8F32Tf32 "wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32",
             WgmmaRegsM64k32F32E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3",
             WgmmaRegsM64k32F32E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2",
+            WgmmaRegsM64k32F32E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e5m2",
+            WgmmaRegsM64k32F32E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e4m3",
+        }
+        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "product of a warpgroup, A in registers, fp8 in and f16 out" {
+            WgmmaRegsM64k32F16E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e4m3",
+            WgmmaRegsM64k32F16E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e5m2",
+            WgmmaRegsM64k32F16E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e5m2",
+            WgmmaRegsM64k32F16E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e4m3",
         }
         "9.7.15.5" V8_0_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), vec(4, B32), B64, P] "product of a warpgroup, A in registers, bytes in and s32 out" {
             WgmmaRegsM64k32S32S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.s8",
             WgmmaRegsM64k32S32U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.u8",
+        }
+        "9.7.15.5" V8_4_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), vec(4, B32), B64, P] "product of a warpgroup, A in registers, bytes with and without signs in and s32 out" {
+            WgmmaRegsM64k32S32S8U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.u8",
+            WgmmaRegsM64k32S32U8S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.s8",
         }
     ] $($rest)* } };
 }

@@ -38,12 +38,12 @@ fn lowered_form_is_canonical() {
 fn long_headers_wrap_by_group() {
     let text = print_module(&parsed(SAMPLES[0].1));
     let expected = "\
-kernel gemm<T: f16 | bf16 | tf32 | f32 | f64 | i8 | u8 | e4m3 | e5m2 = f16, Acc: f32 | f16 | f64 | i32 = f32,
-            Out: type = Acc, Scale: f32 | f16 | f64 | i32 = Acc,
+kernel gemm<T: f16 | bf16 | tf32 | f32 | f64 | i8 | u8 | e4m3 | e5m2 = f16, TB: type = T,
+            Acc: f32 | f16 | f64 | i32 = f32, Out: type = Acc, Scale: f32 | f16 | f64 | i32 = Acc,
             LA: layout = row, LB: layout = row, LC: layout = row,
             BM = auto, BN = auto, BK = auto, WM = auto, WN = auto, KW = auto, STAGES = auto, RASTER = auto,
             PROMOTE = 128, ALIGN = 8, ALIGN_A = ALIGN, ALIGN_B = ALIGN, ALIGN_C = ALIGN>(
-    A: gmem T[M, K] LA multiple ALIGN_A, B: gmem T[K, N] LB multiple ALIGN_B, C: gmem Out[M, N] LC multiple ALIGN_C,
+    A: gmem T[M, K] LA multiple ALIGN_A, B: gmem TB[K, N] LB multiple ALIGN_B, C: gmem Out[M, N] LC multiple ALIGN_C,
     alpha: Scale = 1, beta: Scale = 0)
     grid (bm: ceildiv(M, BM), bn: ceildiv(N, BN))
     schedule { warp_tile (WM, WN) k_warps KW stages STAGES raster RASTER promote PROMOTE }

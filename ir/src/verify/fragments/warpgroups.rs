@@ -7,7 +7,7 @@
 
 use super::super::Cx;
 use super::{Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure};
-use crate::atoms::{AtomRow, Bit, Fragment};
+use crate::atoms::{AtomRow, AtomTypes, Bit, Fragment};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
@@ -18,7 +18,7 @@ pub(super) fn check(
     cx: &mut Cx<'_, '_>,
     e: Expr,
     (ia, ib, acc): (Expr, Expr, Expr),
-    (row, group): (&AtomRow, [Bit; 2]),
+    (row, types, group): (&AtomRow, Option<&AtomTypes>, [Bit; 2]),
     swap: bool,
 ) {
     let k = cx.k;
@@ -28,8 +28,9 @@ pub(super) fn check(
         cx.error_at(codes::MMA_FORM, e, message, note);
         return;
     }
-    let (Some(a), Some(c)) = (Operand::new(k, ia, swap), Operand::new(k, acc, swap)) else { return };
-    let Some(types) = a.elem.zip(c.elem).and_then(|(input, acc)| row.types_for(input, acc)) else { return };
+    let (Some(a), Some(c), Some(types)) = (Operand::new(k, ia, swap), Operand::new(k, acc, swap), types) else {
+        return;
+    };
     if a.bits[0] != c.bits[0] {
         return; // The shapes do not fit: typing has said so.
     }

@@ -242,27 +242,33 @@ mod tests {
     #[test]
     fn sums_of_8_bit_floats_follow_the_model() {
         let mut seed = 7;
-        for (ty, other) in [(Elem::E4m3, Elem::E4m3), (Elem::E5m2, Elem::E5m2), (Elem::E4m3, Elem::E5m2)] {
-            let wide = Wide { n: 16, a: ty, b: other, d: Acc::F32, satfinite: false };
+        let pairs = [Elem::E4m3, Elem::E5m2].map(|a| [(a, Elem::E4m3), (a, Elem::E5m2)]);
+        for ((ty, other), acc) in pairs.as_flattened().iter().flat_map(|&p| [(p, Acc::F32), (p, Acc::F16)]) {
+            let wide = Wide { n: 16, a: ty, b: other, d: acc, satfinite: false };
             let Some(Plan::Fused(model)) = wide.plan(Generation::Hopper) else { panic!("it is one step") };
             for add in [false, true] {
                 let mut word = || bits(&mut seed) ^ bits(&mut seed) << 8 & 0x4040_4040;
                 let a: [Row; 16] = std::array::from_fn(|_| std::array::from_fn(|_| word()));
                 let b: Vec<Row> = (0..16).map(|_| std::array::from_fn(|_| word())).collect();
-                // Sums as the instruction leaves them: of 13 fraction bits.
-                let c: Vec<Register> = (0..8).map(|_| std::array::from_fn(|_| word() & 0xc5ff_fc00)).collect();
+                // Sums as the instruction leaves them: of 13 fraction bits, or two of f16.
+                let per = if acc == Acc::F16 { 2 } else { 4 };
+                let kept = if acc == Acc::F16 { u32::MAX } else { 0xc5ff_fc00 };
+                let c: Vec<Register> = (0..2 * per).map(|_| std::array::from_fn(|_| word() & kept)).collect();
                 let mut d = c.clone();
                 wide.run(Generation::Hopper, &a, &b, add, &mut d).expect("it is legal");
                 let row = |ty: Elem, row: &Row| -> Vec<Operand> {
                     (0..32).map(|k| Operand::decode(ty, row[k / 4] >> (8 * (k % 4)) & 0xff)).collect()
                 };
-                for (at, (register, old)) in d.iter().zip(&c).enumerate() {
-                    for lane in 0..32 {
-                        let (m, n) = layout::n8_c(lane, at % 4);
-                        let from = if add { old[lane] } else { 0 };
-                        let want = dot_accumulate(&row(ty, &a[m]), &row(other, &b[8 * (at / 4) + n]), from, &model);
-                        assert_eq!(register[lane], want, "{ty:?} {other:?} {add} row {m} column {n}");
-                    }
+                // The sum of a lane at this place among its four of eight columns.
+                let sum = |d: &[Register], at: usize, lane: usize| match acc {
+                    Acc::F16 => d[at / 2][lane] >> (16 * (at % 2)) & 0xffff,
+                    Acc::F32 | Acc::S32 => d[at][lane],
+                };
+                for (at, lane) in (0..8).flat_map(|at| (0..32).map(move |lane| (at, lane))) {
+                    let (m, n) = layout::n8_c(lane, at % 4);
+                    let from = if add { sum(&c, at, lane) } else { 0 };
+                    let want = dot_accumulate(&row(ty, &a[m]), &row(other, &b[8 * (at / 4) + n]), from, &model);
+                    assert_eq!(sum(&d, at, lane), want, "{ty:?} {other:?} {acc:?} {add} row {m} column {n}");
                 }
             }
         }

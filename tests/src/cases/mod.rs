@@ -165,9 +165,12 @@ impl Program {
 
     /// How to compile it.
     pub fn options(&self) -> CompileOptions {
-        let mut defines = vec![("T", self.multiplied().name().to_owned()), ("Acc", self.acc.name().to_owned())];
+        let [a, b] = self.inputs;
+        let first = if self.form == Form::Mixed { self.multiplied() } else { a };
+        let mut defines = vec![("T", first.name().to_owned()), ("Acc", self.acc.name().to_owned())];
         defines.extend([("Out", self.out.name().to_owned()), ("Scale", self.scale().name().to_owned())]);
         match self.form {
+            _ if a != b && self.form != Form::Mixed => defines.push(("TB", b.name().to_owned())),
             Form::Plain | Form::Batched => {}
             Form::Mixed => defines.extend(["TA", "TB"].into_iter().zip(self.inputs.map(|t| t.name().to_owned()))),
             // As many slices as possible have something to do.

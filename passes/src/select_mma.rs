@@ -29,7 +29,7 @@ use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
-use crate::assign_layouts::plain_var;
+use crate::assign_layouts::{Reduced, plain_var};
 use tilec_ir::atoms::{Atom, AtomRow, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -114,6 +114,11 @@ fn check_written(
         ));
     }
     Ok(())
+}
+
+/// The dimensions along which tiles of the extents of an accumulator are reduced: elements along them are those of one warp.
+fn reduced_along(k: &Kernel, (bm, bn): (u64, u64)) -> Vec<usize> {
+    Reduced::of(k).along(&[bm, bn])
 }
 
 /// What the operand `e` is made of.
@@ -437,10 +442,20 @@ fn warp_tile(
             }
             (wm, wn)
         }
-        None => match threads {
-            Some(t) => split_for(bm, bn, t / u64::from(WARP) / groups / together).unwrap_or((bm.min(64), bn.min(64))),
-            None => (bm.min(64), bn.min(64)),
-        },
+        None => {
+            let warps = threads.map(|t| t / u64::from(WARP) / groups / together);
+            match (&reduced_along(k, (bm, bn))[..], warps) {
+                ([], Some(warps)) => split_for(bm, bn, warps).unwrap_or((bm.min(64), bn.min(64))),
+                ([], None) => (bm.min(64), bn.min(64)),
+                // A warp has whole rows, or columns, of what is reduced along them.
+                (along, warps) => {
+                    let part =
+                        |all: u64, whole: u64| warps.map_or(4096 / whole.max(1), |w| all / w.max(1)).max(16).min(all);
+                    let wm = if along.contains(&0) { bm } else { part(bm, bn) };
+                    (wm, if along.contains(&1) { bn } else { part(bn, bm) })
+                }
+            }
+        }
     };
     let acc_registers = accumulator_registers(wm, wn, acc_bytes) / together;
     if acc_registers > u64::from(REGISTERS_PER_THREAD) {

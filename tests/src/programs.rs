@@ -14,9 +14,13 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_fused", Reference::Fused),
     ("gemm", Reference::Gemm),
     ("conv", Reference::Conv),
+    ("softmax", Reference::Softmax),
     ("copy", Reference::Copy),
     ("transpose", Reference::Transpose),
 ];
+
+/// What examples with approximate functions may differ by from their references, by the word their name starts with.
+const TOLERANCES: &[(&str, f64)] = &[("softmax", 1e-6)];
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[
@@ -69,6 +73,7 @@ fn example(name: &str, text: &str) -> Result<(), String> {
     for line in head_runs(text).iter().map(String::as_str).chain(SIZES.iter().copied()) {
         let mut run = Run::parse(line)?;
         run.values.retain(|name, _| variants.has(name));
+        run.tolerance = TOLERANCES.iter().find(|(start, _)| stem.starts_with(start)).map_or(0.0, |&(_, t)| t);
         if variants.permits(&run) {
             variants.agree(0, &run, reference).map_err(|e| format!("{line}: {e}"))?;
             runs += 1;

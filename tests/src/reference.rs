@@ -16,6 +16,8 @@ pub enum Reference {
     /// `Y`, a convolution of `X` and `W` of `C` channels with steps `SH`, `SW` and `DH`, `DW` between windows and within them.
     /// Image, row and column of `X` are `xb`, `xh` and `xw` apart; `Y` has `O` channels, last or, if `NCHW` is 1, first.
     Conv,
+    /// `Y`, of each row of `X` the softmax: `exp(x) / sum of exp` of the row.
+    Softmax,
     /// The last tensor becomes the first.
     Copy,
     /// The last tensor becomes the first, transposed.
@@ -32,9 +34,10 @@ impl Reference {
             "gemm" => Ok(Reference::Gemm),
             "gemm_fused" => Ok(Reference::Fused),
             "conv" => Ok(Reference::Conv),
+            "softmax" => Ok(Reference::Softmax),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Err(format!("no reference `{name}`; there are gemm, gemm_fused, conv, copy and transpose")),
+            _ => Err(format!("no reference `{name}`; there are gemm, gemm_fused, conv, softmax, copy and transpose")),
         }
     }
 
@@ -44,7 +47,7 @@ impl Reference {
             Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
             // D is not the last parameter.
             Reference::Fused => false,
-            Reference::Conv | Reference::Copy | Reference::Transpose => true,
+            Reference::Conv | Reference::Softmax | Reference::Copy | Reference::Transpose => true,
         }
     }
 
@@ -116,6 +119,21 @@ impl Reference {
                     return Err(format!("Y has {} elements, not {}", y.len(), data.len()));
                 }
                 y.copy_from_slice(&data);
+            }
+            Reference::Softmax => {
+                let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
+                let (Some(x), Some(y)) = (index("X"), index("Y")) else {
+                    return Err("the reference `softmax` needs matrices X and Y".to_owned());
+                };
+                let (x, y) = (&before[x], &mut after[y]);
+                for i in 0..y.extent(0) {
+                    let power = |j: i64| x.data[x.at(i, j)].exp();
+                    let total: f64 = (0..x.extent(1)).map(power).sum();
+                    for j in 0..y.extent(1) {
+                        let at = y.at(i, j);
+                        y.data[at] = power(j) / total;
+                    }
+                }
             }
             Reference::Copy | Reference::Transpose => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {

@@ -20,6 +20,7 @@
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 mod asynchronous;
+mod in_roles;
 mod scalar;
 pub(crate) mod sliced;
 pub(crate) mod warpgroup;
@@ -40,9 +41,13 @@ use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    no_roles(k, cx)?;
     let scheduled = k.schedule.threads.is_some();
+    if cx.options.target.has_tensor_copies() {
+        in_roles::threads(k);
+    }
+    no_roles(k, cx)?;
     written_threads(k);
+    in_roles::select(k, cx)?;
     let cut = sliced::cut(k, cx);
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
@@ -141,12 +146,7 @@ fn select(
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
-        return Err(cx.report(
-            Diagnostic::error(codes::MMA_FORM, span, "a product must accumulate in place").with_note(format!(
-                "write `{0} = mma(a, b, {0})` and combine the result in a statement of its own",
-                k.values[acc].name
-            )),
-        ));
+        return Err(not_in_place(k, cx, src, acc));
     }
     let (Some(shape), Some(acc_elem)) = (acc_shape(k, acc), known(k.tile_ty(acc).map(|t| t.elem))) else {
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
@@ -242,6 +242,12 @@ fn select(
     let step = k.int(depth as i64, span);
     k.stmts[s] = StmtData::For { var: kk, start, end, step, unroll: true, body };
     Ok(())
+}
+
+fn not_in_place(k: &Kernel, cx: &mut Cx<'_>, src: Expr, acc: Value) -> Reported {
+    cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], "a product must accumulate in place").with_note(
+        format!("write `{0} = mma(a, b, {0})` and combine the result in a statement of its own", k.values[acc].name),
+    ))
 }
 
 /// The warp tile of the schedule; inside, `None` where it is not constant.
@@ -532,13 +538,9 @@ fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
     let tensor_copies = cx.options.target.has_tensor_copies();
     for s in all_stmts(k, k.body) {
-        if let StmtData::Role { warps, body, .. } = k.stmts[s] {
-            let holds = all_stmts(k, body).iter().any(|&s| match &k.stmts[s] {
-                StmtData::Var { .. } => true,
-                StmtData::Copy { attrs, .. } => !attrs.tensor,
-                _ => false,
-            });
-            let own = k.as_int(warps).and_then(|w| w.checked_mul(i64::from(WARP)));
+        if let StmtData::Role { .. } = k.stmts[s] {
+            let holds = in_roles::holds_registers(k, s);
+            let own = in_roles::threads_of(k, s);
             if tensor_copies && (!holds || own.is_some() && own == threads) {
                 continue;
             }

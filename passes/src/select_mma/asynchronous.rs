@@ -79,6 +79,10 @@ pub(super) fn choose(
         refuse_odd_extents(k, cx, "`select-mma` is switched off")?;
         return Ok(None);
     }
+    // Said already (`in_roles`).
+    if mma.atom.is_none() && super::in_roles::in_role(k, s) {
+        return Ok(None);
+    }
     let preferred = mma.swap || stored_column_major(k, acc);
     // Who takes tiles in turns computes each by itself.
     let whole = crate::specialize_warps::ping_pong::asked(k).map(|_| Some(shape));

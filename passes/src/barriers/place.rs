@@ -465,7 +465,7 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
 }
 
 /// Whether elements of a tensor that several threads hold are stored, which one of them does.
-fn stored_by_one(k: &Kernel, tensor: Value) -> bool {
+pub(super) fn stored_by_one(k: &Kernel, tensor: Value) -> bool {
     k.stmts.values().any(|s| match *s {
         StmtData::Copy { src, dst, .. } => {
             resolve_view(k, dst).is_some_and(|to| to.base == tensor)

@@ -111,6 +111,14 @@ fn mentioned(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     }
 }
 
+/// Calls `f` for every value that the reductions in `e` mention.
+fn in_reductions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
+    match k.exprs[e] {
+        ExprData::Reduce { arg, .. } => mentioned(k, arg, f),
+        _ => k.children(e).into_iter().for_each(|child| in_reductions(k, child, f)),
+    }
+}
+
 /// Whether an initialiser is an elementwise expression over a register tile, with operands in global memory at most.
 fn names_elements(k: &Kernel, init: Expr) -> bool {
     fn elementwise(k: &Kernel, e: Expr, tile: &mut bool) -> bool {
@@ -155,6 +163,8 @@ fn final_copies(
             StmtData::Copy { src, dst, ref attrs } => {
                 let mut elsewhere = attrs.when.is_some() || attrs.reduce.is_some();
                 mentioned(k, dst, &mut |w| elsewhere |= w == v);
+                // A reduction takes all elements at once, and the copy those of one group.
+                in_reductions(k, src, &mut |w| elsewhere |= w == v);
                 let stores = resolve_view(k, dst).is_some_and(|to| to.space(k) == Space::Gmem || is_stored(k, to.base));
                 if elsewhere || !stores || resolve_view(k, src).is_some() {
                     return None;

@@ -8,11 +8,14 @@
 //! * A register tile stored to global memory is first re-laid-out (`copy acc -> acc_out`, by shuffles inside the warp) when
 //!   its fragment layout would store narrower than memory allows ([`epilogue`]). Operands of the store that repeat along a
 //!   dimension are loaded once ([`broadcast`]).
+//! * A tile that is reduced has the elements along that dimension in one warp; tiles of one number per row go with those that they are
+//!   combined with ([`beside`]).
 //! * Shared-memory tiles take the order of the tensor they are filled from.
 //!
 //! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads own
 //! single elements, no re-layout.
 
+mod beside;
 mod broadcast;
 pub(crate) mod epilogue;
 mod fragments;
@@ -25,6 +28,7 @@ use crate::analysis::order::{filled_from_registers, smem_window_dim, source_orde
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::vectorize::memory_views;
+pub(crate) use beside::{Reduced, reduced_axes};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
@@ -33,7 +37,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
-use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
@@ -131,6 +135,17 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
 /// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
 /// dimensions follow.
 pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
+    coalesced_within(dim_bits, contiguous, chunk, threads, &[])
+}
+
+/// The same, with elements along each of the dimensions `within` in one warp.
+fn coalesced_within(
+    dim_bits: &[u32],
+    contiguous: usize,
+    chunk: u32,
+    threads: u32,
+    within: &[usize],
+) -> Option<RegLayout> {
     let total: u32 = dim_bits.iter().sum();
     let mut base = 0;
     let mut bases = Vec::new();
@@ -146,8 +161,16 @@ pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads
     }
     let chunk = chunk.min(total.saturating_sub(threads)).min(dim_bits[contiguous]) as usize;
     let mut value: Vec<u64> = order.drain(..chunk).collect();
-    let owned = (threads as usize).min(order.len());
+    let lanes = if within.is_empty() { threads } else { threads.min(WARP.ilog2()) };
+    let owned = (lanes as usize).min(order.len());
     let mut thread: Vec<u64> = order.drain(..owned).collect();
+    thread.resize(lanes as usize, 0);
+    // Warps differ along the other dimensions, and repeat each other where there is nothing left of these.
+    let fixed: u64 =
+        within.iter().flat_map(|&d| (0..dim_bits[d]).map(move |b| (d, b))).fold(0, |a, (d, b)| a | column(d, b));
+    let apart: Vec<u64> = order.iter().copied().filter(|c| c & fixed == 0).take((threads - lanes) as usize).collect();
+    order.retain(|c| !apart.contains(c));
+    thread.extend(apart);
     thread.resize(threads as usize, 0);
     value.extend(order);
     RegLayout::new(value, thread, total)
@@ -185,16 +208,19 @@ fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32
 fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
     let facts = Facts::new(k);
     let stmts = all_stmts(k, k.body);
+    let (followers, reduced) = (beside::followers(k), Reduced::of(k));
     for &s in &stmts {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
         for (side, other) in [(src, dst), (dst, src)] {
-            let Some(var) = plain_var(k, side).filter(|&v| unassigned(k, v)) else { continue };
+            let Some(var) = plain_var(k, side).filter(|&v| unassigned(k, v) && !followers.contains(&v)) else {
+                continue;
+            };
             let Some(shape) = fixed_shape(k, side) else { continue };
             let Some(view) = resolve_view(k, other).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
-            set_coalesced(k, cx, &facts, var, &view, &shape, threads);
+            set_coalesced(k, cx, &facts, (var, &reduced), &view, &shape, threads);
         }
     }
-    unify_all(k, &stmts);
+    unify_all(k, &stmts, &followers);
     // Where none of them has one, the store decides.
     let deferred = Deferred::of(k);
     for &s in &stmts {
@@ -207,22 +233,30 @@ fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         epilogue::for_each_tile(k, &deferred, src, &mut |v| vars.push(v));
         for var in vars {
             let whole = |t: &TileTy| k.const_shape(&t.shape).is_some_and(|s| s == shape);
-            if unassigned(k, var) && k.tile_ty(var).is_some_and(whole) {
-                set_coalesced(k, cx, &facts, var, &view, &shape, threads);
+            if unassigned(k, var) && !followers.contains(&var) && k.tile_ty(var).is_some_and(whole) {
+                set_coalesced(k, cx, &facts, (var, &reduced), &view, &shape, threads);
             }
         }
     }
-    unify_all(k, &stmts);
+    unify_all(k, &stmts, &followers);
     let rest: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
-    for v in rest {
-        let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)) else { continue };
+    // Those that follow others come last.
+    let (last, first): (Vec<Value>, Vec<Value>) = rest.into_iter().partition(|v| followers.contains(v));
+    for v in first.into_iter().chain(last) {
+        let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).filter(|_| unassigned(k, v)) else {
+            continue;
+        };
+        let within = reduced.along(&shape);
         let layout = threads.share_out(&shape, &|shape, threads| match log2_shape(shape)[..] {
             [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
-            ref bits => coalesced(bits, bits.len() - 1, 0, threads),
+            ref bits => coalesced_within(bits, bits.len() - 1, 0, threads, &within),
         });
         let layout = layout.filter(|l| l.is_even(&shape));
         if let Some(tile) = k.tile_ty_mut(v) {
             tile.reg_layout = layout;
+        }
+        if !followers.is_empty() {
+            unify_all(k, &stmts, &followers);
         }
     }
 }
@@ -251,7 +285,7 @@ fn set_coalesced(
     k: &mut Kernel,
     cx: &Cx<'_>,
     facts: &Facts,
-    var: Value,
+    (var, reduced): (Value, &Reduced),
     view: &ResolvedView,
     shape: &[u64],
     threads: Threads,
@@ -259,7 +293,9 @@ fn set_coalesced(
     let contiguous = window_contiguous_dim(k, view).unwrap_or(shape.len().saturating_sub(1));
     let chunk = if cx.enabled { global_width(k, facts, view, shape).elems.ilog2() } else { 0 };
     // Where threads would have different registers, the tile takes the layout of another that it meets.
-    let layout = threads.share_out(shape, &|part, threads| coalesced(&log2_shape(part), contiguous, chunk, threads));
+    let within = reduced.along(shape);
+    let make = |part: &[u64], threads: u32| coalesced_within(&log2_shape(part), contiguous, chunk, threads, &within);
+    let layout = threads.share_out(shape, &make);
     let layout = layout.filter(|l| l.is_even(shape));
     if let Some(tile) = k.tile_ty_mut(var) {
         tile.reg_layout = layout;
@@ -279,12 +315,13 @@ fn unassigned(k: &Kernel, v: Value) -> bool {
 }
 
 /// Tiles that are only combined with others take the layout of a tile of the same shape they meet.
-fn unify_all(k: &mut Kernel, stmts: &[Stmt]) {
+fn unify_all(k: &mut Kernel, stmts: &[Stmt], followers: &[Value]) {
     let deferred = Deferred::of(k);
     for _ in 0..stmts.len() {
         let mut changed = false;
         for &s in stmts {
-            changed |= unify(k, &deferred, s);
+            changed |= unify(k, &deferred, followers, s);
+            changed |= beside::follow(k, &deferred, followers, s);
         }
         if !changed {
             break;
@@ -293,7 +330,7 @@ fn unify_all(k: &mut Kernel, stmts: &[Stmt]) {
 }
 
 /// Gives register tiles of a statement that have no layout that of a tile of the same shape in the same statement.
-fn unify(k: &mut Kernel, deferred: &Deferred, s: Stmt) -> bool {
+fn unify(k: &mut Kernel, deferred: &Deferred, followers: &[Value], s: Stmt) -> bool {
     let mut vars = Vec::new();
     for e in crate::analysis::uses::stmt_exprs(k, s) {
         if matches!(k.exprs[e], tilec_ir::kernel::ExprData::Mma(_)) {
@@ -310,7 +347,7 @@ fn unify(k: &mut Kernel, deferred: &Deferred, s: Stmt) -> bool {
     let shape_of = |k: &Kernel, v: Value| k.tile_ty(v).and_then(|t| k.const_shape(&t.shape));
     let mut changed = false;
     for &v in &vars {
-        if !unassigned(k, v) {
+        if !unassigned(k, v) || followers.contains(&v) {
             continue;
         }
         let shape = shape_of(k, v);

@@ -39,7 +39,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         _ => {}
     });
     let buffers = k.values.values().any(|v| matches!(v.def, ValueDef::Smem(_)));
-    if role.is_some() && !buffers {
+    let repeated = || k.values.iter().any(|(v, d)| matches!(d.def, ValueDef::Tensor(_)) && place::stored_by_one(k, v));
+    if role.is_some() && !buffers && !repeated() {
         return proved(k, cx);
     }
     let placement = place::place(k);

@@ -20,6 +20,7 @@
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 mod asynchronous;
+mod in_roles;
 mod scalar;
 pub(crate) mod sliced;
 pub(crate) mod warpgroup;
@@ -29,7 +30,7 @@ use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
-use crate::assign_layouts::plain_var;
+use crate::assign_layouts::{Reduced, plain_var};
 use tilec_ir::atoms::{Atom, AtomRow, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -40,9 +41,13 @@ use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    no_roles(k, cx)?;
     let scheduled = k.schedule.threads.is_some();
+    if cx.options.target.has_tensor_copies() {
+        in_roles::threads(k);
+    }
+    no_roles(k, cx)?;
     written_threads(k);
+    in_roles::select(k, cx)?;
     let cut = sliced::cut(k, cx);
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
@@ -116,6 +121,11 @@ fn check_written(
     Ok(())
 }
 
+/// The dimensions along which tiles of the extents of an accumulator are reduced: elements along them are those of one warp.
+fn reduced_along(k: &Kernel, (bm, bn): (u64, u64)) -> Vec<usize> {
+    Reduced::of(k).along(&[bm, bn])
+}
+
 /// What the operand `e` is made of.
 struct Operand {
     elem: Elem,
@@ -136,12 +146,7 @@ fn select(
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
-        return Err(cx.report(
-            Diagnostic::error(codes::MMA_FORM, span, "a product must accumulate in place").with_note(format!(
-                "write `{0} = mma(a, b, {0})` and combine the result in a statement of its own",
-                k.values[acc].name
-            )),
-        ));
+        return Err(not_in_place(k, cx, src, acc));
     }
     let (Some(shape), Some(acc_elem)) = (acc_shape(k, acc), known(k.tile_ty(acc).map(|t| t.elem))) else {
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
@@ -237,6 +242,12 @@ fn select(
     let step = k.int(depth as i64, span);
     k.stmts[s] = StmtData::For { var: kk, start, end, step, unroll: true, body };
     Ok(())
+}
+
+fn not_in_place(k: &Kernel, cx: &mut Cx<'_>, src: Expr, acc: Value) -> Reported {
+    cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], "a product must accumulate in place").with_note(
+        format!("write `{0} = mma(a, b, {0})` and combine the result in a statement of its own", k.values[acc].name),
+    ))
 }
 
 /// The warp tile of the schedule; inside, `None` where it is not constant.
@@ -434,10 +445,20 @@ fn warp_tile(
             }
             (wm, wn)
         }
-        None => match threads {
-            Some(t) => split_for(bm, bn, t / u64::from(WARP) / groups / together).unwrap_or((bm.min(64), bn.min(64))),
-            None => (bm.min(64), bn.min(64)),
-        },
+        None => {
+            let warps = threads.map(|t| t / u64::from(WARP) / groups / together);
+            match (&reduced_along(k, (bm, bn))[..], warps) {
+                ([], Some(warps)) => split_for(bm, bn, warps).unwrap_or((bm.min(64), bn.min(64))),
+                ([], None) => (bm.min(64), bn.min(64)),
+                // A warp has whole rows, or columns, of what is reduced along them.
+                (along, warps) => {
+                    let part =
+                        |all: u64, whole: u64| warps.map_or(4096 / whole.max(1), |w| all / w.max(1)).max(16).min(all);
+                    let wm = if along.contains(&0) { bm } else { part(bm, bn) };
+                    (wm, if along.contains(&1) { bn } else { part(bn, bm) })
+                }
+            }
+        }
     };
     let acc_registers = accumulator_registers(wm, wn, acc_bytes) / together;
     if acc_registers > u64::from(REGISTERS_PER_THREAD) {
@@ -514,13 +535,9 @@ fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
     let tensor_copies = cx.options.target.has_tensor_copies();
     for s in all_stmts(k, k.body) {
-        if let StmtData::Role { warps, body, .. } = k.stmts[s] {
-            let holds = all_stmts(k, body).iter().any(|&s| match &k.stmts[s] {
-                StmtData::Var { .. } => true,
-                StmtData::Copy { attrs, .. } => !attrs.tensor,
-                _ => false,
-            });
-            let own = k.as_int(warps).and_then(|w| w.checked_mul(i64::from(WARP)));
+        if let StmtData::Role { .. } = k.stmts[s] {
+            let holds = in_roles::holds_registers(k, s);
+            let own = in_roles::threads_of(k, s);
             if tensor_copies && (!holds || own.is_some() && own == threads) {
                 continue;
             }

@@ -307,6 +307,12 @@ pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -
         return Some(layout.clone());
     }
     let whole = [dst, src].into_iter().find_map(|e| register_layout(k, e));
+    // Of a row and a column that are combined neither has all elements.
+    let has_all =
+        |l: &RegLayout| copy_shape(k, src, dst).is_none_or(|s| log2_shape(&s).iter().sum::<u32>() == l.out_bits());
+    if whole.as_ref().is_some_and(|l| !has_all(l)) {
+        return None;
+    }
     whole.or_else(|| Some(window_of_registers(k, &resolve_view(k, dst)?, &copy_shape(k, src, dst)?)?.0))
 }
 
@@ -320,6 +326,10 @@ pub(crate) fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
     match &k.exprs[e] {
         ExprData::Ref(v) => of_value(*v),
         ExprData::View(_) => None,
+        ExprData::Reduce { axis, arg, .. } => {
+            let reduction = register_layout(k, *arg)?.reduction(&fixed_shape(k, *arg)?, *axis as usize);
+            reduction.ok().map(|r| r.layout)
+        }
         _ => {
             let found = k.children(e).into_iter().filter_map(|c| register_layout(k, c));
             found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })

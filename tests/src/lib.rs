@@ -25,7 +25,6 @@
 //! | `corpus_gpu`  | a launch of the corpus on a GPU                                                |
 //! | `counters`    | the simulator's counts against a GPU's counters                                |
 
-#[cfg(test)]
 mod attention;
 pub mod cases;
 pub mod choices;

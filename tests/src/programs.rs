@@ -14,9 +14,17 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_fused", Reference::Fused),
     ("gemm", Reference::Gemm),
     ("conv", Reference::Conv),
+    ("softmax", Reference::Softmax),
+    ("flash_attention", Reference::Attention),
     ("copy", Reference::Copy),
     ("transpose", Reference::Transpose),
 ];
+
+/// What examples with approximate functions may differ by from their references, by the word their name starts with.
+const TOLERANCES: &[(&str, f64)] = &[("softmax", 1e-6), ("flash_attention", 4e-3)];
+
+/// Examples that are for other targets than the first.
+const TARGETS: &[(&str, Target)] = &[("flash_attention", Target::Sm90a)];
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[
@@ -60,15 +68,16 @@ fn read(path: &Path) -> Result<String, String> {
 /// An example compiles, assembles, and means at the end, with each pass off and with all off, what it means as written.
 fn example(name: &str, text: &str) -> Result<(), String> {
     text::round_trip(text, oracle::parse)?;
-    let options =
-        CompileOptions { source_name: name.to_owned(), target: Target::Sm70, verify_each: true, ..Default::default() };
-    let variants = Variants::new(name, text, &options, Share::ALL, true)?;
     let stem = name.trim_start_matches("examples/");
+    let target = TARGETS.iter().find(|(start, _)| stem.starts_with(start)).map_or(Target::Sm70, |&(_, t)| t);
+    let options = CompileOptions { source_name: name.to_owned(), target, verify_each: true, ..Default::default() };
+    let variants = Variants::new(name, text, &options, Share::ALL, true)?;
     let reference = REFERENCES.iter().find(|(start, _)| stem.starts_with(start)).map(|&(_, r)| r);
     let mut runs = 0;
     for line in head_runs(text).iter().map(String::as_str).chain(SIZES.iter().copied()) {
         let mut run = Run::parse(line)?;
         run.values.retain(|name, _| variants.has(name));
+        run.tolerance = TOLERANCES.iter().find(|(start, _)| stem.starts_with(start)).map_or(0.0, |&(_, t)| t);
         if variants.permits(&run) {
             variants.agree(0, &run, reference).map_err(|e| format!("{line}: {e}"))?;
             runs += 1;

@@ -1,5 +1,6 @@
 //! What programs mean, in plain loops: independent of the language, the interpreter and the compiler.
 
+use crate::attention;
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ pub enum Reference {
     /// `Y`, a convolution of `X` and `W` of `C` channels with steps `SH`, `SW` and `DH`, `DW` between windows and within them.
     /// Image, row and column of `X` are `xb`, `xh` and `xw` apart; `Y` has `O` channels, last or, if `NCHW` is 1, first.
     Conv,
+    /// `Y`, of each row of `X` the softmax: `exp(x) / sum of exp` of the row.
+    Softmax,
+    /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`.
+    Attention,
     /// The last tensor becomes the first.
     Copy,
     /// The last tensor becomes the first, transposed.
@@ -32,9 +37,13 @@ impl Reference {
             "gemm" => Ok(Reference::Gemm),
             "gemm_fused" => Ok(Reference::Fused),
             "conv" => Ok(Reference::Conv),
+            "softmax" => Ok(Reference::Softmax),
+            "attention" => Ok(Reference::Attention),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Err(format!("no reference `{name}`; there are gemm, gemm_fused, conv, copy and transpose")),
+            _ => Err(format!(
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, copy and transpose"
+            )),
         }
     }
 
@@ -44,7 +53,9 @@ impl Reference {
             Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
             // D is not the last parameter.
             Reference::Fused => false,
-            Reference::Conv | Reference::Copy | Reference::Transpose => true,
+            Reference::Conv | Reference::Softmax | Reference::Attention | Reference::Copy | Reference::Transpose => {
+                true
+            }
         }
     }
 
@@ -116,6 +127,38 @@ impl Reference {
                     return Err(format!("Y has {} elements, not {}", y.len(), data.len()));
                 }
                 y.copy_from_slice(&data);
+            }
+            Reference::Softmax => {
+                let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
+                let (Some(x), Some(y)) = (index("X"), index("Y")) else {
+                    return Err("the reference `softmax` needs matrices X and Y".to_owned());
+                };
+                let (x, y) = (&before[x], &mut after[y]);
+                for i in 0..y.extent(0) {
+                    let power = |j: i64| x.data[x.at(i, j)].exp();
+                    let total: f64 = (0..x.extent(1)).map(power).sum();
+                    for j in 0..y.extent(1) {
+                        let at = y.at(i, j);
+                        y.data[at] = power(j) / total;
+                    }
+                }
+            }
+            Reference::Attention => {
+                let find = |name: &str| before.iter().find(|t| t.name == name && t.modes.len() == 4);
+                let (Some(q), Some(k), Some(v)) = (find("Q"), find("K"), find("V")) else {
+                    return Err("the reference `attention` needs Q, K and V of four dimensions".to_owned());
+                };
+                let scale = run.value("scale_log2").unwrap_or(1.0);
+                let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
+                let (rows, width) = (q.shape[2] as usize, q.shape[3] as usize);
+                let (q, k, v) = (all(q), all(k), all(v));
+                let heads = q.chunks(rows * width).zip(k.chunks(rows * width)).zip(v.chunks(rows * width));
+                let out: Vec<f64> = heads.flat_map(|((q, k), v)| attention::head(q, k, v, width, scale)).collect();
+                let Some(o) = after.iter_mut().find(|t| t.name == "O") else {
+                    return Err("the reference `attention` needs O".to_owned());
+                };
+                let places: Vec<usize> = o.addresses().collect();
+                places.into_iter().zip(out).for_each(|(at, x)| o.data[at] = x);
             }
             Reference::Copy | Reference::Transpose => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {

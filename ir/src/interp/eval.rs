@@ -353,6 +353,7 @@ impl Machine<'_> {
         if op == ReduceOp::Sum && t.elem.class() == ElemClass::Int {
             out.data.iter_mut().for_each(|x| *x = super::tile::wrap(t.elem, *x as i128));
         }
+        out.data.iter_mut().for_each(|x| *x = super::tile::computed(t.elem, *x));
         out.exact = t.exact && op != ReduceOp::Sum;
         out.poison = t.poison.as_ref().map(|p| fold_axis(p, n, inner, false, |x, y| x || y));
         if self.opts.accuracy.is_some() && t.elem.is_float() {

@@ -8,6 +8,7 @@
 //! The rows past the end of the tensor, which read as zero, read as the others then. So the destination must have the same
 //! extent and start in the repeated dimensions: those rows are not stored.
 
+use super::beside::contexts;
 use super::log2_shape;
 use crate::Cx;
 use crate::analysis::facts::repeats;
@@ -76,6 +77,9 @@ fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut
     {
         leaves(k, deferred, init, Some(v), out);
     }
+    if matches!(k.exprs[e], ExprData::Reduce { .. }) {
+        return;
+    }
     for child in k.children(e) {
         leaves(k, deferred, child, at, out);
     }
@@ -89,17 +93,24 @@ pub(super) fn adopt(k: &mut Kernel, open: &[Value]) {
     }
     let deferred = Deferred::of(k);
     for s in all_stmts(k, k.body) {
-        let (e, layout) = match k.stmts[s] {
-            StmtData::Let { value, init } if deferred.init(value).is_none() => (init, register_layout(k, init)),
+        let whole = match k.stmts[s] {
+            StmtData::Let { value, init } if deferred.init(value).is_none() => Some((init, register_layout(k, init))),
             StmtData::Assign { dst, src } if !matches!(k.exprs[src], ExprData::Mma(_)) => {
-                (src, k.tile_ty(dst).and_then(|t| t.reg_layout.clone()))
+                Some((src, k.tile_ty(dst).and_then(|t| t.reg_layout.clone())))
             }
-            _ => continue,
+            _ => None,
         };
-        if let (Some(layout), Some(shape)) = (layout, fixed_shape(k, e)) {
-            let mut parts = Vec::new();
-            leaves(k, &deferred, e, None, &mut parts);
-            all.push((layout, shape, parts.into_iter().map(|(e, _)| e).collect()));
+        // And what is reduced.
+        let inner = contexts(k, &deferred, s).into_iter().flat_map(|c| c.leaves).filter_map(|e| match k.exprs[e] {
+            ExprData::Reduce { arg, .. } => Some((arg, register_layout(k, arg))),
+            _ => None,
+        });
+        for (e, layout) in whole.into_iter().chain(inner) {
+            if let (Some(layout), Some(shape)) = (layout, fixed_shape(k, e)) {
+                let mut parts = Vec::new();
+                leaves(k, &deferred, e, None, &mut parts);
+                all.push((layout, shape, parts.into_iter().map(|(e, _)| e).collect()));
+            }
         }
     }
     let mut done = Vec::new();
@@ -110,7 +121,9 @@ pub(super) fn adopt(k: &mut Kernel, open: &[Value]) {
             if shape == whole || done.contains(&v) || !open.contains(&v) || !only_loaded(k, v) {
                 continue;
             }
-            let layout = layout.repeated(&log2_shape(&whole), &log2_shape(&shape));
+            let bits = log2_shape(&whole);
+            let layout = Some(&layout).filter(|l| l.out_bits() == bits.iter().sum());
+            let layout = layout.and_then(|l| l.repeated(&bits, &log2_shape(&shape)));
             if let (Some(layout), Some(tile)) = (layout, k.tile_ty_mut(v)) {
                 tile.reg_layout = Some(layout);
                 done.push(v);
@@ -120,7 +133,7 @@ pub(super) fn adopt(k: &mut Kernel, open: &[Value]) {
 }
 
 /// Whether nothing fills a tile but copies from global memory, and nothing needs it in a layout of its own.
-fn only_loaded(k: &Kernel, v: Value) -> bool {
+pub(super) fn only_loaded(k: &Kernel, v: Value) -> bool {
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
         StmtData::Var { value, init } if value == v => init.is_none(),
         StmtData::Assign { dst, .. } if dst == v => false,

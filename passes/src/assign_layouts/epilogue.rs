@@ -52,6 +52,10 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
         }
         let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
         let Some(better) = exchange(&layout, &shape, &wanted) else { continue };
+        // Numbers of rows that were computed stay where they are.
+        if !super::beside::still_beside(k, &deferred, src, &shape, &better) {
+            continue;
+        }
         let place = in_front_of(k, place(k, s, var), s, &lets);
         let reuse =
             done.iter().find(|r| r.var == var && r.layout == better && unchanged_since(k, r, place)).map(|r| r.out);

@@ -81,7 +81,10 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
         let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
         let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
         let [m, n] = log2_shape(&c_shape)[..] else { return None };
+        // Products of a role by hand share one `warp_tile`, of which each has as much as its accumulator.
+        let extents = if mma.swap { [n, m] } else { [m, n] };
         let warp = scheduled_warp_tile(k, mma.swap)?;
+        let warp = [warp[0].min(extents[0]), warp[1].min(extents[1])];
         let (rows, cols, _) = row.log2_shape;
         let mut places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
         if a.is_some_and(|a| source_contiguous(k, a) == Some(usize::from(mma.swap))) {

@@ -386,16 +386,20 @@ impl State {
 }
 
 /// Whether every thread that stores elements of a tensor by statement `s` is the one that loads them anywhere else: the same window,
-/// dealt out to the threads in the same way. What `s` itself reads it stores to.
+/// dealt out to the threads in the same way. What `s` itself reads it stores to. Of threads that hold the same element one stores it, and
+/// all of them load it.
 fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
     let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return false };
     let (Some(to), Some(stored)) = (resolve_view(k, *dst), register_layout(k, *src)) else { return false };
+    let alone = !stored.is_replicated();
     let loads_elsewhere =
         |t: Stmt| t != s && accesses(k, Scope::Block, t).iter().any(|a| a.value == tensor && !a.write);
     crate::analysis::uses::all_stmts(k, k.body).into_iter().filter(|&t| loads_elsewhere(t)).all(|t| {
         let StmtData::Copy { src, dst, .. } = &k.stmts[t] else { return false };
         let loaded = crate::assign_layouts::plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
-        resolve_view(k, *src).is_some_and(|from| same_window(k, &from, &to)) && loaded.as_ref() == Some(&stored)
+        alone
+            && resolve_view(k, *src).is_some_and(|from| same_window(k, &from, &to))
+            && loaded.as_ref() == Some(&stored)
     })
 }
 
@@ -453,11 +457,22 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         let stored = |v| k.stmts.keys().any(|s| tensor_store(k, s).is_some_and(|(_, tensor)| tensor == v));
         out.retain(|a| match k.values[a.value].def {
             ValueDef::Smem(_) => true,
-            ValueDef::Tensor(_) => stored(a.value),
+            ValueDef::Tensor(_) => stored(a.value) || stored_by_one(k, a.value),
             _ => false,
         });
     }
     out
+}
+
+/// Whether elements of a tensor that several threads hold are stored, which one of them does.
+pub(super) fn stored_by_one(k: &Kernel, tensor: Value) -> bool {
+    k.stmts.values().any(|s| match *s {
+        StmtData::Copy { src, dst, .. } => {
+            resolve_view(k, dst).is_some_and(|to| to.base == tensor)
+                && register_layout(k, src).is_some_and(|l| l.is_replicated())
+        }
+        _ => false,
+    })
 }
 
 /// Whether a statement only gives a window a name.

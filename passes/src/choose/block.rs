@@ -3,6 +3,7 @@
 use super::cards::Card;
 use super::work::{Env, Move, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
+use crate::assign_layouts::reduced_axes;
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup::{self, Way};
@@ -419,6 +420,11 @@ impl Setting<'_> {
         if !divides(warp.0, rows, warpgroups) || !divides(warp.1, cols, warpgroups) {
             return Err(Illegal::WarpTile);
         }
+        // Which tile a reduction is of is not known before values are: of a kernel that has one all products have whole rows or columns in a warp.
+        let reduced = reduced_axes(work.k);
+        if reduced.contains(&0) && warp.0 != rows || reduced.contains(&1) && warp.1 != cols {
+            return Err(Illegal::WarpTile);
+        }
         let groups = schedule.k_warps.map_or(Some(1), |e| work.extent(env, e)).ok_or(Illegal::Threads)?;
         if !groups.is_power_of_two() || depth < groups {
             return Err(Illegal::Threads);
@@ -428,7 +434,7 @@ impl Setting<'_> {
             let atom = warpgroup::atom(self.target, types).ok_or(Illegal::Atom)?;
             let promoted = self.promoted(env, atom, product.acc)?;
             let sums = 1 + u64::from(promoted.is_some());
-            let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums));
+            let fits = warpgroup::tile(atom, Some(warp), (rows, cols, depth), way, (product.acc, sums), &reduced);
             let needed = rows / warp.0 * (cols / warp.1) * u64::from(WARP * WARPGROUP);
             // Who takes tiles in turns computes each by itself.
             let replicas = if self.ping_pong(env) { 2 } else { 1 };

@@ -7,6 +7,7 @@ use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::ranked::Ranked;
 use super::work::{Env, Work};
+use crate::assign_layouts::reduced_axes;
 use crate::select_mma::divides;
 use crate::select_mma::warpgroup::{self, Way, of_kernel};
 use crate::{Cx, Options};
@@ -257,6 +258,8 @@ impl<'a> Search<'a> {
                 let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
                 depths.iter().map(|depth| (depth / bytes).max(1)).collect()
             }
+            // A warp has all elements along what is reduced.
+            Role::WarpRows | Role::WarpCols if !reduced_axes(self.work.k).is_empty() => vec![32, 64, 16, 128, 256],
             Role::WarpRows if scalar => vec![32, 16],
             // Of equals the wider: rows of the output are stored in longer runs.
             Role::WarpRows => vec![32, 64, 16],

@@ -1,7 +1,9 @@
 //! Products that warpgroups compute: what becomes of a statement.
 
 use super::warpgroup::{self, Way};
-use super::{Operand, acc_shape, declare, insert_at, operand_name, scheduled_tile, stored_column_major, warp_tile};
+use super::{
+    Operand, acc_shape, declare, insert_at, operand_name, reduced_along, scheduled_tile, stored_column_major, warp_tile,
+};
 use crate::Cx;
 use crate::analysis::uses::path_to;
 use crate::analysis::width::elem_of;
@@ -78,10 +80,15 @@ pub(super) fn choose(
         refuse_odd_extents(k, cx, "`select-mma` is switched off")?;
         return Ok(None);
     }
+    // Said already (`in_roles`).
+    if mma.atom.is_none() && super::in_roles::in_role(k, s) {
+        return Ok(None);
+    }
     let preferred = mma.swap || stored_column_major(k, acc);
     // Who takes tiles in turns computes each by itself.
     let whole = crate::specialize_warps::ping_pong::asked(k).map(|_| Some(shape));
     let scheduled = scheduled_tile(k).or(whole);
+    let reduced = reduced_along(k, shape);
     let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {
         let promoted = warpgroup::promoted_of(k, atom, elem);
         let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
@@ -95,7 +102,7 @@ pub(super) fn choose(
         let tight = || Err("a thread has no room for the sums and their parts (`promote`)".to_owned());
         match scheduled {
             Some(None) => Err("the warp tile is not constant".to_owned()),
-            scheduled => match warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, sums)) {
+            scheduled => match warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, sums), &reduced) {
                 Some((tile, swap)) => {
                     let way = Way { swap, ..way };
                     warpgroup::assembles(k, shape, tile, way, elem).map_err(|(wanted, has)| {
@@ -108,7 +115,9 @@ pub(super) fn choose(
                         _ => Ok((atom, tile, way)),
                     }
                 }
-                None if sums > 1 && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1)).is_some() => {
+                None if sums > 1
+                    && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1), &reduced).is_some() =>
+                {
                     tight()
                 }
                 None if way.registers => {
@@ -118,6 +127,9 @@ pub(super) fn choose(
                          multiple, 8 to 256 of the others, and a thread has {} registers for all",
                         warpgroup::ACCUMULATORS
                     ))
+                }
+                None if !reduced.is_empty() && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1), &[]).is_some() => {
+                    Err("the tile is reduced along a dimension of which several warps would have elements".to_owned())
                 }
                 None => Err(format!(
                     "a warpgroup computes 64 rows or a multiple, and {}, or transposed; of 192 rows 64, and all columns",

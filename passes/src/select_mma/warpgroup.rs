@@ -230,16 +230,19 @@ pub(crate) fn promoted_of(k: &Kernel, atom: Atom, acc: Elem) -> Option<u64> {
 /// Rows and columns of a warpgroup, of an accumulator of `bm x bn` and a reduction of `depth`: as scheduled, else halves of its rows (a third,
 /// of other than a power of two), or all of it. With them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has
 /// fewer; with A in registers as it has to be. `None`: the instruction does not compute such tiles. `sums`: registers that hold one, two if
-/// parts of it are summed beside it.
+/// parts of it are summed beside it. `reduced`: dimensions along which tiles like the accumulator are reduced, so that a warp has all
+/// elements along them: those of a row of the instruction.
 pub(crate) fn tile(
     atom: Atom,
     scheduled: Option<(u64, u64)>,
     (bm, bn, depth): (u64, u64, u64),
     way: Way,
     (acc, sums): (Elem, u64),
+    reduced: &[usize],
 ) -> Option<((u64, u64), bool)> {
     let ways = if way.registers { [way.swap; 2] } else { [way.swap, !way.swap] };
-    ways.into_iter().find_map(|swap| {
+    let whole_rows = |swap: &bool| reduced.iter().all(|&d| d == usize::from(!swap));
+    ways.into_iter().filter(whole_rows).find_map(|swap| {
         let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
         let part = if rows.is_power_of_two() { rows / 2 } else { ROWS };
         let parts = if swap { (bm, part) } else { (part, bn) };
@@ -248,7 +251,7 @@ pub(crate) fn tile(
         let whole = |&(wm, wn): &(u64, u64)| {
             let (own_rows, own_cols) = if swap { (wn, wm) } else { (wm, wn) };
             let odd = !rows.is_power_of_two();
-            (own_cols == cols || cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS)
+            (own_cols == cols || reduced.is_empty() && cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS)
         };
         let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| is_rows(rows) && depth.is_power_of_two()));
         let fits = |&t: &(u64, u64)| works(atom, t, swap, tiles_of(atom, (t, depth), Way { swap, ..way }, (acc, sums)));

@@ -12,10 +12,11 @@ use crate::analysis::width::elem_of;
 use crate::choose::Card;
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
-use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::Exchange;
-use tilec_ir::typing::resolve_view;
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{ViewDim, resolve_view, same_product};
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
@@ -80,11 +81,13 @@ impl Cluster {
             return Cluster { along: [1, 1] };
         }
         if !k.schedule.cluster.is_empty() {
-            return Cluster { along: [cluster::along(k, 0), cluster::along(k, 1)] };
+            let along = [cluster::along(k, 0), cluster::along(k, 1)];
+            return Cluster { along: within(k, cx, along, span) };
         }
         let Some((rows, cols)) = tile(k) else { return Cluster { along: [1, 1] } };
         let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
         let along = choose((rows, cols), across_lines(k, cx), counts, cx.options.usual_card());
+        let along = within(k, cx, along, span);
         let message = match along {
             [1, 1] => return Cluster { along },
             [down, right] => format!("clusters of {down} x {right} tiles, whose blocks share an operand"),
@@ -95,6 +98,91 @@ impl Cluster {
 
     pub(super) fn blocks(self) -> i64 {
         self.along[0] * self.along[1]
+    }
+}
+
+/// `along`, with one block along axes where tiles that the last cluster has beyond the grid would store something.
+fn within(k: &Kernel, cx: &mut Cx<'_>, mut along: [i64; 2], span: Span) -> [i64; 2] {
+    for (axis, blocks) in along.iter_mut().enumerate().filter(|(_, blocks)| **blocks > 1) {
+        if let Some(tensor) = stored_beyond(k, axis, *blocks) {
+            let (name, index) = (&k.values[tensor].name, &k.values[k.grid[axis].index].name);
+            let message = format!(
+                "no clusters along `{index}`: the last one may have tiles beyond the grid, and nothing says that what these store to `{name}` is outside"
+            );
+            cx.remark_note(
+                span,
+                message,
+                format!("store to a window that begins at `{index}` times the extent of the tile"),
+            );
+            *blocks = 1;
+        }
+    }
+    along
+}
+
+/// A tensor to which a tile beyond the grid along `axis` might store, where clusters have so many `blocks` along it. A tile stores nothing there if its
+/// window begins at the tile's index times as much as the grid divides that dimension's extent by.
+fn stored_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
+    let (index, extent) = (k.grid[axis].index, k.grid[axis].extent);
+    if k.as_int(extent).is_some_and(|n| n % blocks == 0) {
+        return None;
+    }
+    let binary = |e: Expr, wanted: Op| match &k.exprs[e] {
+        ExprData::Op { op, args } if *op == wanted => <[Expr; 2]>::try_from(&args[..]).ok(),
+        _ => None,
+    };
+    let is_index = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if v == index);
+    let (whole, unit) = match binary(extent, Op::CeilDiv) {
+        Some([whole, unit]) => (whole, k.as_int(unit)),
+        None => (extent, Some(1)),
+    };
+    let factor = |e: Expr| match binary(e, Op::Mul) {
+        Some([a, b]) if is_index(a) => k.as_int(b),
+        Some([a, b]) if is_index(b) => k.as_int(a),
+        _ => is_index(e).then_some(1),
+    };
+    all_stmts(k, k.body).into_iter().find_map(|s| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => {
+            let to = resolve_view(k, dst)?;
+            let tensor = k.tensor_ty(to.base)?;
+            let outside = to.dims.iter().zip(&tensor.shape).any(|(dim, &n)| match dim {
+                ViewDim::From { starts, .. } => {
+                    let mut all = Vec::new();
+                    starts.iter().for_each(|&e| terms(k, e, &mut all));
+                    let far = all.iter().any(|&e| factor(e) >= unit && unit.is_some());
+                    far && all.iter().all(|&e| factor(e).is_some_and(|f| f >= 0) || counts_up(k, e))
+                        && same_product(k, n, whole)
+                }
+                ViewDim::Fixed(_) => false,
+            });
+            (!outside).then_some(to.base)
+        }
+        StmtData::Signal { signals, .. } => Some(signals),
+        _ => None,
+    })
+}
+
+/// The terms of a sum.
+fn terms(k: &Kernel, e: Expr, out: &mut Vec<Expr>) {
+    match &k.exprs[e] {
+        ExprData::Op { op: Op::Add, args } => args.iter().for_each(|&a| terms(k, a, out)),
+        _ => out.push(e),
+    }
+}
+
+/// Whether an index is certainly not negative: a number, or what a loop or the grid counts from such a one.
+fn counts_up(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Int(x) => x >= 0,
+        ExprData::Ref(v) => match k.values[v].def {
+            ValueDef::Grid | ValueDef::Size => true,
+            ValueDef::Loop => k.stmts.values().any(|s| match *s {
+                StmtData::For { var, start, .. } => var == v && k.as_int(start).is_some_and(|x| x >= 0),
+                _ => false,
+            }),
+            _ => false,
+        },
+        _ => false,
     }
 }
 

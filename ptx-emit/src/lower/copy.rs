@@ -24,6 +24,10 @@ use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_
 /// Bytes of an access to scratch memory.
 const FRAGMENT_BYTES: u32 = 16;
 
+/// Of a row and a column that are combined neither says which thread has which element.
+pub(super) const NO_WHOLE_TILE: &str =
+    "a tile that meets no register tile of its extents; add it to one (`var t = reg ..`)";
+
 /// One side of a copy in memory, ready for access.
 pub(super) enum Window {
     Global(super::global::GlobalWindow),
@@ -102,9 +106,12 @@ impl Lower<'_> {
             Some(l) => l.clone(),
             None => match self.layout_of(src) {
                 Some(l) => l,
-                None => return Err(self.unsupported(src, "a copy without a thread layout")),
+                None => return Err(self.without_layout(src, "a copy without a thread layout")),
             },
         };
+        if layout.out_bits() != bits.iter().sum() {
+            return Err(self.unsupported(src, NO_WHOLE_TILE));
+        }
         if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
             if attrs.asynchronous {
                 return self.copy_asynchronously(s, (src, &from), (dst, &to), &layout, &bits, attrs);
@@ -178,6 +185,7 @@ impl Lower<'_> {
                 _ => None,
             },
             ExprData::View(_) => None,
+            ExprData::Reduce { axis, arg, .. } => self.reduced_layout(*arg, *axis),
             _ => {
                 let found = self.k.children(e).into_iter().filter_map(|c| self.layout_of(c));
                 found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })

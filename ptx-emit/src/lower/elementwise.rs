@@ -7,6 +7,7 @@
 use super::Lower;
 use super::copy::Access;
 use super::dims::Dims;
+use super::reduce::Reduced;
 use super::tiles::{Tile, compute_class};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -43,6 +44,8 @@ pub(super) struct Operands {
     preds: Vec<Vec<Option<Reg>>>,
     /// Windows read as a whole before the first group.
     tiles: Vec<(Expr, Tile)>,
+    /// Reductions, computed before the first group.
+    reduced: Vec<(Expr, Reduced)>,
     /// Deferred `let`s, each after those that it names.
     deferred: Vec<(Value, Expr)>,
     /// Elements of the current group of each of them.
@@ -57,6 +60,7 @@ impl Operands {
             loaded: Vec::new(),
             preds: Vec::new(),
             tiles: Vec::new(),
+            reduced: Vec::new(),
             deferred: Vec::new(),
             named: Vec::new(),
         }
@@ -71,6 +75,11 @@ impl Operands {
             out.push((e, elem));
         }
         out
+    }
+
+    /// Whether a window of memory is among them.
+    pub(super) fn reads_memory(&self) -> bool {
+        !self.windows.is_empty()
     }
 
     /// Gives such a window's elements.
@@ -107,6 +116,11 @@ impl Lower<'_> {
             let access = self.access(e, &view, &out.scope.layout, &out.scope.dim_bits, attrs, only)?;
             out.preds.push(access.predicates());
             out.windows.push((e, access, elem));
+            return Ok(());
+        }
+        if matches!(self.k.exprs[e], ExprData::Reduce { .. }) {
+            let reduced = self.reduce(e)?;
+            out.reduced.push((e, reduced));
             return Ok(());
         }
         if let ExprData::Ref(v) = self.k.exprs[e]
@@ -294,7 +308,7 @@ impl Lower<'_> {
                 Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
             },
             ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
-            ExprData::Reduce { .. } => Err(self.unsupported(e, "reductions over register tiles")),
+            ExprData::Reduce { .. } => self.eval_reduced(e, operands, group, class),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
             ExprData::View(_) => Err(self.unsupported(e, "this window")),
@@ -334,7 +348,7 @@ impl Lower<'_> {
                 return Ok(vec![x; group.len()]);
             }
             if tile.layout != operands.scope.layout {
-                let Some(elements) = repeated_elements(&tile, &operands.scope, group) else {
+                let Some(elements) = repeated_elements((&tile.layout, &tile.dim_bits), &operands.scope, group) else {
                     return Err(self.unsupported(e, "tiles of different layouts in one expression"));
                 };
                 return Ok(elements
@@ -361,6 +375,27 @@ impl Lower<'_> {
             return self.eval(init, operands, group, class);
         }
         Err(self.unsupported(e, "this value"))
+    }
+
+    /// A reduction's part of a group.
+    fn eval_reduced(
+        &mut self,
+        e: Expr,
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        let found = operands.reduced.iter().find(|(x, _)| *x == e);
+        let regs: Option<Vec<Reg>> = found.and_then(|(_, r)| {
+            let elements = repeated_elements((&r.layout, &r.dim_bits), &operands.scope, group)?;
+            elements.into_iter().map(|i| *r.regs.get(i)?).collect()
+        });
+        match regs {
+            Some(regs) => Ok(regs.into_iter().map(|r| self.convert(r, class)).collect()),
+            None => {
+                Err(self.unsupported(e, "a reduction beside a tile of another layout than the one that is reduced"))
+            }
+        }
     }
 
     fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
@@ -600,15 +635,15 @@ impl Lower<'_> {
 
 /// The register indices of the elements of a tile with extents of 1 that the elements of a group are combined with; `None` if
 /// the thread does not hold them.
-fn repeated_elements(tile: &Tile, scope: &Scope, group: &[usize]) -> Option<Vec<usize>> {
-    if scope.layout.repeated(&scope.dim_bits, &tile.dim_bits)?.thread() != tile.layout.thread() {
+fn repeated_elements((layout, bits): (&RegLayout, &[u32]), scope: &Scope, group: &[usize]) -> Option<Vec<usize>> {
+    if scope.layout.repeated(&scope.dim_bits, bits)?.thread() != layout.thread() {
         return None;
     }
     group
         .iter()
         .map(|&v| {
-            let index = drop_dims(scope.layout.at(0, v as u64), &scope.dim_bits, &tile.dim_bits)?;
-            (0..tile.len()).find(|&i| tile.layout.at(0, i as u64) == index)
+            let index = drop_dims(scope.layout.at(0, v as u64), &scope.dim_bits, bits)?;
+            (0..1usize << layout.value_bits()).find(|&i| layout.at(0, i as u64) == index)
         })
         .collect()
 }

@@ -26,6 +26,7 @@ mod mbarriers;
 mod mma;
 mod modes;
 mod placement;
+mod reduce;
 mod relayout;
 mod replicas;
 mod roles;

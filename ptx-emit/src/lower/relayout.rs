@@ -111,7 +111,8 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
     Ok(out)
 }
 
-fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
+/// What the lane that differs in bit `l` of its number has in `x`.
+pub(super) fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
     let word = |cx: &mut Lower<'_>, r: Reg| {
         let operands = vec![r.into(), Operand::Imm(1 << l), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
         cx.emit.def(Class::B32, P::ShflSyncBflyB32, operands)

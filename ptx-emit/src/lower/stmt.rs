@@ -158,12 +158,15 @@ impl Lower<'_> {
             Ok(_) if self.deferred.init(value).is_some() => Ok(()),
             Ok(Type::Tile(t)) => {
                 let Some(layout) = self.layout_of(init) else {
-                    return Err(self.unsupported(init, "a tile that meets no register tile"));
+                    return Err(self.without_layout(init, "a tile that meets no register tile"));
                 };
                 let (Some(shape), Some(tilec_ir::types::ElemRef::Known(elem))) = (t.known_shape(), Some(t.elem)) else {
                     return Err(self.unsupported(init, "this tile"));
                 };
                 let bits = Dims::of(&shape);
+                if layout.out_bits() != bits.iter().sum() {
+                    return Err(self.unsupported(init, super::copy::NO_WHOLE_TILE));
+                }
                 let Some(tile) = self.new_tile(elem, layout, bits, true) else {
                     return Err(self.unsupported(init, "register tiles of this element type"));
                 };

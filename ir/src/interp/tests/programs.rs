@@ -93,7 +93,7 @@ fn hopper_gemm_sketch() {
 
 #[test]
 fn flash_attention_sketch() {
-    let k_ = kernel(include_str!("../../../../docs/sketches/flash_attention.tile"));
+    let k_ = kernel(include_str!("../../../../examples/flash_attention.tile"));
     let (z, h, l, d) = (2, 2, 21, 8);
     let n = z * h * l * d;
     let scale = f64::from(0.1f32);

@@ -12,7 +12,7 @@ use crate::kernel::Module;
 /// Programs that use all of the language between them.
 pub(super) const SAMPLES: &[(&str, &str)] = &[
     ("gemm", include_str!("../../../../examples/gemm.tile")),
-    ("flash_attention", include_str!("../../../../docs/sketches/flash_attention.tile")),
+    ("flash_attention", include_str!("../../../../examples/flash_attention.tile")),
     ("hopper_gemm", include_str!("../../../../docs/sketches/hopper_gemm.tile")),
     ("lowered", include_str!("lowered.tile")),
     ("corners", include_str!("corners.tile")),

@@ -9,7 +9,7 @@ use arbitrary::Unstructured;
 
 const SAMPLES: &[&str] = &[
     include_str!("../../../../examples/gemm.tile"),
-    include_str!("../../../../docs/sketches/flash_attention.tile"),
+    include_str!("../../../../examples/flash_attention.tile"),
     include_str!("../../../../docs/sketches/hopper_gemm.tile"),
     include_str!("../../parser/tests/lowered.tile"),
     include_str!("../../parser/tests/corners.tile"),

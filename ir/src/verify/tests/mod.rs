@@ -48,7 +48,7 @@ fn codes(k: &Kernel) -> Vec<&'static str> {
 fn the_samples_verify() {
     for (name, source) in [
         ("gemm", include_str!("../../../../examples/gemm.tile")),
-        ("flash_attention", include_str!("../../../../docs/sketches/flash_attention.tile")),
+        ("flash_attention", include_str!("../../../../examples/flash_attention.tile")),
         ("hopper_gemm", include_str!("../../../../docs/sketches/hopper_gemm.tile")),
     ] {
         assert_eq!(errors(source), Vec::<String>::new(), "{name}");

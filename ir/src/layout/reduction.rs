@@ -1,0 +1,149 @@
+//! Reductions along a dimension of a register tile, and the layout of what they leave.
+//!
+//! The result has extent 1 along the dimension, and the layout of the tile without that dimension's bits: threads that held elements
+//! of one row, which differed in these bits alone, now hold the same number ([`RegLayout::repeated`]). So it goes with
+//! the tile in elementwise expressions without anything being moved.
+//!
+//! What is combined follows from the columns: a thread's own elements, by value bits along the dimension, then those of
+//! lanes, by lane bits. A column that had bits of other dimensions as well, or depended on others, would count
+//! elements of another row, or some twice: such layouts have no reduction here.
+
+use super::extents::{Held, shape_bits};
+use super::f2::mask;
+use super::tile::RegLayout;
+use crate::target::WARP;
+
+/// How a register tile is reduced along a dimension.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reduction {
+    /// The layout of the result.
+    pub layout: RegLayout,
+    /// For each register of the result the registers of the tile that it combines, in ascending order; none where the tile has none.
+    pub members: Vec<Vec<usize>>,
+    /// The bits of a lane's number that tell elements along the dimension apart.
+    pub lanes: Vec<u32>,
+}
+
+/// Why there is none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NoReduction {
+    /// Elements along the dimension are in several warps.
+    Warps,
+    /// The layout mixes dimensions, or holds elements several times in another way than by threads that repeat others.
+    Layout,
+}
+
+impl RegLayout {
+    /// The reduction of a tile of these extents along dimension `axis`.
+    ///
+    /// # Errors
+    /// The layout allows none.
+    pub fn reduction(&self, shape: &[u64], axis: usize) -> Result<Reduction, NoReduction> {
+        let bits = shape_bits(shape);
+        let fits = bits.iter().sum::<u32>() == self.out_bits() && self.covers_tile() && self.is_injective_per_thread();
+        if axis >= bits.len() || !fits {
+            return Err(NoReduction::Layout);
+        }
+        let base: u32 = bits[..axis].iter().sum();
+        let along = mask(bits[axis]) << base;
+        let columns = || self.value().cols().iter().chain(self.thread().cols());
+        let mixed = columns().any(|c| c & along != 0 && c & !along != 0);
+        // As many columns as bits that they reach are independent.
+        if mixed || columns().filter(|&c| c & along != 0).count() != bits[axis] as usize {
+            return Err(NoReduction::Layout);
+        }
+        let lanes: Vec<u32> = (0..self.thread_bits()).filter(|&i| self.thread_col(i) & along != 0).collect();
+        if lanes.iter().any(|&i| i >= WARP.ilog2()) {
+            return Err(NoReduction::Warps);
+        }
+        let held = Held::of(self, shape).ok_or(NoReduction::Layout)?;
+        let (combined, kept): (Vec<u32>, Vec<u32>) =
+            (0..self.value_bits()).partition(|&i| self.value_col(i) & along != 0);
+        let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | (x >> i & 1) << b);
+        let members = (0..1usize << kept.len()).map(|i| {
+            let mut all: Vec<usize> =
+                (0..1usize << combined.len()).map(|j| spread(i, &kept) | spread(j, &combined)).collect();
+            all.retain(|&v| held.has(v));
+            all.sort_unstable();
+            all
+        });
+        let mut small = bits.clone();
+        small[axis] = 0;
+        let layout = self.repeated(&bits, &small).ok_or(NoReduction::Layout)?;
+        Ok(Reduction { layout, members: members.collect(), lanes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Element by element: what all lanes of a row combine is the row, each element once.
+    fn check(layout: &RegLayout, shape: [u64; 2], axis: usize) {
+        let bits = shape_bits(&shape);
+        let reduction = layout.reduction(&shape, axis).expect("a reduction");
+        let mut small = shape;
+        small[axis] = 1;
+        for thread in 0..1u64 << layout.thread_bits() {
+            for (i, members) in reduction.members.iter().enumerate() {
+                let row = reduction.layout.coords(thread, i as u64, &shape_bits(&small));
+                if row[1 - axis] >= shape[1 - axis] {
+                    assert!(members.is_empty());
+                    continue;
+                }
+                let mut seen = BTreeSet::new();
+                for x in 0..1u64 << reduction.lanes.len() {
+                    let flipped = reduction.lanes.iter().enumerate().fold(0, |a, (i, &l)| a | (x >> i & 1) << l);
+                    for &v in members {
+                        let at = layout.coords(thread ^ flipped, v as u64, &bits);
+                        assert_eq!(at[1 - axis], row[1 - axis], "thread {thread}, register {v}");
+                        assert!(seen.insert(at[axis]), "thread {thread}, register {v}");
+                    }
+                }
+                assert_eq!(seen, (0..shape[axis]).collect(), "thread {thread}, row {i}");
+            }
+        }
+    }
+
+    fn of(value: &[u32], thread: &[Option<u32>], out: u32) -> RegLayout {
+        let value = value.iter().map(|b| 1 << b).collect();
+        let thread = thread.iter().map(|b| b.map_or(0, |b| 1 << b)).collect();
+        RegLayout::new(value, thread, out).expect("a layout")
+    }
+
+    #[test]
+    fn rows_are_combined_once() {
+        // The sums of a warpgroup, 64 rows: pairs of columns, rows eight apart, columns by eights.
+        let warpgroup = |columns: u32| {
+            let value: Vec<u32> = [6, 3].into_iter().chain(9..6 + columns).collect();
+            of(&value, &[7, 8, 0, 1, 2, 4, 5].map(Some), 6 + columns)
+        };
+        check(&warpgroup(7), [64, 128], 1);
+        check(&warpgroup(8), [64, 160], 1);
+        assert_eq!(warpgroup(7).reduction(&[64, 128], 1).map(|r| r.lanes), Ok(vec![0, 1]));
+        // Its columns are in four warps.
+        assert_eq!(warpgroup(7).reduction(&[64, 128], 0), Err(NoReduction::Warps));
+        // Four neighbours of a thread, eight lanes along a row, four rows; the second warp repeats the first.
+        let coalesced = of(&[3, 4, 2], &[Some(5), Some(6), Some(7), Some(0), Some(1), None], 8);
+        check(&coalesced, [8, 32], 1);
+        check(&coalesced, [8, 32], 0);
+        assert_eq!(coalesced.reduction(&[8, 32], 0).map(|r| r.lanes), Ok(vec![3, 4]));
+    }
+
+    #[test]
+    fn what_would_count_elements_twice_is_none() {
+        let layout = |value: Vec<u64>, thread: Vec<u64>| RegLayout::new(value, thread, 4).expect("a layout");
+        let none = |l: RegLayout| l.reduction(&[4, 4], 1).err();
+        assert_eq!(none(layout(vec![1, 4], vec![2, 8])), None);
+        // A lane bit that moves along both dimensions.
+        assert_eq!(none(layout(vec![1, 4], vec![2 | 8, 8])), Some(NoReduction::Layout));
+        // Two lanes that have the same columns, and a thread that has some twice.
+        assert_eq!(none(layout(vec![1, 4], vec![2, 8, 8])), Some(NoReduction::Layout));
+        assert_eq!(none(layout(vec![1, 4, 0], vec![2, 8])), Some(NoReduction::Layout));
+        // It misses columns, is of another tile, or there is no such dimension.
+        assert_eq!(none(layout(vec![1, 4], vec![2])), Some(NoReduction::Layout));
+        assert_eq!(layout(vec![1, 4], vec![2, 8]).reduction(&[4, 8], 1), Err(NoReduction::Layout));
+        assert_eq!(layout(vec![1, 4], vec![2, 8]).reduction(&[4, 4], 2), Err(NoReduction::Layout));
+    }
+}

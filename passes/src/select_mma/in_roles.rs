@@ -1,0 +1,257 @@
+//! Products in roles by hand, on slots that tensor copies fill.
+//!
+//! Who writes roles has said who loads and who multiplies; what is left to decide is the instruction, that of warpgroups, wherever the product stands:
+//! both operands are slots that the role has waited for (`a.get`, `transpose(b.get)`), or one is a register tile, the instruction's A, whose
+//! other operand is a slot. The statement stays as it is, and so does the `await` that its author wrote: the proof of roles holds
+//! it against the releases of the slots and the next use of the registers.
+//!
+//! A role's warpgroups share the rows of each of its products, or the columns where it is computed transposed. `warp_tile` is the largest tile of one of them;
+//! each product has as much of it as its accumulator.
+
+use super::warpgroup::{self, Way};
+use super::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, path_to};
+use crate::assign_layouts::plain_var;
+use tilec_ir::atoms::{Atom, Inputs};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, Slot, StmtData, ValueDef};
+use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::types::Space;
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// Whether a role holds register tiles, or copies through registers.
+pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
+    let holds = |&s: &Stmt| match &k.stmts[s] {
+        StmtData::Var { .. } => true,
+        StmtData::Copy { attrs, .. } => !attrs.tensor,
+        _ => false,
+    };
+    k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(holds))
+}
+
+/// The threads of a role (of a replica).
+pub(super) fn threads_of(k: &Kernel, role: Stmt) -> Option<i64> {
+    let StmtData::Role { warps, .. } = k.stmts[role] else { return None };
+    k.as_int(warps)?.checked_mul(i64::from(WARP))
+}
+
+/// Without a scheduled thread count, that of the roles that hold register tiles, where they agree.
+pub(super) fn threads(k: &mut Kernel) {
+    if k.schedule.threads.is_some() {
+        return;
+    }
+    let roles = all_stmts(k, k.body).into_iter().filter(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    let own: Option<Vec<i64>> = roles.filter(|&s| holds_registers(k, s)).map(|s| threads_of(k, s)).collect();
+    if let Some(&[first, ref rest @ ..]) = own.as_deref()
+        && rest.iter().all(|&t| t == first)
+    {
+        k.schedule.threads = Some(k.int(first, k.name_span));
+    }
+}
+
+/// A product in a role.
+struct Product {
+    s: Stmt,
+    src: Expr,
+    mma: Mma,
+    atom: Atom,
+    way: Way,
+    shape: (u64, u64),
+    /// What a warpgroup computes of it.
+    tile: (u64, u64),
+}
+
+/// Chooses the instruction of products in roles, and the tile of a warpgroup.
+pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if !cx.options.target.has_tensor_copies() {
+        return Ok(());
+    }
+    let mut found = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        if !in_role(k, s) || laid_out(k, dst) || mma.atom.is_some_and(|a| !a.row().asynchronous()) {
+            continue;
+        }
+        let Some(registers) = in_slots(k, &mma) else { continue };
+        match product(k, cx, (s, src, dst), mma, registers)? {
+            Ok(product) => found.push(product),
+            Err(why) if mma.atom.is_some() => {
+                let message = format!("this cannot be a product of warpgroups: {why}");
+                return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
+                    "`warp_tile (64, 64)` in the schedule, say, is what each of them computes, in multiples of 64 rows",
+                )));
+            }
+            Err(why) if registers.is_some() => {
+                let message = format!("no product of warpgroups (`wgmma`): {why}");
+                return Err(cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], message).with_note(
+                    "of a product with one operand in registers and the other in a slot the instruction is that of warpgroups; or copy both into register tiles",
+                )));
+            }
+            Err(why) => cx.remark(k.stmt_spans[s], format!("no product of warpgroups (`wgmma`): {why}")),
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    if k.schedule.warp_tile.is_none() {
+        let largest = |of: fn(&Product) -> u64| found.iter().map(of).max().unwrap_or(1);
+        let (wm, wn) = (largest(|p| p.tile.0), largest(|p| p.tile.1));
+        let span = k.name_span;
+        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+    }
+    let scheduled = scheduled_tile(k).flatten().unwrap_or((1, 1));
+    for p in found {
+        let span = k.stmt_spans[p.s];
+        if cut(scheduled, p.shape) != p.tile {
+            let ((m, n), (wm, wn)) = (p.shape, p.tile);
+            let message = format!(
+                "products of these roles share their accumulators out differently: a warpgroup has {wm}x{wn} of this one of {m}x{n}"
+            );
+            let d = Diagnostic::error(codes::WARP_TILE, span, message);
+            return Err(
+                cx.report(d.with_note("one `warp_tile` is for all: compute all of them transposed (`swap`), or none"))
+            );
+        }
+        if p.mma.atom.is_none() {
+            let where_from = if p.way.registers { "one operand in registers" } else { "shared memory" };
+            let turned = if p.way.swap { ", transposed" } else { "" };
+            let ((wm, wn), name) = (p.tile, p.atom.row().name);
+            cx.remark(span, format!("`{name}` on {where_from}, {wm}x{wn} of a warpgroup of 128 threads{turned}"));
+        }
+        k.exprs[p.src] = ExprData::Mma(Mma { atom: Some(p.atom), swap: p.way.swap, ..p.mma });
+    }
+    Ok(())
+}
+
+/// A tile that is no larger than the accumulator.
+fn cut((wm, wn): (u64, u64), (bm, bn): (u64, u64)) -> (u64, u64) {
+    (wm.min(bm), wn.min(bn))
+}
+
+/// Whether a statement stands in a role.
+pub(super) fn in_role(k: &Kernel, s: Stmt) -> bool {
+    let path = path_to(k, s).unwrap_or_default();
+    path.iter().any(|&(block, index)| matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. }))
+}
+
+fn laid_out(k: &Kernel, acc: Value) -> bool {
+    k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some())
+}
+
+/// `Some` if the operands are whole slots that tensor copies fill, or one is and the other is a register tile: inside, whether that is the second one.
+fn in_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
+    let slot = |e: Expr| {
+        resolve_view(k, e).is_some_and(|v| {
+            let whole = v.slot == Some(Slot::Get) && fixed_shape(k, e).is_some();
+            whole && matches!(k.values[v.base].def, ValueDef::Channel { .. }) && k.fills_by_tensor_copies(v.base)
+        })
+    };
+    match (slot(mma.a), slot(mma.b)) {
+        (true, true) => Some(None),
+        (false, true) if plain_var(k, mma.a).is_some() => Some(Some(false)),
+        (true, false) if plain_var(k, mma.b).is_some() => Some(Some(true)),
+        _ => None,
+    }
+}
+
+/// How warpgroups compute a product; inside, why they do not. `registers`: the second operand is in registers, or the first.
+fn product(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    (s, src, acc): (Stmt, Expr, Value),
+    mma: Mma,
+    registers: Option<bool>,
+) -> Result<Result<Product, String>, Reported> {
+    if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
+        return Err(super::not_in_place(k, cx, src, acc));
+    }
+    let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
+    Ok(way(k, cx, acc, &mma, (&a, &b), registers).map(|(atom, way, shape, tile)| Product {
+        s,
+        src,
+        mma,
+        atom,
+        way,
+        shape,
+        tile,
+    }))
+}
+
+type Chosen = (Atom, Way, (u64, u64), (u64, u64));
+
+fn way(
+    k: &Kernel,
+    cx: &Cx<'_>,
+    acc: Value,
+    mma: &Mma,
+    (a, b): (&Operand, &Operand),
+    registers: Option<bool>,
+) -> Result<Chosen, String> {
+    let target = cx.options.target;
+    let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else {
+        return Err("the accumulator has no fixed shape".to_owned());
+    };
+    let atom = mma.atom.or_else(|| warpgroup::atom(target, (Inputs { a: a.elem, b: b.elem }, elem)));
+    let atom = atom.ok_or_else(|| format!("{} has none for these types", target.name()))?;
+    if mma.atom.is_none() && warpgroup::promoted_of(k, atom, elem).is_some() {
+        return Err(
+            "sums of 8-bit floats are added to the accumulator in parts (`promote`) in roles that the compiler makes alone; name the \
+             instruction, or write `promote 0`"
+                .to_owned(),
+        );
+    }
+    if mma.swap && registers == Some(false) {
+        return Err("`swap` is written, and the first operand is in registers".to_owned());
+    }
+    let along = |o: &Operand| o.space == Space::Reg || o.k_contiguous || warpgroup::reads_both_orders(o.elem);
+    if !along(a) || !along(b) {
+        return Err("slots of other than 16 bits must be contiguous along the reduction".to_owned());
+    }
+    let groups = u64::from(WARPGROUP * WARP);
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(0);
+    if threads == 0 || !threads.is_multiple_of(groups) {
+        return Err(format!("the role has {threads} threads, which are no warpgroups of 128"));
+    }
+    let (parts, (bm, bn)) = (threads / groups, shape);
+    let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied()).unwrap_or(0);
+    if !depth.is_power_of_two() {
+        return Err(format!("its reduction is {depth} deep, which is no power of two"));
+    }
+    let reduced = reduced_along(k, shape);
+    let swap = registers.unwrap_or(mma.swap);
+    let ways = if registers.is_some() || mma.swap || mma.atom.is_some() { vec![swap] } else { vec![false, true] };
+    let scheduled = match scheduled_tile(k) {
+        Some(None) => return Err("the warp tile is not constant".to_owned()),
+        scheduled => scheduled.flatten().map(|t| cut(t, shape)),
+    };
+    for swap in ways {
+        let way = Way { swap, registers: registers.is_some() };
+        let own = scheduled.unwrap_or(if swap { (bm, bn / parts) } else { (bm / parts, bn) });
+        // It may be found to go the other way round alone.
+        let found = warpgroup::tile(atom, Some(own), (bm, bn, depth), way, (elem, 1), &reduced);
+        let fits = found.is_some_and(|(_, found)| found == swap) && own.0 > 0 && own.1 > 0;
+        if fits && bm / own.0 * (bn / own.1) == parts {
+            let assembles = warpgroup::assembles(k, shape, own, way, elem);
+            if let (Err((wanted, has)), None) = (assembles, mma.atom) {
+                return Err(format!(
+                    "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
+                ));
+            }
+            return Ok((atom, way, shape, own));
+        }
+    }
+    let what = format!("64 rows or a multiple, and {}, or transposed", warpgroup::COLUMN_COUNTS);
+    Err(match (scheduled, &reduced[..]) {
+        (Some((wm, wn)), _) => format!(
+            "{parts} warpgroup(s) of the role do not share out {bm}x{bn} in tiles of {wm}x{wn} (`warp_tile`); each computes {what}"
+        ),
+        (None, []) => format!("{parts} warpgroup(s) of the role do not share out {bm}x{bn}; each computes {what}"),
+        (None, _) => format!(
+            "{parts} warpgroup(s) of the role do not share out {bm}x{bn} so that a warp has all elements along what is reduced; each computes {what}"
+        ),
+    })
+}

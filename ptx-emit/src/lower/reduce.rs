@@ -1,0 +1,169 @@
+//! Reductions along a dimension of a register tile.
+//!
+//! A thread combines its own elements of a row, by a tree, and then lanes that hold others of the same row exchange what they have, bit
+//! of the lane's number by bit (`shfl.sync.bfly`): all of them end up with the same number, for a sum of two does not
+//! depend on which is first. The result has the layout of the tile without the dimension ([`Reduction`]), so no thread
+//! has to ask another for what it is combined with.
+
+use super::Lower;
+use super::copy::NO_WHOLE_TILE;
+use super::dims::Dims;
+use super::elementwise::Scope;
+use super::relayout::shuffle;
+use super::tiles::compute_class;
+use crate::inst::{Class, Reg};
+use crate::ops::Op as P;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{CopyAttrs, ExprData};
+use tilec_ir::layout::{NoReduction, Reduction, RegLayout};
+use tilec_ir::ops::ReduceOp;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{Type, type_of};
+
+/// What is reduced.
+struct Operand {
+    layout: RegLayout,
+    shape: Vec<u64>,
+    elem: Elem,
+}
+
+/// The result of a reduction, as the thread has it.
+pub(super) struct Reduced {
+    pub(super) layout: RegLayout,
+    pub(super) dim_bits: Dims,
+    /// By value index, in the class that elements are computed in; none where there is no element.
+    pub(super) regs: Vec<Option<Reg>>,
+}
+
+impl Lower<'_> {
+    /// How `arg` is reduced along `axis`, if it can be: with the tile's layout, extents and type.
+    fn reduction_of(&self, arg: Expr, axis: u32) -> Option<(Result<Reduction, NoReduction>, Operand)> {
+        let Ok(Type::Tile(t)) = type_of(self.k, arg) else { return None };
+        let ElemRef::Known(elem) = t.elem else { return None };
+        let (shape, layout) = (t.known_shape()?, self.layout_of(arg)?);
+        let found = layout.reduction(&shape, axis as usize);
+        Some((found, Operand { layout, shape, elem }))
+    }
+
+    /// The layout of the reduction of `arg` along `axis`.
+    pub(super) fn reduced_layout(&self, arg: Expr, axis: u32) -> Option<RegLayout> {
+        Some(self.reduction_of(arg, axis)?.0.ok()?.layout)
+    }
+
+    /// Refuses an expression that has no layout: for a reduction in it that cannot be computed, if there is one.
+    pub(super) fn without_layout(&mut self, e: Expr, what: &str) -> Reported {
+        let mut rest = vec![e];
+        while let Some(e) = rest.pop() {
+            if let ExprData::Reduce { axis, arg, .. } = self.k.exprs[e]
+                && let Some((Err(why), _)) = self.reduction_of(arg, axis)
+            {
+                return self.no_reduction(e, axis, why);
+            }
+            rest.extend(self.k.children(e));
+        }
+        self.unsupported(e, what)
+    }
+
+    fn no_reduction(&mut self, e: Expr, axis: u32, why: NoReduction) -> Reported {
+        match why {
+            NoReduction::Warps => self.across_warps(e, axis),
+            NoReduction::Layout => self.unsupported(e, "a reduction of a tile whose layout mixes its dimensions"),
+        }
+    }
+
+    /// Computes a reduction.
+    pub(super) fn reduce(&mut self, e: Expr) -> Result<Reduced, Reported> {
+        let ExprData::Reduce { op, axis, arg } = self.k.exprs[e] else {
+            return Err(self.unsupported(e, "this reduction"));
+        };
+        let Some((found, Operand { layout, shape, elem })) = self.reduction_of(arg, axis) else {
+            return Err(self.unsupported(e, "a reduction of a tile that meets no register tile"));
+        };
+        if layout.out_bits() != Dims::of(&shape).iter().sum() {
+            return Err(self.unsupported(arg, NO_WHOLE_TILE));
+        }
+        let reduction = match found {
+            Ok(reduction) => reduction,
+            Err(why) => return Err(self.no_reduction(e, axis, why)),
+        };
+        let class = compute_class(elem);
+        let Some(combine) = combine(op, elem, class) else {
+            return Err(self.unsupported(e, &format!("`{}` of {} elements", op.token(), elem.name())));
+        };
+        let scope = Scope { layout, dim_bits: Dims::of(&shape) };
+        let mut operands = self.operands(arg, &scope, &CopyAttrs::default(), None)?;
+        if operands.reads_memory() {
+            return Err(self
+                .unsupported(e, "a reduction that reads memory; copy the window to a register tile, and reduce that"));
+        }
+        let mut regs = Vec::new();
+        for (g, members) in reduction.members.iter().enumerate() {
+            if members.is_empty() {
+                regs.push(None);
+                continue;
+            }
+            let xs = self.compute_group(arg, &mut operands, g, members)?;
+            let mut x = self.combined(&xs, class, combine);
+            for &lane in &reduction.lanes {
+                let other = shuffle(self, x, class, lane);
+                x = self.emit.def(class, combine, vec![x.into(), other.into()]);
+            }
+            regs.push(Some(x));
+        }
+        let mut small = shape;
+        small[axis as usize] = 1;
+        Ok(Reduced { layout: reduction.layout, dim_bits: Dims::of(&small), regs })
+    }
+
+    /// The elements combined by a tree: neighbours first, an odd one with the next round.
+    fn combined(&mut self, xs: &[Reg], class: Class, combine: P) -> Reg {
+        let mut xs = xs.to_vec();
+        while xs.len() > 1 {
+            let pair = |p: &[Reg]| match *p {
+                [a, b] => self.emit.def(class, combine, vec![a.into(), b.into()]),
+                _ => p[0],
+            };
+            xs = xs.chunks(2).map(pair).collect();
+        }
+        xs[0]
+    }
+
+    fn across_warps(&mut self, e: Expr, axis: u32) -> Reported {
+        let note = match axis {
+            1 => "of a product, give each warp whole rows: as many columns in `warp_tile` as the accumulator has",
+            _ => "of a product, give each warp whole columns: as many rows in `warp_tile` as the accumulator has",
+        };
+        let message = format!(
+            "not compiled to PTX for {} yet: a reduction along dimension {axis} of a tile whose elements along it are in several warps",
+            self.target.name()
+        );
+        self.sink.report(
+            Diagnostic::error(codes::NOT_LOWERED, self.k.expr_spans[e], message)
+                .with_note(note)
+                .with_note("elsewhere leave the layout of the tile out, or store the tile to shared memory and copy it to one of another layout"),
+        )
+    }
+}
+
+/// The instruction that combines two elements.
+fn combine(op: ReduceOp, elem: Elem, class: Class) -> Option<P> {
+    Some(match (op, class) {
+        (ReduceOp::Sum, Class::F32) => P::AddF32,
+        (ReduceOp::Sum, Class::F64) => P::AddF64,
+        (ReduceOp::Sum, Class::B32) => P::AddS32,
+        (ReduceOp::Sum, Class::B64) => P::AddS64,
+        (ReduceOp::Maximum, Class::F32) => P::MaxF32,
+        (ReduceOp::Maximum, Class::F64) => P::MaxF64,
+        (ReduceOp::Minimum, Class::F32) => P::MinF32,
+        (ReduceOp::Minimum, Class::F64) => P::MinF64,
+        // The comparison is that of signed numbers.
+        (ReduceOp::Maximum | ReduceOp::Minimum, Class::B32) if elem == Elem::U32 => return None,
+        (ReduceOp::Maximum, Class::B32) => P::MaxS32,
+        (ReduceOp::Maximum, Class::B64) => P::MaxS64,
+        (ReduceOp::Minimum, Class::B32) => P::MinS32,
+        (ReduceOp::Minimum, Class::B64) => P::MinS64,
+        _ => return None,
+    })
+}

@@ -212,7 +212,7 @@ impl Executable {
                 return Err(Failure::Launch(format!("the precondition `{text}` does not hold")));
             }
         }
-        let mut params = Vec::new();
+        let (mut params, mut signals) = (Vec::new(), Vec::new());
         for param in &contract.params {
             let name = param.name.as_str();
             params.push(match &param.kind {
@@ -223,6 +223,7 @@ impl Executable {
                     let at = device.alloc(bytes).map_err(|e| e.to_string())?;
                     if *scratch == Scratch::Signals {
                         device.upload(at, &vec![0; bytes as usize]).map_err(|e| e.to_string())?;
+                        signals.push((name, at, bytes as usize));
                     }
                     at.to_le_bytes().to_vec()
                 }
@@ -290,7 +291,14 @@ impl Executable {
         let entry = contract.entry.clone();
         let launch = Launch { entry, grid, block: contract.block, dynamic_smem: contract.dynamic_smem_bytes, params };
         let options = Options { programmatic: contract.programmatic, ..options.clone() };
-        device.run(&self.program, &launch, &options).map_err(Failure::Report)
+        let counters = device.run(&self.program, &launch, &options).map_err(Failure::Report)?;
+        for (name, at, bytes) in signals {
+            let after = device.download(at, bytes).map_err(|e| e.to_string())?;
+            if let Some(up) = after.iter().position(|&b| b != 0) {
+                return Err(Failure::Memory(format!("`{name}[{}]` is left up", up / 4)));
+            }
+        }
+        Ok(counters)
     }
 
     /// Whether the tensor is only written, so that its elements can start as NaN.

@@ -405,6 +405,15 @@ impl Cli {
                 let message = format!("there is no subcommand and no file `{word}`; did you mean `{meant}`?");
                 Cli::command().error(clap::error::ErrorKind::InvalidSubcommand, message).exit()
             }
+            // `tilec f.tile M=128` compiles, and has nothing to do with sizes.
+            if error.use_stderr()
+                && let Some(launched) = for_a_launch(&args)
+            {
+                let message = format!(
+                    "`{launched}` is for a launch: `tilec run FILE {launched} ..`, `tilec bench` or `tilec tune`"
+                );
+                Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
+            }
             error.exit()
         })
     }
@@ -419,6 +428,29 @@ impl Cli {
             | None => self.build.program.error_format,
         }
     }
+}
+
+/// The first word of a command line without subcommand that only those have: a size or scalar, or an option of `run`.
+fn for_a_launch(args: &[OsString]) -> Option<String> {
+    let mut words = args.iter().skip(1).map(|a| a.to_string_lossy());
+    let file = words.next()?;
+    if file.starts_with('-') || Cli::command().find_subcommand(file.as_ref()).is_some() {
+        return None;
+    }
+    let run = Cli::command();
+    let of_run = |word: &str| {
+        let long = word.strip_prefix("--").map(|w| w.split('=').next().unwrap_or(w));
+        let has = |c: &clap::Command| long.is_some_and(|l| c.get_arguments().any(|a| a.get_long() == Some(l)));
+        run.find_subcommand("run").is_some_and(has) && !has(&run)
+    };
+    let mut value = false;
+    for word in words {
+        let is_value = std::mem::replace(&mut value, word.starts_with('-') && !word.contains('='));
+        if of_run(&word) || (!is_value && !word.starts_with('-') && word.contains('=')) {
+            return Some(word.into_owned());
+        }
+    }
+    None
 }
 
 /// The arguments with `--counters FORM` as `--counters=FORM`: the form may be left out, and what follows is then not one.
@@ -516,6 +548,15 @@ mod tests {
         assert_eq!(counters(&["x.tile", "--counters", "json", "M=1"]), (Some(CountersForm::Json), 1));
         assert_eq!(counters(&["x.tile", "M=1", "--counters=json"]), (Some(CountersForm::Json), 1));
         assert_eq!(counters(&["x.tile"]), (None, 0));
+    }
+
+    #[test]
+    fn what_only_a_launch_takes_is_told_from_what_compiling_does() {
+        let found = |line: &str| for_a_launch(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(found("tilec f.tile M=128 -o x.ptx").as_deref(), Some("M=128"));
+        assert_eq!(found("tilec f.tile --check").as_deref(), Some("--check"));
+        assert_eq!(found("tilec f.tile -D BM=64 --for M=1 --emit=ptx"), None);
+        assert_eq!(found("tilec run f.tile M=1 --check"), None);
     }
 
     #[test]

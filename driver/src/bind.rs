@@ -313,10 +313,20 @@ impl TensorPlan {
 
     /// Calls `f` with the index (of all modes) and the offset of every element, in row-major order.
     pub fn for_each(&self, mut f: impl FnMut(&[u64], usize)) {
+        self.while_each(|index, offset| {
+            f(index, offset);
+            true
+        });
+    }
+
+    /// The same until the function says that it is enough: where strides overlap there may be far more elements than memory.
+    pub fn while_each(&self, mut f: impl FnMut(&[u64], usize) -> bool) {
         let mut index = vec![0u64; self.shape.len()];
         let mut offset = 0u64;
         loop {
-            f(&index, usize::try_from(offset).expect("the tensor is in memory"));
+            if !f(&index, usize::try_from(offset).expect("the tensor is in memory")) {
+                return;
+            }
             let mut dim = index.len();
             loop {
                 if dim == 0 {

@@ -27,7 +27,6 @@ pub(crate) fn tune_command(args: &Tune) -> Result<(), Failure> {
     let target = args.program.target.unwrap_or(Target::Sm70);
     let mut compile = options(&args.program, &args.input, target)?;
     compile.refuse_sizes = false;
-    let outputs = outputs(args, &problems)?;
     let source = read(&args.input)?;
     let tune_options = TuneOptions {
         compile,
@@ -50,6 +49,7 @@ pub(crate) fn tune_command(args: &Tune) -> Result<(), Failure> {
     };
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let mut tuner = said.unless_error(Tuner::new(&source, tune_options, &problems, &mut launcher))?;
+    let outputs = outputs(args, &problems)?;
     let mut report = tuner.report();
     let mut bar = Bar::new();
     for (i, (problem, output)) in problems.iter().zip(&outputs).enumerate() {

@@ -544,7 +544,7 @@ mod tests {
             assert_eq!(p.extents(&[plan("A", [4, 3, 5]), plan("B", [2, 5, 7]), plan("C", [4, 3, 7])]), None);
         }
         // One matrix for all is one, but not as the result.
-        let shared = example("gemm_batched").replace("B: gmem T[Z, K, N]", "B: gmem T[K, N]").replace("B[z, ", "B[");
+        let shared = example("gemm_batched").replace("B: gmem TB[Z, K, N]", "B: gmem TB[K, N]").replace("B[z, ", "B[");
         let p = product(&shared, &[]).expect("a product");
         assert_eq!((p.b.dims, &p.b.batch), ([0, 1], &None));
         let one_result = example("gemm_batched").replace("C: gmem Out[Z, M, N]", "C: gmem Out[M, N]");

@@ -7,7 +7,7 @@
 //! of a step.
 
 use crate::bind::TensorPlan;
-use crate::data::{float_format, get};
+use crate::data::{POISON, float_format, get};
 use std::fmt::Write as _;
 use tilec_ir::atoms::{Atom, ShortSums};
 use tilec_ir::interp::{PartAccuracy, SumAccuracy};
@@ -72,6 +72,9 @@ pub struct Verdict {
     pub weak: bool,
     /// Bytes between the elements that were written.
     pub stray_bytes: u64,
+    /// Elements of a tensor that is only written which are still the poison that they were (of floats, where that is no number), and
+    /// the index of the first: the reference leaves them out, too, so that they are equal.
+    pub unwritten: (u64, Option<String>),
     /// The first mismatches, a line each.
     pub shown: Vec<String>,
 }
@@ -92,6 +95,12 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
     plan.for_each(|index, offset| {
         element[offset] = true;
         verdict.elements += 1;
+        let bytes = offset * size..(offset + 1) * size;
+        if !plan.access.reads() && float_format(plan.elem).is_some() && after[bytes].iter().all(|&b| b == POISON) {
+            let (count, first) = &mut verdict.unwritten;
+            *count += 1;
+            first.get_or_insert_with(|| index.iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
+        }
         let got = get(plan.elem, after, offset);
         let want = expected.values.get(offset).copied().unwrap_or(f64::NAN);
         let bound = expected.errors.get(offset).copied().unwrap_or(0.0);
@@ -133,7 +142,7 @@ pub fn tolerance(elem: Elem, want: f64, s: f64, k: f64, accuracy: SumAccuracy) -
 mod tests {
     use super::*;
     use crate::contract::Access;
-    use crate::data::{POISON, set};
+    use crate::data::set;
 
     fn plan() -> TensorPlan {
         TensorPlan {
@@ -172,6 +181,18 @@ mod tests {
         assert_eq!((bad.ok(), bad.wrong), (false, 2));
         assert_eq!(bad.shown[0], "C[1, 0] = 3.5, expected 3");
         assert_eq!(bad.largest_error, f64::INFINITY);
+    }
+
+    #[test]
+    fn elements_that_nobody_writes_are_counted() {
+        let mut after = memory([1.0, 2.0, 3.0, 4.0]);
+        after[12..16].fill(POISON);
+        let want = [1.0, 2.0, 0.0, f64::NAN, 4.0];
+        let verdict = compare(&plan(), &[POISON; 20], &after, &exact(&want));
+        assert!(verdict.ok() && verdict.unwritten == (1, Some("1, 0".to_owned())), "{verdict:?}");
+        // What is read as well may stay as it is.
+        let read = TensorPlan { access: Access::ReadWrite, ..plan() };
+        assert_eq!(compare(&read, &[POISON; 20], &after, &exact(&want)).unwritten.0, 0);
     }
 
     #[test]

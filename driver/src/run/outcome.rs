@@ -117,6 +117,9 @@ impl fmt::Display for RunReport {
             for line in &v.shown {
                 writeln!(f, "    {line}")?;
             }
+            if let (count @ 1.., Some(first)) = &v.unwritten {
+                writeln!(f, "    warning: nothing writes {count} of them, of which `{name}[{first}]` is the first")?;
+            }
             if v.stray_bytes > 0 {
                 writeln!(f, "    {} bytes outside the elements of `{name}` were written", v.stray_bytes)?;
             }

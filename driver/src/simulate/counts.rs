@@ -184,7 +184,21 @@ pub fn table(counters: &Counters, source: &SourceFile, ptx: &str) -> String {
     for (mark, cells, text) in &rows {
         line(*mark, cells, text);
     }
-    out + &conflicts(&lines, &total, &name)
+    out + &sectors(&total) + &conflicts(&lines, &total, &name)
+}
+
+/// Where tensors begin, if that may be why more is moved than asked for.
+fn sectors(total: &Line) -> String {
+    let Counts { sectors, ideal_sectors, .. } = total.counts;
+    if sectors <= ideal_sectors {
+        return String::new();
+    }
+    format!(
+        "{} sectors more than the ideal {}: tensors begin at odd multiples of what their declarations promise (`multiple`, `align`) here, \
+         not at the 256 bytes of an allocation on a GPU\n",
+        grouped(sectors - ideal_sectors),
+        grouped(ideal_sectors)
+    )
 }
 
 fn shortened(text: &str) -> String {

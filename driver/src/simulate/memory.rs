@@ -77,10 +77,9 @@ impl Placed {
 fn inside(plan: &TensorPlan, bytes: usize, mut more: impl FnMut() -> bool) -> Vec<bool> {
     let size = plan.elem.bytes() as usize;
     let mut inside = vec![false; bytes];
-    plan.for_each(|_, offset| {
-        if more() {
-            inside[offset * size..(offset + 1) * size].fill(true);
-        }
+    plan.while_each(|_, offset| {
+        inside[offset * size..(offset + 1) * size].fill(true);
+        more()
     });
     inside
 }

@@ -22,7 +22,7 @@
 //! Checked against the hardware outputs published with the first work, 5000 per type and device, without a difference: V100
 //! (f16), A100 and A2 (f16, bf16, tf32), two Ada devices (those and fp8), H100 and H200 (f16, bf16, tf32; fp8 `mma.sync` with
 //! f16 accumulators, which confirms the routine). `silicon_check` on an H200 (docs/numerics.md) confirms Hopper's rows,
-//! `m8n8k4` and fp8 with f32 accumulators among them, but for three results with f16 accumulators that are still unexplained.
+//! `m8n8k4` and fp8 with f32 accumulators among them; three results with f16 accumulators differed at first, for subnormal ones.
 //! Its data do not tell floors of -16 and below apart. Not measured by anyone known to us: Turing's floors (taken from Ampere),
 //! and the sign of a zero result before Hopper.
 

@@ -113,8 +113,19 @@ pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option
     })
 }
 
-/// A shared address: the tile of the compiler that covers it, else the variable of the PTX.
+/// Shared memories of the blocks of a cluster lie this far apart; see the simulator's blocks.
+const BLOCKS_APART: u64 = 1 << 18;
+
+/// A shared address: the tile of the compiler that covers it, else the variable of the PTX; in a cluster also whose.
 pub(super) fn shared(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {
+    if scene.contract.cluster.iter().product::<u32>() <= 1 {
+        return of_block(scene, program, address);
+    }
+    let (rank, address) = (address / BLOCKS_APART, address % BLOCKS_APART);
+    of_block(scene, program, address).map(|what| format!("{what} in block {rank} of the cluster"))
+}
+
+fn of_block(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {
     let tiles: Vec<String> = scene
         .origin
         .tiles

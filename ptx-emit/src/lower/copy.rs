@@ -384,6 +384,7 @@ impl Lower<'_> {
         let mut values = Vec::new();
         for v in tile.elements() {
             let x = self.get(&raw, v);
+            let x = self.to_convert(x, Some(elem), tile.elem);
             let Some(r) = self.narrow(x, tile.elem) else { return Err(self.unsupported(src, "this conversion")) };
             let masked = access.groups.iter().zip(&access.preds).find(|(group, _)| group.contains(&v));
             let r = match masked.and_then(|(_, pred)| *pred).filter(|_| attrs.keep) {
@@ -576,11 +577,12 @@ impl Lower<'_> {
                     (Some(t), ..) => group.iter().map(|&v| t.byte_of(v)).collect(),
                     (None, Source::Elementwise(e, _), Some(operands)) => {
                         let computed = self.compute_group(*e, operands, g, group)?;
-                        self.narrow_all(dst, computed, elem)?.into_iter().map(|r| (r, 0)).collect()
+                        let from = self.elem_of_expr(*e);
+                        self.narrow_all(dst, computed, (from, elem))?.into_iter().map(|r| (r, 0)).collect()
                     }
                     (None, Source::Tile(t), _) => {
                         let computed = group.iter().map(|&v| self.get(t, v)).collect();
-                        self.narrow_all(dst, computed, elem)?.into_iter().map(|r| (r, 0)).collect()
+                        self.narrow_all(dst, computed, (Some(t.elem), elem))?.into_iter().map(|r| (r, 0)).collect()
                     }
                     (None, Source::Elementwise(..), None) => Vec::new(),
                 };
@@ -597,11 +599,12 @@ impl Lower<'_> {
                         (Some(t), ..) => group.iter().map(|&v| self.raw(&t, v)).collect(),
                         (None, Source::Elementwise(e, _), Some(operands)) => {
                             let computed = self.compute_group(*e, operands, g, group)?;
-                            self.narrow_words(dst, computed, elem)?
+                            let from = self.elem_of_expr(*e);
+                            self.narrow_words(dst, computed, (from, elem))?
                         }
                         (None, Source::Tile(t), _) => {
                             let computed = group.iter().map(|&v| self.get(t, v)).collect();
-                            self.narrow_words(dst, computed, elem)?
+                            self.narrow_words(dst, computed, (Some(t.elem), elem))?
                         }
                         (None, Source::Elementwise(..), None) => Vec::new(),
                     };
@@ -631,9 +634,15 @@ impl Lower<'_> {
         half
     }
 
-    fn narrow_all(&mut self, at: Expr, computed: Vec<Reg>, to: Elem) -> Result<Vec<Reg>, Reported> {
+    fn narrow_all(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
         let mut raw = Vec::new();
         for x in computed {
+            let x = self.to_convert(x, from, to);
             match self.narrow(x, to) {
                 Some(r) => raw.push(r),
                 None => return Err(self.unsupported(at, "this conversion")),
@@ -643,14 +652,19 @@ impl Lower<'_> {
     }
 
     /// [`narrow_all`](Lower::narrow_all), pairs of 16 bits in an instruction where there is one: these come packed.
-    pub(super) fn narrow_words(&mut self, at: Expr, computed: Vec<Reg>, to: Elem) -> Result<Vec<Reg>, Reported> {
+    pub(super) fn narrow_words(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
         let pairs = computed.chunks(2).map(|pair| match *pair {
             [low, high] => self.narrow_pair(low, high, to),
             _ => None,
         });
         match pairs.collect() {
             Some(words) => Ok(words),
-            None => self.narrow_all(at, computed, to),
+            None => self.narrow_all(at, computed, (from, to)),
         }
     }
 
@@ -775,6 +789,7 @@ impl Lower<'_> {
             let mut values = Vec::new();
             for v in to.elements() {
                 let x = self.get(from, v);
+                let x = self.to_convert(x, Some(from.elem), to.elem);
                 match self.narrow(x, to.elem) {
                     Some(r) => values.push((v, r)),
                     None => return Err(self.unsupported(dst, "this conversion")),

@@ -179,6 +179,14 @@ impl Lower<'_> {
         })
     }
 
+    /// The element type of an expression that has one.
+    pub(super) fn elem_of_expr(&self, e: Expr) -> Option<Elem> {
+        match type_of(self.k, e).ok()?.elem() {
+            Some(ElemRef::Known(elem)) => Some(elem),
+            _ => None,
+        }
+    }
+
     /// What an expression is, looked up once: expressions are evaluated once per group of elements.
     fn kind_of(&mut self, e: Expr) -> Result<Kind, Reported> {
         if let Some(kind) = self.kinds[e] {
@@ -218,7 +226,9 @@ impl Lower<'_> {
         };
         for (g, group) in groups.iter().enumerate() {
             let xs = self.compute_group(e, &mut operands, g, group)?;
+            let from = self.elem_of_expr(e);
             for (&v, x) in group.iter().zip(xs) {
+                let x = self.to_convert(x, from, tile.elem);
                 match self.narrow(x, tile.elem) {
                     Some(r) => values.push((v, r)),
                     None => return Err(self.unsupported(at, "this conversion")),
@@ -249,8 +259,10 @@ impl Lower<'_> {
             ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
                 let inner = self.class_of_expr(arg)?;
                 let xs = self.eval(arg, operands, group, inner)?;
+                let from = self.elem_of_expr(arg);
                 let mut out = Vec::new();
                 for x in xs {
+                    let x = self.to_convert(x, from, elem);
                     let Some(raw) = self.narrow(x, elem) else { return Err(self.unsupported(e, "this conversion")) };
                     let wide = self.widen(raw, elem);
                     out.push(self.convert(wide, class));
@@ -290,10 +302,15 @@ impl Lower<'_> {
                     for &a in &args {
                         parts.push(self.eval(a, operands, group, class)?);
                     }
+                    let unsigned = class == Class::B32 && self.elem_of_expr(e) == Some(Elem::U32);
                     let mut out = Vec::new();
                     for i in 0..group.len() {
                         let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
-                        match self.arithmetic(op, class, &xs) {
+                        if unsigned && op == Op::Abs {
+                            out.push(xs[0]);
+                            continue;
+                        }
+                        match self.arithmetic(op, (class, unsigned), &xs) {
                             Some(r) => out.push(r),
                             None if class == Class::F64 => {
                                 let f = op.token();
@@ -481,7 +498,7 @@ impl Lower<'_> {
         self.emit.pure(to, op, vec![x.into()])
     }
 
-    fn arithmetic(&mut self, op: Op, class: Class, xs: &[Reg]) -> Option<Reg> {
+    fn arithmetic(&mut self, op: Op, (class, unsigned): (Class, bool), xs: &[Reg]) -> Option<Reg> {
         let srcs: Vec<Operand> = xs.iter().map(|&r| r.into()).collect();
         let instr = match (op, class) {
             (Op::Add, Class::F32) => P::AddF32,
@@ -500,10 +517,12 @@ impl Lower<'_> {
             (Op::Div, Class::F64) => P::DivRnF64,
             (Op::Min, Class::F32) => P::MinF32,
             (Op::Min, Class::F64) => P::MinF64,
+            (Op::Min, Class::B32) if unsigned => P::MinU32,
             (Op::Min, Class::B32) => P::MinS32,
             (Op::Min, Class::B64) => P::MinS64,
             (Op::Max, Class::F32) => P::MaxF32,
             (Op::Max, Class::F64) => P::MaxF64,
+            (Op::Max, Class::B32) if unsigned => P::MaxU32,
             (Op::Max, Class::B32) => P::MaxS32,
             (Op::Max, Class::B64) => P::MaxS64,
             (Op::Neg, Class::F32) => P::NegF32,
@@ -577,8 +596,9 @@ impl Lower<'_> {
                     class = other;
                 }
                 let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
+                let unsigned = class == Class::B32 && args.iter().any(|&x| self.elem_of_expr(x) == Some(Elem::U32));
                 for i in 0..group.len() {
-                    match compare_op(op, class) {
+                    match compare_op(op, (class, unsigned)) {
                         Some(instr) => out.push(self.emit.pure(Class::Pred, instr, vec![a[i].into(), b[i].into()])),
                         None => return Err(self.unsupported(e, "this comparison")),
                     }
@@ -648,7 +668,7 @@ fn repeated_elements((layout, bits): (&RegLayout, &[u32]), scope: &Scope, group:
         .collect()
 }
 
-fn compare_op(op: Op, class: Class) -> Option<P> {
+fn compare_op(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
     Some(match (op, class) {
         (Op::Eq, Class::F32) => P::SetpEqF32,
         (Op::Ne, Class::F32) => P::SetpNeuF32,
@@ -662,6 +682,10 @@ fn compare_op(op: Op, class: Class) -> Option<P> {
         (Op::Le, Class::F64) => P::SetpLeF64,
         (Op::Gt, Class::F64) => P::SetpGtF64,
         (Op::Ge, Class::F64) => P::SetpGeF64,
+        (Op::Lt, Class::B32) if unsigned => P::SetpLtU32,
+        (Op::Le, Class::B32) if unsigned => P::SetpLeU32,
+        (Op::Gt, Class::B32) if unsigned => P::SetpGtU32,
+        (Op::Ge, Class::B32) if unsigned => P::SetpGeU32,
         (Op::Eq, Class::B32) => P::SetpEqS32,
         (Op::Ne, Class::B32) => P::SetpNeS32,
         (Op::Lt, Class::B32) => P::SetpLtS32,

@@ -113,7 +113,8 @@ impl Lower<'_> {
                     Some(tile) => self.registers_of(&tile, &group).unwrap_or_default(),
                     None => {
                         let computed = self.compute_group(*e, operands, outer, &group)?;
-                        let raw = self.narrow_words(dst, computed, elem)?;
+                        let from = self.elem_of_expr(*e);
+                        let raw = self.narrow_words(dst, computed, (from, elem))?;
                         self.packed(raw)
                     }
                 },

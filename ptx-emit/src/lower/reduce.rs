@@ -158,8 +158,8 @@ fn combine(op: ReduceOp, elem: Elem, class: Class) -> Option<P> {
         (ReduceOp::Maximum, Class::F64) => P::MaxF64,
         (ReduceOp::Minimum, Class::F32) => P::MinF32,
         (ReduceOp::Minimum, Class::F64) => P::MinF64,
-        // The comparison is that of signed numbers.
-        (ReduceOp::Maximum | ReduceOp::Minimum, Class::B32) if elem == Elem::U32 => return None,
+        (ReduceOp::Maximum, Class::B32) if elem == Elem::U32 => P::MaxU32,
+        (ReduceOp::Minimum, Class::B32) if elem == Elem::U32 => P::MinU32,
         (ReduceOp::Maximum, Class::B32) => P::MaxS32,
         (ReduceOp::Maximum, Class::B64) => P::MaxS64,
         (ReduceOp::Minimum, Class::B32) => P::MinS32,

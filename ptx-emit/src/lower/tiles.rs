@@ -193,6 +193,22 @@ impl Lower<'_> {
         }
     }
 
+    /// A number of a type in the computed form in which it is converted to another: of u32, which are computed in registers as i32 are, one that
+    /// holds them all.
+    pub(super) fn to_convert(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
+        if from != Some(Elem::U32) || matches!(to, Elem::I32 | Elem::U32) || self.emit.func.regs[x] != Class::B32 {
+            return x;
+        }
+        let wide = self.emit.def(Class::B64, P::CvtU64U32, vec![x.into()]);
+        match to {
+            // Exact, so that one rounding is left.
+            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => {
+                self.emit.def(Class::F64, P::CvtRnF64S64, vec![wide.into()])
+            }
+            _ => wide,
+        }
+    }
+
     /// From the computed form `x` of type `from` to the stored form of `to`, rounded to nearest even.
     pub(super) fn narrow(&mut self, x: Reg, to: Elem) -> Option<Reg> {
         let class = self.emit.func.regs[x];

@@ -384,7 +384,7 @@ impl Lower<'_> {
         let mut values = Vec::new();
         for v in tile.elements() {
             let x = self.get(&raw, v);
-            let x = self.to_convert(x, Some(elem), tile.elem);
+            let x = self.wide_enough(x, Some(elem), tile.elem);
             let Some(r) = self.narrow(x, tile.elem) else { return Err(self.unsupported(src, "this conversion")) };
             let masked = access.groups.iter().zip(&access.preds).find(|(group, _)| group.contains(&v));
             let r = match masked.and_then(|(_, pred)| *pred).filter(|_| attrs.keep) {
@@ -642,7 +642,7 @@ impl Lower<'_> {
     ) -> Result<Vec<Reg>, Reported> {
         let mut raw = Vec::new();
         for x in computed {
-            let x = self.to_convert(x, from, to);
+            let x = self.wide_enough(x, from, to);
             match self.narrow(x, to) {
                 Some(r) => raw.push(r),
                 None => return Err(self.unsupported(at, "this conversion")),
@@ -789,7 +789,7 @@ impl Lower<'_> {
             let mut values = Vec::new();
             for v in to.elements() {
                 let x = self.get(from, v);
-                let x = self.to_convert(x, Some(from.elem), to.elem);
+                let x = self.wide_enough(x, Some(from.elem), to.elem);
                 match self.narrow(x, to.elem) {
                     Some(r) => values.push((v, r)),
                     None => return Err(self.unsupported(dst, "this conversion")),

@@ -228,7 +228,7 @@ impl Lower<'_> {
             let xs = self.compute_group(e, &mut operands, g, group)?;
             let from = self.elem_of_expr(e);
             for (&v, x) in group.iter().zip(xs) {
-                let x = self.to_convert(x, from, tile.elem);
+                let x = self.wide_enough(x, from, tile.elem);
                 match self.narrow(x, tile.elem) {
                     Some(r) => values.push((v, r)),
                     None => return Err(self.unsupported(at, "this conversion")),
@@ -262,7 +262,7 @@ impl Lower<'_> {
                 let from = self.elem_of_expr(arg);
                 let mut out = Vec::new();
                 for x in xs {
-                    let x = self.to_convert(x, from, elem);
+                    let x = self.wide_enough(x, from, elem);
                     let Some(raw) = self.narrow(x, elem) else { return Err(self.unsupported(e, "this conversion")) };
                     let wide = self.widen(raw, elem);
                     out.push(self.convert(wide, class));

@@ -195,7 +195,7 @@ impl Lower<'_> {
 
     /// A number of a type in the computed form in which it is converted to another: of u32, which are computed in registers as i32 are, one that
     /// holds them all.
-    pub(super) fn to_convert(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
+    pub(super) fn wide_enough(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
         if from != Some(Elem::U32) || matches!(to, Elem::I32 | Elem::U32) || self.emit.func.regs[x] != Class::B32 {
             return x;
         }

@@ -27,6 +27,10 @@ pub(crate) fn tune_command(args: &Tune) -> Result<(), Failure> {
     let target = args.program.target.unwrap_or(Target::Sm70);
     let mut compile = options(&args.program, &args.input, target)?;
     compile.refuse_sizes = false;
+    // A file for no sizes would have the source's name; that sizes are missing is what is to be said then.
+    if args.output.is_some() || problems.iter().all(|p| !p.is_empty()) {
+        outputs(args, &problems)?;
+    }
     let source = read(&args.input)?;
     let tune_options = TuneOptions {
         compile,

@@ -278,6 +278,7 @@ fn a_measurement_that_cannot_be_made_is_refused_before_it_begins() {
         (&["M=N=K=8", "--rounds", "0"], 2, "--rounds"),
         (&["M=N=K=8", "--seconds", "0"], 2, "expected seconds"),
         (&["M=N=8"], 1, "E0608"),
+        (&[], 1, "E0608"),
         (&["M=N=K=8", "Q=1"], 1, "E0607"),
         (&["M=N=K=7"], 1, "E0609"),
         (&["M=N=K=8", "--variant", "BM=64/63"], 1, "in the variant `BM=63`"),

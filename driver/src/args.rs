@@ -434,14 +434,14 @@ impl Cli {
 fn for_a_launch(args: &[OsString]) -> Option<String> {
     let mut words = args.iter().skip(1).map(|a| a.to_string_lossy());
     let file = words.next()?;
-    if file.starts_with('-') || Cli::command().find_subcommand(file.as_ref()).is_some() {
+    let cli = Cli::command();
+    if file.starts_with('-') || cli.find_subcommand(file.as_ref()).is_some() {
         return None;
     }
-    let run = Cli::command();
     let of_run = |word: &str| {
         let long = word.strip_prefix("--").map(|w| w.split('=').next().unwrap_or(w));
         let has = |c: &clap::Command| long.is_some_and(|l| c.get_arguments().any(|a| a.get_long() == Some(l)));
-        run.find_subcommand("run").is_some_and(has) && !has(&run)
+        cli.find_subcommand("run").is_some_and(has) && !has(&cli)
     };
     let mut value = false;
     for word in words {

@@ -23,7 +23,7 @@ mod tensor_map;
 
 pub use counters::{Counters, Counts, Row};
 pub use exec::asynchronous::Landing;
-pub use exec::{Launch, Options, Order};
+pub use exec::{BLOCKS_APART, Launch, Options, Order};
 pub use memory::Device;
 pub use numerics::mma::Generation;
 pub use parse::ParseError;

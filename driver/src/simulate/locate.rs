@@ -4,7 +4,7 @@ use super::Scene;
 use super::memory::{Area, Memory};
 use crate::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::report_json::Tile;
-use tilec_sim::Program;
+use tilec_sim::{BLOCKS_APART, Program};
 
 /// Global allocations lie this far apart (a power of two); see the simulator's memory.
 const APART: u64 = 1 << 36;
@@ -112,9 +112,6 @@ pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option
         None => in_table(plan, byte),
     })
 }
-
-/// Shared memories of the blocks of a cluster lie this far apart; see the simulator's blocks.
-const BLOCKS_APART: u64 = 1 << 18;
 
 /// A shared address: the tile of the compiler that covers it, else the variable of the PTX; in a cluster also whose.
 pub(super) fn shared(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {

@@ -501,43 +501,6 @@ impl Lower<'_> {
     fn arithmetic(&mut self, op: Op, (class, unsigned): (Class, bool), xs: &[Reg]) -> Option<Reg> {
         let srcs: Vec<Operand> = xs.iter().map(|&r| r.into()).collect();
         let instr = match (op, class) {
-            (Op::Add, Class::F32) => P::AddF32,
-            (Op::Add, Class::F64) => P::AddF64,
-            (Op::Add, Class::B32) => P::AddS32,
-            (Op::Add, Class::B64) => P::AddS64,
-            (Op::Sub, Class::F32) => P::SubF32,
-            (Op::Sub, Class::F64) => P::SubF64,
-            (Op::Sub, Class::B32) => P::SubS32,
-            (Op::Sub, Class::B64) => P::SubS64,
-            (Op::Mul, Class::F32) => P::MulF32,
-            (Op::Mul, Class::F64) => P::MulF64,
-            (Op::Mul, Class::B32) => P::MulLoS32,
-            (Op::Mul, Class::B64) => P::MulLoS64,
-            (Op::Div, Class::F32) => P::DivRnF32,
-            (Op::Div, Class::F64) => P::DivRnF64,
-            (Op::Min, Class::F32) => P::MinF32,
-            (Op::Min, Class::F64) => P::MinF64,
-            (Op::Min, Class::B32) if unsigned => P::MinU32,
-            (Op::Min, Class::B32) => P::MinS32,
-            (Op::Min, Class::B64) => P::MinS64,
-            (Op::Max, Class::F32) => P::MaxF32,
-            (Op::Max, Class::F64) => P::MaxF64,
-            (Op::Max, Class::B32) if unsigned => P::MaxU32,
-            (Op::Max, Class::B32) => P::MaxS32,
-            (Op::Max, Class::B64) => P::MaxS64,
-            (Op::Neg, Class::F32) => P::NegF32,
-            (Op::Neg, Class::F64) => P::NegF64,
-            (Op::Neg, Class::B32) => P::NegS32,
-            (Op::Neg, Class::B64) => P::NegS64,
-            (Op::Abs, Class::F32) => P::AbsF32,
-            (Op::Abs, Class::F64) => P::AbsF64,
-            (Op::Abs, Class::B32) => P::AbsS32,
-            (Op::Abs, Class::B64) => P::AbsS64,
-            (Op::Exp2, Class::F32) => P::Ex2ApproxF32,
-            (Op::Log2, Class::F32) => P::Lg2ApproxF32,
-            (Op::Sqrt, Class::F32) => P::SqrtRnF32,
-            (Op::Sqrt, Class::F64) => P::SqrtRnF64,
-            (Op::Rsqrt, Class::F32) => P::RsqrtApproxF32,
             (Op::Exp, Class::F32) => {
                 let log2e = self.literal(std::f64::consts::LOG2_E, class);
                 let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), log2e.into()]);
@@ -555,7 +518,7 @@ impl Lower<'_> {
                 let part = self.emit.pure(class, P::RcpApproxFtzF32, vec![below.into()]);
                 return Some(self.emit.pure(class, P::FmaRnF32, vec![part.into(), twice.into(), one.into()]));
             }
-            _ => return None,
+            _ => instruction(op, (class, unsigned))?,
         };
         Some(self.emit.pure(class, instr, srcs))
     }
@@ -666,6 +629,50 @@ fn repeated_elements((layout, bits): (&RegLayout, &[u32]), scope: &Scope, group:
             (0..1usize << layout.value_bits()).find(|&i| layout.at(0, i as u64) == index)
         })
         .collect()
+}
+
+/// The instruction that an operator on numbers is, where it is one on every target; words without signs differ from those with in some.
+pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
+    Some(match (op, class) {
+        (Op::Add, Class::F32) => P::AddF32,
+        (Op::Add, Class::F64) => P::AddF64,
+        (Op::Add, Class::B32) => P::AddS32,
+        (Op::Add, Class::B64) => P::AddS64,
+        (Op::Sub, Class::F32) => P::SubF32,
+        (Op::Sub, Class::F64) => P::SubF64,
+        (Op::Sub, Class::B32) => P::SubS32,
+        (Op::Sub, Class::B64) => P::SubS64,
+        (Op::Mul, Class::F32) => P::MulF32,
+        (Op::Mul, Class::F64) => P::MulF64,
+        (Op::Mul, Class::B32) => P::MulLoS32,
+        (Op::Mul, Class::B64) => P::MulLoS64,
+        (Op::Div, Class::F32) => P::DivRnF32,
+        (Op::Div, Class::F64) => P::DivRnF64,
+        (Op::Min, Class::F32) => P::MinF32,
+        (Op::Min, Class::F64) => P::MinF64,
+        (Op::Min, Class::B32) if unsigned => P::MinU32,
+        (Op::Min, Class::B32) => P::MinS32,
+        (Op::Min, Class::B64) => P::MinS64,
+        (Op::Max, Class::F32) => P::MaxF32,
+        (Op::Max, Class::F64) => P::MaxF64,
+        (Op::Max, Class::B32) if unsigned => P::MaxU32,
+        (Op::Max, Class::B32) => P::MaxS32,
+        (Op::Max, Class::B64) => P::MaxS64,
+        (Op::Neg, Class::F32) => P::NegF32,
+        (Op::Neg, Class::F64) => P::NegF64,
+        (Op::Neg, Class::B32) => P::NegS32,
+        (Op::Neg, Class::B64) => P::NegS64,
+        (Op::Abs, Class::F32) => P::AbsF32,
+        (Op::Abs, Class::F64) => P::AbsF64,
+        (Op::Abs, Class::B32) => P::AbsS32,
+        (Op::Abs, Class::B64) => P::AbsS64,
+        (Op::Exp2, Class::F32) => P::Ex2ApproxF32,
+        (Op::Log2, Class::F32) => P::Lg2ApproxF32,
+        (Op::Sqrt, Class::F32) => P::SqrtRnF32,
+        (Op::Sqrt, Class::F64) => P::SqrtRnF64,
+        (Op::Rsqrt, Class::F32) => P::RsqrtApproxF32,
+        _ => return None,
+    })
 }
 
 fn compare_op(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {

@@ -8,7 +8,7 @@
 use super::Lower;
 use super::copy::NO_WHOLE_TILE;
 use super::dims::Dims;
-use super::elementwise::Scope;
+use super::elementwise::{Scope, instruction};
 use super::relayout::shuffle;
 use super::tiles::compute_class;
 use crate::inst::{Class, Reg};
@@ -18,7 +18,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{CopyAttrs, ExprData};
 use tilec_ir::layout::{NoReduction, Reduction, RegLayout};
-use tilec_ir::ops::ReduceOp;
+use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, type_of};
 
@@ -149,21 +149,10 @@ impl Lower<'_> {
 
 /// The instruction that combines two elements.
 fn combine(op: ReduceOp, elem: Elem, class: Class) -> Option<P> {
-    Some(match (op, class) {
-        (ReduceOp::Sum, Class::F32) => P::AddF32,
-        (ReduceOp::Sum, Class::F64) => P::AddF64,
-        (ReduceOp::Sum, Class::B32) => P::AddS32,
-        (ReduceOp::Sum, Class::B64) => P::AddS64,
-        (ReduceOp::Maximum, Class::F32) => P::MaxF32,
-        (ReduceOp::Maximum, Class::F64) => P::MaxF64,
-        (ReduceOp::Minimum, Class::F32) => P::MinF32,
-        (ReduceOp::Minimum, Class::F64) => P::MinF64,
-        (ReduceOp::Maximum, Class::B32) if elem == Elem::U32 => P::MaxU32,
-        (ReduceOp::Minimum, Class::B32) if elem == Elem::U32 => P::MinU32,
-        (ReduceOp::Maximum, Class::B32) => P::MaxS32,
-        (ReduceOp::Maximum, Class::B64) => P::MaxS64,
-        (ReduceOp::Minimum, Class::B32) => P::MinS32,
-        (ReduceOp::Minimum, Class::B64) => P::MinS64,
-        _ => return None,
-    })
+    let op = match op {
+        ReduceOp::Sum => Op::Add,
+        ReduceOp::Maximum => Op::Max,
+        ReduceOp::Minimum => Op::Min,
+    };
+    instruction(op, (class, elem == Elem::U32))
 }

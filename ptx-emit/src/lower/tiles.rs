@@ -4,6 +4,8 @@ use super::Lower;
 use super::dims::Dims;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
 use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::types::Elem;
 
@@ -282,6 +284,50 @@ impl Lower<'_> {
         };
         (floats && self.target.has_pair_conversions())
             .then(|| self.emit.def(Class::B32, op, vec![high.into(), low.into()]))
+    }
+
+    /// Numbers of type `from` in the stored form of `to`.
+    pub(super) fn narrow_all(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
+        let mut raw = Vec::new();
+        for x in computed {
+            let x = self.wide_enough(x, from, to);
+            match self.narrow(x, to) {
+                Some(r) => raw.push(r),
+                None => return Err(self.unsupported(at, "this conversion")),
+            }
+        }
+        Ok(raw)
+    }
+
+    /// [`narrow_all`](Lower::narrow_all), pairs of 16 bits in an instruction where there is one: these come packed.
+    pub(super) fn narrow_words(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
+        let pairs = computed.chunks(2).map(|pair| match *pair {
+            [low, high] => self.narrow_pair(low, high, to),
+            _ => None,
+        });
+        match pairs.collect() {
+            Some(words) => Ok(words),
+            None => self.narrow_all(at, computed, (from, to)),
+        }
+    }
+
+    /// Registers of 16 bits, two by two; others as they are.
+    pub(super) fn packed(&mut self, raw: Vec<Reg>) -> Vec<Reg> {
+        if raw.iter().any(|&r| self.emit.func.regs[r] != Class::B16) {
+            return raw;
+        }
+        let pack = |p: &[Reg]| self.emit.def(Class::B32, P::PackB32B16, vec![Operand::Vec(p.to_vec())]);
+        raw.chunks(2).map(pack).collect()
     }
 
     /// An f64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with two

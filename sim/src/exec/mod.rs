@@ -93,6 +93,9 @@ impl Fail {
 
 pub(crate) type Step = Result<(), Box<Fail>>;
 
+/// Bytes from the shared memory of one block of a cluster to that of the next, in the addresses of reports.
+pub const BLOCKS_APART: u64 = 1 << 18;
+
 /// A block while it runs; its warps are kept beside it.
 pub(crate) struct Cta<'a> {
     pub(crate) device: &'a Device,
@@ -185,8 +188,8 @@ impl<'a> Cta<'a> {
         let room = entry.shared_bytes + u64::from(launch.dynamic_smem);
         let ranks = cluster.iter().product::<u32>() as usize;
         // Behind each block's memory there is room that belongs to nobody; patterns of swizzles repeat after 1024 bytes.
-        // A descriptor of a matrix has 18 bits of an address: all of a block's memory differs in those.
-        let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(1 << 18) };
+        // A descriptor of a matrix has 18 bits of an address: all of a block's memory, which is less than that, differs in those.
+        let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(BLOCKS_APART) };
         let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };
         let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
         let slots = if entry.beside || ranks > 1 { proxy::slots(ranks) } else { 0 };

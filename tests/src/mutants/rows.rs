@@ -8,7 +8,8 @@ pub(super) struct Row {
     pub(super) path: &'static str,
     /// Target and definitions.
     pub(super) args: &'static str,
-    /// Lists of sizes and scalars; `M=1..64/3` is a sweep from 1 to 64 in steps of 3, and a problem for each.
+    /// Lists of sizes and scalars; `M=1..64/3` is a sweep from 1 to 64 in steps of 3, and a problem for each, which runs
+    /// in one of the modes (so does the one of `K=2056..2056/8`), others in all.
     pub(super) runs: &'static [&'static [&'static str]],
 }
 

@@ -151,7 +151,10 @@ for BN in 24 40 72 200; do
         check gemm --target sm_90a -D BM=128,BN=$BN,BK=64,WM=64,WN=$BN,STAGES=2,KW=1,RASTER=8,LB=$LB,LC=col,Acc=f16 M=264 N=520 K=200
     done
     check gemm --target sm_90a -D BM=64,BN=$BN,BK=32,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=tf32,ALIGN=4 M=264 N=520 K=200
-    check gemm --target sm_90a -D BM=64,BN=$BN,BK=128,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=e4m3,ALIGN=16 M=272 N=528 K=400
+    # Sums that are promoted are there twice: 200 columns would take 200 registers of a thread.
+    if [ $BN -lt 200 ]; then
+        check gemm --target sm_90a -D BM=64,BN=$BN,BK=128,WM=64,WN=$BN,STAGES=3,KW=1,RASTER=8,LB=col,T=e4m3,ALIGN=16 M=272 N=528 K=400
+    fi
 done
 check gemm --target sm_90a -D BM=64,BN=24,BK=128,WM=64,WN=24,STAGES=3,KW=1,RASTER=8,LB=col,T=i8,Acc=i32,ALIGN=16 M=272 N=528 K=400
 check gemm --target sm_90a -D BM=256,BN=48,BK=64,WM=64,WN=48,STAGES=2,KW=1,RASTER=8,LB=col M=520 N=264 K=136
@@ -160,6 +163,12 @@ for activation in 0 2; do
 done
 for name in gemm_batched gemm_pointers; do check $name --target sm_90a Z=3 M=264 N=136 K=72; done
 check gemm_splitk --target sm_90a S=3 M=264 N=136 K=1048
+for T in f16 bf16; do
+    check flash_attention --target sm_90a -D T=$T Z=2 H=3 L=1000 scale_log2=0.0625
+    check flash_attention --target sm_90a -D T=$T,D=64,BKV=64 Z=1 H=2 L=777
+    check softmax -D T=$T,ALIGN=8 M=1000 N=8192
+done
+check softmax M=37 N=1000
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
 
 check gemm_explicit M=520 N=264 K=136

@@ -9,6 +9,7 @@ use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
 use crate::specialize_warps::{BARRIER_BYTES, LINE, PRODUCER_WARPS, choose_cluster};
+use crate::stage_stores::narrow;
 use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
@@ -34,8 +35,9 @@ const BESIDE: u64 = 32;
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
-/// Registers for tiles of three warpgroups that are chosen: the assembler (ptxas 13.0) spills some words of 80 or more, as of 192x160 with f32 sums.
-const THREE: u64 = 64;
+/// Registers for tiles of three warpgroups that are chosen: of 192 columns with f32 sums. The assembler (ptxas 13.0) spills some words of 80 or more at the
+/// end of a tile, which costs less than another tile would (4104x4104x4104 on an H200: 227 us with 192x176, 254 with the best of two warpgroups).
+const THREE: u64 = 96;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.
@@ -52,6 +54,8 @@ pub(super) struct Part {
     pub(super) between: f64,
     /// Of these, those of the additions.
     pub(super) added: f64,
+    /// Blocks of 64 rows that a warpgroup multiplies one after the other.
+    pub(super) blocks: f64,
     /// Instructions that warps issue.
     pub(super) issued: f64,
     /// Bytes of shared memory that its accesses move, in the units in which it moves them.
@@ -170,6 +174,8 @@ pub(super) struct Setting<'a> {
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
     pub(super) stream_k: Option<bool>,
+    /// Whether the columns that warpgroups multiply are to be chosen.
+    pub(super) columns: bool,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
@@ -461,6 +467,11 @@ impl Setting<'_> {
                     Err(Illegal::Registers)
                 }
                 Some(_) if self.gaps(product, (rows, cols, depth)) => Err(Illegal::Extent),
+                // Of odd multiples of 16 panels reach further beyond the tile, and blocks of 128 rows are slower than the model says (1536x1536x1536
+                // with 128x144: 17.4 us on an H200, 15.2 with 192x96; 2560x2560x2560 64.8 with 128x208, 59.8 with 128x224).
+                Some((_, swap)) if self.columns && uneven(if swap { (cols, rows) } else { (rows, cols) }) => {
+                    Err(Illegal::Extent)
+                }
                 Some(_)
                     if !self.crowded && !self.has_room(warp, (rows, cols, depth), (atom, way), (product.acc, sums)) =>
                 {
@@ -533,6 +544,9 @@ impl Setting<'_> {
         let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
         let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };
         let Some(bytes) = shape.get(dim).map(|n| n.saturating_mul(m.bytes)) else { return true };
+        if narrow(bytes) {
+            return false;
+        }
         let panels = rows(bytes, true).map_or(1, |x| bytes / x.row_bytes());
         let others = shape.iter().enumerate().filter(|&(d, _)| d != dim);
         panels.is_power_of_two() || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
@@ -732,6 +746,7 @@ impl Setting<'_> {
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
             part.shared += blocks * (64.0 + n) * depth * bytes;
+            part.blocks = blocks * f64::from(WARPGROUP) / warps;
             part.issued += blocks * depth * 4.0;
             // An addition for each register of a thread: the four warps of a group go side by side.
             let added = (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
@@ -767,6 +782,11 @@ impl Setting<'_> {
             part.chain += depth / f64::from(row.k) * CHAIN_SCALAR;
         }
     }
+}
+
+/// Whether a tile has many columns that are no multiple of 32, and rows for other than three warpgroups.
+fn uneven((rows, cols): (u64, u64)) -> bool {
+    cols > 128 && !cols.is_multiple_of(32) && rows.is_power_of_two()
 }
 
 /// How deep the fragments of a product are. Operands of scalar multiply-adds are never contiguous along the reduction.

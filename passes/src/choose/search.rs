@@ -210,8 +210,9 @@ impl<'a> Search<'a> {
             let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
             // Results leave in rows that divide them: of 64 bytes at least, if elements have two.
             // (What is given may be narrower.)
-            let unit = if matches!(role, Role::Rows | Role::Cols) { 32 } else { 16 };
-            let odd = (1..=256 / unit).rev().map(|n| unit * n);
+            // Of large tiles (of three warpgroups) any multiple of the instruction's, for these come out even where others do not.
+            let unit = |n: i64| if matches!(role, Role::Rows | Role::Cols) && n < 128 { 32 } else { 16 };
+            let odd = (1..=256 / 16).rev().map(|n| 16 * n).filter(|&n| n % unit(n) == 0);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
             // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
             let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));
@@ -284,6 +285,10 @@ impl<'a> Search<'a> {
             stage_stores: !self.options.disabled.contains(crate::stage_stores::NAME)
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
+            columns: self.warpgroups.is_some_and(|way| {
+                let columns = if way.swap { Role::Rows } else { Role::Cols };
+                self.autos.iter().any(|a| a.role == columns)
+            }),
             crowded: self.crowded,
         }
     }

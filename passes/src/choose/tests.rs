@@ -73,7 +73,7 @@ fn what_was_measured_to_be_best_is_chosen() {
     }
 }
 
-/// Of 192 rows three warpgroups have 64 each and all columns; the depth is one panel, and the assembler needs to spill nothing.
+/// Of 192 rows three warpgroups have 64 each and all columns, as many as their registers have sums for; the depth is one panel.
 #[test]
 fn three_warpgroups_have_their_rows() {
     for (defines, size) in
@@ -82,10 +82,11 @@ fn three_warpgroups_have_their_rows() {
         let [bm, bn, bk, wm, wn, groups, _] = gemm(Target::Sm90a, None, defines, size);
         let bytes = if defines.contains("tf32") { 4 } else { 2 };
         assert_eq!([bm, bk * bytes, wm, wn, groups], [192, 128, 64, bn, 1], "{defines}");
-        assert!(bn <= 128, "{defines}: {bn} columns");
+        assert!(bn <= 192, "{defines}: {bn} columns");
     }
-    // What is given is kept, whether something is spilled or not.
     assert_eq!(gemm(Target::Sm90a, None, "BM=192,BN=192,Out=f16", [3072; 3])[..5], [192, 192, 64, 64, 192]);
+    // Even rounds of 132 blocks: 22 x 24 tiles.
+    assert_eq!(gemm(Target::Sm90a, Some("h200"), "Out=f16", [4104; 3])[..5], [192, 176, 64, 64, 176]);
 }
 
 /// The loop of a slice has as many trips as tiles; a slice of everything is everything.

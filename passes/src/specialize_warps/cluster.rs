@@ -77,17 +77,11 @@ impl Cluster {
     /// A cluster loses what the tiles lack of an even number, and some time at either end: on an H200 it gains a fifth where rows do not
     /// begin at multiples of 128 bytes, and otherwise from 128x256 on, if anything (docs/performance.md).
     pub(super) fn of(k: &Kernel, cx: &mut Cx<'_>, span: Span) -> Cluster {
-        if k.grid.len() < 2 {
-            return Cluster { along: [1, 1] };
+        let scheduled = !k.schedule.cluster.is_empty();
+        let along = within(k, cx, wanted(k, cx), span);
+        if scheduled {
+            return Cluster { along };
         }
-        if !k.schedule.cluster.is_empty() {
-            let along = [cluster::along(k, 0), cluster::along(k, 1)];
-            return Cluster { along: within(k, cx, along, span) };
-        }
-        let Some((rows, cols)) = tile(k) else { return Cluster { along: [1, 1] } };
-        let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
-        let along = choose((rows, cols), across_lines(k, cx), counts, cx.options.usual_card());
-        let along = within(k, cx, along, span);
         let message = match along {
             [1, 1] => return Cluster { along },
             [down, right] => format!("clusters of {down} x {right} tiles, whose blocks share an operand"),
@@ -99,6 +93,19 @@ impl Cluster {
     pub(super) fn blocks(self) -> i64 {
         self.along[0] * self.along[1]
     }
+}
+
+/// Blocks of a cluster along the rows and the columns of tiles: as the schedule says, or as is chosen. `within` may leave some out.
+pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
+    if k.grid.len() < 2 {
+        return [1, 1];
+    }
+    if !k.schedule.cluster.is_empty() {
+        return [cluster::along(k, 0), cluster::along(k, 1)];
+    }
+    let Some((rows, cols)) = tile(k) else { return [1, 1] };
+    let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
+    choose((rows, cols), across_lines(k, cx), counts, cx.options.usual_card())
 }
 
 /// `along`, with one block along axes where tiles that the last cluster has beyond the grid would store something.

@@ -54,7 +54,7 @@ pub(super) fn blocks(k: &Kernel, cx: &Cx<'_>) -> i64 {
 }
 
 /// Clusters of so many blocks that stay.
-fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
+pub(super) fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
     let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
     cx.options.usual_card().clusters(blocks) * per_sm
 }

@@ -25,10 +25,8 @@
 //!         copy acc -> acc_sums[cta, 0.., 0..] fragment
 //!         signal acc_ready[cta]
 //!     } else {
-//!         for peer in peers..cta {
-//!             await acc_ready[peer]
-//!             copy acc + acc_sums[peer, 0.., 0..] -> acc fragment
-//!         }
+//!         for peer in peers..cta { await acc_ready[peer] }
+//!         for peer in peers..cta { copy acc + acc_sums[peer, 0.., 0..] -> acc fragment }     // three others of a small tile at a time
 //!         ..
 //!     }
 //! }
@@ -41,7 +39,7 @@
 //!
 //! `min` and `max` of what is so anyway are written for whoever reasons about ranges.
 
-use super::cluster::tiles as count;
+use super::cluster::{tiles as count, wanted};
 use super::persistent::Persistent;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
@@ -73,11 +71,17 @@ pub(super) struct Stream {
     acc: Value,
     sums: Value,
     ready: Value,
+    /// Sums of the most blocks that share a tile are read at a time.
+    together: bool,
     span: Span,
 }
 
 /// Blocks that share a tile at most: who has its beginning adds up the sums of all.
 pub(crate) const MOST: i64 = 4;
+
+/// Sums of a tile at most that are added up with those of all other blocks at a time: of more, reading takes longer than waiting for it, and the code
+/// would be twice as long.
+const FEW: i64 = 128 * 128;
 
 /// What builds expressions, and names for them.
 struct Maker<'k> {
@@ -197,7 +201,8 @@ impl Stream {
         );
         cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
         let least = (LEAST / (step * operand_bytes(k))).max(1);
-        Stream { begin, stop, peers, step, least, reduction: end, acc, sums, ready, span }
+        let together = rows * cols <= FEW;
+        Stream { begin, stop, peers, step, least, reduction: end, acc, sums, ready, together, span }
     }
 
     /// The first element of a unit along the reduction, and the one behind its last.
@@ -227,25 +232,57 @@ impl Stream {
         let raise = k.stmt(StmtData::Signal { op: SignalOp::Raise, signals: self.ready, index }, span);
         let then = k.block(vec![leave, raise]);
 
-        let peer = k.value("peer", span, ValueDef::Loop);
-        let of_peer = |k: &mut Kernel| {
-            let rank = tiles.rank(k);
-            let mut m = Maker { k, span, stmts: Vec::new() };
-            let first = m.op(Op::Mul, peer, tiles.counts().1);
-            m.op(Op::Add, first, rank)
+        // First all signals, and then all sums: waiting for one after the other, and reading what it stands for, takes as long as so many reads.
+        let groups = |k: &mut Kernel, body: &mut dyn FnMut(&mut Kernel, Value) -> Stmt| {
+            let peer = k.value("peer", span, ValueDef::Loop);
+            let s = body(k, peer);
+            let body = k.block(vec![s]);
+            let (start, end, step) = (k.value_ref(self.peers, span), tiles.group(k), k.int(1, span));
+            k.stmt(StmtData::For { var: peer, start, end, step, unroll: false, body }, span)
         };
-        let index = of_peer(k);
-        let wait = k.stmt(StmtData::Signal { op: SignalOp::Await, signals: self.ready, index }, span);
-        let at = of_peer(k);
-        let (so_far, more) = (k.value_ref(self.acc, span), window(k, at));
-        let src = k.binary(Op::Add, so_far, more, span);
-        let dst = k.value_ref(self.acc, span);
-        let add = k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span);
-        let body = k.block(vec![wait, add]);
-        let (start, end, step) = (k.value_ref(self.peers, span), tiles.group(k), k.int(1, span));
-        let add_up = k.stmt(StmtData::For { var: peer, start, end, step, unroll: false, body }, span);
-        let whole = [vec![add_up], rest].concat();
+        let wait = groups(k, &mut |k, peer| {
+            let peer = k.value_ref(peer, span);
+            let index = self.block_of(k, tiles, peer);
+            k.stmt(StmtData::Signal { op: SignalOp::Await, signals: self.ready, index }, span)
+        });
+        let add = |k: &mut Kernel, peers: Vec<Expr>| {
+            let mut src = k.value_ref(self.acc, span);
+            for peer in peers {
+                let at = self.block_of(k, tiles, peer);
+                let more = window(k, at);
+                src = k.binary(Op::Add, src, more, span);
+            }
+            let dst = k.value_ref(self.acc, span);
+            k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span)
+        };
+        let mut add_up = groups(k, &mut |k, peer| {
+            let peer = k.value_ref(peer, span);
+            add(k, vec![peer])
+        });
+        if self.together {
+            let mut peers = Vec::new();
+            for i in 0..MOST - 1 {
+                let mut m = Maker { k, span, stmts: Vec::new() };
+                peers.push(m.op(Op::Add, self.peers, i));
+            }
+            let most = add(k, peers);
+            let (then, otherwise) = (k.block(vec![most]), k.block(vec![add_up]));
+            let group = tiles.group(k);
+            let mut m = Maker { k, span, stmts: Vec::new() };
+            let all = m.op(Op::Sub, group, self.peers);
+            let cond = m.compare(Op::Eq, all, MOST - 1);
+            add_up = k.stmt(StmtData::If { cond, then, otherwise: Some(otherwise) }, span);
+        }
+        let whole = [vec![wait, add_up], rest].concat();
         self.either(k, then, whole)
+    }
+
+    /// The block of a group that has another part of the same tile as this one.
+    fn block_of(&self, k: &mut Kernel, tiles: &Persistent, group: Expr) -> Expr {
+        let rank = tiles.rank(k);
+        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let first = m.op(Op::Mul, group, tiles.counts().1);
+        m.op(Op::Add, first, rank)
     }
 
     /// What is done where a block has the beginning of a tile.
@@ -466,7 +503,7 @@ fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Persistent, found: &Found) -> bool
     pays(k, cx, found, (all, axes), tiles.counts()).unwrap_or(false)
 }
 
-/// Whether blocks will share tiles of the loop `at`, as far as that can be told before there are clusters.
+/// Whether blocks will share tiles of the loop `at`, as far as that can be told before that is done.
 pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
     match k.schedule.stream_k.and_then(|e| k.as_int(e)) {
         Some(asked) => asked == 1,
@@ -476,9 +513,17 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
                 [] | [_] => return false,
                 [down, across, ..] => [down.extent, across.extent],
             };
-            let tiles = k.grid.iter().try_fold(1i64, |n, axis| n.checked_mul(count(k, cx, axis.extent)?));
-            let blocks = super::persistent::blocks(k, cx);
-            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (blocks, 1))).unwrap_or(false)
+            let along = wanted(k, cx);
+            let each: i64 = along.iter().product();
+            // Clusters are whole, whether there are tiles for all of their blocks or not.
+            let units = |(axis, extent): (usize, Expr)| {
+                let (n, blocks) = (count(k, cx, extent)?, along.get(axis).copied().unwrap_or(1));
+                Some(n.checked_add(blocks - 1)? / blocks)
+            };
+            let tiles =
+                k.grid.iter().map(|axis| axis.extent).enumerate().try_fold(1i64, |n, axis| n.checked_mul(units(axis)?));
+            let groups = super::persistent::clusters(k, cx, each);
+            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (groups, each))).unwrap_or(false)
         }
     }
 }

@@ -3,31 +3,32 @@
 //! Who raises a signal has its threads meet, and one of them stores a 1 with `.release`: what the others have written comes before that, for
 //! the barrier orders it (PTX ISA 8.7: causality order is transitive). Who awaits it has one thread look with `.acquire` until it finds the 1,
 //! put back the 0, and meet the others. A signal is awaited once, so nobody else looks when it goes down; the next launch begins
-//! behind the end of this one.
+//! behind the end of this one. A loop that only awaits signals has a thread look at each of them, all at a time: a look takes as long as a read of
+//! global memory.
 
-use super::Lower;
-use crate::inst::{Class, Guard, Operand};
+use super::index::{Int, Repr};
+use super::{LoopState, Lower};
+use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::SignalOp;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{SignalOp, StmtData};
 use tilec_ir::ops::Op;
 
 /// Bytes of a signal.
 const BYTES: i64 = 4;
 
+/// A loop over signals that are awaited.
+pub(super) struct Awaited {
+    stmt: Stmt,
+    signals: Value,
+    index: Expr,
+}
+
 impl Lower<'_> {
     pub(super) fn signal(&mut self, s: Stmt, op: SignalOp, signals: Value, index: Expr) -> Result<(), Reported> {
-        let Some(base) = self.pointers[signals] else {
-            return Err(self.unsupported(index, "signals without an address"));
-        };
-        let index = self.index(index)?;
-        let Some(offset) = self.int_op(Op::Mul, index, super::index::Int::constant(BYTES)) else {
-            return Err(self.unsupported_at(self.k.stmt_spans[s], "so many signals"));
-        };
-        let offset = self.as64(offset);
-        let at = self.emit.pure(Class::B64, P::AddS64, vec![base.into(), offset]);
+        let at = self.signal_address(s, signals, index)?;
         let tid = self.tid();
         let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });
@@ -39,19 +40,104 @@ impl Lower<'_> {
             }
             SignalOp::Await => {
                 let found = self.emit.label("signalled");
-                let again = self.emit.label("await_signal");
                 let others = Some(Guard { reg: first, negated: true });
                 self.emit.push_if(others, P::Bra, vec![found.into()]);
-                self.emit.item(Item::Label(again));
-                let up = self.emit.def(Class::B32, P::LdAcquireGpuGlobalU32, vec![Operand::at(at, 0)]);
-                let down = self.emit.def(Class::Pred, P::SetpEqS32, vec![up.into(), Operand::Imm(0)]);
-                self.emit.push_if(Some(Guard { reg: down, negated: false }), P::Bra, vec![again.into()]);
-                let zero = self.emit.def(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
-                self.emit.push(P::StRelaxedGpuGlobalU32, vec![Operand::at(at, 0), zero.into()]);
+                self.look(at);
                 self.emit.item(Item::Label(found));
                 self.barrier(s)?;
             }
         }
         Ok(())
+    }
+
+    fn signal_address(&mut self, s: Stmt, signals: Value, index: Expr) -> Result<Reg, Reported> {
+        let Some(base) = self.pointers[signals] else {
+            return Err(self.unsupported(index, "signals without an address"));
+        };
+        let index = self.index(index)?;
+        let Some(offset) = self.int_op(Op::Mul, index, Int::constant(BYTES)) else {
+            return Err(self.unsupported_at(self.k.stmt_spans[s], "so many signals"));
+        };
+        let offset = self.as64(offset);
+        Ok(self.emit.pure(Class::B64, P::AddS64, vec![base.into(), offset]))
+    }
+
+    /// A thread looks until the signal is up, and takes it down.
+    fn look(&mut self, at: Reg) {
+        let again = self.emit.label("await_signal");
+        self.emit.item(Item::Label(again));
+        let up = self.emit.def(Class::B32, P::LdAcquireGpuGlobalU32, vec![Operand::at(at, 0)]);
+        let down = self.emit.def(Class::Pred, P::SetpEqS32, vec![up.into(), Operand::Imm(0)]);
+        self.emit.push_if(Some(Guard { reg: down, negated: false }), P::Bra, vec![again.into()]);
+        let zero = self.emit.def(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
+        self.emit.push(P::StRelaxedGpuGlobalU32, vec![Operand::at(at, 0), zero.into()]);
+    }
+
+    /// What a loop awaits that does nothing else.
+    pub(super) fn only_awaits(&self, body: Block) -> Option<Awaited> {
+        let [s] = self.k.blocks[body][..] else { return None };
+        match self.k.stmts[s] {
+            StmtData::Signal { op: SignalOp::Await, signals, index } => Some(Awaited { stmt: s, signals, index }),
+            _ => None,
+        }
+    }
+
+    /// Such a loop: thread `i` awaits what its iteration `i` does, and that so many threads later.
+    pub(super) fn await_all(
+        &mut self,
+        s: Stmt,
+        var: Value,
+        (start, end, step): (Expr, Expr, Expr),
+        Awaited { stmt, signals, index }: Awaited,
+    ) -> Result<(), Reported> {
+        let beyond =
+            |lower: &mut Self| lower.unsupported_at(lower.k.stmt_spans[s], "a loop over indices beyond 31 bits");
+        let (start, end, by) = (self.index(start)?, self.index(end)?, self.index(step)?);
+        let Some(by) = by.as_const().filter(|x| *x > 0) else {
+            return Err(self.unsupported(step, "a loop whose step is not a positive literal"));
+        };
+        let threads = i64::from(self.part.map_or(self.block_threads, |part| part.threads));
+        let tid = Int { repr: Repr::R32(self.tid()), lo: 0, hi: i128::from(threads) - 1 };
+        let own = self.int_op(Op::Mul, tid, Int::constant(by)).and_then(|x| self.int_op(Op::Add, start, x));
+        let every = by.checked_mul(threads);
+        let (Some(own), Some(every)) = (own, every) else { return Err(beyond(self)) };
+        let narrow =
+            |x: Int, more: i64| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(more) <= i128::from(i32::MAX);
+        if !narrow(own, 0) || !narrow(end, every) {
+            return Err(beyond(self));
+        }
+        let skip = self.emit.label("signalled");
+        let head = self.emit.label("loop_signals");
+        let outer = self.emit.depth();
+        self.emit.push_frame();
+        let counter = self.emit.loop_carried(Class::B32, outer + 2);
+        let first = self.as32(own);
+        self.emit.push(P::MovB32, vec![counter.into(), first]);
+        self.emit.push_frame();
+        let depth = self.emit.depth();
+        self.loops.push(LoopState { var, depth, start: own, step: every, induced: Vec::new() });
+        self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
+        let at = self.signal_address(s, signals, index);
+        self.mark(stmt);
+        self.ints[var] = None;
+        let state = self.loops.pop();
+        self.look(at?);
+        for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
+            self.emit.push(P::AddS64, vec![reg.into(), reg.into(), advance]);
+        }
+        self.emit.push(P::AddS32, vec![counter.into(), counter.into(), Operand::Imm(every)]);
+        let limit = self.as32(end);
+        let more = self.emit.reg(Class::Pred);
+        self.emit.push(P::SetpLtS32, vec![more.into(), counter.into(), limit]);
+        self.emit.push_if(Some(Guard { reg: more, negated: false }), P::Bra, vec![head.into()]);
+        let inner = self.emit.pop_frame();
+        self.emit.item(Item::Label(head));
+        self.emit.items(inner);
+        let whole = self.emit.pop_frame();
+        let none = self.int_compare(Op::Ge, own, end);
+        self.emit.push_if(Some(Guard { reg: none, negated: false }), P::Bra, vec![skip.into()]);
+        self.emit.items(whole);
+        self.emit.item(Item::Label(skip));
+        self.barrier(s)
     }
 }

@@ -76,7 +76,9 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::For { var, start, end, step, unroll, body } => {
-                if unroll {
+                if let Some(awaited) = self.only_awaits(body) {
+                    self.await_all(s, var, (start, end, step), awaited)
+                } else if unroll {
                     self.unrolled(s, var, start, end, step, body)
                 } else {
                     self.run_loop(s, var, start, end, step, body)

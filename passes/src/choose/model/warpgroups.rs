@@ -23,6 +23,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) peak: f64,
     /// Share of their rate that products keep when all multiprocessors multiply all the time: the clock falls.
     pub(in crate::choose) sustained: f64,
+    /// How much longer products take of a warpgroup that multiplies several blocks of rows one after the other.
+    pub(in crate::choose) several: f64,
     /// Of the clocks that products read shared memory, the share that this takes from the power for products.
     pub(in crate::choose) power: f64,
     /// Of the clocks that tiles take from the second-level cache, the share that this takes from the power for products.
@@ -51,29 +53,37 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) launch: f64,
     /// Of the time from asking for a tile to the end of its products, the share that a slot is taken by it.
     pub(in crate::choose) turn: f64,
+    /// Of the time that multiprocessors rest behind their last tile, the share in which the others get no faster for it.
+    pub(in crate::choose) resting: f64,
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 345.0,
-    alone: 1.28,
-    peak: 0.781,
-    sustained: 0.9,
-    power: 0.12,
-    moving: 0.3,
-    overlap: 0.1,
-    landing: 1300.0,
-    storing: 50.0,
-    staging: 600.0,
+    drain: 334.0,
+    alone: 1.25,
+    peak: 0.803,
+    sustained: 0.834,
+    several: 1.023,
+    power: 0.086,
+    moving: 0.215,
+    overlap: 0.047,
+    landing: 806.0,
+    storing: 1.0,
+    staging: 356.0,
     piece: 0.08,
     scattered: 0.5,
-    stored: 1.3,
-    read: 0.74,
-    crossing: 0.45,
-    launch: 0.44e-6,
-    turn: 0.75,
+    stored: 1.68,
+    read: 0.789,
+    crossing: 0.457,
+    launch: 0.943e-6,
+    turn: 0.759,
+    resting: 0.66,
 };
 
+/// Registers for tiles from which threads have none left to store them: the assembler (ptxas 13.0) spills 320 bytes of 128x192, and at most 24 of
+/// 128x176. Clocks that this costs a tile (4104x4104x4104 and 4096x6144x4096 on an H200).
+const CROWDED: u64 = 180;
+const SPILLED: f64 = 5000.0;
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
@@ -85,7 +95,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let places = (card.clusters(together) * together).max(1) as f64 * cost.resident as f64;
     // Clusters are whole, whether there are tiles for all of their blocks or not.
     let taken = (launch.grid[0] / down).ceil() * down * (launch.grid[1] / right).ceil() * right * launch.grid[2];
-    let shared = shared(card, cost, launch, tiles, places);
+    let shared = shared(card, cost, launch, (taken, places));
     let active = shared.map_or(tiles.min(places), |s| s.busy);
     let rounds = shared.map_or((taken / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
@@ -95,22 +105,25 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let traffic = traffic(card, cost, launch, tiles);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
+    let spilled = if cost.block.tiles >= CROWDED { SPILLED } else { 0.0 };
     for part in &cost.parts {
         if part.product > 0.0 {
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
             // Nothing runs between the products of a warpgroup that is alone.
-            let own = part.product / groups * if groups > 1.0 { 1.0 } else { c.alone };
+            let several = if part.blocks > 1.0 { c.several } else { 1.0 };
+            let product = part.product * several;
+            let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };
             // With products pending behind it there is no way from one step to the next.
-            let alone = if cost.ping_pong { part.product } else { own + c.drain };
+            let alone = if cost.ping_pong { product } else { own + c.drain };
             // Additions of one warpgroup take from the rate of the others' products, too.
-            let multiply = (part.product / c.peak + groups * part.added).max(alone + part.between);
+            let multiply = (product / c.peak + groups * part.added).max(alone + part.between);
             let feed = part.loads / L2_PORT;
             let landing = c.landing + feed.max(part.loads * from_memory / dram);
             let read = part.shared / SHARED;
             // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
             let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
             let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(turn).max(read);
-            all += part.trips * (part.product / c.sustained + c.power * read + c.moving * feed);
+            all += part.trips * (product / c.sustained + c.power * read + c.moving * feed);
             loops += part.trips * step;
             products += part.trips * multiply;
             memory_of_block += part.trips * read;
@@ -122,13 +135,14 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let memory = bytes / (c.stored * dram).min(L2_PORT);
             if part.pieces > 0.0 {
                 let (first, each) = if cost.offloaded { (c.staging, c.piece) } else { (c.storing, c.scattered) };
+                store += if cost.offloaded { 0.0 } else { spilled };
                 store += part.trips * (first + each * part.pieces).max(memory);
             } else if cost.offloaded && tiles > places {
                 // The accelerator stores a tile while the next one is computed, and the last one behind all.
                 store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
                 behind += part.trips * memory;
             } else if bytes > 0.0 {
-                store += part.trips * (memory + c.storing);
+                store += part.trips * (memory + c.storing) + spilled;
             }
         }
     }
@@ -138,7 +152,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         // Two tiles take two main loops, or one and its store if that is longer; the last one is stored behind all.
         ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + behind + fill;
     }
-    let allowed = tiles / places * all + ends;
+    let busy = tiles / places;
+    let allowed = (busy + c.resting * (rounds - busy).max(0.0)) * all + ends;
     let working = (rounds * loops + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     let seconds = c.launch + working.max(memory);
@@ -155,20 +170,21 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     Time { seconds, terms, blocks: tiles, waves: tiles / places }
 }
 
-/// Where blocks share tiles along the reduction.
-fn shared(card: &Card, cost: &Cost, launch: &Launch, tiles: f64, places: f64) -> Option<Shared> {
+/// Where blocks share tiles along the reduction: those of a cluster share its tiles with those of others, as one. `taken`: tiles, in whole clusters.
+fn shared(card: &Card, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)) -> Option<Shared> {
     let (rows, cols) = cost.tile.map(|(rows, cols)| (rows as f64, cols as f64))?;
     let part = cost.parts.iter().find(|p| p.product > 0.0)?;
     let [down, across, batch] = launch.grid;
+    let each = cost.cluster.iter().product::<i64>() as f64;
     let work = Work {
-        tiles,
+        tiles: taken / each,
         steps: part.trips,
         shape: (rows, cols),
         bytes: part.loads,
         operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
     };
-    let shared = sharing::shared(card, &work, places);
-    Some(shared).filter(|s| cost.stream_k.unwrap_or(s.gains))
+    let shared = sharing::shared(card, &work, places / each);
+    Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 
 /// Bytes of the operands, times the doublings from one to the tiles that take them.

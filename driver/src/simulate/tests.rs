@@ -1,5 +1,7 @@
 //! Whole simulations: what is reported, how it reads, what is counted.
 
+mod permissions;
+
 use super::*;
 use crate::launch_file::contracts;
 use crate::run::{Foreign, On, Ran, RunOptions, RunReport, run_foreign};
@@ -141,19 +143,6 @@ fn a_race_of_mbarriers_names_their_operations() {
     let both = "mov.u32 %r2, tile;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 mbarrier.init.shared.b64 [%r2], 64;\n\
                 mbarrier.arrive.shared.b64 %rd3, [%r2];";
     reported(both, &["data race on shared memory", "arrival at an mbarrier", "initialisation of an mbarrier"]);
-}
-
-#[test]
-fn writes_beside_the_elements_are_found() {
-    let store = |at: &str| {
-        format!(
-            "mov.u32 %r3, 0;\nmul.wide.u32 %rd4, %r1, 12;\nsub.s64 %rd2, %rd2, %rd3;\nadd.s64 %rd4, %rd2, %rd4;\nst.global.u32 {at}, %r3;"
-        )
-    };
-    run(&small(&store("[%rd4+8]")), LAUNCH, &[("n", 64)], |_| ()).expect("an element");
-    reported(&store("[%rd4+4]"), &["E0801", "1 elements behind `b[0, 0]`, in a gap"]);
-    reported(&store("[%rd2+-4]"), &["E0801", "4 bytes in front of `b`"]);
-    reported("mov.u32 %r3, 0;\nst.global.u32 [%rd1], %r3;", &["E0801", "`a[0]`", "only reads `a`"]);
 }
 
 #[test]

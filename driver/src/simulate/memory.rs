@@ -13,7 +13,7 @@
 use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
 use crate::clock::Clock;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
-use crate::data::{self, POISON};
+use crate::data::{self, PIECE, POISON};
 use crate::program::BoundProgram;
 use crate::run::Aliases;
 use tilec_ir::types::Elem;
@@ -24,9 +24,6 @@ const ALLOCATION: u64 = 256;
 
 /// Of scratch memory, which is no one's tensor: more than any access asks for.
 const SCRATCH_ALIGN: u64 = 128;
-
-/// Bytes that are copied between two looks at the clock.
-const PIECE: usize = 1 << 20;
 
 /// The memory of a launch.
 pub(super) struct Memory {
@@ -112,8 +109,8 @@ impl Memory {
             let own = &placed.before[part * bytes..(part + 1) * bytes];
             if plan.runs().leave_gaps() {
                 device.make_gap(address, bytes)?;
-                if reads_gaps {
-                    device.upload(address, &vec![POISON; bytes])?;
+                for at in (0..bytes).step_by(PIECE).filter(|_| reads_gaps) {
+                    device.upload(address + at as u64, &vec![POISON; PIECE.min(bytes - at)])?;
                 }
             }
             'runs: for run in plan.runs() {
@@ -293,7 +290,7 @@ mod tests {
             let bound = bind_program(&[&contract], &Args::new()).expect("no arguments");
             assert_eq!(bound.tensors[0].access, Access::Read);
             let mut clock = Clock::new(std::time::Duration::from_secs(3600), false);
-            let tensors = [data::poisoned(&bound.tensors[0])];
+            let tensors = [data::poisoned(&bound.tensors[0], &mut clock)];
             let memory = Memory::new(&[&contract], &bound, &tensors, &Aliases::new(), &mut clock);
             let memory = memory.expect("small");
             let base = memory.tensors[0].argument();

@@ -162,7 +162,7 @@ fn a_launch_that_does_not_fit_is_refused() {
 #[test]
 fn the_clock_ends_what_is_not_ready() {
     let text = run(&small(""), LAUNCH, &[("n", 1 << 18)], |o| o.timeout = Duration::ZERO).expect_err("no time");
-    assert!(text.contains("E0613") && text.contains("not ready within 0 s: filling `a`"), "{text}");
+    assert!(text.contains("E0613") && text.contains("not ready within 0 s: making room for `a`"), "{text}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
 /// Elements between two looks at the clock.
-const EVERY: u32 = 1 << 16;
+const EVERY: u64 = 1 << 16;
 /// What is ready sooner draws no bar.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -19,7 +19,7 @@ pub struct Clock {
     what: String,
     done: u64,
     all: u64,
-    unlooked: u32,
+    unlooked: u64,
     expired: bool,
 }
 
@@ -45,7 +45,12 @@ impl Clock {
 
     /// Counts an element. Whether there is time for it; if not, [`Clock::check`] says so.
     pub(crate) fn more(&mut self) -> bool {
-        self.unlooked += 1;
+        self.more_of(1)
+    }
+
+    /// The same of several elements at once.
+    pub(crate) fn more_of(&mut self, elements: usize) -> bool {
+        self.unlooked = self.unlooked.saturating_add(elements as u64);
         if self.unlooked >= EVERY {
             self.look();
         }
@@ -53,7 +58,7 @@ impl Clock {
     }
 
     fn look(&mut self) {
-        self.done += u64::from(std::mem::take(&mut self.unlooked));
+        self.done += std::mem::take(&mut self.unlooked);
         let elapsed = self.start.elapsed();
         self.expired |= elapsed >= self.limit;
         if let Some(bar) = self.bar.as_mut().filter(|_| elapsed > QUIET) {

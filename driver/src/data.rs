@@ -8,6 +8,9 @@ use tilec_ir::types::Elem;
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
 pub const POISON: u8 = 0xFF;
 
+/// Bytes that are filled or copied between two looks at the clock.
+pub(crate) const PIECE: usize = 1 << 20;
+
 /// Bytes of poison behind every tensor, so that a write past its end is seen.
 pub const GUARD_BYTES: usize = 1024;
 
@@ -126,10 +129,13 @@ impl Random {
     }
 }
 
-/// The memory of a tensor: every element random, gaps between them and the guard behind them poison. Elements for which the clock has no
-/// time left are poison too.
+/// The memory of a tensor: every element random, gaps between them and the guard behind them poison. If the clock has no time for it,
+/// elements are poison too, or bytes are missing.
 pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Vec<u8> {
-    let mut bytes = poisoned(plan);
+    let mut bytes = poisoned(plan, clock);
+    if bytes.len() < length(plan) {
+        return bytes;
+    }
     let mut random = Random::new(seed, &plan.name);
     let unsigned = matches!(plan.elem, Elem::U8 | Elem::U32 | Elem::Bool);
     clock.begin(format!("filling `{}`", plan.name), plan.count());
@@ -140,24 +146,45 @@ pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Ve
     bytes
 }
 
-/// The memory of a tensor with its guard, all poison.
-pub fn poisoned(plan: &TensorPlan) -> Vec<u8> {
-    vec![POISON; usize::try_from(plan.bytes()).expect("the size was checked") + GUARD_BYTES]
+/// Bytes of a tensor with its guard.
+fn length(plan: &TensorPlan) -> usize {
+    usize::try_from(plan.bytes()).expect("the size was checked") + GUARD_BYTES
+}
+
+/// The memory of a tensor with its guard, all poison: as much of it as the clock has time for, since memory that is touched first takes a
+/// second for each of a few gigabytes.
+pub fn poisoned(plan: &TensorPlan, clock: &mut Clock) -> Vec<u8> {
+    let all = length(plan);
+    clock.begin(format!("making room for `{}`", plan.name), all as u64);
+    let mut bytes = Vec::with_capacity(all);
+    while bytes.len() < all {
+        let piece = PIECE.min(all - bytes.len());
+        if !clock.more_of(piece) {
+            break;
+        }
+        bytes.resize(bytes.len() + piece, POISON);
+    }
+    bytes
 }
 
 /// The memory of a tensor whose elements are `packed`: raw bytes in row-major order of the index, without gaps. `None`: those
-/// are not as many bytes as the elements have.
-pub fn unpacked(plan: &TensorPlan, packed: &[u8]) -> Option<Vec<u8>> {
+/// are not as many bytes as the elements have. If the clock has no time for it, elements or bytes are missing.
+pub fn unpacked(plan: &TensorPlan, packed: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     let size = width(plan.elem);
     if u64::try_from(packed.len()).ok()? != plan.count().checked_mul(u64::from(plan.elem.bytes()))? {
         return None;
     }
-    let mut bytes = poisoned(plan);
+    let mut bytes = poisoned(plan, clock);
+    if bytes.len() < length(plan) {
+        return Some(bytes);
+    }
     let mut chunks = packed.chunks_exact(size);
-    plan.for_each(|_, offset| {
+    clock.begin(format!("filling `{}`", plan.name), plan.count());
+    plan.while_each(|_, offset| {
         if let Some(chunk) = chunks.next() {
             bytes[offset * size..][..size].copy_from_slice(chunk);
         }
+        clock.more()
     });
     Some(bytes)
 }
@@ -211,10 +238,11 @@ mod tests {
     #[test]
     fn files_are_row_major_whatever_the_strides() {
         let by_columns = TensorPlan { shape: vec![2, 3], strides: vec![1, 4], span: 10, ..plan(Elem::U8) };
-        let bytes = unpacked(&by_columns, &[1, 2, 3, 4, 5, 6]).expect("six elements");
+        let bytes = unpacked(&by_columns, &[1, 2, 3, 4, 5, 6], &mut clock()).expect("six elements");
         assert_eq!(bytes[..10], [1, 4, POISON, POISON, 2, 5, POISON, POISON, 3, 6]);
         assert_eq!(packed(&by_columns, &bytes), [1, 2, 3, 4, 5, 6]);
-        assert!(unpacked(&by_columns, &[0; 5]).is_none() && unpacked(&by_columns, &[0; 7]).is_none());
+        assert!(unpacked(&by_columns, &[0; 5], &mut clock()).is_none());
+        assert!(unpacked(&by_columns, &[0; 7], &mut clock()).is_none());
     }
 
     #[test]
@@ -241,6 +269,12 @@ mod tests {
         let mut clock = Clock::new(std::time::Duration::ZERO, false);
         assert_eq!(filled(&many, 1, Data::Int { limit: 4 }, &mut clock).len(), 4 + GUARD_BYTES);
         assert!(clock.check().is_err());
+        // Of many bytes none is touched.
+        let large =
+            TensorPlan { shape: vec![1 << 28], strides: vec![1], modes: vec![1], span: 1 << 28, ..plan(Elem::F32) };
+        let mut clock = Clock::new(std::time::Duration::ZERO, false);
+        assert!(filled(&large, 1, Data::Normal, &mut clock).is_empty() && clock.check().is_err());
+        assert!(poisoned(&large, &mut clock).is_empty());
     }
 
     #[test]

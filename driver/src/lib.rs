@@ -68,6 +68,7 @@ mod reach;
 pub mod render;
 pub mod report_json;
 pub mod run;
+mod runs;
 pub mod simulate;
 mod stages;
 pub mod tensor_map;

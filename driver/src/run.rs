@@ -310,19 +310,19 @@ fn contents(
             None => return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", "))))),
         }
     }
-    let mut one = |t: &TensorPlan| match options.inputs.get(&t.name) {
-        Some(packed) => data::unpacked(t, packed).ok_or_else(|| {
-            let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
-            Box::new(
-                error(format!("the file for `{}` has {} bytes, expected {expected}", t.name, packed.len()))
-                    .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape))),
-            )
-        }),
-        None if t.access.reads() => {
-            let filled = data::filled(t, options.seed, kind, clock);
-            clock.check().map(|()| filled)
-        }
-        None => Ok(data::poisoned(t)),
+    let mut one = |t: &TensorPlan| {
+        let made = match options.inputs.get(&t.name) {
+            Some(packed) => data::unpacked(t, packed, clock).ok_or_else(|| {
+                let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
+                Box::new(
+                    error(format!("the file for `{}` has {} bytes, expected {expected}", t.name, packed.len()))
+                        .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape))),
+                )
+            })?,
+            None if t.access.reads() => data::filled(t, options.seed, kind, clock),
+            None => data::poisoned(t, clock),
+        };
+        clock.check().map(|()| made)
     };
     let mut all: Vec<Vec<u8>> = bound.tensors.iter().map(&mut one).collect::<Result<_, _>>()?;
     for (over, under) in &options.aliases {

@@ -219,7 +219,7 @@ pub fn simulate(
     };
     let scene = |at: usize| Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound: &bound };
     let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene(0), &e))?;
-    let together = program::Program::new(&first.entry, &contracts)
+    program::Program::new(&first.entry, &contracts)
         .map_err(|misfits| error(codes::BAD_SEQUENCE, misfits.join("; ")))?;
     let own = target_generation(program.target());
     if let Some((asked, own)) = options.imitate.zip(own)
@@ -241,12 +241,14 @@ pub fn simulate(
         }
     };
     let mut once = |landing| -> Result<Done, Box<Diagnostic>> {
-        let mut memory = Memory::new(&contracts, &bound, &tensors, &job.aliases, &together.temporaries, clock)
+        let mut memory = Memory::new(&contracts, &bound, &tensors, &job.aliases, clock)
             .map_err(|r| report::diagnostic(&scene(0), None, &r))?;
         clock.check()?;
         let mut executed = Vec::new();
         for (at, (contract, own)) in job.launches.iter().zip(&bound.launches).enumerate() {
-            let scratch = memory.scratch(&own.scratch).map_err(|r| report::diagnostic(&scene(at), None, &r))?;
+            let refused = |r: Box<tilec_sim::Report>| report::diagnostic(&scene(at), None, &r);
+            memory.permit(contract, &bound.tensors).map_err(refused)?;
+            let scratch = memory.scratch(&own.scratch).map_err(refused)?;
             let launch = Launch {
                 entry: contract.entry.clone(),
                 grid: own.grid,
@@ -279,7 +281,7 @@ pub fn simulate(
             let (entry, threads) = (contract.entry.clone(), contract.block.iter().product());
             executed.push(Executed { entry, blocks, threads, counters });
         }
-        let after = memory.finish(&bound.tensors)?;
+        let after = memory.finish(&bound.tensors).map_err(|r| report::diagnostic(&scene(0), None, &r))?;
         Ok((executed, after))
     };
     let first = match options.landings {

@@ -241,11 +241,11 @@ codes! {
         "The interpreter met something that the verifier refuses: extents that do not go together, a name without a value, a view whose extents nothing determines.";
 
     SIM_OUT_OF_BOUNDS "E0801" "an access outside the memory of the launch"
-        "A thread accessed global memory that belongs to no tensor, shared memory beyond what the block has, or wrote what is not the kernel's to write: gaps between the rows of a tensor, or a tensor that its contract calls read-only. On a GPU this may fault, or silently read and damage other data. The message names the nearest tensor; look at the predicate and the address of the instruction.";
+        "A thread accessed global memory that belongs to no tensor (behind its end, in front of it, in a gap between its rows), or shared memory beyond what the block has, or wrote a tensor that the launch contract says is only read. On a GPU this may fault, or silently read and damage other data. The message names the nearest tensor; look at the predicate and the address of the instruction.";
     SIM_MISALIGNED "E0802" "an access at an address that is no multiple of its size"
         "An access of n bytes needs an address that is a multiple of n. The simulator places tensors at odd multiples of the alignment that the launch contract asks for, so that no larger one holds by chance: ask for more in the contract, or use narrower accesses.";
     SIM_UNINITIALISED "E0803" "a read of memory that nobody wrote"
-        "A thread read a byte of shared, local or global memory before anyone wrote it. Often the write is missing for some threads, or the index runs past what was filled. Gaps between the rows of tensors that are only read count as never written.";
+        "A thread read a byte of shared, local or global memory before anyone wrote it. Often the write is missing for some threads, or the index runs past what was filled. A tensor that the launch contract says is only written holds nothing before.";
     SIM_UNDEFINED "E0804" "an undefined value reaches memory, an address or a branch"
         "A register that was never written, or a value computed from one, decides what the kernel does. Initialise the register on every path.";
     SIM_RACE "E0805" "a data race"

@@ -1,8 +1,13 @@
 //! Global memory: allocations far apart, so that an address belongs to at most one and a stray one to none.
 //!
-//! Allocation `i` starts 256 bytes into its own 64 GiB region: the start is aligned as `cuMemAlloc` promises and no better,
-//! and everything around it is red zone. Words are atomics because blocks may run on several host threads; each byte has a
-//! bit that says whether anyone wrote it.
+//! Allocation `i` starts 256 bytes into its own 64 GiB region, or as much later as is asked for: the start is aligned as
+//! `cuMemAlloc` promises and no better, and everything around it is red zone. Words are atomics because blocks may run on
+//! several host threads; each byte has a bit that says whether anyone wrote it.
+//!
+//! Inside an allocation, every byte may be stored to unless it is in a gap, which has a bit for each byte where there are gaps at
+//! all (a pattern of strides would be smaller, but tensors have up to five of them in any relation, and one bit is little beside
+//! the nine that a byte has anyway), or unless the whole allocation is only read. Loads need no bits of their own: what may not
+//! be loaded was never written, and a gap never is. So a gap may be loaded if the host has put something there.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -27,28 +32,65 @@ pub(crate) const fn module_address(i: usize) -> u64 {
 /// One allocation.
 #[derive(Debug)]
 pub(crate) struct Alloc {
+    /// What offsets count from: a multiple of 256.
     pub(crate) base: u64,
-    pub(crate) bytes: u64,
-    /// Whether stores are errors.
+    /// Bytes in front of it that belong to nobody.
+    head: u64,
+    /// Bytes from `base` to its end.
+    bytes: u64,
+    /// A constant of the module.
     pub(crate) constant: bool,
+    /// Stores are errors: a constant, or what a launch only reads.
+    pub(crate) read_only: bool,
     words: Vec<AtomicU32>,
     /// One bit for each byte.
     init: Vec<AtomicU32>,
+    /// One bit for each byte that belongs to no element; empty where there is none.
+    gaps: Vec<u32>,
+}
+
+/// The words of a bitmap that have bits from `at` on, `n` of them, and which bits these are.
+fn bits(at: usize, n: usize) -> impl Iterator<Item = (usize, u32)> {
+    (at / 32..(at + n).div_ceil(32)).map(move |word| {
+        let (low, high) = (at.saturating_sub(32 * word), (at + n - 32 * word).min(32));
+        (word, ((1u64 << high) - (1 << low)) as u32)
+    })
 }
 
 impl Alloc {
-    pub(crate) fn new(base: u64, bytes: u64, constant: bool) -> Alloc {
-        let n = usize::try_from(bytes.div_ceil(4)).unwrap_or(usize::MAX);
+    fn new(base: u64, head: u64, bytes: u64, constant: bool) -> Alloc {
+        let n = usize::try_from((head + bytes).div_ceil(4)).unwrap_or(usize::MAX);
         let mut words = Vec::new();
         words.resize_with(n, AtomicU32::default);
         let mut init = Vec::new();
         init.resize_with(n.div_ceil(8), AtomicU32::default);
-        Alloc { base, bytes, constant, words, init }
+        Alloc { base, head, bytes: head + bytes, constant, read_only: constant, words, init, gaps: Vec::new() }
+    }
+
+    /// Where its first byte is, and how many there are.
+    pub(crate) fn extent(&self) -> (u64, u64) {
+        (self.base + self.head, self.bytes - self.head)
+    }
+
+    /// The address behind its last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.bytes
     }
 
     /// Whether `n` bytes at `at` are inside.
     pub(crate) fn holds(&self, at: u64, n: u64) -> bool {
-        at >= self.base && at - self.base <= self.bytes && n <= self.bytes - (at - self.base)
+        at >= self.base + self.head && at - self.base <= self.bytes && n <= self.bytes - (at - self.base)
+    }
+
+    /// Whether the `n` bytes (at most 16, aligned to their number) at byte `at` may be stored to.
+    pub(crate) fn takes(&self, at: usize, n: usize) -> bool {
+        let mask = ((1u32 << n) - 1) << (at % 32);
+        !self.read_only && self.gaps.get(at / 32).is_none_or(|word| word & mask == 0)
+    }
+
+    /// Whether the byte `at` belongs to no element.
+    pub(crate) fn in_gap(&self, at: usize) -> bool {
+        self.gaps.get(at / 32).is_some_and(|word| word >> (at % 32) & 1 != 0)
     }
 
     /// Whether the `n` bytes (1, 2 or 4, not crossing a word) at byte `at` were written.
@@ -65,10 +107,23 @@ impl Alloc {
         }
     }
 
-    /// Makes `n` bytes at byte `at`, both multiples of 32, undefined.
+    /// Makes `n` bytes at byte `at` undefined.
     pub(crate) fn forget(&self, at: usize, n: usize) {
-        for word in &self.init[at / 32..(at + n) / 32] {
-            word.store(0, Relaxed);
+        for (word, bits) in bits(at, n) {
+            self.init[word].fetch_and(!bits, Relaxed);
+        }
+    }
+
+    /// Makes `n` bytes at byte `at` a gap, or no gap any more.
+    fn set_gap(&mut self, at: usize, n: usize, gap: bool) {
+        if self.gaps.is_empty() {
+            self.gaps = vec![0; self.init.len()];
+        }
+        for (word, bits) in bits(at, n) {
+            match gap {
+                true => self.gaps[word] |= bits,
+                false => self.gaps[word] &= !bits,
+            }
         }
     }
 
@@ -135,14 +190,22 @@ impl Device {
     /// # Errors
     /// When the device has held more than 16384 allocations or would hold more than 8 GiB.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Box<Report>> {
-        let total = self.total.checked_add(bytes).filter(|t| *t <= MAX_TOTAL);
+        self.alloc_behind(0, bytes)
+    }
+
+    /// The same `head` bytes further on, where no alignment holds that `head` lacks. What lies before is outside as what lies behind.
+    ///
+    /// # Errors
+    /// Those of [`Device::alloc`].
+    pub fn alloc_behind(&mut self, head: u64, bytes: u64) -> Result<u64, Box<Report>> {
+        let total = self.total.checked_add(head).and_then(|t| t.checked_add(bytes)).filter(|t| *t <= MAX_TOTAL);
         let Some(total) = total.filter(|_| self.allocs.len() < MODULE_REGION) else {
             return Err(Report::launch(format!("no room for {bytes} bytes more")));
         };
         self.total = total;
         let base = address(self.allocs.len());
-        self.allocs.push(Some(Alloc::new(base, bytes, false)));
-        Ok(base)
+        self.allocs.push(Some(Alloc::new(base, head, bytes, false)));
+        Ok(base + head)
     }
 
     /// Gives an allocation back; later accesses to it are out of bounds.
@@ -150,7 +213,7 @@ impl Device {
     /// # Errors
     /// When no allocation starts at `address`.
     pub fn free(&mut self, address: u64) -> Result<(), Box<Report>> {
-        let slot = self.allocs.iter_mut().find(|a| a.as_ref().is_some_and(|a| a.base == address));
+        let slot = self.allocs.iter_mut().find(|a| a.as_ref().is_some_and(|a| a.extent().0 == address));
         match slot.and_then(Option::take) {
             Some(alloc) => {
                 self.total -= alloc.bytes;
@@ -182,12 +245,56 @@ impl Device {
         Ok(words.skip(start % 4).take(bytes).collect())
     }
 
+    /// Bytes that no element has, for which stores are errors, and loads unless something is put there afterwards.
+    ///
+    /// # Errors
+    /// When the bytes do not lie in one allocation.
+    pub fn make_gap(&mut self, address: u64, bytes: usize) -> Result<(), Box<Report>> {
+        self.forget(address, bytes)?;
+        self.set_gap(address, bytes, true)
+    }
+
+    /// Bytes of a gap that belong to an element after all.
+    ///
+    /// # Errors
+    /// When the bytes do not lie in one allocation.
+    pub fn fill_gap(&mut self, address: u64, bytes: usize) -> Result<(), Box<Report>> {
+        self.set_gap(address, bytes, false)
+    }
+
+    /// Bytes that a kernel has to write before it reads them; until then [`Device::download`] gives what they held.
+    ///
+    /// # Errors
+    /// When the bytes do not lie in one allocation.
+    pub fn forget(&mut self, address: u64, bytes: usize) -> Result<(), Box<Report>> {
+        let alloc = self.span(address, bytes)?;
+        alloc.forget((address - alloc.base) as usize, bytes);
+        Ok(())
+    }
+
+    /// Whether the kernels launched from now on must not store to the allocation that `address` lies in.
+    ///
+    /// # Errors
+    /// When the address lies in no allocation.
+    pub fn set_read_only(&mut self, address: u64, read_only: bool) -> Result<(), Box<Report>> {
+        self.span_mut(address, 0)?.read_only = read_only;
+        Ok(())
+    }
+
+    fn set_gap(&mut self, address: u64, bytes: usize, gap: bool) -> Result<(), Box<Report>> {
+        let alloc = self.span_mut(address, bytes)?;
+        alloc.set_gap((address - alloc.base) as usize, bytes, gap);
+        Ok(())
+    }
+
     fn span(&self, address: u64, bytes: usize) -> Result<&Alloc, Box<Report>> {
-        self.find(address).filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| {
-            let mut report = Report::launch(format!("{bytes} bytes at {address:#x} are not in one allocation"));
-            report.kind = ReportKind::OutOfBounds;
-            report
-        })
+        self.find(address).filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| astray(address, bytes))
+    }
+
+    fn span_mut(&mut self, address: u64, bytes: usize) -> Result<&mut Alloc, Box<Report>> {
+        let region = usize::try_from(address >> REGION_BITS).ok().and_then(|region| region.checked_sub(1));
+        let alloc = region.and_then(|region| self.allocs.get_mut(region)?.as_mut());
+        alloc.filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| astray(address, bytes))
     }
 
     /// The allocation whose region holds `address`.
@@ -202,8 +309,7 @@ impl Device {
     /// The allocation nearest below or above `address`, for messages.
     pub(crate) fn nearest(&self, address: u64) -> Option<(u64, u64)> {
         let all = self.allocs.iter().flatten().chain(&self.module);
-        let nearest = all.min_by_key(|a| a.base.abs_diff(address).min((a.base + a.bytes).abs_diff(address)))?;
-        Some((nearest.base, nearest.bytes))
+        all.map(Alloc::extent).min_by_key(|(first, n)| first.abs_diff(address).min((first + n).abs_diff(address)))
     }
 
     /// Places the variables of a module.
@@ -211,7 +317,7 @@ impl Device {
         self.module = vars
             .iter()
             .map(|v| {
-                let alloc = Alloc::new(v.address, v.bytes, v.constant);
+                let alloc = Alloc::new(v.address, 0, v.bytes, v.constant);
                 // Variables without initial value are zero (PTX 5.4.4).
                 alloc.fill(0, &vec![0; v.bytes as usize]);
                 for (at, bytes) in &v.init {
@@ -220,5 +326,27 @@ impl Device {
                 alloc
             })
             .collect();
+    }
+}
+
+fn astray(address: u64, bytes: usize) -> Box<Report> {
+    let mut report = Report::launch(format!("{bytes} bytes at {address:#x} are not in one allocation"));
+    report.kind = ReportKind::OutOfBounds;
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_those_of_the_range() {
+        for (at, n) in [(0, 0), (0, 1), (31, 1), (31, 2), (5, 27), (5, 28), (5, 0), (32, 32), (7, 90), (0, 64), (64, 0)]
+        {
+            let mut map = [0u32; 5];
+            bits(at, n).for_each(|(word, bits)| map[word] |= bits);
+            let set: Vec<usize> = (0..160).filter(|i| map[i / 32] >> (i % 32) & 1 != 0).collect();
+            assert_eq!(set, (at..at + n).collect::<Vec<_>>(), "{n} from {at}");
+        }
     }
 }

@@ -7,8 +7,10 @@ use std::fmt;
 pub enum ReportKind {
     /// The launch does not fit the kernel: block, shared memory, parameters.
     Launch,
-    /// An access outside every allocation, array or window.
+    /// An access outside every allocation, array or window, or to a gap between elements.
     OutOfBounds,
+    /// A store to memory that the launch only reads.
+    ReadOnly,
     /// An address that is no multiple of the access size.
     Misaligned,
     /// A load of shared, local or global memory that nobody wrote.
@@ -108,6 +110,7 @@ impl fmt::Display for Report {
         let kind = match self.kind {
             ReportKind::Launch => "launch",
             ReportKind::OutOfBounds => "out of bounds",
+            ReportKind::ReadOnly => "read only",
             ReportKind::Misaligned => "misaligned",
             ReportKind::Uninitialised => "uninitialised",
             ReportKind::Undefined => "undefined value",

@@ -18,6 +18,7 @@ mod instructions;
 mod lockstep;
 mod mbarrier;
 mod ordering;
+mod permissions;
 mod progress;
 mod verdicts;
 mod waits;

@@ -2,10 +2,9 @@
 //!
 //! Every tensor lies in an allocation of its own, at an odd multiple of the alignment that the contract asks for: which one
 //! depends on the seed and the tensor, so that each may be off by something else. A run that says `at=8` wants all of them at the
-//! eighth multiple. What a kernel
-//! must not read has never been written, which the simulator reports: the guards around every tensor, and the gaps between the
-//! rows of a tensor that is only read. Guards and gaps of a tensor that is written hold a pattern and are compared afterwards
-//! byte by byte; its elements start as the problem has them (NaN where they are not read).
+//! eighth multiple. What a kernel must not touch the simulator reports: what is around a tensor and the gaps between its elements
+//! (which may be loaded where the contract says so, and hold no numbers then), elements of what it only writes before it has
+//! written them (they start as the problem has them, NaN, for the comparison), and stores to what it only reads.
 
 use crate::golden;
 use crate::number::Format;
@@ -16,10 +15,8 @@ use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
 
-/// Bytes on either side of a tensor.
-const GUARD: usize = 256;
-/// What guards and gaps of written tensors are full of.
-const PATTERN: u8 = 0xa5;
+/// Multiples of this are where allocations begin.
+const ALLOCATION: usize = 256;
 /// What the gaps of tensors are full of that are read together with them: NaN in all types that have it.
 const NO_NUMBER: u8 = 0xff;
 /// Instructions that compiled programs may contain and the simulator does not know yet: part of its message, and the reason.
@@ -67,8 +64,8 @@ impl From<String> for Failure {
 struct Placed<'a> {
     meant: &'a Tensor,
     format: Format,
-    /// One, but of an array of pointers.
-    parts: Vec<Part>,
+    /// Where its parts are: one, but of an array of pointers.
+    parts: Vec<u64>,
     /// Elements of a part, gaps included.
     span: usize,
 }
@@ -77,24 +74,12 @@ struct Placed<'a> {
 struct Place {
     elem: Elem,
     align: u32,
-    /// Some kernel writes it.
-    written: bool,
-    /// Its elements are nothing yet.
+    /// It is written first: its elements are nothing yet.
     empty: bool,
     /// What is between its elements is read, and must not matter.
     reads_gaps: bool,
     /// Which multiple of the alignment it lies at.
     multiple: usize,
-}
-
-/// A tensor, or what one of an array of pointers points to.
-struct Part {
-    /// Address of the allocation.
-    address: u64,
-    /// The allocation as it was before the launch; bytes nobody wrote read as zero.
-    before: Vec<u8>,
-    /// Where element 0 is in it.
-    base: usize,
 }
 
 impl Executable {
@@ -241,21 +226,17 @@ impl Executable {
                     }
                     let parts = if front == 0 { 1 } else { tensor.shape[0] as usize };
                     if placed.iter().all(|p| p.meant.name != name) {
-                        let written = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
-                        let written = written.clone().any(|t| t.access.writes());
-                        let empty = self.temporaries.iter().any(|t| t == name);
-                        let align = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor()).map(|t| t.align);
                         let mut uses = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
+                        let align = uses.clone().map(|t| t.align).max().unwrap_or(1);
+                        let empty = uses.clone().next().is_some_and(|t| !t.access.reads());
                         let reads_gaps = uses.any(|t| t.reads_gaps);
-                        let align = align.max().unwrap_or(1);
                         let odd = (run.seed as usize).wrapping_add(placed.len()) % 4 * 2 + 1;
                         let multiple = run.at.unwrap_or(odd);
-                        let of = Place { elem: of.elem, align, written, empty, reads_gaps, multiple };
+                        let of = Place { elem: of.elem, align, empty, reads_gaps, multiple };
                         placed.push(Placed::new(device, tensor, &of, parts)?);
                     }
                     let at = placed.iter().find(|p| p.meant.name == name).ok_or("a tensor went missing".to_owned())?;
-                    let addresses: Vec<u64> = at.parts.iter().map(|part| part.address + part.base as u64).collect();
-                    let address = if front == 0 { addresses[0] } else { table(device, &addresses)? };
+                    let address = if front == 0 { at.parts[0] } else { table(device, &at.parts)? };
                     address.to_le_bytes().to_vec()
                 }
                 ParamKind::TensorMap(map) => {
@@ -264,7 +245,7 @@ impl Executable {
                     else {
                         return Err(Failure::Launch(format!("`{name}` is a map of no tensor")));
                     };
-                    let address = of.parts[0].address + of.parts[0].base as u64;
+                    let address = of.parts[0];
                     let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
                     let (shape, strides) = (&of.meant.shape, &of.meant.strides);
                     map.of_tensor(tensor.elem, |d| number(shape, d), |d| number(strides, d))
@@ -287,6 +268,12 @@ impl Executable {
         let mut grid = [0; 3];
         for (extent, text) in grid.iter_mut().zip(&contract.grid) {
             *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
+        }
+        for placed in &*placed {
+            let writes = contract.param(&placed.meant.name).and_then(|p| p.kind.tensor()).map(|t| t.access.writes());
+            for part in &placed.parts {
+                device.set_read_only(*part, writes != Some(true)).map_err(|e| e.to_string())?;
+            }
         }
         let entry = contract.entry.clone();
         let launch = Launch { entry, grid, block: contract.block, dynamic_smem: contract.dynamic_smem_bytes, params };
@@ -317,12 +304,12 @@ fn format_of(name: &str, elem: Elem) -> Result<Format, String> {
     Format::from_name(elem.name()).ok_or_else(|| format!("`{name}` is {}, which the tests cannot encode", elem.name()))
 }
 
-/// Puts addresses into memory, at an odd multiple of their size and between what nobody wrote.
+/// Puts addresses into memory, at an odd multiple of their size; no kernel changes them.
 fn table(device: &mut Device, addresses: &[u64]) -> Result<u64, String> {
-    const BASE: usize = GUARD + 8;
     let bytes: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
-    let at = device.alloc((BASE + bytes.len() + GUARD) as u64).map_err(|e| e.to_string())? + BASE as u64;
+    let at = device.alloc_behind(8, bytes.len() as u64).map_err(|e| e.to_string())?;
     device.upload(at, &bytes).map_err(|e| e.to_string())?;
+    device.set_read_only(at, true).map_err(|e| e.to_string())?;
     Ok(at)
 }
 
@@ -333,45 +320,31 @@ impl<'a> Placed<'a> {
         let span = tensor.data.len() / parts;
         let mut placed = Placed { meant: tensor, format, parts: Vec::new(), span };
         for part in (0..parts).rev() {
-            let part = placed.part(device, part, of)?;
+            let part = placed.part(device, part, of).map_err(|e| e.to_string())?;
             placed.parts.push(part);
         }
         placed.parts.reverse();
         Ok(placed)
     }
 
-    fn part(&self, device: &mut Device, part: usize, of: &Place) -> Result<Part, String> {
-        let size = self.format.bytes();
-        let (align, written) = (of.align as usize, of.written);
+    fn part(&self, device: &mut Device, part: usize, of: &Place) -> Result<u64, Box<Report>> {
+        let (size, align) = (self.format.bytes(), of.align as usize);
         // An odd multiple of the alignment, so that no larger one holds by chance.
-        let base = GUARD + if align < 256 { align * of.multiple } else { 0 };
-        let fill = if written { PATTERN } else { 0 };
-        let mut before = vec![fill; base + self.span * size + GUARD];
-        let gaps = of.reads_gaps && !written;
-        if gaps {
-            before[base..base + self.span * size].fill(NO_NUMBER);
+        let head = if align < ALLOCATION { align * of.multiple } else { align - ALLOCATION };
+        let address = device.alloc_behind(head as u64, (self.span * size) as u64)?;
+        device.make_gap(address, self.span * size)?;
+        if of.reads_gaps {
+            device.upload(address, &vec![NO_NUMBER; self.span * size])?;
         }
-        let address = device.alloc(before.len() as u64).map_err(|e| e.to_string())?;
-        let upload = |device: &mut Device, at: usize, data: &[u8]| {
-            device.upload(address + at as u64, data).map_err(|e| e.to_string())
-        };
-        let mut element = vec![false; before.len()];
         for a in self.addresses(part) {
-            let at = base + (a - part * self.span) * size;
-            before[at..at + size].copy_from_slice(&self.format.encode(self.meant.data[a]));
-            element[at..at + size].fill(true);
-        }
-        // Of what is read, nothing but the elements; of what is written, all, but for the elements of what starts empty.
-        let mut from = 0;
-        for run in element.chunk_by(|a, b| a == b) {
-            let range = from..from + run.len();
-            from = range.end;
-            let between = gaps && range.start > base && range.end < before.len() - GUARD;
-            if if run[0] { !of.empty } else { written || between } {
-                upload(device, range.start, &before[range])?;
+            let at = address + ((a - part * self.span) * size) as u64;
+            device.fill_gap(at, size)?;
+            device.upload(at, &self.format.encode(self.meant.data[a]))?;
+            if of.empty {
+                device.forget(at, size)?;
             }
         }
-        Ok(Part { address, before, base })
+        Ok(address)
     }
 
     /// The addresses of the elements of a part, in the tensor as a whole.
@@ -383,30 +356,16 @@ impl<'a> Placed<'a> {
     fn compare(&self, device: &Device, expected: &Tensor, tolerance: f64) -> Result<(), String> {
         let size = self.format.bytes();
         let mut actual = Tensor { data: vec![GAP; expected.data.len()], ..expected.clone() };
-        let mut stray = None;
         for (i, part) in self.parts.iter().enumerate() {
-            let bytes = device.download(part.address, part.before.len()).map_err(|e| e.to_string())?;
-            let mut inside = vec![false; bytes.len()];
+            let bytes = device.download(*part, self.span * size).map_err(|e| e.to_string())?;
             for a in self.addresses(i) {
-                let at = part.base + (a - i * self.span) * size;
-                inside[at..at + size].fill(true);
                 if tolerance == 0.0 && !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
                     return Err(format!("the case is not exact: `{}` would hold {}", expected.name, expected.data[a]));
                 }
-                actual.data[a] = self.format.decode(&bytes[at..]);
-            }
-            let changed = (0..bytes.len()).find(|&b| !inside[b] && bytes[b] != part.before[b]);
-            stray = stray.or(changed.map(|b| (i, b as i64 - part.base as i64)));
-        }
-        problem::same_within(tolerance, std::slice::from_ref(expected), &[actual])?;
-        match stray {
-            None => Ok(()),
-            Some((part, offset)) => {
-                let of = if self.parts.len() > 1 { format!(" of part {part}") } else { String::new() };
-                let name = &expected.name;
-                Err(format!("`{name}`: memory that is no element was written, {offset} bytes after the first{of}"))
+                actual.data[a] = self.format.decode(&bytes[(a - i * self.span) * size..]);
             }
         }
+        problem::same_within(tolerance, std::slice::from_ref(expected), &[actual])
     }
 }
 

@@ -1,13 +1,16 @@
 //! Addresses in words: which element of which tensor, which byte of which shared tile.
 
 use super::Scene;
-use super::memory::{Area, Memory};
+use super::memory::Memory;
 use crate::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::report_json::Tile;
 use tilec_sim::{BLOCKS_APART, Program};
 
 /// Global allocations lie this far apart (a power of two); see the simulator's memory.
 const APART: u64 = 1 << 36;
+
+/// What is said of a place inside a tensor that is no element.
+pub(super) const IN_A_GAP: &str = "in a gap between elements";
 
 /// A byte of a part of a tensor, counted from the part's element 0, in words. All of an ordinary tensor is its part 0.
 pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
@@ -42,7 +45,8 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
         0 if at.is_multiple_of(size) => format!("{element} of {}", shape(plan)),
         0 => format!("inside {element} of {}", shape(plan)),
         _ if at < bytes => {
-            format!("{left} elements behind {element}, in a gap between elements of {}", shape(plan))
+            let plural = if left == 1 { "" } else { "s" };
+            format!("{left} element{plural} behind {element}, {IN_A_GAP} of {}", shape(plan))
         }
         _ if at == bytes => format!("right behind the end of `{name}`, {}", shape(plan)),
         _ => format!("{} bytes behind the end of `{name}`, {}", at - bytes, shape(plan)),
@@ -95,22 +99,30 @@ pub(super) fn shape(plan: &TensorPlan) -> String {
     format!("{} [{}]{strides}{pointers}", plan.elem.name(), plan.grouped(&plan.shape))
 }
 
-/// A global address: the tensor in whose region it lies, else none.
-pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option<String> {
+/// A global address: the tensor in whose region it lies, which part of it (none: the array of their addresses), and the byte there.
+fn place<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<(&'a TensorPlan, Option<u64>, i64)> {
     let areas = scene.bound.tensors.iter().zip(&memory.tensors).flat_map(|(plan, placed)| {
-        let parts = placed.parts.iter().zip(0u64..).map(move |(area, part)| (plan, Some(part), area));
-        parts.chain(placed.table.iter().map(move |area| (plan, None, area)))
+        let parts = placed.parts.iter().zip(0u64..).map(move |(start, part)| (plan, Some(part), *start));
+        parts.chain(placed.table.iter().map(move |start| (plan, None, *start)))
     });
-    let near = |area: &Area| area.address.abs_diff(address);
-    let (plan, part, area) = areas.min_by_key(|(.., area)| near(area))?;
-    if near(area) > APART / 2 {
+    let (plan, part, start) = areas.min_by_key(|(.., start)| start.abs_diff(address))?;
+    if start.abs_diff(address) > APART / 2 {
         return None;
     }
-    let byte = i64::try_from(i128::from(address) - i128::from(area.base())).ok()?;
-    Some(match part {
-        Some(part) => in_tensor(plan, part, byte),
-        None => in_table(plan, byte),
+    Some((plan, part, i64::try_from(i128::from(address) - i128::from(start)).ok()?))
+}
+
+/// A global address in words.
+pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option<String> {
+    Some(match place(scene, memory, address)? {
+        (plan, Some(part), byte) => in_tensor(plan, part, byte),
+        (plan, None, byte) => in_table(plan, byte),
     })
+}
+
+/// The name of the tensor that has an element at a global address.
+pub(super) fn tensor<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<&'a str> {
+    place(scene, memory, address).filter(|(_, part, _)| part.is_some()).map(|(plan, ..)| plan.name.as_str())
 }
 
 /// A shared address: the tile of the compiler that covers it, else the variable of the PTX; in a cluster also whose.

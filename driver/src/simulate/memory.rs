@@ -1,19 +1,21 @@
 //! The tensors of a launch in the simulator's memory.
 //!
-//! Every tensor has an allocation of its own that ends with its last element, at an odd multiple of the alignment that the
-//! contract asks for, so that no larger one holds by chance; so has every part of an array of pointers, the last part first,
-//! and the array itself. What must not be read was never written, and reading it is a report: the gaps between the rows of
-//! a tensor that is only read, and what lies in front of it. In a tensor that is written those are poison and are compared
-//! afterwards, and so are the elements if it is only written. A tensor that is to stand on another one has the other's place.
+//! Every tensor has an allocation of its own that ends with its last element and begins with its first, at an odd multiple of the
+//! alignment that the contract asks for, so that no larger one holds by chance; so has every part of an array of pointers, the last
+//! part first, and the array itself. A tensor that is to stand on another one has the other's place.
+//!
+//! What must not be touched is reported at the access. Gaps between the elements may not be stored to, nor loaded, but for those of
+//! a tensor with `reads_gaps`, which hold no numbers: a kernel that loads whole words of unaligned rows shifts what it wants out of
+//! them, so that a word half in a gap is no error, and a register with half of it undefined, which is all that the simulator
+//! could say of it, would be a false one. Elements of a tensor that is written first are undefined until then, and a launch stores
+//! to nothing that its contract says is only read.
 
 use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
 use crate::clock::Clock;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
-use crate::data::{self, POISON};
-use crate::program::{BoundProgram, Temporary};
+use crate::data::{self, PIECE, POISON};
+use crate::program::BoundProgram;
 use crate::run::Aliases;
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::types::Elem;
 use tilec_sim::{Device, Report};
 
@@ -32,73 +34,29 @@ pub(super) struct Memory {
 
 /// A tensor in it.
 pub(super) struct Placed {
-    /// Its parts: one, but of an array of pointers.
-    pub(super) parts: Vec<Area>,
-    /// The addresses of the parts, if it is an array of pointers.
-    pub(super) table: Option<Area>,
-    /// The kernel may change it, under whatever name.
-    written: bool,
+    /// The addresses of its parts: one, but of an array of pointers.
+    pub(super) parts: Vec<u64>,
+    /// The address of the array of these, if it is an array of pointers.
+    pub(super) table: Option<u64>,
+    /// The tensor that it stands on.
+    under: Option<String>,
     /// Bytes of a part, from its first element to the end.
     bytes: usize,
     /// The tensor as it was handed over, with its guard.
     before: Vec<u8>,
 }
 
-/// An allocation with something in it.
-#[derive(Copy, Clone)]
-pub(super) struct Area {
-    /// Address of the allocation.
-    pub(super) address: u64,
-    /// Bytes in front of what the kernel is told of.
-    head: usize,
-}
-
-impl Area {
-    /// Room for `bytes` bytes at an odd multiple of `align`.
-    fn new(device: &mut Device, bytes: usize, align: u64) -> Result<Area, Box<Report>> {
-        let head = if align < ALLOCATION { align } else { align - ALLOCATION } as usize;
-        Ok(Area { address: device.alloc((head + bytes) as u64)?, head })
-    }
-
-    /// The address that the kernel is told.
-    pub(super) fn base(&self) -> u64 {
-        self.address + self.head as u64
-    }
-}
-
 impl Placed {
     /// What is passed: the address of element 0, or that of the array of addresses.
     fn argument(&self) -> u64 {
-        self.table.as_ref().or(self.parts.first()).map_or(0, Area::base)
+        self.table.as_ref().or(self.parts.first()).copied().unwrap_or(0)
     }
 }
 
-/// For every byte of a tensor whether it belongs to an element; of those for which there is no time for `more`, nobody knows.
-fn inside(plan: &TensorPlan, bytes: usize, mut more: impl FnMut() -> bool) -> Vec<bool> {
-    let size = plan.elem.bytes() as usize;
-    let mut inside = vec![false; bytes];
-    plan.while_each(|_, offset| {
-        inside[offset * size..(offset + 1) * size].fill(true);
-        more()
-    });
-    inside
-}
-
-/// The maximal ranges of elements without a gap.
-fn runs(inside: &[bool]) -> Vec<std::ops::Range<usize>> {
-    let mut out: Vec<std::ops::Range<usize>> = Vec::new();
-    let mut start = None;
-    for (i, is) in inside.iter().chain([&false]).enumerate() {
-        match (is, start) {
-            (true, None) => start = Some(i),
-            (false, Some(from)) => {
-                out.push(from..i);
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    out
+/// Room for `bytes` bytes at an odd multiple of `align`.
+fn room(device: &mut Device, bytes: usize, align: u64) -> Result<u64, Box<Report>> {
+    let head = if align < ALLOCATION { align } else { align - ALLOCATION };
+    device.alloc_behind(head, bytes as u64)
 }
 
 impl Memory {
@@ -108,19 +66,19 @@ impl Memory {
         bound: &BoundProgram,
         tensors: &[Vec<u8>],
         aliases: &Aliases,
-        temporaries: &[Temporary],
         clock: &mut Clock,
     ) -> Result<Memory, Box<Report>> {
         let mut memory = Memory { device: Device::new(), tensors: Vec::new() };
         for (plan, before) in bound.tensors.iter().zip(tensors) {
             let aligns = launches.iter().filter_map(|c| c.param(&plan.name)?.kind.tensor()).map(|t| u64::from(t.align));
             let align = aligns.max().unwrap_or(1);
-            let written = plan.access.writes() || aliases.values().any(|under| *under == plan.name);
             let bytes = usize::try_from(plan.part_span() * u64::from(plan.elem.bytes())).unwrap_or(usize::MAX);
-            let mut placed = Placed { parts: Vec::new(), table: None, written, bytes, before: before.clone() };
-            if !aliases.contains_key(&plan.name) {
-                let empty = temporaries.iter().any(|t| t.name == plan.name);
-                memory.place(plan, &mut placed, align, empty, clock)?;
+            let under = aliases.get(&plan.name).cloned();
+            let mut placed = Placed { parts: Vec::new(), table: None, under, bytes, before: before.clone() };
+            if placed.under.is_none() {
+                let stands_here = |t: &&TensorPlan| t.name == plan.name || aliases.get(&t.name) == Some(&plan.name);
+                let reads_gaps = bound.tensors.iter().filter(stands_here).any(|t| t.reads_gaps);
+                memory.place(plan, &mut placed, align, reads_gaps, clock)?;
             }
             memory.tensors.push(placed);
         }
@@ -128,75 +86,94 @@ impl Memory {
             let at = |name: &str| bound.tensors.iter().position(|t| t.name == name);
             if let (Some(over), Some(under)) = (at(over), at(under)) {
                 let (parts, table) = (memory.tensors[under].parts.clone(), memory.tensors[under].table);
-                memory.tensors[over] = Placed { parts, table, before: tensors[over].clone(), ..memory.tensors[over] };
+                (memory.tensors[over].parts, memory.tensors[over].table) = (parts, table);
             }
         }
         Ok(memory)
     }
 
-    /// Makes room for a tensor and fills it; if it is `empty`, all but its elements.
+    /// Makes room for a tensor and fills it.
     fn place(
         &mut self,
         plan: &TensorPlan,
         placed: &mut Placed,
         align: u64,
-        empty: bool,
+        reads_gaps: bool,
         clock: &mut Clock,
     ) -> Result<(), Box<Report>> {
-        let bytes = placed.bytes;
-        clock.begin(format!("placing `{}`", plan.name), plan.count());
-        let inside = inside(plan, bytes * plan.parts() as usize, || clock.more());
-        for part in (0..plan.parts() as usize).rev() {
-            let area = Area::new(&mut self.device, bytes, align)?;
-            let from = part * bytes;
-            if placed.written {
-                self.device.upload(area.address, &vec![POISON; area.head])?;
-            }
-            if placed.written && !empty {
-                self.device.upload(area.base(), &placed.before[from..from + bytes])?;
-            } else {
-                // Gaps that are read must not matter: they are no numbers.
-                if plan.reads_gaps && !placed.written {
-                    self.device.upload(area.base(), &vec![POISON; bytes])?;
-                }
-                // Gaps of what is written, elements of what is not.
-                let wanted: Vec<bool> = inside[from..from + bytes].iter().map(|is| *is != placed.written).collect();
-                for run in runs(&wanted) {
-                    let data = &placed.before[from + run.start..from + run.end];
-                    self.device.upload(area.base() + run.start as u64, data)?;
+        let (bytes, size) = (placed.bytes, plan.elem.bytes() as usize);
+        let (parts, device) = (plan.parts() as usize, &mut self.device);
+        clock.begin(format!("placing `{}`", plan.name), plan.runs().elements().saturating_mul(plan.parts()));
+        for part in (0..parts).rev() {
+            let address = room(device, bytes, align)?;
+            let own = &placed.before[part * bytes..(part + 1) * bytes];
+            if plan.runs().leave_gaps() {
+                device.make_gap(address, bytes)?;
+                for at in (0..bytes).step_by(PIECE).filter(|_| reads_gaps) {
+                    device.upload(address + at as u64, &vec![POISON; PIECE.min(bytes - at)])?;
                 }
             }
-            placed.parts.push(area);
+            'runs: for run in plan.runs() {
+                let (first, run) = (run.start * size, &own[run.start * size..run.end * size]);
+                device.fill_gap(address + first as u64, run.len())?;
+                for (i, piece) in run.chunks(PIECE).enumerate() {
+                    let at = address + (first + i * PIECE) as u64;
+                    device.upload(at, piece)?;
+                    // What it held is seen in the results where nobody writes.
+                    if !plan.access.reads() {
+                        device.forget(at, piece.len())?;
+                    }
+                    if !clock.more_of(piece.len().div_ceil(size)) {
+                        break 'runs;
+                    }
+                }
+            }
+            placed.parts.push(address);
         }
         placed.parts.reverse();
         if plan.pointers {
-            let addresses: Vec<u8> = placed.parts.iter().flat_map(|part| part.base().to_le_bytes()).collect();
-            let table = Area::new(&mut self.device, addresses.len(), ADDRESS_BYTES)?;
-            self.device.upload(table.base(), &addresses)?;
+            let addresses: Vec<u8> = placed.parts.iter().flat_map(|part| part.to_le_bytes()).collect();
+            let table = room(device, addresses.len(), ADDRESS_BYTES)?;
+            device.upload(table, &addresses)?;
+            device.set_read_only(table, true)?;
             placed.table = Some(table);
         }
         Ok(())
     }
 
+    /// Lets a launch write what its contract says that it writes, and nothing else.
+    pub(super) fn permit(&mut self, contract: &Contract, plans: &[TensorPlan]) -> Result<(), Box<Report>> {
+        let written =
+            |name: &str| contract.param(name).and_then(|p| p.kind.tensor()).is_some_and(|t| t.access.writes());
+        for (plan, placed) in plans.iter().zip(&self.tensors).filter(|(_, placed)| placed.under.is_none()) {
+            let mut over = plans.iter().zip(&self.tensors).filter(|(_, p)| p.under.as_ref() == Some(&plan.name));
+            let read_only = !written(&plan.name) && !over.any(|(plan, _)| written(&plan.name));
+            for part in &placed.parts {
+                self.device.set_read_only(*part, read_only)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Room for the scratch memory of a launch.
-    pub(super) fn scratch(&mut self, wanted: &[(Scratch, TensorPlan)]) -> Result<Vec<(String, Area)>, Box<Report>> {
+    pub(super) fn scratch(&mut self, wanted: &[(Scratch, TensorPlan)]) -> Result<Vec<(String, u64)>, Box<Report>> {
         let mut made = Vec::new();
         for (scratch, plan) in wanted {
             let bytes = usize::try_from(plan.bytes()).unwrap_or(usize::MAX);
-            let area = Area::new(&mut self.device, bytes, SCRATCH_ALIGN)?;
+            let address = room(&mut self.device, bytes, SCRATCH_ALIGN)?;
             if *scratch == Scratch::Signals {
-                self.device.upload(area.base(), &vec![0; bytes])?;
+                self.device.upload(address, &vec![0; bytes])?;
             }
-            made.push((plan.name.clone(), area));
+            made.push((plan.name.clone(), address));
         }
         Ok(made)
     }
 
     /// A signal that a launch has left up, in words.
-    pub(super) fn left_up(&self, wanted: &[(Scratch, TensorPlan)], made: &[(String, Area)]) -> Option<String> {
-        for ((scratch, plan), (name, area)) in wanted.iter().zip(made) {
+    pub(super) fn left_up(&self, wanted: &[(Scratch, TensorPlan)], made: &[(String, u64)]) -> Option<String> {
+        for ((scratch, plan), (name, address)) in wanted.iter().zip(made) {
             let bytes = usize::try_from(plan.bytes()).unwrap_or(0);
-            let after = self.device.download(area.base(), bytes).ok().filter(|_| *scratch == Scratch::Signals);
+            let after = self.device.download(*address, bytes).ok().filter(|_| *scratch == Scratch::Signals);
             let up = after.and_then(|bytes| bytes.iter().position(|&b| b != 0));
             if let Some(at) = up {
                 return Some(format!(
@@ -208,42 +185,20 @@ impl Memory {
         None
     }
 
-    /// The tensors after the launch, guards unchanged.
+    /// The tensors after the launches: nothing but elements can have changed.
     ///
     /// # Errors
-    /// Memory was written that is not the kernel's to write.
-    pub(super) fn finish(self, plans: &[TensorPlan]) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
-        let download = |address: u64, bytes: usize| {
-            let error = |r: Box<Report>| Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), r.to_string()));
-            self.device.download(address, bytes).map_err(error)
-        };
+    /// None, if the plans are those of the tensors.
+    pub(super) fn finish(self, plans: &[TensorPlan]) -> Result<Vec<Vec<u8>>, Box<Report>> {
         let mut out = Vec::new();
-        for (plan, placed) in plans.iter().zip(&self.tensors) {
-            let Placed { written, bytes, before, .. } = placed;
-            let (written, bytes) = (*written, *bytes);
-            let inside = inside(plan, bytes * placed.parts.len(), || true);
-            let mut tensor = before.clone();
-            for (i, part) in placed.parts.iter().enumerate() {
-                let after = download(part.address, part.head + bytes)?;
-                let from = i * bytes;
-                let inside = &inside[from..from + bytes];
-                // What was never written reads as zero; gaps that are read hold no numbers.
-                let gap = if plan.reads_gaps { POISON } else { 0 };
-                let old = |at: usize| if written || inside[at] { before[from + at] } else { gap };
-                let front = if written { POISON } else { 0 };
-                let stray = (0..part.head).find(|&at| after[at] != front).map(|at| at as i64 - part.head as i64);
-                let changed = |at: &usize| !(written && inside[*at]) && after[part.head + at] != old(*at);
-                if let Some(stray) = stray.or_else(|| (0..bytes).find(changed).map(|at| at as i64)) {
-                    return Err(super::report::stray(plan, i as u64, stray));
-                }
-                for run in runs(inside) {
-                    tensor[from + run.start..from + run.end].copy_from_slice(&after[part.head..][run]);
-                }
-            }
-            if let Some(table) = &placed.table {
-                let addresses: Vec<u8> = placed.parts.iter().flat_map(|part| part.base().to_le_bytes()).collect();
-                if download(table.base(), addresses.len())? != addresses {
-                    return Err(super::report::stray_address(plan));
+        for (plan, placed) in plans.iter().zip(self.tensors) {
+            let size = plan.elem.bytes() as usize;
+            let mut tensor = placed.before;
+            for (part, address) in tensor.chunks_mut(placed.bytes).zip(&placed.parts) {
+                for run in plan.runs() {
+                    let bytes = run.start * size..run.end * size;
+                    let after = self.device.download(address + bytes.start as u64, bytes.len())?;
+                    part[bytes].copy_from_slice(&after);
                 }
             }
             out.push(tensor);
@@ -262,13 +217,13 @@ pub(super) fn parameters(
     contract: &Contract,
     bound: &BoundProgram,
     memory: &Memory,
-    scratch: &[(String, Area)],
+    scratch: &[(String, u64)],
 ) -> Vec<Vec<u8>> {
     let value = |name: &str| bound.values.get(name).copied().unwrap_or(Number::Int(0));
     let whole = |name: &str| value(name).to_i64().unwrap_or(0);
     let address = |name: &str| {
         let at = bound.tensors.iter().position(|t| t.name == name);
-        let own = || scratch.iter().find(|(own, _)| own == name).map_or(0, |(_, area)| area.base());
+        let own = || scratch.iter().find(|(own, _)| own == name).map_or(0, |(_, address)| *address);
         at.and_then(|i| memory.tensors.get(i)).map_or_else(own, Placed::argument)
     };
     contract
@@ -335,19 +290,14 @@ mod tests {
             let bound = bind_program(&[&contract], &Args::new()).expect("no arguments");
             assert_eq!(bound.tensors[0].access, Access::Read);
             let mut clock = Clock::new(std::time::Duration::from_secs(3600), false);
-            let tensors = [data::poisoned(&bound.tensors[0])];
-            let memory = Memory::new(&[&contract], &bound, &tensors, &Aliases::new(), &[], &mut clock);
+            let tensors = [data::poisoned(&bound.tensors[0], &mut clock)];
+            let memory = Memory::new(&[&contract], &bound, &tensors, &Aliases::new(), &mut clock);
             let memory = memory.expect("small");
             let base = memory.tensors[0].argument();
             assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");
             assert_eq!(parameters(&contract, &bound, &memory, &[]), [base.to_le_bytes()]);
             assert!(memory.device.download(base, 28).is_ok() && memory.device.download(base, 29).is_err());
+            assert!(memory.device.download(base - 1, 1).is_err());
         }
-    }
-
-    #[test]
-    fn runs_are_maximal() {
-        assert_eq!(runs(&[true, true, false, false, true]), [0..2, 4..5]);
-        assert!(runs(&[]).is_empty());
     }
 }

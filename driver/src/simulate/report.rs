@@ -3,7 +3,6 @@
 use super::memory::Memory;
 use super::sources::{short, tidy};
 use super::{Scene, Sources, locate};
-use crate::bind::TensorPlan;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
@@ -44,7 +43,7 @@ fn access(instruction: &str) -> &'static str {
 fn code(kind: ReportKind) -> Code {
     match kind {
         ReportKind::Launch => codes::SIM_LAUNCH,
-        ReportKind::OutOfBounds => codes::SIM_OUT_OF_BOUNDS,
+        ReportKind::OutOfBounds | ReportKind::ReadOnly => codes::SIM_OUT_OF_BOUNDS,
         ReportKind::Misaligned => codes::SIM_MISALIGNED,
         ReportKind::Uninitialised => codes::SIM_UNINITIALISED,
         ReportKind::Undefined => codes::SIM_UNDEFINED,
@@ -102,6 +101,9 @@ fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::OutOfBounds => {
             Some("look at the predicate that should have switched this access off, and at its address")
         }
+        ReportKind::ReadOnly => Some(
+            "`access` in the launch contract says which tensors the kernel writes; the addresses in an array of pointers it never does",
+        ),
         ReportKind::Misaligned => Some(
             "look at how the address is computed; where it is the start of a tensor in global memory, its `align` in the \
              launch contract says too little for this access",
@@ -210,6 +212,9 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
         (ReportKind::OutOfBounds, _, Some(located)) if elsewhere => {
             format!("{} {what} outside every tensor, {located}", article(what))
         }
+        (ReportKind::ReadOnly, _, Some(located)) => {
+            format!("{} {what} to memory that the kernel only reads by its launch contract: {located}", article(what))
+        }
         (ReportKind::Uninitialised, _, Some(located)) if elsewhere => {
             format!("{} {what} of memory that nobody wrote: {located}", article(what))
         }
@@ -258,10 +263,35 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     if report.kind == ReportKind::Race && report.other.is_some() && report.other_block.is_none() && !ends_block(place) {
         d = d.with_note("which of the two came first was chance: in another run it may be the other");
     }
+    d.notes.extend(at.filter(|_| elsewhere).and_then(|(memory, _)| permission(scene, memory, report)));
     if let Some(way_out) = way_out(report, !scene.origin.is_ptx) {
         d = d.with_note(way_out);
     }
     Box::new(d)
+}
+
+/// What the launch contract has to do with a read that it does not allow.
+fn permission(scene: &Scene<'_>, memory: &Memory, report: &Report) -> Option<String> {
+    let (address, place) = (report.address?, report.place.as_ref()?);
+    let name = locate::tensor(scene, memory, address)?;
+    let tensor = scene.contract.param(name).and_then(|p| p.kind.tensor())?;
+    match report.kind {
+        ReportKind::Uninitialised if !tensor.access.reads() => {
+            Some(format!("by its launch contract the kernel does not read `{name}`: what it held before is nothing"))
+        }
+        // The compiler says it itself where it is so.
+        ReportKind::OutOfBounds
+            if scene.origin.is_ptx
+                && access(&place.instruction) == "read"
+                && locate::global(scene, memory, address).is_some_and(|l| l.contains(locate::IN_A_GAP)) =>
+        {
+            Some(format!(
+                "a kernel that loads whole words and drops what is between the elements says so: `reads_gaps` of `{name}` in \
+                 the launch contract"
+            ))
+        }
+        _ => None,
+    }
 }
 
 fn address_text(memory: Option<Space>, address: u64) -> String {
@@ -298,24 +328,6 @@ pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnost
         Diagnostic::error(codes::SIM_PTX, Span::default(), message).with_note(format!("PTX line {line}: `{text}`"))
     };
     Box::new(d.with_note("`--device cuda` runs what the simulator does not know"))
-}
-
-/// An address changed in an array of them.
-pub(super) fn stray_address(plan: &TensorPlan) -> Box<Diagnostic> {
-    let message =
-        format!("the kernel wrote to memory that is not its to write: the addresses of the array `{}`", plan.name);
-    Box::new(Diagnostic::error(codes::SIM_OUT_OF_BOUNDS, Span::default(), message))
-}
-
-/// A byte of a part of a tensor changed that the kernel must not change; `byte` counts from the part's element 0.
-pub(super) fn stray(plan: &TensorPlan, part: u64, byte: i64) -> Box<Diagnostic> {
-    let located = locate::in_tensor(plan, part, byte);
-    let message = format!("the kernel wrote to memory that is not its to write: {located}");
-    let d = Diagnostic::error(codes::SIM_OUT_OF_BOUNDS, Span::default(), message);
-    Box::new(match plan.access.writes() {
-        true => d.with_note("look at the address and the width of the stores to this tensor"),
-        false => d.with_note(format!("by its launch contract the kernel only reads `{}`", plan.name)),
-    })
 }
 
 /// Results that depend on when copies land.

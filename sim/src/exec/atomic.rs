@@ -49,6 +49,7 @@ impl Cta<'_> {
                     let meeting = cta.meeting(&atom.order, index, atom.dst != SINK);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        cta.writable(lane, at[lane], bytes)?;
                         cta.read_global(who, at[lane], bytes, true)?;
                         if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
                             return Err(cta.global_race(conflict, lane, at[lane], true));

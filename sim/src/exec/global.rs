@@ -10,6 +10,39 @@ use crate::program::{Addr, Area};
 use crate::race::{Conflict, Strength, Who};
 use crate::report::ReportKind;
 
+/// Why not all bytes may be stored to.
+#[cold]
+fn refused(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> {
+    if alloc.constant {
+        return outside(lane, address, bytes, "writable memory: this is a constant").in_global(address);
+    }
+    if alloc.read_only {
+        let message = format!("{bytes} bytes at {address:#x} are in memory that this launch only reads");
+        return Fail::new(ReportKind::ReadOnly, message).at(lane).in_global(address);
+    }
+    let first = (address..address + bytes).find(|at| alloc.in_gap((at - alloc.base) as usize));
+    in_gap(lane, address, bytes, first.unwrap_or(address))
+}
+
+/// Why not all bytes may be read: the first of them that may not says it.
+#[cold]
+fn undefined(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> {
+    let offset = |at: &u64| (at - alloc.base) as usize;
+    let first = (address..address + bytes).find(|at| !alloc.written(offset(at), 1)).unwrap_or(address);
+    if alloc.in_gap(offset(&first)) {
+        return in_gap(lane, address, bytes, first);
+    }
+    Fail::new(ReportKind::Uninitialised, format!("global address {first:#x} was never written"))
+        .at(lane)
+        .in_global(first)
+}
+
+/// An access that touches a gap first at `first`.
+fn in_gap(lane: usize, address: u64, bytes: u64, first: u64) -> Box<Fail> {
+    let message = format!("of the {bytes} bytes at {address:#x} byte {} is in a gap between elements", first - address);
+    Fail::new(ReportKind::OutOfBounds, message).at(lane).in_global(first)
+}
+
 impl Cta<'_> {
     pub(crate) fn global(&self, lane: usize, address: u64, bytes: u64) -> Result<&Alloc, Box<Fail>> {
         match self.device.find(address) {
@@ -20,18 +53,30 @@ impl Cta<'_> {
                     Ok(alloc)
                 }
             }
-            _ => {
+            found => {
                 let near = match self.device.nearest(address) {
-                    Some((base, n)) if address >= base => {
-                        format!("every allocation; the nearest has {n} bytes, and this is byte {}", address - base)
+                    Some((first, n)) if address >= first => {
+                        format!("every allocation; the nearest has {n} bytes, and this is byte {}", address - first)
                     }
-                    Some((base, n)) => {
-                        format!("every allocation; the nearest has {n} bytes and starts {} later", base - address)
+                    Some((first, n)) => {
+                        format!("every allocation; the nearest has {n} bytes and starts {} later", first - address)
                     }
                     None => "global memory: nothing is allocated".to_owned(),
                 };
-                Err(outside(lane, address, bytes, &near).in_global(address))
+                // The first of the bytes that is outside.
+                let inside = found.is_some_and(|alloc| alloc.holds(address, 1));
+                let end = found.map_or(address, Alloc::end);
+                Err(outside(lane, address, bytes, &near).in_global(if inside { end } else { address }))
             }
+        }
+    }
+
+    /// The same, for a store.
+    pub(crate) fn writable(&self, lane: usize, address: u64, bytes: u64) -> Result<&Alloc, Box<Fail>> {
+        let alloc = self.global(lane, address, bytes)?;
+        match alloc.takes((address - alloc.base) as usize, bytes as usize) {
+            true => Ok(alloc),
+            false => Err(refused(alloc, lane, address, bytes)),
         }
     }
 
@@ -60,27 +105,20 @@ impl Cta<'_> {
         let start = (address - alloc.base) as usize;
         let mut out = [0; 4];
         let n = bytes.min(4) as usize;
-        let mut unwritten = None;
+        let mut defined = true;
         for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
             let at = start + i * 4;
-            if !alloc.written(at, n) {
-                unwritten = unwritten.or(Some(alloc.base + at as u64));
-            }
+            defined &= alloc.written(at, n);
             *word = alloc.word(at) >> (at % 4 * 8);
         }
-        if noted && !alloc.constant {
+        // What nobody may write is in no race.
+        if noted && !alloc.read_only {
             self.races.hand_in(self.grid, self.block, false);
             if let Err(conflict) = self.races.read_global(who, address, bytes as usize) {
                 return Err(self.global_race(conflict, lane, address, false));
             }
         }
-        match unwritten {
-            None => Ok(out),
-            Some(at) => {
-                let message = format!("global address {at:#x} was never written");
-                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(address))
-            }
-        }
+        if defined { Ok(out) } else { Err(undefined(self.global(lane, address, bytes)?, lane, address, bytes)) }
     }
 
     /// After a read that takes the bytes for constants: nobody of the block may have written them (PTX ISA, `ld.global.nc`).
@@ -114,10 +152,7 @@ impl Cta<'_> {
     /// Writes up to 16 bytes of global memory.
     pub(crate) fn write_global(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
         self.after_other_grids(who)?;
-        let alloc = self.global(who.lane, address, bytes)?;
-        if alloc.constant {
-            return Err(outside(who.lane, address, bytes, "writable memory: this is a constant").in_global(address));
-        }
+        let alloc = self.writable(who.lane, address, bytes)?;
         let start = (address - alloc.base) as usize;
         let mut same = true;
         let n = bytes.min(4) as usize;

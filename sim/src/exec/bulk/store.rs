@@ -160,10 +160,7 @@ impl Cta<'_> {
 
     /// Notes a write of global memory that may happen later.
     fn note_write(&mut self, who: Who, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
-        if self.global(who.lane, address, n)?.constant {
-            let message = format!("a bulk copy to {address:#x}, which is constant");
-            return Err(Fail::new(ReportKind::OutOfBounds, message).at(who.lane).in_global(address));
-        }
+        self.writable(who.lane, address, n)?;
         self.races.hand_in(self.grid, self.block, false);
         if let Err(conflict) = self.races.write_global(who, address, n as usize, false) {
             return Err(self.global_race(conflict, who.lane, address, true));

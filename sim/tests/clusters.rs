@@ -115,6 +115,10 @@ fn the_barrier_is_counted() {
     bad("setp.lt.u32 %p0, %t, 7; @%p0 barrier.cluster.arrive.aligned;", &[ReportKind::Divergence]);
     // Threads that have exited count as there.
     good("setp.lt.u32 %p0, %t, 32; @%p0 bra E; SYNC E:");
+    // What they have done nobody is told.
+    let left = "st.shared.u32 [%s], %t; WHEN setp.lt.u32 %p0, %t, 16; @%p0 bra E; SYNC xor.b32 %r0, %s, 64; ld.shared.u32 %r1, [%r0]; E:";
+    good(&left.replace("WHEN", "bar.sync 0;"));
+    bad(&left.replace("WHEN", ""), RACE);
     // Part of a warp at a time.
     good(
         "setp.lt.u32 %p0, %t, 7; @%p0 bra E; barrier.cluster.arrive; bra F; E: barrier.cluster.arrive; F: barrier.cluster.wait;",

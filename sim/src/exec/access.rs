@@ -135,7 +135,8 @@ impl Cta<'_> {
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let message = format!(
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
-             barrier"
+             barrier{}",
+            self.gone(conflict)
         );
         let message = match conflict.copy {
             true => {
@@ -146,6 +147,16 @@ impl Cta<'_> {
         let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(address as u64);
         fail.other = Some(conflict);
         fail
+    }
+
+    /// What is to be said of the other side of a race if it is a thread that has exited.
+    pub(crate) fn gone(&self, other: Conflict) -> &'static str {
+        match self.races.clocks.exited(other.warp) >> other.lane & 1 {
+            0 => "",
+            _ => {
+                ": that thread has exited since, and what threads do before they exit no barrier orders that they do not come to"
+            }
+        }
     }
 
     /// Reads up to 16 bytes of shared memory.

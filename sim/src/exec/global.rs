@@ -96,7 +96,8 @@ impl Cta<'_> {
         let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
         let message = format!(
             "this {mine} of global address {address:#x} and an earlier {theirs} by {who} of the block are not ordered by any \
-             barrier"
+             barrier{}",
+            self.gone(conflict)
         );
         let constant = format!(
             "this {mine} of global address {address:#x} and a {theirs} by another instruction, one of them `.nc`: that is for data \

@@ -406,6 +406,7 @@ impl Cta<'_> {
                 if self.ranks > 1 {
                     self.block_ends(w, m)?;
                 }
+                self.races.clocks.exit(w.index, m);
                 w.retire(at, m);
                 return Ok(Next::Stop);
             }

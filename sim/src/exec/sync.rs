@@ -182,6 +182,15 @@ impl Cta<'_> {
             let message = format!("a barrier of {count} threads: it must be a multiple of 32 up to 1024");
             return Err(Fail::new(ReportKind::Invalid, message));
         }
+        let exited = self.races.clocks.exited(w.index);
+        if bar.aligned && count.is_some() && exited != 0 {
+            // `exit` releases barriers that wait for all threads, and no others (PTX 9.7.12).
+            let message = format!(
+                "all lanes of a warp have to execute this instruction, and lanes {exited:#010x} have exited: only a barrier of all \
+                 threads, without a count, does not wait for them"
+            );
+            return Err(Fail::new(ReportKind::Divergence, message).at(first));
+        }
         let block = (self.shape.block.iter().product::<u32>()).next_multiple_of(32);
         let place = 16 * self.rank + id as usize;
         let barrier = &mut self.barriers[place];

@@ -166,7 +166,7 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
         let [only] = facts.entries.as_slice() else {
             let names: Vec<String> = facts.entries.iter().map(|e| format!("`{}`", e.name)).collect();
             return Err(match names.len() {
-                0 if let Some(ParseError { line, col, message }) = &facts.broken => {
+                0 if let Some(ParseError { line, col, message, .. }) = &facts.broken => {
                     LaunchFileError::Ptx { line: *line as usize, column: *col as usize, message: message.clone() }
                 }
                 0 => field("the PTX has no `.entry`: there is no kernel to launch"),

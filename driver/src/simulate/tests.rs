@@ -10,7 +10,12 @@ use std::time::Duration;
 const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
 /// Runs PTX on the simulator.
-fn run(ptx: &str, json: &str, args: &[(&str, i64)], change: impl FnOnce(&mut RunOptions)) -> Result<RunReport, String> {
+pub(super) fn run(
+    ptx: &str,
+    json: &str,
+    args: &[(&str, i64)],
+    change: impl FnOnce(&mut RunOptions),
+) -> Result<RunReport, String> {
     run_with(ptx, contracts(json, ptx).expect("a launch description").kernels, args, change)
 }
 
@@ -29,7 +34,7 @@ fn run_with(
 }
 
 /// A kernel with a read-only tensor `a` and another `b`, both f32 [n], in blocks of 64.
-fn small(body: &str) -> String {
+pub(super) fn small(body: &str) -> String {
     format!(
         ".version 7.4\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{{\n\
          .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.shared .align 16 .b8 tile[1024];\n\
@@ -39,7 +44,7 @@ fn small(body: &str) -> String {
     )
 }
 
-const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
+pub(super) const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
     {"name": "a", "type": "f32", "shape": ["n"], "access": "read"},
     {"name": "b", "type": "f32", "shape": ["n", 2], "strides": [3, 2], "access": "write"},
     {"name": "n", "kind": "size"}]}"#;
@@ -61,7 +66,7 @@ fn what_was_not_checked_is_said() {
 }
 
 #[track_caller]
-fn reported(body: &str, needles: &[&str]) {
+pub(super) fn reported(body: &str, needles: &[&str]) {
     let text = run(&small(body), LAUNCH, &[("n", 64)], |o| o.sim.fuel = 10_000).map(|r| r.to_string()).expect_err(body);
     for needle in needles {
         assert!(text.contains(needle), "no `{needle}` in\n{text}");
@@ -275,7 +280,7 @@ fn what_orders_a_tensor_store_is_missed() {
     run(&program.ptx).expect("all of it there");
     let kinds = [
         ("bar.sync\t2, 128", 2, ""),
-        ("fence.proxy.async.shared::cta", 1, "an asynchronous copy after a write"),
+        ("fence.proxy.async.shared::cta", 1, "no `fence.proxy.async` follows its ordinary write"),
         ("cp.async.bulk.wait_group.read", 2, ""),
     ];
     for (what, count, said) in kinds {

@@ -1,12 +1,13 @@
 //! Loads, stores and atomics: every access checked for bounds, alignment, definedness, and on shared memory for races.
 
+use super::bulk::Way;
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::counters::Kind;
 use crate::parse::raw::Space;
-use crate::program::{Addr, Area, Base, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::program::{Addr, Area, Base, LOCAL_WINDOW, Op, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::race::{Conflict, Who};
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 
 /// The lanes of a mask, lowest first.
 macro_rules! for_lanes {
@@ -144,18 +145,31 @@ impl Cta<'_> {
             }
             false => message,
         };
-        let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(address as u64);
-        fail.other = Some(conflict);
-        fail
+        let fail = Fail::new(ReportKind::Race, message).because(self.cause(conflict));
+        fail.at(lane).in_shared(address as u64).against(conflict)
+    }
+
+    /// What the other side of a race has not done, or others not seen it do.
+    pub(crate) fn cause(&self, other: Conflict) -> Cause {
+        match self.entry.code.get(other.pc as usize).map(|inst| &inst.op) {
+            Some(Op::CpAsync(_)) if other.copy => Cause::CopyPending,
+            Some(Op::Wgmma(_)) if other.copy => Cause::ProductPending,
+            Some(Op::Bulk(bulk)) if other.copy => match bulk.way {
+                Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
+                Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,
+            },
+            _ if self.races.clocks.exited(other.warp) >> other.lane & 1 != 0 => Cause::Exited,
+            _ => Cause::Unordered,
+        }
     }
 
     /// What is to be said of the other side of a race if it is a thread that has exited.
     pub(crate) fn gone(&self, other: Conflict) -> &'static str {
-        match self.races.clocks.exited(other.warp) >> other.lane & 1 {
-            0 => "",
-            _ => {
+        match self.cause(other) {
+            Cause::Exited => {
                 ": that thread has exited since, and what threads do before they exit no barrier orders that they do not come to"
             }
+            _ => "",
         }
     }
 

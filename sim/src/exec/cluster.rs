@@ -120,9 +120,7 @@ impl Cta<'_> {
                      that: a barrier of the cluster does",
                     self.rank
                 );
-                let mut fail = Fail::new(ReportKind::Race, message).in_shared(at as u64);
-                fail.other = Some(conflict);
-                Err(fail)
+                Err(Fail::new(ReportKind::Race, message).in_shared(at as u64).against(conflict))
             }
         }
     }
@@ -242,7 +240,7 @@ impl Cta<'_> {
     }
 
     /// Who waits at the barrier of the cluster, for a report.
-    pub(crate) fn cluster_line(&self, warps: &[Warp], w: &Warp, lanes: u32) -> String {
+    pub(crate) fn cluster_text(&self, warps: &[Warp]) -> String {
         let barrier = &self.cluster_barrier;
         let (mut arrived, mut all) = (0, 0);
         for w in warps {
@@ -250,10 +248,7 @@ impl Cta<'_> {
             arrived += (there & w.live).count_ones();
             all += w.live.count_ones();
         }
-        format!(
-            "warp {} lanes {lanes:#010x} wait at the barrier of the cluster, phase {}, where {arrived} of {all} threads are",
-            w.index, barrier.phase
-        )
+        format!("at the barrier of the cluster, phase {}, where {arrived} of {all} threads are", barrier.phase)
     }
 
     /// An access of so many bytes in whichever block.

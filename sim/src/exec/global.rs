@@ -107,9 +107,7 @@ impl Cta<'_> {
             true => (ReportKind::Invalid, constant),
             false => (ReportKind::Race, message),
         };
-        let mut fail = Fail::new(kind, message).at(lane).in_global(address);
-        fail.other = Some(conflict);
-        fail
+        Fail::new(kind, message).because(self.cause(conflict)).at(lane).in_global(address).against(conflict)
     }
 
     /// Writes up to 16 bytes of global memory.

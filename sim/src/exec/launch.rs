@@ -229,6 +229,7 @@ pub(super) fn between_blocks(
     };
     Box::new(Report {
         kind,
+        cause: Some(Cause::Unordered),
         message,
         place: Some(place(one)),
         other: Some(place(other)),

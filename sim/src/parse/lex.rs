@@ -17,7 +17,12 @@ pub(crate) struct Pos {
 impl Pos {
     /// A parse error at this place.
     pub(crate) fn error(self, message: impl Into<String>) -> ParseError {
-        ParseError { line: self.line, col: self.col, message: message.into() }
+        ParseError { line: self.line, col: self.col, message: message.into(), limit: false }
+    }
+
+    /// What is not executed, though the text may be right.
+    pub(crate) fn limit(self, message: impl Into<String>) -> ParseError {
+        ParseError { limit: true, ..self.error(message) }
     }
 }
 

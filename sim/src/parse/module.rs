@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
                         module.vars.extend(vars);
                     }
                 }
-                _ => return Err(pos.error(format!("unknown directive `.{word}`"))),
+                _ => return Err(pos.limit(format!("unknown directive `.{word}`"))),
             }
         }
         if module.version == (0, 0) || module.target.is_empty() {

@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
                 }
                 Tok::Dot("loc") => self.line_info()?,
                 Tok::Dot("pragma") => self.pragma()?,
-                Tok::Dot(word) => return Err(pos.error(format!("unknown directive `.{word}` in a body"))),
+                Tok::Dot(word) => return Err(pos.limit(format!("unknown directive `.{word}` in a body"))),
                 Tok::Name(name) if self.toks[self.at + 1].0 == Tok::Punct(b':') => {
                     self.bump();
                     self.bump();

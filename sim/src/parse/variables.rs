@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
             return Err(pos.error(format!("`{name}` has no bytes")));
         }
         if external && bytes.is_some() {
-            return Err(pos.error(format!("`{name}` is defined in another module: linking is not supported")));
+            return Err(pos.limit(format!("`{name}` is defined in another module: linking is not supported")));
         }
         Ok(RawVar { space, name, align, bytes, init, pos })
     }

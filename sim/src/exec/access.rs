@@ -132,7 +132,9 @@ impl Cta<'_> {
         self.check_aligned(lane, address, bytes)
     }
 
+    /// A race of an access to shared memory at an address.
     pub(crate) fn race(&self, conflict: Conflict, lane: usize, address: usize, writes: bool) -> Box<Fail> {
+        let address = address + conflict.byte;
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let message = format!(
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
@@ -187,6 +189,7 @@ impl Cta<'_> {
             match self.shared.get(at, n) {
                 Some(v) => *word = v,
                 None => {
+                    let at = self.shared.undefined(at, n);
                     let message = format!("shared address {at:#x} was never written");
                     return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(at as u64));
                 }

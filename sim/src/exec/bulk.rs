@@ -321,8 +321,9 @@ impl Cta<'_> {
             let mut bytes = plan.fill;
             if plan.from_shared {
                 let Some(words) = self.shared.words(piece.global as usize, 4) else {
-                    let message = format!("shared address {:#x} was never written", piece.global);
-                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(piece.global));
+                    let first = self.shared.undefined(piece.global as usize, 16);
+                    let message = format!("shared address {first:#x} was never written");
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(first as u64));
                 };
                 for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
                     *to = word.to_le_bytes();

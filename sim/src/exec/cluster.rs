@@ -43,8 +43,10 @@ impl Cta<'_> {
         let (rank, at) = (address / self.stride, address % self.stride);
         if rank as usize >= self.ranks || at >= self.room || n > self.room - at {
             let whose = if self.ranks == 1 { String::new() } else { format!(" of block {rank} of the cluster") };
-            return Err(outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room))
-                .in_shared(address));
+            let first = if (rank as usize) < self.ranks && at < self.room { address - at + self.room } else { address };
+            return Err(
+                outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room)).in_shared(first)
+            );
         }
         let next = self.entry.gaps.partition_point(|(_, end)| *end <= at);
         if let Some((start, _)) = self.entry.gaps.get(next)
@@ -53,7 +55,8 @@ impl Cta<'_> {
             let before =
                 self.entry.shared_vars.iter().find(|(_, var)| var.bytes > 0 && var.offset + var.bytes == *start);
             let name = before.map_or(String::new(), |(name, _)| format!("; `{name}` ends at {start:#x}"));
-            return Err(outside(lane, address, n, &format!("the variables of shared memory{name}")).in_shared(address));
+            let what = format!("the variables of shared memory{name}");
+            return Err(outside(lane, address, n, &what).in_shared(address - at + at.max(*start)));
         }
         Ok(())
     }

@@ -30,7 +30,9 @@ impl Cta<'_> {
                     }
                     None => "global memory: nothing is allocated".to_owned(),
                 };
-                Err(outside(lane, address, bytes, &near).in_global(address))
+                let end = self.device.find(address).map(|alloc| alloc.base + alloc.bytes);
+                let first = end.filter(|end| (address..address.saturating_add(bytes)).contains(end)).unwrap_or(address);
+                Err(outside(lane, address, bytes, &near).in_global(first))
             }
         }
     }
@@ -64,7 +66,7 @@ impl Cta<'_> {
         for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
             let at = start + i * 4;
             if !alloc.written(at, n) {
-                unwritten = unwritten.or(Some(alloc.base + at as u64));
+                unwritten = unwritten.or_else(|| (at..at + n).find(|byte| !alloc.written(*byte, 1)));
             }
             *word = alloc.word(at) >> (at % 4 * 8);
         }
@@ -76,9 +78,10 @@ impl Cta<'_> {
         }
         match unwritten {
             None => Ok(out),
-            Some(at) => {
+            Some(byte) => {
+                let at = address - start as u64 + byte as u64;
                 let message = format!("global address {at:#x} was never written");
-                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(address))
+                Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(at))
             }
         }
     }
@@ -91,7 +94,9 @@ impl Cta<'_> {
         }
     }
 
+    /// A race of an access at an address.
     pub(super) fn global_race(&self, conflict: Conflict, lane: usize, address: u64, writes: bool) -> Box<Fail> {
+        let address = address + conflict.byte as u64;
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
         let message = format!(

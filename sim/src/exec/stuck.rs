@@ -13,15 +13,22 @@ struct Waiter {
 }
 
 impl Cta<'_> {
-    /// The report of a block, or a cluster, none of whose threads can continue.
+    /// The report of a block, or a cluster, none of whose threads can continue. Those of a cluster stand under their own block.
     pub(crate) fn stuck(&self, warps: &[Warp]) -> Box<Report> {
         let mut lines = Vec::new();
         let (mut first, mut divergent, mut flag) = (None, None, None);
+        let mut listed = None;
         for warp in warps {
             for frag in &warp.frags {
                 let block = self.shapes[self.rank_of(warp.index)].index;
                 let Some(Waiter { text, place, cause }) = self.waiter(warps, warp, frag) else { continue };
-                lines.push(format!("warp {} lanes {:#010x} wait {text}", warp.index, frag.mask));
+                if self.ranks > 1 && listed != Some(block) {
+                    let [x, y, z] = block;
+                    lines.push(format!("block ({x}, {y}, {z}):"));
+                    listed = Some(block);
+                }
+                let number = warp.index % self.cta_warps;
+                lines.push(format!("warp {number} lanes {:#010x} wait {text}", frag.mask));
                 let found = match frag.wait {
                     Wait::Flag { .. } => &mut flag,
                     Wait::Converge { aligned: true, .. } => &mut divergent,

@@ -92,6 +92,8 @@ pub enum Memory {
 pub struct Place {
     /// Line in the PTX text, from 1.
     pub ptx_line: u32,
+    /// Its first column there and the one behind its end, from 1; far away if it ends in another line.
+    pub columns: [u32; 2],
     /// Opcode with its modifiers.
     pub instruction: String,
     /// File and line of `.loc`.

@@ -62,8 +62,12 @@ fn code(kind: ReportKind) -> Code {
 /// The span of a place in what carets point into.
 fn span(scene: &Scene<'_>, place: &Place) -> Span {
     let source = scene.origin.source;
+    if scene.origin.is_ptx {
+        let from = |column: u32| source.line_span(place.ptx_line as usize, column as usize).unwrap_or_default();
+        let [first, end] = place.columns.map(from);
+        return Span { start: first.start, end: first.end.min(end.start).max(first.start) };
+    }
     let line = match &place.source {
-        _ if scene.origin.is_ptx => place.ptx_line,
         Some((file, line)) if file == source.name() => *line,
         _ => return Span::default(),
     };
@@ -84,8 +88,10 @@ fn block([x, y, z]: [u32; 3]) -> String {
 
 /// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
-    let text = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
-    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, short(&tidy(text)));
+    let line = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
+    let [first, end] = place.columns.map(|column| column as usize - 1);
+    let text: String = line.chars().take(end).skip(first).collect();
+    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, short(&tidy(&text)));
     if scene.origin.is_ptx
         && let Some((file, line)) = &place.source
     {

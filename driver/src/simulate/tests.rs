@@ -116,6 +116,28 @@ fn reports_name_line_thread_and_place() {
 }
 
 #[test]
+fn of_several_instructions_on_a_line_the_one_is_underlined() {
+    // Columns count characters, and the guard belongs to the instruction.
+    let line = "/* ä */ mov.u32 %r3, 1; @%p1 add.u32 %r3, %r3, 1; L: st.global.u32 [%rd2], %r5; mov.u32 %r4, %r3;";
+    let body = line.replace("st.", "setp.eq.u32 %p2, %r1, 0; @%p2 st.").replace("@%p1 add", "add");
+    let column = body.split("@%p2").next().expect("text").chars().count();
+    let store = "@%p2 st.global.u32 [%rd2], %r5;";
+    let underlined = format!("   | {}{} by thread", " ".repeat(column), "^".repeat(store.len()));
+    reported(&body, &["E0804", &underlined, &format!("instruction: PTX line 18: `{store}`\n")]);
+    // Two writes of one line are two instructions.
+    let two = "mov.u32 %r2, tile; setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], %r1; setp.eq.u32 %p2, %r1, 32; @%p2 st.shared.u32 [%r2], %r1;";
+    reported(
+        two,
+        &["E0805", "put a `bar.sync` between the two", "write: PTX line 18: `@%p1 st.shared.u32 [%r2], %r1;`\n"],
+    );
+    // One that ends in another line is underlined to the end of its first.
+    reported(
+        "mov.u32 %r3, 1; st.global.u32 [%rd2],\n%r5;",
+        &["E0804", "`st.global.u32 [%rd2],`", "| ^^^^^^^^^^^^^^^^^^^^^ by"].map(|s| s.trim_start_matches("| ")),
+    );
+}
+
+#[test]
 fn a_race_says_whether_blocks_or_threads_met() {
     let blocks = LAUNCH.replace("\"grid\": 1", "\"grid\": 2").replace("[3, 2]", "[2, 1]");
     let text =
@@ -185,7 +207,7 @@ fn the_clock_ends_what_is_not_ready() {
 fn the_clock_ends_what_does_not_end() {
     let timed = |o: &mut RunOptions| (o.timeout, o.sim.fuel) = (Duration::from_millis(50), u64::MAX);
     let text = run(&small("L: bra L;"), LAUNCH, &[("n", 64)], timed).expect_err("endless");
-    assert!(text.contains("E0613") && text.contains("was here") && text.contains("`L: bra L;`"), "{text}");
+    assert!(text.contains("E0613") && text.contains("was here") && text.contains("`bra L;`"), "{text}");
 }
 
 /// A program without a race may still depend on when copies land: it asks whether one has, and stores the answer.

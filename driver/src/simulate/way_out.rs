@@ -141,7 +141,9 @@ pub(super) fn ends_block(place: &Place) -> bool {
 /// Whether both sides of a race are writes of one instruction.
 fn is_one_write(report: &Report) -> bool {
     match (&report.place, &report.other) {
-        (Some(this), Some(other)) => this.ptx_line == other.ptx_line && access(&this.instruction) == "write",
+        (Some(this), Some(other)) => {
+            (this.ptx_line, this.columns) == (other.ptx_line, other.columns) && access(&this.instruction) == "write"
+        }
         _ => false,
     }
 }

@@ -138,8 +138,7 @@ impl Cta<'_> {
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let message = format!(
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
-             barrier{}",
-            self.gone(conflict)
+             barrier"
         );
         let message = match conflict.copy {
             true => {
@@ -160,18 +159,7 @@ impl Cta<'_> {
                 Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
                 Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,
             },
-            _ if self.races.clocks.exited(other.warp) >> other.lane & 1 != 0 => Cause::Exited,
             _ => Cause::Unordered,
-        }
-    }
-
-    /// What is to be said of the other side of a race if it is a thread that has exited.
-    pub(crate) fn gone(&self, other: Conflict) -> &'static str {
-        match self.cause(other) {
-            Cause::Exited => {
-                ": that thread has exited since, and what threads do before they exit no barrier orders that they do not come to"
-            }
-            _ => "",
         }
     }
 

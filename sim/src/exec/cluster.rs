@@ -216,6 +216,7 @@ impl Cta<'_> {
     fn cluster_pass(&mut self, w: &Warp, m: u32) {
         self.cluster_barrier.owing[w.index] &= !m;
         let [known, begun] = &self.cluster_barrier.done;
+        self.races.clocks.pass(w.index, false);
         self.races.clocks.acquire(w.index, m, w.live, known);
         self.begun[w.index / self.cta_warps].join(begun);
     }

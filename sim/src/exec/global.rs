@@ -101,8 +101,7 @@ impl Cta<'_> {
         let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
         let message = format!(
             "this {mine} of global address {address:#x} and an earlier {theirs} by {who} of the block are not ordered by any \
-             barrier{}",
-            self.gone(conflict)
+             barrier"
         );
         let constant = format!(
             "this {mine} of global address {address:#x} and a {theirs} by another instruction, one of them `.nc`: that is for data \

@@ -291,8 +291,15 @@ impl<'a> Cta<'a> {
     }
 
     /// A report of a failure in `warp` at `pc`.
-    pub(crate) fn report(&self, warp: usize, pc: usize, mask: u32, fail: Fail) -> Box<Report> {
+    pub(crate) fn report(&self, warp: usize, pc: usize, mask: u32, mut fail: Fail) -> Box<Report> {
         let lane = fail.lane.unwrap_or(mask.trailing_zeros() as usize & 31);
+        if let (ReportKind::Race, Some(Cause::Unordered), Some(other)) = (fail.kind, fail.cause, fail.other)
+            && self.races.clocks.missed(warp, (other.warp, other.lane))
+        {
+            fail.cause = Some(Cause::Exited);
+            fail.message +=
+                ": that thread has exited, and no barrier that others came to since orders what it did before";
+        }
         Box::new(Report {
             kind: fail.kind,
             cause: fail.cause,
@@ -307,9 +314,11 @@ impl<'a> Cta<'a> {
     }
 
     pub(crate) fn place(&self, pc: usize, warp: usize, lane: usize) -> Place {
-        let inst = &self.entry.code[pc.min(self.entry.code.len() - 1)];
+        let pc = pc.min(self.entry.code.len() - 1);
+        let inst = &self.entry.code[pc];
         Place {
             ptx_line: inst.line,
+            columns: self.entry.columns[pc],
             instruction: self.entry.names[inst.name as usize].clone(),
             source: self.program.source(inst.loc),
             thread: thread_of(self.shape.block, (warp % self.cta_warps * 32 + lane) as u32),

@@ -296,6 +296,7 @@ impl Cta<'_> {
                     }
                 }
                 if joined != 0 {
+                    self.races.clocks.pass(warp.index, false);
                     self.races.clocks.acquire(warp.index, joined, warp.live, &done.known);
                 }
             }

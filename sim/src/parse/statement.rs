@@ -116,7 +116,8 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok(RawInst { guard, op, words, args, pos, loc: self.loc })
+        let end = self.toks[self.at.saturating_sub(1)].1;
+        Ok(RawInst { guard, op, words, args, pos, end, loc: self.loc })
     }
 
     /// `lists`: whether parentheses hold operands, as those of a call do, and not a constant expression.

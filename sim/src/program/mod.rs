@@ -63,6 +63,16 @@ pub(crate) struct Inst {
     pub(crate) name: u32,
 }
 
+/// Where an instruction stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) line: u32,
+    /// Its first column and the one behind its semicolon, which is far away if that is in another line.
+    pub(crate) columns: [u32; 2],
+    /// `.loc`: file number and line, zero if none.
+    pub(crate) loc: (u32, u32),
+}
+
 /// One of the three files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bank {
@@ -113,6 +123,8 @@ pub(crate) struct Entry {
     /// Bytes of local memory of a thread.
     pub(crate) local_bytes: u64,
     pub(crate) code: Vec<Inst>,
+    /// Of each instruction its [`Spot::columns`].
+    pub(crate) columns: Vec<[u32; 2]>,
     /// Opcodes with modifiers, indexed by [`Inst::name`].
     pub(crate) names: Vec<String>,
     /// Slots in the three files.

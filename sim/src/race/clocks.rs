@@ -29,8 +29,12 @@ pub(crate) struct Clocks {
     unfenced: Vec<(u32, Front)>,
     /// What each warp did before a fence for initialised mbarriers.
     inits: Vec<Option<Box<Front>>>,
-    /// Lanes of each warp that have exited.
+    /// Lanes of each warp that have exited, together and when: after so many barriers.
     exited: Vec<u32>,
+    exits: Vec<(usize, u32, u32)>,
+    barriers: u32,
+    /// Which the last was that each warp has passed, of several warps and of its own.
+    passed: Vec<[u32; 2]>,
     /// How often each row has changed.
     changes: Vec<u32>,
     /// What works beside the warps.
@@ -70,6 +74,9 @@ impl Clocks {
             unfenced: vec![(0, Front::default()); warps],
             inits: vec![None; warps],
             exited: vec![0; warps],
+            exits: Vec::new(),
+            barriers: 0,
+            passed: vec![[0; 2]; warps],
             changes: vec![0; warps],
             slots: Slots::new(2 * warps, slots),
         }
@@ -147,6 +154,20 @@ impl Clocks {
     /// at a barrier.
     pub(crate) fn exit(&mut self, warp: usize, lanes: u32) {
         self.exited[warp] |= lanes;
+        self.exits.push((warp, lanes, self.barriers));
+    }
+
+    /// Lanes of a warp pass a barrier, where others may be missed that have exited.
+    pub(crate) fn pass(&mut self, warp: usize, own: bool) {
+        self.barriers = self.barriers.saturating_add(1);
+        self.passed[warp][usize::from(own)] = self.barriers;
+    }
+
+    /// Whether a warp has passed a barrier at which a lane, perhaps of another one, would have been, had it not exited.
+    pub(crate) fn missed(&self, warp: usize, (of, lane): (usize, usize)) -> bool {
+        let [all, own] = self.passed[warp];
+        let last = if warp == of { all.max(own) } else { all };
+        self.exits.iter().any(|(exited, lanes, then)| *exited == of && lanes >> lane & 1 != 0 && last > *then)
     }
 
     /// The lanes of a warp that have exited.
@@ -216,6 +237,7 @@ impl Clocks {
 
     /// The lanes of `warp` wait for each other.
     pub(crate) fn synchronise(&mut self, warp: usize, lanes: u32, live: u32) {
+        self.pass(warp, true);
         self.changes[warp] = self.changes[warp].wrapping_add(1);
         if lanes & live == live {
             for (_, known) in std::mem::take(&mut self.lanes[warp]) {

@@ -112,7 +112,7 @@ impl<'a> Cx<'a, '_> {
                 return self.library(raw, guard, func, &arguments, &results);
             }
             if func.noreturn {
-                return self.emit(Op::Trap, guard, raw.name(), raw.pos.line, raw.loc);
+                return self.emit(Op::Trap, guard, raw.name(), raw.spot());
             }
             return Err(pos.limit(format!("`{name}` has no body here: linking is not supported")));
         };
@@ -122,9 +122,9 @@ impl<'a> Cx<'a, '_> {
         let end = self.new_label();
         if raw.guard.is_some() {
             let skip = Op::Bra { target: end, uni: raw.words.contains(&"uni") };
-            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.pos.line, raw.loc)?;
+            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.spot())?;
         } else {
-            self.emit(Op::Nop, guard, raw.name(), raw.pos.line, raw.loc)?;
+            self.emit(Op::Nop, guard, raw.name(), raw.spot())?;
         }
         // Operands mean what they mean to the caller; formals are defined in a scope of the function's own.
         let mut inside = Scope::default();
@@ -164,7 +164,7 @@ impl<'a> Cx<'a, '_> {
         let end = self.new_label();
         if raw.guard.is_some() {
             let skip = Op::Bra { target: end, uni: raw.words.contains(&"uni") };
-            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.pos.line, raw.loc)?;
+            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.spot())?;
         }
         let mut inside = Scope::default();
         let mut at = Vec::new();
@@ -292,7 +292,7 @@ impl<'a> Cx<'a, '_> {
     }
 
     fn emit_call(&mut self, raw: &RawInst<'a>, op: Op) -> Result<()> {
-        self.emit(op, (TRUE, 0), raw.name(), raw.pos.line, raw.loc)
+        self.emit(op, (TRUE, 0), raw.name(), raw.spot())
     }
 }
 

@@ -22,7 +22,7 @@ use super::lex::Pos;
 use super::raw::{RawAddress, RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawValue, RawVar, Space};
 use super::table::needs::{self, Need};
 use super::table::{self, Mods, limits, order};
-use crate::program::{Bank, Entry, Inst, Mention, ModuleVar, Op, Placed, Program, R, TRUE};
+use crate::program::{Bank, Entry, Inst, Mention, ModuleVar, Op, Placed, Program, R, Spot, TRUE};
 pub(crate) use module::decode;
 use module::{place, variables};
 use names::{Reg, Scope, Var};
@@ -214,12 +214,14 @@ impl<'a> Cx<'a, '_> {
         n
     }
 
-    fn emit(&mut self, op: Op, (guard, flip): (R, u32), name: String, line: u32, loc: (u32, u32)) -> Result<()> {
+    fn emit(&mut self, op: Op, (guard, flip): (R, u32), name: String, spot: Spot) -> Result<()> {
+        let Spot { line, columns, loc } = spot;
         if self.entry.code.len() >= MAX_INSTS {
             return Err(Pos { line, col: 1 }.limit("the kernel has too many instructions"));
         }
         let name = self.name(name);
         self.entry.code.push(Inst { op, guard, flip, line, loc, name });
+        self.entry.columns.push(columns);
         self.entry.mentions.push(std::mem::take(&mut self.mentioned).into_boxed_slice());
         Ok(())
     }
@@ -238,7 +240,7 @@ impl<'a> Cx<'a, '_> {
         if let (Op::Exit, "ret", Some(&target)) = (&op, raw.op, self.returns.last()) {
             op = Op::Bra { target, uni: raw.words.contains(&"uni") };
         }
-        self.emit(op, guard, raw.name(), raw.pos.line, raw.loc)
+        self.emit(op, guard, raw.name(), raw.spot())
     }
 
     fn op(&mut self, raw: &RawInst<'a>) -> Result<Op> {

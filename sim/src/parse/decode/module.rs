@@ -183,6 +183,7 @@ fn decode_entry<'a>(
         shared_vars: Vec::new(),
         local_bytes: 0,
         code: Vec::new(),
+        columns: Vec::new(),
         names: Vec::new(),
         n32: 1,
         n64: 1,
@@ -270,7 +271,8 @@ fn decode_entry<'a>(
     cx.body(&from.body)?;
     // Falling off the end of a kernel is a return.
     let (line, loc) = cx.entry.code.last().map_or((0, (0, 0)), |i| (i.line, i.loc));
-    cx.emit(Op::Exit, (TRUE, 0), "ret".to_owned(), line, loc)?;
+    let columns = cx.entry.columns.last().copied().unwrap_or([1, u32::MAX]);
+    cx.emit(Op::Exit, (TRUE, 0), "ret".to_owned(), Spot { line, columns, loc })?;
     for inst in &mut cx.entry.code {
         match &mut inst.op {
             Op::Bra { target, .. } => *target = cx.label_at[*target as usize],

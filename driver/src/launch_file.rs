@@ -4,6 +4,7 @@
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
 mod facts;
+mod kinds;
 
 use crate::contract::{Contract, ContractError, Dimension, LaunchFile, ParamKind, SCHEMA, TensorMapParam, TensorParam};
 use crate::json;
@@ -166,7 +167,7 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
         let [only] = facts.entries.as_slice() else {
             let names: Vec<String> = facts.entries.iter().map(|e| format!("`{}`", e.name)).collect();
             return Err(match names.len() {
-                0 if let Some(ParseError { line, col, message }) = &facts.broken => {
+                0 if let Some(ParseError { line, col, message, .. }) = &facts.broken => {
                     LaunchFileError::Ptx { line: *line as usize, column: *col as usize, message: message.clone() }
                 }
                 0 => field("the PTX has no `.entry`: there is no kernel to launch"),
@@ -187,6 +188,7 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
         let axes = axes(kernel, name)?;
         kernel.insert(name.to_owned(), Value::Array(axes));
     }
+    kinds::of_kernel(kernel)?;
     let grid = axes(kernel, "grid")?;
     kernel.insert("grid".to_owned(), expressions(&grid, "`grid`")?);
     let params = kernel.get_mut("params").ok_or_else(|| field("`params` is missing: the parameters in order"))?;
@@ -225,6 +227,7 @@ fn expressions(list: &[Value], what: &str) -> Result<Value, LaunchFileError> {
 /// Fills in what is missing of a parameter.
 fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), LaunchFileError> {
     known(param, PARAM_FIELDS, what)?;
+    kinds::of_param(param, what)?;
     if !param.contains_key("name") {
         return Err(field(format!("{what} has no `name`")));
     }
@@ -541,5 +544,45 @@ mod tests {
             let error = contracts(launch, &format!("{head}{text}")).expect_err(text);
             assert!(matches!(error, LaunchFileError::Ptx { line: 4.., .. }), "{text:?}: {error:?}");
         }
+    }
+
+    #[test]
+    fn a_wrong_kind_of_value_names_its_field() {
+        let top = |field: &str| format!("{{{field}, \"grid\": 1, \"params\": []}}");
+        let param = |field: &str| {
+            format!(
+                "{{\"block\": 1, \"grid\": 1, \"params\": [{{\"name\": \"x\", \"type\": \"f32\", \"shape\": 1, {field}}}]}}"
+            )
+        };
+        for (text, said) in [
+            (top("\"block\": [\"64\"]"), "`block` is [\"64\", 1, 1], expected whole numbers"),
+            (top("\"block\": -1"), "`block` is [-1, 1, 1]"),
+            (top("\"block\": 1.5"), "`block` is [1.5, 1, 1]"),
+            (top("\"block\": 1, \"cluster\": \"2\""), "`cluster` is [\"2\", 1, 1], expected whole numbers"),
+            (
+                top("\"block\": 1, \"dynamic_smem_bytes\": \"1024\""),
+                "`dynamic_smem_bytes` is the string \"1024\", expected a whole number",
+            ),
+            (top("\"block\": 1, \"programmatic\": 1"), "`programmatic` is 1, expected true or false"),
+            (top("\"block\": 1, \"entry\": 3"), "`entry` is 3, expected a string"),
+            (
+                top("\"block\": 1, \"requires\": \"n > 1\""),
+                "`requires` is the string \"n > 1\", expected a list of strings",
+            ),
+            (param("\"align\": \"16\""), "`align` of `params[0]` is the string \"16\", expected a whole number"),
+            (
+                param("\"access\": \"readwrite\""),
+                "`access` of `params[0]` is the string \"readwrite\", expected one of read, write, read_write",
+            ),
+            (param("\"may_alias\": \"y\""), "`may_alias` of `params[0]`"),
+            (param("\"reads_gaps\": 0"), "`reads_gaps` of `params[0]` is 0, expected true or false"),
+            (param("\"kind\": 1"), "`kind` of `params[0]` is 1, expected a string"),
+        ] {
+            let error = one(&text).expect_err(&text);
+            assert!(error.contains(said), "{error}");
+        }
+        // Numbers of the grid are expressions, in quotes or not: contracts of the compiler have quotes.
+        let quoted = one("{\"block\": 1, \"grid\": [\"1\"], \"params\": []}").expect("a grid");
+        assert_eq!(quoted.grid, one("{\"block\": 1, \"grid\": 1, \"params\": []}").expect("a grid").grid);
     }
 }

@@ -13,6 +13,9 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod way_out;
+#[cfg(test)]
+mod way_out_tests;
 
 use crate::clock::Clock;
 use crate::contract::Contract;

@@ -33,6 +33,51 @@ pub enum ReportKind {
     Invalid,
 }
 
+/// What is behind a report, where errors of one kind have different ways out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Race: nothing makes one of the threads wait for the other.
+    Unordered,
+    /// Race: the other thread has exited, and was at none of the barriers that came after.
+    Exited,
+    /// Race: nobody has waited for a copy of `cp.async`.
+    CopyPending,
+    /// Race: the thread has not seen the phase end of the mbarrier that counts a bulk copy.
+    LoadPending,
+    /// Race: nobody has waited for the group of a bulk copy from shared memory.
+    StorePending,
+    /// Race: the warp has not waited for an asynchronous product.
+    ProductPending,
+    /// Race: ordered, but no `wgmma.fence` stands in front of a product.
+    ProductFence,
+    /// Race: ordered, but no `fence.proxy.async` stands in between.
+    ProxyFence,
+    /// Race: no fence publishes the initialisation of an mbarrier.
+    InitFence,
+    /// Race: lanes of a warp count on running in step.
+    Lockstep,
+    /// Race: with a grid in front of this one.
+    GridWait,
+    /// Divergence: lanes have exited in front of an instruction of the whole warp.
+    LanesExited,
+    /// Divergence: a branch marked uniform.
+    UniformBranch,
+    /// Divergence: the four warps of a group must execute its products alike.
+    Warpgroup,
+    /// Divergence: an operand that lanes must share.
+    LanesDiffer,
+    /// Deadlock: a flag in memory.
+    Flag,
+    /// Deadlock: the phase of an mbarrier.
+    Phase,
+    /// Deadlock: the barrier of the cluster.
+    Cluster,
+    /// Deadlock: registers for `setmaxnreg`.
+    Registers,
+    /// Deadlock: lanes of a membermask.
+    Membermask,
+}
+
 /// Which memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
@@ -49,6 +94,8 @@ pub enum Memory {
 pub struct Place {
     /// Line in the PTX text, from 1.
     pub ptx_line: u32,
+    /// Its first column there and the one behind its end, from 1; far away if it ends in another line.
+    pub columns: [u32; 2],
     /// Opcode with its modifiers.
     pub instruction: String,
     /// File and line of `.loc`.
@@ -73,6 +120,8 @@ impl fmt::Display for Place {
 pub struct Report {
     /// What kind of error.
     pub kind: ReportKind,
+    /// What is behind it, where that is more than the kind.
+    pub cause: Option<Cause>,
     /// What happened, in words.
     pub message: String,
     /// The instruction at fault, if it is one.
@@ -94,6 +143,7 @@ impl Report {
     pub(crate) fn launch(message: impl Into<String>) -> Box<Report> {
         Box::new(Report {
             kind: ReportKind::Launch,
+            cause: None,
             message: message.into(),
             place: None,
             other: None,

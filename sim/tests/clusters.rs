@@ -115,10 +115,30 @@ fn the_barrier_is_counted() {
     bad("setp.lt.u32 %p0, %t, 7; @%p0 barrier.cluster.arrive.aligned;", &[ReportKind::Divergence]);
     // Threads that have exited count as there.
     good("setp.lt.u32 %p0, %t, 32; @%p0 bra E; SYNC E:");
+    // What they have done nobody is told.
+    let left = "st.shared.u32 [%s], %t; WHEN setp.lt.u32 %p0, %t, 16; @%p0 bra E; SYNC xor.b32 %r0, %s, 64; ld.shared.u32 %r1, [%r0]; E:";
+    good(&left.replace("WHEN", "bar.sync 0;"));
+    bad(&left.replace("WHEN", ""), RACE);
     // Part of a warp at a time.
     good(
         "setp.lt.u32 %p0, %t, 7; @%p0 bra E; barrier.cluster.arrive; bra F; E: barrier.cluster.arrive; F: barrier.cluster.wait;",
     );
+}
+
+#[test]
+fn who_waits_is_listed_under_its_block() {
+    // Two warps of each block, of which the second one's first waits; the cluster at (2, 0, 0) runs last.
+    let last = "mov.u32 %r0, %ctaid.x; setp.lt.u32 %p0, %r0, 2; @%p0 bra E; setp.eq.u32 %p1, %r0, 3; setp.lt.u32 %p2, %t, 32;\n\
+        and.pred %p1, %p1, %p2; @%p1 bra E; bar.sync 1, 96; E:";
+    let report = run_with(&kernel(PAIR, last), &launch([4, 1, 1], 64), &Options::default()).unwrap_err();
+    assert_eq!((report.kind, report.block), (ReportKind::Deadlock, [2, 0, 0]), "{report}");
+    let lines: Vec<&str> = report.message.lines().skip(1).map(|l| l.split(" lanes").next().unwrap().trim()).collect();
+    assert_eq!(lines, ["block (2, 0, 0):", "warp 0", "warp 1", "block (3, 0, 0):", "warp 1"], "{report}");
+    // The report is about who is named first, in whichever block.
+    let second = last.replace("setp.lt.u32 %p0, %r0, 2", "setp.lt.u32 %p0, %r0, 3");
+    let report = run_with(&kernel(PAIR, &second), &launch([4, 1, 1], 64), &Options::default()).unwrap_err();
+    assert_eq!((report.block, report.place.as_ref().unwrap().thread), ([3, 0, 0], [32, 0, 0]), "{report}");
+    assert!(!report.message.contains("(2, 0, 0)"), "{report}");
 }
 
 /// Thread 0 of each block tells the other's mbarrier that its word is written.

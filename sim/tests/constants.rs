@@ -44,6 +44,24 @@ fn constants_are_computed_wherever_they_stand() {
 }
 
 #[test]
+fn common_variables_start_as_zero() {
+    let load = "ld.global.u32 %r1, [q + 4]; add.u32 %r0, %r1, 7;";
+    assert_eq!(run(".common .global .align 8 .b32 q[2];", load), 7);
+    assert_eq!(run(".visible .common .global .v2 .u32 q;", load), 7);
+    for (wrong, why) in [
+        (".common .global .b32 q = 1;", "no initial value"),
+        (".common .const .b32 q;", "`.global` alone"),
+        (".common .shared .b32 q;", "`.global` alone"),
+        (".common .entry q() { ret; }", "`.global` alone"),
+        (".extern .common .global .b32 q;", "not with `.extern`"),
+    ] {
+        let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{wrong}\n");
+        let error = Program::parse(&text).unwrap_err();
+        assert!(error.message.contains(why) && !error.limit, "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn initial_values_are_where_their_braces_put_them() {
     let load = |name: &str, at: usize| format!("ld.global.u32 %r0, [{name} + {at}];");
     for (variable, at, want) in [

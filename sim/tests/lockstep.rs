@@ -41,7 +41,8 @@ fn counts_on_step(body: &str, against: &str) {
     let report = run(body).unwrap_err();
     assert_eq!(report.kind, ReportKind::Race, "{report}");
     let text = report.to_string();
-    for part in ["running in step", "sm_70", "`bar.warp.sync` (`__syncwarp()`)", "`shfl.sync`", against] {
+    assert_eq!(report.cause, Some(tilec_sim::Cause::Lockstep));
+    for part in ["running in step", "sm_70", against] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the simulator from outside, one program: what links is what takes the time.
 
+mod addresses;
 mod behaviour;
 mod blame;
 mod calls;

@@ -312,3 +312,55 @@ fn plain_accesses_do_not_hide_behind_strong_ones() {
         bad(&beside, 64, ReportKind::Race);
     }
 }
+
+/// Threads from 48 on, half a warp, leave; the others go on to a barrier.
+const LEAVE: &str = "setp.ge.u32 %p1, %t, 48; @%p1 ret;";
+
+#[test]
+fn who_has_exited_is_at_no_barrier() {
+    let own = "setp.eq.u32 %p1, %t, 0; mul.wide.u32 %rd0, %t, 4; add.s64 %rd0, %rd0, %out; xor.b32 %r1, %at, 64; xor.b32 %r2, %t, 16;\n\
+        mul.wide.u32 %rd1, %r2, 4; add.s64 %rd1, %rd1, %out;";
+    // The other half of the warp, or the other warp, has the word at `THEIRS`.
+    let places = [("shared", "[%at]", "[%r1]"), ("global", "[%rd0]", "[%rd1]")];
+    let barriers = [
+        "bar.sync 0;",
+        "barrier.sync.aligned 0;",
+        "barrier.sync 0;",
+        "bar.red.popc.u32 %r9, 0, %p1;",
+        "bar.warp.sync -1;",
+    ];
+    for ((space, mine, theirs), barrier) in places.iter().flat_map(|p| barriers.map(|b| (*p, b))) {
+        let (store, load) = (format!("st.{space}.u32 {mine}, 7;"), format!("ld.{space}.u32 %r3, {theirs};"));
+        let write = format!("st.{space}.u32 {theirs}, 7;");
+        for (before, after) in [(&store, &load), (&load, &store), (&store, &write)] {
+            let report = bad(&format!("{own} {before} {LEAVE} {barrier} {after}"), 64, ReportKind::Race);
+            assert!(report.message.contains("that thread has exited"), "{barrier}: {report}");
+            // A barrier that they have been at is one for them.
+            good(&format!("{own} {before} {barrier} {LEAVE} {barrier} {after}"), 64);
+        }
+    }
+}
+
+#[test]
+fn threads_may_leave_before_a_barrier_of_all() {
+    for barrier in ["bar.sync 0;", "barrier.sync.aligned 0;", "barrier.sync 0;", "bar.red.popc.u32 %r9, 0, %p1;"] {
+        let body = format!(
+            "{LEAVE} st.shared.u32 [%at], %t; {barrier} xor.b32 %r1, %at, 32; ld.shared.u32 %r3, [%r1]; {barrier}\n\
+             st.shared.u32 [%r1], %r3; st.shared.u32 [%at+512], %t; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+512];\n\
+             mbarrier.init.shared.b64 [sm+768], 1;"
+        );
+        good(&body.replace("mbarrier", "setp.eq.u32 %p2, %t, 0; @%p2 mbarrier"), 64);
+    }
+    // One that counts whole warps has none of this one, unless its lanes arrive one by one.
+    for barrier in ["bar.sync 1, 64;", "barrier.sync.aligned 1, 64;", "bar.red.popc.u32 %r9, 1, 64, %p1;"] {
+        let report = bad(&format!("{LEAVE} {barrier}"), 64, ReportKind::Divergence);
+        assert!(report.message.contains("lanes 0xffff0000 have exited"), "{report}");
+        assert_eq!(report.place.unwrap().thread, [32, 0, 0]);
+    }
+    let arrive = "setp.lt.u32 %p2, %t, 32; @%p2 bra A; bar.arrive 1, 64; bra B; A: bar.sync 1, 64; B:";
+    good(arrive, 64);
+    bad(&format!("{LEAVE} {arrive}"), 64, ReportKind::Divergence);
+    bad(&format!("{LEAVE} barrier.sync 1, 64;"), 64, ReportKind::Deadlock);
+    // Threads that are not there at all are not missed.
+    good("bar.sync 1, 64; bar.sync 0;", 48);
+}

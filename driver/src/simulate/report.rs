@@ -2,11 +2,12 @@
 
 use super::memory::Memory;
 use super::sources::{short, tidy};
+use super::way_out::{ends_block, is_ordered, way_out};
 use super::{Scene, Sources, locate};
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
-use tilec_sim::{Memory as Space, ParseError, Place, Program, Report, ReportKind};
+use tilec_sim::{Cause, Memory as Space, ParseError, Place, Program, Report, ReportKind};
 
 /// Which memory an opcode accesses, where it says so.
 fn memory_of(instruction: &str) -> Option<Space> {
@@ -20,7 +21,7 @@ fn memory_of(instruction: &str) -> Option<Space> {
 }
 
 /// What an opcode does to memory, as a noun.
-fn access(instruction: &str) -> &'static str {
+pub(super) fn access(instruction: &str) -> &'static str {
     let mut words = instruction.split('.');
     match words.next().unwrap_or("") {
         "mbarrier" => match words.next().unwrap_or("") {
@@ -57,87 +58,15 @@ fn code(kind: ReportKind) -> Code {
     }
 }
 
-const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
-
-fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
-    if from_tile {
-        return match report.kind {
-            ReportKind::Race if report.other_block.is_some() => {
-                Some("blocks run in any order: no element may be written by one block and accessed by another")
-            }
-            ReportKind::OutOfBounds => Some(
-                "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
-                 does neither, this is a bug of tilec",
-            ),
-            ReportKind::Race => Some(
-                "if the program has overlapping windows of a tensor, or strides that give two elements one address, that is what meets \
-                 here; if not, the compiler should have ordered the two: it is a bug of tilec, please report it",
-            ),
-            ReportKind::Uninitialised | ReportKind::Undefined => Some(
-                "give every register tile and buffer a value on every path that reads it; if the program does, it is a bug of tilec, \
-                 please report it",
-            ),
-            ReportKind::Fuel => Some(MORE_FUEL),
-            ReportKind::Launch | ReportKind::Cancelled => None,
-            _ => {
-                Some("the compiler should have proved that this cannot happen: it is a bug of tilec, please report it")
-            }
-        };
-    }
-    match report.kind {
-        ReportKind::Race if report.other_block.is_some() => Some(
-            "blocks run in any order and no barrier holds them: give each its own elements, use atomics, or let one set a flag after \
-             a fence and the other read it before one",
-        ),
-        ReportKind::Race if is_one_write(report) => Some(
-            "one instruction wrote different values to one address: let one thread write, or use an atomic; a `bar.sync` helps only \
-             where the two writes are of different turns of a loop",
-        ),
-        ReportKind::Race if report.place.as_ref().is_some_and(ends_block) => Some(
-            "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \
-             in front of `ret`",
-        ),
-        ReportKind::Race => Some("put a `bar.sync`, or the wait that the copy needs, between the two"),
-        ReportKind::OutOfBounds => {
-            Some("look at the predicate that should have switched this access off, and at its address")
-        }
-        ReportKind::ReadOnly => Some(
-            "`access` in the launch contract says which tensors the kernel writes; the addresses in an array of pointers it never does",
-        ),
-        ReportKind::Misaligned => Some(
-            "look at how the address is computed; where it is the start of a tensor in global memory, its `align` in the \
-             launch contract says too little for this access",
-        ),
-        ReportKind::Uninitialised => Some("somebody has to write it first, with a barrier between"),
-        ReportKind::Undefined => Some("initialise the register on every path"),
-        ReportKind::Divergence => Some("take the instruction out of the branch, or branch alike in the whole warp"),
-        ReportKind::Deadlock if report.address.is_some() => Some(
-            "another thread has to set the flag, and its block has to be resident together with the one that waits",
-        ),
-        ReportKind::Deadlock => Some("every thread that a barrier counts has to arrive"),
-        ReportKind::Fuel => Some(MORE_FUEL),
-        ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
-    }
-}
-
-/// Whether a thread ends with the instruction, and its block with it.
-fn ends_block(place: &Place) -> bool {
-    access(&place.instruction) == "end of the block"
-}
-
-/// Whether both sides of a race are writes of one instruction.
-fn is_one_write(report: &Report) -> bool {
-    match (&report.place, &report.other) {
-        (Some(this), Some(other)) => this.ptx_line == other.ptx_line && access(&this.instruction) == "write",
-        _ => false,
-    }
-}
-
 /// The span of a place in what carets point into.
 fn span(scene: &Scene<'_>, place: &Place) -> Span {
     let source = scene.origin.source;
+    if scene.origin.is_ptx {
+        let from = |column: u32| source.line_span(place.ptx_line as usize, column as usize).unwrap_or_default();
+        let [first, end] = place.columns.map(from);
+        return Span { start: first.start, end: first.end.min(end.start).max(first.start) };
+    }
     let line = match &place.source {
-        _ if scene.origin.is_ptx => place.ptx_line,
         Some((file, line)) if file == source.name() => *line,
         _ => return Span::default(),
     };
@@ -158,8 +87,10 @@ fn block([x, y, z]: [u32; 3]) -> String {
 
 /// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
-    let text = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
-    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, short(&tidy(text)));
+    let line = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
+    let [first, end] = place.columns.map(|column| column as usize - 1);
+    let text: String = line.chars().take(end).skip(first).collect();
+    let mut out = format!("{what}: PTX line {}: `{}`", place.ptx_line, short(&tidy(&text)));
     if scene.origin.is_ptx
         && let Some((file, line)) = &place.source
     {
@@ -193,7 +124,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     let elsewhere = !matches!(here, Some(Space::Shared | Space::Local));
     let message = match (report.kind, &report.other, &located) {
         // A block of a cluster ends, and with it its shared memory.
-        (ReportKind::Race, Some(_), _) if ends_block(place) => title.to_owned(),
+        (ReportKind::Race, Some(_), _) if ends_block(place) || is_ordered(report) => title.to_owned(),
         (ReportKind::Race, Some(other), _) => {
             let theirs = access(&other.instruction);
             match report.other_block {
@@ -260,7 +191,8 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     for line in details.lines().map(str::trim).filter(|l| !l.is_empty()) {
         d = d.with_note(line);
     }
-    if report.kind == ReportKind::Race && report.other.is_some() && report.other_block.is_none() && !ends_block(place) {
+    let either_way = report.cause == Some(Cause::Unordered) && report.other_block.is_none() && !ends_block(place);
+    if report.kind == ReportKind::Race && report.other.is_some() && either_way {
         d = d.with_note("which of the two came first was chance: in another run it may be the other");
     }
     d.notes.extend(at.filter(|_| elsewhere).and_then(|(memory, _)| permission(scene, memory, report)));
@@ -317,7 +249,7 @@ pub(super) fn out_of_time(scene: &Scene<'_>, report: &Report, limit: Duration) -
 
 /// PTX that does not parse.
 pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnostic> {
-    let ParseError { line, col, message } = error;
+    let ParseError { line, col, message, limit } = error;
     let (line, column) = (*line as usize, *col as usize);
     let text = tidy(scene.ptx.lines().nth(line.saturating_sub(1)).unwrap_or(""));
     let d = if scene.origin.is_ptx {
@@ -327,7 +259,7 @@ pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnost
         let message = format!("the simulator does not understand the PTX: {message}");
         Diagnostic::error(codes::SIM_PTX, Span::default(), message).with_note(format!("PTX line {line}: `{text}`"))
     };
-    Box::new(d.with_note("`--device cuda` runs what the simulator does not know"))
+    Box::new(if *limit { d.with_note("`--device cuda` runs what the simulator does not know") } else { d })
 }
 
 /// Results that depend on when copies land.

@@ -12,7 +12,12 @@ use std::time::Duration;
 const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
 /// Runs PTX on the simulator.
-fn run(ptx: &str, json: &str, args: &[(&str, i64)], change: impl FnOnce(&mut RunOptions)) -> Result<RunReport, String> {
+pub(super) fn run(
+    ptx: &str,
+    json: &str,
+    args: &[(&str, i64)],
+    change: impl FnOnce(&mut RunOptions),
+) -> Result<RunReport, String> {
     run_with(ptx, contracts(json, ptx).expect("a launch description").kernels, args, change)
 }
 
@@ -31,7 +36,7 @@ fn run_with(
 }
 
 /// A kernel with a read-only tensor `a` and another `b`, both f32 [n], in blocks of 64.
-fn small(body: &str) -> String {
+pub(super) fn small(body: &str) -> String {
     format!(
         ".version 7.4\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{{\n\
          .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.shared .align 16 .b8 tile[1024];\n\
@@ -41,7 +46,7 @@ fn small(body: &str) -> String {
     )
 }
 
-const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
+pub(super) const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
     {"name": "a", "type": "f32", "shape": ["n"], "access": "read"},
     {"name": "b", "type": "f32", "shape": ["n", 2], "strides": [3, 2], "access": "write"},
     {"name": "n", "kind": "size"}]}"#;
@@ -63,7 +68,7 @@ fn what_was_not_checked_is_said() {
 }
 
 #[track_caller]
-fn reported(body: &str, needles: &[&str]) {
+pub(super) fn reported(body: &str, needles: &[&str]) {
     let text = run(&small(body), LAUNCH, &[("n", 64)], |o| o.sim.fuel = 10_000).map(|r| r.to_string()).expect_err(body);
     for needle in needles {
         assert!(text.contains(needle), "no `{needle}` in\n{text}");
@@ -110,6 +115,28 @@ fn reports_name_line_thread_and_place() {
     reported("L: bra L;", &["E0808", "`--fuel N`"]);
     reported("trap;", &["E0809"]);
     reported("frobnicate.u32 %r1;", &["E0812", "k.ptx:18", "--device cuda"]);
+}
+
+#[test]
+fn of_several_instructions_on_a_line_the_one_is_underlined() {
+    // Columns count characters, and the guard belongs to the instruction.
+    let line = "/* ä */ mov.u32 %r3, 1; @%p1 add.u32 %r3, %r3, 1; L: st.global.u32 [%rd2], %r5; mov.u32 %r4, %r3;";
+    let body = line.replace("st.", "setp.eq.u32 %p2, %r1, 0; @%p2 st.").replace("@%p1 add", "add");
+    let column = body.split("@%p2").next().expect("text").chars().count();
+    let store = "@%p2 st.global.u32 [%rd2], %r5;";
+    let underlined = format!("   | {}{} by thread", " ".repeat(column), "^".repeat(store.len()));
+    reported(&body, &["E0804", &underlined, &format!("instruction: PTX line 18: `{store}`\n")]);
+    // Two writes of one line are two instructions.
+    let two = "mov.u32 %r2, tile; setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], %r1; setp.eq.u32 %p2, %r1, 32; @%p2 st.shared.u32 [%r2], %r1;";
+    reported(
+        two,
+        &["E0805", "put a `bar.sync` between the two", "write: PTX line 18: `@%p1 st.shared.u32 [%r2], %r1;`\n"],
+    );
+    // One that ends in another line is underlined to the end of its first.
+    reported(
+        "mov.u32 %r3, 1; st.global.u32 [%rd2],\n%r5;",
+        &["E0804", "`st.global.u32 [%rd2],`", "| ^^^^^^^^^^^^^^^^^^^^^ by"].map(|s| s.trim_start_matches("| ")),
+    );
 }
 
 #[test]
@@ -169,7 +196,7 @@ fn the_clock_ends_what_is_not_ready() {
 fn the_clock_ends_what_does_not_end() {
     let timed = |o: &mut RunOptions| (o.timeout, o.sim.fuel) = (Duration::from_millis(50), u64::MAX);
     let text = run(&small("L: bra L;"), LAUNCH, &[("n", 64)], timed).expect_err("endless");
-    assert!(text.contains("E0613") && text.contains("was here") && text.contains("`L: bra L;`"), "{text}");
+    assert!(text.contains("E0613") && text.contains("was here") && text.contains("`bra L;`"), "{text}");
 }
 
 /// A program without a race may still depend on when copies land: it asks whether one has, and stores the answer.
@@ -264,7 +291,7 @@ fn what_orders_a_tensor_store_is_missed() {
     run(&program.ptx).expect("all of it there");
     let kinds = [
         ("bar.sync\t2, 128", 2, ""),
-        ("fence.proxy.async.shared::cta", 1, "an asynchronous copy after a write"),
+        ("fence.proxy.async.shared::cta", 1, "no `fence.proxy.async` follows its ordinary write"),
         ("cp.async.bulk.wait_group.read", 2, ""),
     ];
     for (what, count, said) in kinds {

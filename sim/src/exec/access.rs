@@ -1,12 +1,13 @@
 //! Loads, stores and atomics: every access checked for bounds, alignment, definedness, and on shared memory for races.
 
+use super::bulk::Way;
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::counters::Kind;
 use crate::parse::raw::Space;
-use crate::program::{Addr, Area, Base, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::program::{Addr, Area, Base, LOCAL_WINDOW, Op, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::race::{Conflict, Who};
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 
 /// The lanes of a mask, lowest first.
 macro_rules! for_lanes {
@@ -131,7 +132,9 @@ impl Cta<'_> {
         self.check_aligned(lane, address, bytes)
     }
 
+    /// A race of an access to shared memory at an address.
     pub(crate) fn race(&self, conflict: Conflict, lane: usize, address: usize, writes: bool) -> Box<Fail> {
+        let address = address + conflict.byte;
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let message = format!(
             "this {mine} of shared address {address:#x} and an earlier {theirs} by another thread are not ordered by any \
@@ -143,9 +146,21 @@ impl Cta<'_> {
             }
             false => message,
         };
-        let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(address as u64);
-        fail.other = Some(conflict);
-        fail
+        let fail = Fail::new(ReportKind::Race, message).because(self.cause(conflict));
+        fail.at(lane).in_shared(address as u64).against(conflict)
+    }
+
+    /// What the other side of a race has not done, or others not seen it do.
+    pub(crate) fn cause(&self, other: Conflict) -> Cause {
+        match self.entry.code.get(other.pc as usize).map(|inst| &inst.op) {
+            Some(Op::CpAsync(_)) if other.copy => Cause::CopyPending,
+            Some(Op::Wgmma(_)) if other.copy => Cause::ProductPending,
+            Some(Op::Bulk(bulk)) if other.copy => match bulk.way {
+                Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
+                Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,
+            },
+            _ => Cause::Unordered,
+        }
     }
 
     /// Reads up to 16 bytes of shared memory.
@@ -162,6 +177,7 @@ impl Cta<'_> {
             match self.shared.get(at, n) {
                 Some(v) => *word = v,
                 None => {
+                    let at = self.shared.undefined(at, n);
                     let message = format!("shared address {at:#x} was never written");
                     return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(at as u64));
                 }

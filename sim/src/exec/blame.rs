@@ -24,7 +24,7 @@ impl Cta<'_> {
         if report.kind != ReportKind::Uninitialised {
             return report;
         }
-        let line = |place: &Option<Place>| place.as_ref().map(|p| p.ptx_line);
+        let at = |place: &Option<Place>| place.as_ref().map(|p| (p.ptx_line, p.columns));
         let mut stopped = vec![false; warps.len()];
         stopped[reader] = true;
         for _ in 0..TURNS * warps.len() {
@@ -37,7 +37,7 @@ impl Cta<'_> {
             let Err(other) = self.turn(warps, pick) else { continue };
             match other.kind {
                 // The read was noted before it failed.
-                ReportKind::Race if line(&other.other) == line(&report.place) => return other,
+                ReportKind::Race if at(&other.other) == at(&report.place) => return other,
                 // This one came too early, too.
                 ReportKind::Uninitialised => stopped[pick] = true,
                 _ => break,

@@ -16,7 +16,7 @@ use super::{Cta, Fail, Step};
 use crate::parse::raw::Ty;
 use crate::program::{Addr, AtomOp, R};
 use crate::race::{Offence, Slot, Strength, Who};
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 use std::rc::Rc;
 
 /// Bulk copies on their way: of the cluster, and in the groups of a warp.
@@ -226,9 +226,8 @@ impl Cta<'_> {
                     "shared address {at:#x} is {verb} through the async proxy, and no `fence.proxy.async` follows its ordinary \
                      write before the threads synchronise"
                 );
-                let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(at as u64);
-                fail.other = Some(conflict);
-                fail
+                let fail = Fail::new(ReportKind::Race, message).because(Cause::ProxyFence);
+                fail.at(lane).in_shared(at as u64).against(conflict)
             }
         }
     }
@@ -310,9 +309,8 @@ impl Cta<'_> {
                 "a bulk copy counts at the mbarrier at {object:#x}, and no `fence.mbarrier_init` or `fence.proxy.async` follows its \
                  initialisation"
             );
-            let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(u64::from(object));
-            fail.other = Some(conflict);
-            fail
+            let fail = Fail::new(ReportKind::Race, message).because(Cause::InitFence);
+            fail.at(lane).in_shared(u64::from(object)).against(conflict)
         })
     }
 
@@ -323,8 +321,9 @@ impl Cta<'_> {
             let mut bytes = plan.fill;
             if plan.from_shared {
                 let Some(words) = self.shared.words(piece.global as usize, 4) else {
-                    let message = format!("shared address {:#x} was never written", piece.global);
-                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(piece.global));
+                    let first = self.shared.undefined(piece.global as usize, 16);
+                    let message = format!("shared address {first:#x} was never written");
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(who.lane).in_shared(first as u64));
                 };
                 for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
                     *to = word.to_le_bytes();

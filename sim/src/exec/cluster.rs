@@ -43,8 +43,10 @@ impl Cta<'_> {
         let (rank, at) = (address / self.stride, address % self.stride);
         if rank as usize >= self.ranks || at >= self.room || n > self.room - at {
             let whose = if self.ranks == 1 { String::new() } else { format!(" of block {rank} of the cluster") };
-            return Err(outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room))
-                .in_shared(address));
+            let first = if (rank as usize) < self.ranks && at < self.room { address - at + self.room } else { address };
+            return Err(
+                outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room)).in_shared(first)
+            );
         }
         let next = self.entry.gaps.partition_point(|(_, end)| *end <= at);
         if let Some((start, _)) = self.entry.gaps.get(next)
@@ -53,7 +55,8 @@ impl Cta<'_> {
             let before =
                 self.entry.shared_vars.iter().find(|(_, var)| var.bytes > 0 && var.offset + var.bytes == *start);
             let name = before.map_or(String::new(), |(name, _)| format!("; `{name}` ends at {start:#x}"));
-            return Err(outside(lane, address, n, &format!("the variables of shared memory{name}")).in_shared(address));
+            let what = format!("the variables of shared memory{name}");
+            return Err(outside(lane, address, n, &what).in_shared(address - at + at.max(*start)));
         }
         Ok(())
     }
@@ -120,9 +123,7 @@ impl Cta<'_> {
                      that: a barrier of the cluster does",
                     self.rank
                 );
-                let mut fail = Fail::new(ReportKind::Race, message).in_shared(at as u64);
-                fail.other = Some(conflict);
-                Err(fail)
+                Err(Fail::new(ReportKind::Race, message).in_shared(at as u64).against(conflict))
             }
         }
     }
@@ -215,6 +216,7 @@ impl Cta<'_> {
     fn cluster_pass(&mut self, w: &Warp, m: u32) {
         self.cluster_barrier.owing[w.index] &= !m;
         let [known, begun] = &self.cluster_barrier.done;
+        self.races.clocks.pass(w.index, false);
         self.races.clocks.acquire(w.index, m, w.live, known);
         self.begun[w.index / self.cta_warps].join(begun);
     }
@@ -242,7 +244,7 @@ impl Cta<'_> {
     }
 
     /// Who waits at the barrier of the cluster, for a report.
-    pub(crate) fn cluster_line(&self, warps: &[Warp], w: &Warp, lanes: u32) -> String {
+    pub(crate) fn cluster_text(&self, warps: &[Warp]) -> String {
         let barrier = &self.cluster_barrier;
         let (mut arrived, mut all) = (0, 0);
         for w in warps {
@@ -250,10 +252,7 @@ impl Cta<'_> {
             arrived += (there & w.live).count_ones();
             all += w.live.count_ones();
         }
-        format!(
-            "warp {} lanes {lanes:#010x} wait at the barrier of the cluster, phase {}, where {arrived} of {all} threads are",
-            w.index, barrier.phase
-        )
+        format!("at the barrier of the cluster, phase {}, where {arrived} of {all} threads are", barrier.phase)
     }
 
     /// An access of so many bytes in whichever block.

@@ -189,7 +189,26 @@ fn holders(trans: bool, i: usize, k: usize) -> [usize; 2] {
     if trans { [8 * k + i / 2, 8 * k + 4 + i / 2] } else { [4 * i + k; 2] }
 }
 
-/// `shfl.sync` (PTX 9.7.9.6): `c` holds the clamp in its low five bits and the segment mask eight bits higher.
+/// The lane that `shfl` reads from in `lane`, and whether it is another one's that it was asked for: `c` holds the clamp in its low
+/// five bits and the segment mask eight bits higher.
+pub(super) fn source_lane(mode: Shfl, lane: usize, b: u32, c: u32) -> (usize, bool) {
+    let own = lane as u32;
+    let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
+    let max = (own & segment) | (clamp & !segment);
+    let min = own & segment;
+    let (from, inside) = match mode {
+        Shfl::Up => (own.wrapping_sub(b), own as i32 - b as i32 >= max as i32),
+        Shfl::Down => (own + b, own + b <= max),
+        Shfl::Bfly => (own ^ b, own ^ b <= max),
+        Shfl::Idx => {
+            let from = min | (b & !segment);
+            (from, from <= max)
+        }
+    };
+    (if inside { from & 31 } else { own } as usize, inside)
+}
+
+/// `shfl.sync` (PTX 9.7.9.6).
 fn shuffle(w: &mut Warp, m: u32, mode: Shfl, [d, p, a, b, c, mask]: [R; 6]) -> Step {
     let (av, bv, cv) = (w.w[a as usize], w.w[b as usize], w.w[c as usize]);
     if bv.ok & cv.ok & m != m {
@@ -199,20 +218,7 @@ fn shuffle(w: &mut Warp, m: u32, mode: Shfl, [d, p, a, b, c, mask]: [R; 6]) -> S
     let members = w.w[mask as usize].v;
     let (mut out, mut valid, mut ok) = ([0; 32], 0u32, 0u32);
     for_lanes!(lane in m => {
-        let own = lane as u32;
-        let (bval, clamp, segment) = (bv.v[lane] & 31, cv.v[lane] & 31, cv.v[lane] >> 8 & 31);
-        let max = (own & segment) | (clamp & !segment);
-        let min = own & segment;
-        let (from, inside) = match mode {
-            Shfl::Up => (own.wrapping_sub(bval), own as i32 - bval as i32 >= max as i32),
-            Shfl::Down => (own + bval, own + bval <= max),
-            Shfl::Bfly => (own ^ bval, own ^ bval <= max),
-            Shfl::Idx => {
-                let from = min | (bval & !segment);
-                (from, from <= max)
-            }
-        };
-        let from = if inside { from & 31 } else { own } as usize;
+        let (from, inside) = source_lane(mode, lane, bv.v[lane], cv.v[lane]);
         out[lane] = av.v[from];
         valid |= u32::from(inside) << lane;
         // A lane outside the membermask, or one that has exited, gives an undefined value.

@@ -129,7 +129,9 @@ impl Cta<'_> {
         }
     }
 
+    /// A race of an access at an address.
     pub(super) fn global_race(&self, conflict: Conflict, lane: usize, address: u64, writes: bool) -> Box<Fail> {
+        let address = address + conflict.byte as u64;
         let (mine, theirs) = (if writes { "write" } else { "read" }, if conflict.wrote { "write" } else { "read" });
         let who = if conflict.copy { "an asynchronous copy nobody waited for" } else { "another thread" };
         let message = format!(
@@ -144,9 +146,7 @@ impl Cta<'_> {
             true => (ReportKind::Invalid, constant),
             false => (ReportKind::Race, message),
         };
-        let mut fail = Fail::new(kind, message).at(lane).in_global(address);
-        fail.other = Some(conflict);
-        fail
+        Fail::new(kind, message).because(self.cause(conflict)).at(lane).in_global(address).against(conflict)
     }
 
     /// Writes up to 16 bytes of global memory.

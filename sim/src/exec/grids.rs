@@ -4,7 +4,7 @@
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::race::Who;
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 
 /// Who has waited for the grids in front of this one.
 #[derive(Debug, Default)]
@@ -57,6 +57,6 @@ impl Cta<'_> {
         }
         let message = "global memory is accessed and no `griddepcontrol.wait` is ordered before: a grid in front of this one, which \
                        the launch may overlap, may still use it";
-        Err(Fail::new(ReportKind::Race, message.to_owned()).at(who.lane))
+        Err(Fail::new(ReportKind::Race, message.to_owned()).because(Cause::GridWait).at(who.lane))
     }
 }

@@ -202,9 +202,11 @@ pub(super) fn between_blocks(
         std::array::from_fn::<u32, 3, _>(|axis| first[axis] + within[axis])
     };
     let place = |side: Side| {
-        let inst = &entry.code[(side.pc as usize).min(entry.code.len() - 1)];
+        let pc = (side.pc as usize).min(entry.code.len() - 1);
+        let inst = &entry.code[pc];
         Place {
             ptx_line: inst.line,
+            columns: entry.columns[pc],
             instruction: entry.names[inst.name as usize].clone(),
             source: program.source(inst.loc),
             thread: thread_of(launch.block, side.thread % (32 * warps)),
@@ -229,6 +231,7 @@ pub(super) fn between_blocks(
     };
     Box::new(Report {
         kind,
+        cause: Some(Cause::Unordered),
         message,
         place: Some(place(one)),
         other: Some(place(other)),

@@ -4,7 +4,7 @@ use super::access::for_lanes;
 use super::{Cta, Fail, Step};
 use crate::program::Semantics;
 use crate::race::LockStep;
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 
 impl Cta<'_> {
     /// Before a strong access of the lanes in `step` to these addresses of shared memory.
@@ -27,13 +27,10 @@ impl Cta<'_> {
                     let (mine, theirs) = if step.writes { ("write", "read") } else { ("read", "write") };
                     let message = format!(
                         "this {mine} of shared address {address:#x} and an earlier {theirs} by another lane of the warp count on \
-                         lanes running in step, which they need not since sm_70, `volatile` or not: put `bar.warp.sync` \
-                         (`__syncwarp()`) between reading and writing, and between writing and reading, or exchange values by \
-                         `shfl.sync`"
+                         lanes running in step, which they need not since sm_70, `volatile` or not"
                     );
-                    let mut fail = Fail::new(ReportKind::Race, message).at(lane).in_shared(address as u64);
-                    fail.other = Some(conflict);
-                    return Err(fail);
+                    let fail = Fail::new(ReportKind::Race, message).because(Cause::Lockstep);
+                    return Err(fail.at(lane).in_shared(address as u64).against(conflict));
                 }
             }
         });

@@ -14,7 +14,7 @@ use super::warp::{Wait, Warp};
 use super::{Cta, Fail, Step};
 use crate::program::{Addr, Area, R, SINK};
 use crate::race::{Known, Races, Strength, Who};
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
 const MAX_COUNT: u32 = (1 << 20) - 1;
@@ -366,9 +366,8 @@ impl Cta<'_> {
                 "this thread does not know of the initialisation of the mbarrier at {at:#x} by another block of the cluster: a barrier of \
                  the cluster says so, with `.release` or behind `fence.mbarrier_init.release.cluster`"
             );
-            let mut fail = Fail::new(ReportKind::Race, message).at(who.lane).in_shared(u64::from(at));
-            fail.other = Some(conflict);
-            fail
+            let fail = Fail::new(ReportKind::Race, message).because(Cause::InitFence);
+            fail.at(who.lane).in_shared(u64::from(at)).against(conflict)
         })
     }
 

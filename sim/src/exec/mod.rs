@@ -23,12 +23,14 @@ mod launch;
 mod lockstep;
 pub(crate) mod mbarrier;
 pub(crate) mod mma;
+mod origin;
 mod registers;
 mod resident;
 mod schedule;
 mod scratch;
 mod step;
 mod strong;
+mod stuck;
 mod sync;
 mod transfer;
 mod warp;
@@ -46,7 +48,7 @@ use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
 use crate::progress::Progress;
 use crate::race::{Conflict, Grid, Races, Side, proxy};
-use crate::report::{Memory, Place, Report, ReportKind};
+use crate::report::{Cause, Memory, Place, Report, ReportKind};
 use asynchronous::Landing;
 use scratch::Scratch;
 use std::collections::{BTreeMap, VecDeque};
@@ -58,6 +60,7 @@ use warp::{Frag, Shape, Wait, Warp, thread_of};
 #[derive(Clone, Debug)]
 pub(crate) struct Fail {
     pub(crate) kind: ReportKind,
+    pub(crate) cause: Option<Cause>,
     pub(crate) message: String,
     pub(crate) lane: Option<usize>,
     pub(crate) address: Option<u64>,
@@ -67,7 +70,26 @@ pub(crate) struct Fail {
 
 impl Fail {
     pub(crate) fn new(kind: ReportKind, message: impl Into<String>) -> Box<Fail> {
-        Box::new(Fail { kind, message: message.into(), lane: None, address: None, memory: None, other: None })
+        Box::new(Fail {
+            kind,
+            cause: None,
+            message: message.into(),
+            lane: None,
+            address: None,
+            memory: None,
+            other: None,
+        })
+    }
+
+    pub(crate) fn because(mut self: Box<Fail>, cause: Cause) -> Box<Fail> {
+        self.cause = Some(cause);
+        self
+    }
+
+    /// With the other side of a race.
+    pub(crate) fn against(mut self: Box<Fail>, other: Conflict) -> Box<Fail> {
+        self.other = Some(other);
+        self
     }
 
     pub(crate) fn at(mut self: Box<Fail>, lane: usize) -> Box<Fail> {
@@ -269,10 +291,18 @@ impl<'a> Cta<'a> {
     }
 
     /// A report of a failure in `warp` at `pc`.
-    pub(crate) fn report(&self, warp: usize, pc: usize, mask: u32, fail: Fail) -> Box<Report> {
+    pub(crate) fn report(&self, warp: usize, pc: usize, mask: u32, mut fail: Fail) -> Box<Report> {
         let lane = fail.lane.unwrap_or(mask.trailing_zeros() as usize & 31);
+        if let (ReportKind::Race, Some(Cause::Unordered), Some(other)) = (fail.kind, fail.cause, fail.other)
+            && self.races.clocks.missed(warp, (other.warp, other.lane))
+        {
+            fail.cause = Some(Cause::Exited);
+            fail.message +=
+                ": that thread has exited, and no barrier that others came to since orders what it did before";
+        }
         Box::new(Report {
             kind: fail.kind,
+            cause: fail.cause,
             message: fail.message,
             place: Some(self.place(pc, warp, lane)),
             other: fail.other.map(|c| self.place(c.pc as usize, c.warp, c.lane)),
@@ -284,9 +314,11 @@ impl<'a> Cta<'a> {
     }
 
     pub(crate) fn place(&self, pc: usize, warp: usize, lane: usize) -> Place {
-        let inst = &self.entry.code[pc.min(self.entry.code.len() - 1)];
+        let pc = pc.min(self.entry.code.len() - 1);
+        let inst = &self.entry.code[pc];
         Place {
             ptx_line: inst.line,
+            columns: self.entry.columns[pc],
             instruction: self.entry.names[inst.name as usize].clone(),
             source: self.program.source(inst.loc),
             thread: thread_of(self.shape.block, (warp % self.cta_warps * 32 + lane) as u32),

@@ -81,12 +81,10 @@ impl Cta<'_> {
     }
 
     /// How many registers a warp waits for, for a report.
-    pub(crate) fn register_line(&self, w: &Warp, lanes: u32, more: u32) -> String {
+    pub(crate) fn register_text(&self, w: &Warp, more: u32) -> String {
         let free = self.pools[w.index / self.cta_warps].free;
         format!(
-            "warp {} lanes {lanes:#010x} wait for {more} registers, of which the block has {free} free: what warps give back must be as \
-             much as others take",
-            w.index
+            "for {more} registers, of which the block has {free} free: what warps give back must be as much as others take"
         )
     }
 }

@@ -225,7 +225,10 @@ impl<'a> Setting<'a> {
                 Some(report) => {
                     let [x, y, z] = own.block;
                     let lines = own.message.split_once('\n').map_or("", |(_, lines)| lines);
-                    report.message += &format!("\n    block ({x}, {y}, {z}):\n{lines}");
+                    // Those of a cluster have that over each of its blocks.
+                    let title =
+                        if block.cta.ranks > 1 { String::new() } else { format!("\n    block ({x}, {y}, {z}):") };
+                    report.message += &format!("{title}\n{lines}");
                 }
             }
         }

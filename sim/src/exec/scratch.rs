@@ -26,6 +26,11 @@ impl Scratch {
         Some(if n == 4 { v } else { v & ((1 << (n * 8)) - 1) })
     }
 
+    /// The first of the `n` bytes at `at` that is not defined.
+    pub(crate) fn undefined(&self, at: usize, n: usize) -> usize {
+        (at..at + n).find(|byte| self.init.get(byte / 4).is_none_or(|word| word >> (byte % 4) & 1 == 0)).unwrap_or(at)
+    }
+
     /// `n` whole words at `at`, if they exist and are defined.
     #[inline(always)]
     pub(crate) fn words(&self, at: usize, n: usize) -> Option<&[u32]> {

@@ -11,7 +11,7 @@ use crate::parse::raw::Space;
 use crate::program::{
     BoolOp, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, Relation, SHARED_WINDOW, SINK, WINDOW_BYTES,
 };
-use crate::report::{Report, ReportKind};
+use crate::report::{Cause, Report, ReportKind};
 
 /// What becomes of the fragment after an instruction.
 pub(crate) enum Next {
@@ -44,7 +44,7 @@ impl Cta<'_> {
             if guard.ok & mask != mask {
                 let lane = (mask & !guard.ok).trailing_zeros() as usize;
                 let fail = Fail::new(ReportKind::Undefined, "the predicate of this instruction is undefined").at(lane);
-                return Err(self.report(warp.index, pc, mask, *fail));
+                return Err(self.report(warp.index, pc, mask, *self.with_origin(warp, pc, mask, fail)));
             }
             let active = mask & (guard.v ^ inst.flip);
             let counts = &mut self.counts[pc];
@@ -56,7 +56,8 @@ impl Cta<'_> {
                 } else if active == mask {
                     pc = target as usize;
                 } else if uni {
-                    let fail = Fail::new(ReportKind::Divergence, "lanes differ at a branch marked uniform");
+                    let fail = Fail::new(ReportKind::Divergence, "lanes differ at a branch marked uniform")
+                        .because(Cause::UniformBranch);
                     return Err(self.report(warp.index, pc, mask & !active, *fail));
                 } else {
                     warp.frags[at] = Frag { pc: pc as u32 + 1, mask: mask & !active, wait: Wait::Ready };
@@ -77,7 +78,9 @@ impl Cta<'_> {
             match self.execute(warp, at, &inst.op, active, pc) {
                 Ok(Next::Advance) => pc += 1,
                 Ok(Next::Stop) => return Ok(used),
-                Err(fail) => return Err(self.report(warp.index, pc, active, *fail)),
+                Err(fail) => {
+                    return Err(self.report(warp.index, pc, active, *self.with_origin(warp, pc, active, fail)));
+                }
             }
         }
         warp.frags[at].pc = pc as u32;
@@ -406,6 +409,7 @@ impl Cta<'_> {
                 if self.ranks > 1 {
                     self.block_ends(w, m)?;
                 }
+                self.races.clocks.exit(w.index, m);
                 w.retire(at, m);
                 return Ok(Next::Stop);
             }

@@ -10,7 +10,7 @@ use super::warp::{Frag, Wait, Warp};
 use super::{Cta, Fail};
 use crate::program::{Bar, Op, Vote};
 use crate::race::Known;
-use crate::report::{Report, ReportKind};
+use crate::report::{Cause, Report, ReportKind};
 
 /// A named barrier of the block.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +34,19 @@ pub(crate) struct Barrier {
     total: u32,
 }
 
+impl Barrier {
+    /// Where its waiters wait, for a report; `alive` are all threads of the block.
+    pub(crate) fn wait_text(&self, id: u8, alive: u32) -> String {
+        let (arrived, expected) = match self.expected {
+            Some(n) => (self.arrived, n),
+            None => (self.threads, alive),
+        };
+        format!("at barrier {id}, phase {}, where {arrived} of {expected} threads are", self.phase)
+    }
+}
+
 /// Whether all 32 lanes execute it together.
-fn is_matrix(op: &Op) -> bool {
+pub(super) fn is_matrix(op: &Op) -> bool {
     matches!(
         op,
         Op::Mma(_)
@@ -104,8 +115,15 @@ impl Cta<'_> {
             _ => return Err(Fail::new(ReportKind::Invalid, "this instruction cannot be executed")),
         };
         if need & !w.live != 0 {
-            let message = "a matrix instruction needs all 32 lanes, and some have exited";
-            return Err(Fail::new(ReportKind::Divergence, message));
+            let there = w.live | self.races.clocks.exited(w.index);
+            return Err(match need & !there {
+                0 => Fail::new(ReportKind::Divergence, "a matrix instruction needs all 32 lanes, and some have exited")
+                    .because(Cause::LanesExited),
+                _ => Fail::new(
+                    ReportKind::Divergence,
+                    "a matrix instruction needs all 32 lanes, and the block has fewer",
+                ),
+            });
         }
         if m & need != need {
             w.frags[at].wait = Wait::Converge { need, aligned };
@@ -181,6 +199,15 @@ impl Cta<'_> {
         {
             let message = format!("a barrier of {count} threads: it must be a multiple of 32 up to 1024");
             return Err(Fail::new(ReportKind::Invalid, message));
+        }
+        let exited = self.races.clocks.exited(w.index);
+        if bar.aligned && count.is_some() && exited != 0 {
+            // `exit` releases barriers that wait for all threads, and no others (PTX 9.7.12).
+            let message = format!(
+                "all lanes of a warp have to execute this instruction, and lanes {exited:#010x} have exited: only a barrier of all \
+                 threads, without a count, does not wait for them"
+            );
+            return Err(Fail::new(ReportKind::Divergence, message).because(Cause::LanesExited).at(first));
         }
         let block = (self.shape.block.iter().product::<u32>()).next_multiple_of(32);
         let place = 16 * self.rank + id as usize;
@@ -269,6 +296,7 @@ impl Cta<'_> {
                     }
                 }
                 if joined != 0 {
+                    self.races.clocks.pass(warp.index, false);
                     self.races.clocks.acquire(warp.index, joined, warp.live, &done.known);
                 }
             }
@@ -322,93 +350,5 @@ impl Cta<'_> {
             barrier.expected.map_or("all threads".to_owned(), |n| format!("{n}"))
         );
         Some(self.report(warp, barrier.last as usize, lanes, *Fail::new(ReportKind::Invalid, message)))
-    }
-
-    /// Why nobody can continue: every waiter, by name.
-    pub(crate) fn stuck(&self, warps: &[Warp]) -> Box<Report> {
-        let mut lines = Vec::new();
-        let mut first = None;
-        let mut divergent = None;
-        let mut flag = None;
-        for warp in warps {
-            for frag in &warp.frags {
-                let lane = frag.mask.trailing_zeros() as usize & 31;
-                match frag.wait {
-                    Wait::Barrier { id, .. } => {
-                        let rank = warp.index / self.cta_warps;
-                        let barrier = &self.barriers[16 * rank + usize::from(id)];
-                        let (arrived, expected) = match barrier.expected {
-                            Some(n) => (barrier.arrived, n),
-                            None => (barrier.threads, self.alive[rank]),
-                        };
-                        let place = self.place(frag.pc as usize - 1, warp.index, lane);
-                        lines.push(format!(
-                            "warp {} lanes {:#010x} wait at barrier {id}, phase {}, where {arrived} of {expected} threads are: \
-                             `{}` at PTX line {}",
-                            warp.index, frag.mask, barrier.phase, place.instruction, place.ptx_line
-                        ));
-                        first = first.or(Some(place));
-                    }
-                    Wait::Converge { need, aligned } => {
-                        let place = self.place(frag.pc as usize, warp.index, lane);
-                        lines.push(format!(
-                            "warp {} lanes {:#010x} wait for lanes {:#010x}: `{}` at PTX line {}",
-                            warp.index,
-                            frag.mask,
-                            need & !frag.mask,
-                            place.instruction,
-                            place.ptx_line
-                        ));
-                        if aligned {
-                            divergent = divergent.or(Some(place));
-                        } else {
-                            first = first.or(Some(place));
-                        }
-                    }
-                    Wait::Cluster => {
-                        let place = self.place(frag.pc as usize - 1, warp.index, lane);
-                        let line = self.cluster_line(warps, warp, frag.mask);
-                        lines.push(format!("{line}: `{}` at PTX line {}", place.instruction, place.ptx_line));
-                        first = first.or(Some(place));
-                    }
-                    Wait::Registers { more } => {
-                        let place = self.place(frag.pc as usize, warp.index, lane);
-                        let line = self.register_line(warp, frag.mask, more);
-                        lines.push(format!("{line}: `{}` at PTX line {}", place.instruction, place.ptx_line));
-                        first = first.or(Some(place));
-                    }
-                    Wait::Poll { at, want } => {
-                        let place = self.place(frag.pc as usize - 1, warp.index, lane);
-                        let object = self.mbarriers.get(&at).map_or("gone".to_owned(), |o| format!("in {o}"));
-                        lines.push(format!(
-                            "warp {} lanes {:#010x} wait for the end of {want} of the mbarrier at shared address {at:#x}, which \
-                             is {object}: `{}` at PTX line {}",
-                            warp.index, frag.mask, place.instruction, place.ptx_line
-                        ));
-                        first = first.or(Some(place));
-                    }
-                    Wait::Flag { pc, .. } => {
-                        let (address, line, place) = self.flag_line(warp, frag, pc);
-                        lines.push(line);
-                        flag = flag.or(Some((address, place, self.shapes[self.rank_of(warp.index)].index)));
-                    }
-                    Wait::Ready => {}
-                }
-            }
-        }
-        let (mut address, mut block) = (None, self.shape.index);
-        let (kind, place, title) = match (flag, divergent) {
-            // The rest of its warp waits for this thread, which is about to come.
-            (Some((flag, place, whose)), _) => {
-                (address, block) = (flag, whose);
-                (ReportKind::Deadlock, Some(place), "nobody sets the flag that this thread waits for")
-            }
-            (None, Some(place)) => {
-                (ReportKind::Divergence, Some(place), "part of a warp is at an instruction that needs all of it")
-            }
-            (None, None) => (ReportKind::Deadlock, first, "no thread can continue"),
-        };
-        let message = format!("{title}\n    {}", lines.join("\n    "));
-        Box::new(Report { kind, message, place, other: None, other_block: None, block, address, memory: None })
     }
 }

@@ -173,7 +173,8 @@ impl Cta<'_> {
                         let start = at[lane] as usize;
                         for i in 0..(bytes as usize).div_ceil(4) {
                             let Some(v) = memory.get(start + i * 4, bytes.min(4) as usize) else {
-                                let message = format!("local address {:#x} was never written", start + i * 4);
+                                let first = memory.undefined(start + i * 4, bytes.min(4) as usize);
+                                let message = format!("local address {first:#x} was never written");
                                 return Err(Fail::new(ReportKind::Uninitialised, message).at(lane));
                             };
                             data[lane][i] = v;
@@ -211,7 +212,7 @@ impl Cta<'_> {
     fn read_param(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
         let n = self.params.len() as u64;
         if address >= n || bytes > n - address {
-            return Err(outside(lane, address, bytes, &format!("the {n} bytes of parameters")));
+            return Err(outside(lane, address, bytes, &format!("the {n} bytes of parameters")).address(address.max(n)));
         }
         if address & (bytes - 1) != 0 {
             return Err(misaligned(lane, address, bytes));
@@ -232,7 +233,8 @@ impl Cta<'_> {
     ) -> Result<&mut super::scratch::Scratch, Box<Fail>> {
         let size = self.entry.local_bytes;
         if address >= size || bytes > size - address {
-            return Err(outside(lane, address, bytes, &format!("the {size} bytes of local memory")));
+            let what = format!("the {size} bytes of local memory");
+            return Err(outside(lane, address, bytes, &what).address(address.max(size)));
         }
         if address & (bytes - 1) != 0 {
             return Err(misaligned(lane, address, bytes));

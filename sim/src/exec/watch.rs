@@ -349,11 +349,11 @@ impl Cta<'_> {
     }
 
     /// What a fragment that sleeps waits for, for a report: the flag, in words, and where it looks.
-    pub(super) fn flag_line(&self, warp: &Warp, frag: &Frag, pc: u32) -> (Option<u64>, String, Place) {
+    pub(super) fn flag_text(&self, warp: &Warp, frag: &Frag, pc: u32) -> (String, Place) {
         let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].looks.last());
         let lane = look.map_or(frag.mask, |look| look.lanes).trailing_zeros() as usize & 31;
         let place = self.place(pc as usize, warp.index, lane);
-        let what = look.map_or("a flag".to_owned(), |look| {
+        let what = look.map_or("for a flag".to_owned(), |look| {
             let (space, at) = window(look.at[lane]);
             let space = if space == Space::Shared { "shared" } else { "global" };
             let value = match look.bytes {
@@ -361,17 +361,17 @@ impl Cta<'_> {
                 4 => u64::from(look.data[lane][0]),
                 _ => u64::from(look.data[lane][0]) | u64::from(look.data[lane][1]) << 32,
             };
-            format!("{space} address {at:#x} to change, which holds {value}")
+            format!("for {space} address {at:#x} to change, which holds {value}")
         });
         let [x, y, z] = place.thread;
-        let line = format!(
-            "warp {} lanes {:#010x} wait for {what}: `{}` at PTX line {} by thread ({x}, {y}, {z})",
-            warp.index % self.cta_warps,
-            frag.mask,
-            place.instruction,
-            place.ptx_line
-        );
-        (look.map(|look| window(look.at[lane]).1), line, place)
+        let text = format!("{what}: `{}` at PTX line {} by thread ({x}, {y}, {z})", place.instruction, place.ptx_line);
+        (text, place)
+    }
+
+    /// The address of the flag that a fragment waits for.
+    pub(super) fn flag_address(&self, warp: &Warp, frag: &Frag) -> Option<u64> {
+        let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].looks.last())?;
+        matches!(frag.wait, Wait::Flag { .. }).then(|| window(look.at[look.lanes.trailing_zeros() as usize & 31]).1)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::numerics::mma::Wide;
 use crate::numerics::mma::wide::{Row, negated, rows_of_registers};
 use crate::program::R;
 use crate::race::{Known, Slot, Strength, Who, quarter};
-use crate::report::{Report, ReportKind};
+use crate::report::{Cause, Report, ReportKind};
 use operand::Layout;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Cta<'_> {
         let at = w.products.steps - group.done;
         if at >= MAX_AHEAD {
             let message = format!("this warp is {MAX_AHEAD} instructions ahead of another one of its group of four");
-            return Err(Fail::new(ReportKind::Divergence, message));
+            return Err(Fail::new(ReportKind::Divergence, message).because(Cause::Warpgroup));
         }
         w.products.steps += 1;
         group.each[w.index - first] += 1;
@@ -170,7 +170,7 @@ impl Cta<'_> {
                 let message = format!(
                     "the four warps of a group execute these instructions alike; another warp has executed {what} (PTX line {line})"
                 );
-                return Err(Fail::new(ReportKind::Divergence, message));
+                return Err(Fail::new(ReportKind::Divergence, message).because(Cause::Warpgroup));
             }
         }
         let least = group.each.iter().min().copied().unwrap_or(0);
@@ -198,7 +198,7 @@ impl Cta<'_> {
                         "warp {} ends without having executed this instruction, as the others of its group of four have",
                         w.index % self.cta_warps
                     );
-                    let fail = Fail::new(ReportKind::Divergence, message);
+                    let fail = Fail::new(ReportKind::Divergence, message).because(Cause::Warpgroup);
                     return Some(self.report(w.index, missed.pc as usize, u32::MAX, *fail));
                 }
             }
@@ -218,7 +218,7 @@ impl Cta<'_> {
                 let message = format!(
                     "a register that is {what} of the product at PTX line {line}, for which no `wgmma.wait_group` has waited yet"
                 );
-                return Err(Fail::new(ReportKind::Race, message));
+                return Err(Fail::new(ReportKind::Race, message).because(Cause::ProductPending));
             }
             if state & TOUCHED == 0 {
                 w.products.set(*r, n, TOUCHED);
@@ -285,7 +285,7 @@ impl Cta<'_> {
         match (1..32).find(|lane| slot.v[*lane] != slot.v[0]) {
             Some(lane) => {
                 let message = format!("{what} is {:#x} in lane 0 and {:#x} in lane {lane}", slot.v[0], slot.v[lane]);
-                Err(Fail::new(ReportKind::Divergence, message).at(lane))
+                Err(Fail::new(ReportKind::Divergence, message).because(Cause::LanesDiffer).at(lane))
             }
             None => Ok(slot.v[0]),
         }
@@ -297,7 +297,7 @@ impl Cta<'_> {
         let add = w.p[p as usize];
         if add.ok != u32::MAX || (add.v != 0 && add.v != u32::MAX) {
             let message = "the predicate that says whether to add differs among lanes, or is undefined";
-            return Err(Fail::new(ReportKind::Divergence, message));
+            return Err(Fail::new(ReportKind::Divergence, message).because(Cause::LanesDiffer));
         }
         let add = (add.v != 0) != flip;
         let describe = |matrix: &Matrix, what: &str| match matrix {
@@ -361,13 +361,14 @@ impl Cta<'_> {
     /// Whether the registers of a product may be used by it now.
     fn check_registers(&self, w: &Warp, op: &Wgmma) -> Step {
         if w.products.fences == 0 {
-            return Err(Fail::new(ReportKind::Race, "no `wgmma.fence` stands before the first product of this warp"));
+            let message = "no `wgmma.fence` stands before the first product of this warp";
+            return Err(Fail::new(ReportKind::Race, message).because(Cause::ProductFence));
         }
         let a: &[R] = if let Matrix::Registers(a) = &op.a { a } else { &[] };
         for r in op.d.iter().chain(a) {
             if w.products.get(*r) & TOUCHED != 0 {
                 let message = "a register of this product was used by other instructions since the last `wgmma.fence`: one must come between";
-                return Err(Fail::new(ReportKind::Race, message));
+                return Err(Fail::new(ReportKind::Race, message).because(Cause::ProductFence));
             }
         }
         let clash = |f: &&Flight| {
@@ -381,7 +382,7 @@ impl Cta<'_> {
                 "this product shares registers with the one at PTX line {line}, for which no `wgmma.wait_group` has waited, and \
                  which is not of the same shape on the same accumulator"
             );
-            return Err(Fail::new(ReportKind::Race, message));
+            return Err(Fail::new(ReportKind::Race, message).because(Cause::ProductPending));
         }
         Ok(())
     }

@@ -17,7 +17,12 @@ pub(crate) struct Pos {
 impl Pos {
     /// A parse error at this place.
     pub(crate) fn error(self, message: impl Into<String>) -> ParseError {
-        ParseError { line: self.line, col: self.col, message: message.into() }
+        ParseError { line: self.line, col: self.col, message: message.into(), limit: false }
+    }
+
+    /// What is not executed, though the text may be right.
+    pub(crate) fn limit(self, message: impl Into<String>) -> ParseError {
+        ParseError { limit: true, ..self.error(message) }
     }
 }
 
@@ -80,11 +85,13 @@ struct Lexer<'a> {
     at: usize,
     line: u32,
     line_start: usize,
+    /// Up to where bytes of the line that begin no character have been counted, and how many there are.
+    counted: (usize, usize),
 }
 
 /// Splits `text` into tokens; the last is always [`Tok::End`].
 pub(crate) fn lex(text: &str) -> Result<Vec<(Tok<'_>, Pos)>, ParseError> {
-    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, line: 1, line_start: 0 };
+    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, line: 1, line_start: 0, counted: (0, 0) };
     let mut out = Vec::with_capacity(text.len() / 3);
     loop {
         lexer.skip_space()?;
@@ -98,8 +105,11 @@ pub(crate) fn lex(text: &str) -> Result<Vec<(Tok<'_>, Pos)>, ParseError> {
 }
 
 impl<'a> Lexer<'a> {
-    fn pos(&self) -> Pos {
-        let col = u32::try_from(self.at - self.line_start + 1).unwrap_or(u32::MAX);
+    fn pos(&mut self) -> Pos {
+        let (to, behind) = if self.counted.0 < self.line_start { (self.line_start, 0) } else { self.counted };
+        let new = self.bytes[to.min(self.at)..self.at].iter().filter(|byte| **byte & 0xC0 == 0x80).count();
+        self.counted = (self.at, behind + new);
+        let col = u32::try_from(self.at - self.line_start - self.counted.1 + 1).unwrap_or(u32::MAX);
         Pos { line: self.line, col }
     }
 

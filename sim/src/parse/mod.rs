@@ -25,6 +25,8 @@ pub struct ParseError {
     pub col: u32,
     /// What was found and what was expected.
     pub message: String,
+    /// The text may be right, and be nothing that this simulator executes.
+    pub limit: bool,
 }
 
 impl std::fmt::Display for ParseError {

@@ -175,16 +175,21 @@ impl<'a> Parser<'a> {
                 "section" => self.section()?,
                 "loc" => self.line_info()?,
                 "pragma" => self.pragma()?,
-                "entry" | "func" | "visible" | "weak" | "extern" | "global" | "const" | "shared" => {
-                    let mut external = false;
+                "entry" | "func" | "visible" | "weak" | "extern" | "common" | "global" | "const" | "shared" => {
+                    let (mut external, mut common) = (false, false);
                     loop {
                         if self.eat_dot("extern") {
                             external = true;
+                        } else if self.eat_dot("common") {
+                            common = true;
                         } else if !(self.eat_dot("visible") || self.eat_dot("weak")) {
                             break;
                         }
                     }
-                    if self.eat_dot("entry") {
+                    if common {
+                        // Of several modules one has it, which for one module makes no difference (PTX 11.6.4).
+                        module.vars.extend(self.common(external)?);
+                    } else if self.eat_dot("entry") {
                         let entry = self.entry()?;
                         module.entries.push(entry);
                     } else if self.eat_dot("func") {
@@ -195,7 +200,7 @@ impl<'a> Parser<'a> {
                         module.vars.extend(vars);
                     }
                 }
-                _ => return Err(pos.error(format!("unknown directive `.{word}`"))),
+                _ => return Err(pos.limit(format!("unknown directive `.{word}`"))),
             }
         }
         if module.version == (0, 0) || module.target.is_empty() {

@@ -1,6 +1,7 @@
 //! The syntax of a module before names and opcodes mean anything.
 
 use super::lex::Pos;
+use crate::program::Spot;
 
 /// A scalar type (PTX 5.2); `Pred` is `.pred`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,11 +187,19 @@ pub(crate) struct RawInst<'a> {
     pub(crate) words: Vec<&'a str>,
     pub(crate) args: Vec<RawArg<'a>>,
     pub(crate) pos: Pos,
+    /// Its semicolon.
+    pub(crate) end: Pos,
     /// `.loc`: file, line.
     pub(crate) loc: (u32, u32),
 }
 
 impl RawInst<'_> {
+    /// Where it stands.
+    pub(crate) fn spot(&self) -> Spot {
+        let end = if self.end.line == self.pos.line { self.end.col.saturating_add(1) } else { u32::MAX };
+        Spot { line: self.pos.line, columns: [self.pos.col, end], loc: self.loc }
+    }
+
     /// Opcode with modifiers.
     pub(crate) fn name(&self) -> String {
         let mut name = self.op.to_owned();

@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
                 }
                 Tok::Dot("loc") => self.line_info()?,
                 Tok::Dot("pragma") => self.pragma()?,
-                Tok::Dot(word) => return Err(pos.error(format!("unknown directive `.{word}` in a body"))),
+                Tok::Dot(word) => return Err(pos.limit(format!("unknown directive `.{word}` in a body"))),
                 Tok::Name(name) if self.toks[self.at + 1].0 == Tok::Punct(b':') => {
                     self.bump();
                     self.bump();
@@ -116,7 +116,8 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok(RawInst { guard, op, words, args, pos, loc: self.loc })
+        let end = self.toks[self.at.saturating_sub(1)].1;
+        Ok(RawInst { guard, op, words, args, pos, end, loc: self.loc })
     }
 
     /// `lists`: whether parentheses hold operands, as those of a call do, and not a constant expression.

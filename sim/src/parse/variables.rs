@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
             return Err(pos.error(format!("`{name}` has no bytes")));
         }
         if external && bytes.is_some() {
-            return Err(pos.error(format!("`{name}` is defined in another module: linking is not supported")));
+            return Err(pos.limit(format!("`{name}` is defined in another module: linking is not supported")));
         }
         Ok(RawVar { space, name, align, bytes, init, pos })
     }
@@ -208,6 +208,21 @@ impl<'a> Parser<'a> {
             self.expect(b')')?;
         }
         Ok(RawAddress { name, offset, byte, bytes: ty.bytes(), pos })
+    }
+
+    /// The variables behind `.common`: in global memory, zero when the module is loaded.
+    pub(super) fn common(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
+        let pos = self.pos();
+        if external || self.peek() != Tok::Dot("global") {
+            return Err(pos.error("`.common` goes with variables of `.global` alone, and not with `.extern`"));
+        }
+        let vars = self.variables(false)?;
+        match vars.iter().find(|var| !var.init.is_empty()) {
+            None => Ok(vars),
+            Some(var) => {
+                Err(var.pos.error(format!("`{}` is `.common`, which starts as zero: no initial value", var.name)))
+            }
+        }
     }
 
     /// `.shared .align 16 .b8 a[64], b[32];`.

@@ -18,6 +18,7 @@ use crate::exec::mma::Mma;
 use crate::exec::wgmma::Wgmma;
 use crate::exec::wmma;
 use crate::parse::raw::Space;
+use std::collections::HashMap;
 
 /// A register slot of one of the three files; which one follows from the instruction.
 pub(crate) type R = u32;
@@ -62,6 +63,33 @@ pub(crate) struct Inst {
     pub(crate) name: u32,
 }
 
+/// Where an instruction stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) line: u32,
+    /// Its first column and the one behind its semicolon, which is far away if that is in another line.
+    pub(crate) columns: [u32; 2],
+    /// `.loc`: file number and line, zero if none.
+    pub(crate) loc: (u32, u32),
+}
+
+/// One of the three files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bank {
+    Words,
+    Longs,
+    Predicates,
+}
+
+/// A register that an instruction names, its guard among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mention {
+    pub(crate) slot: R,
+    pub(crate) bank: Bank,
+    /// It is a destination.
+    pub(crate) written: bool,
+}
+
 /// A variable placed in shared, local or parameter memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
@@ -95,6 +123,8 @@ pub(crate) struct Entry {
     /// Bytes of local memory of a thread.
     pub(crate) local_bytes: u64,
     pub(crate) code: Vec<Inst>,
+    /// Of each instruction its [`Spot::columns`].
+    pub(crate) columns: Vec<[u32; 2]>,
     /// Opcodes with modifiers, indexed by [`Inst::name`].
     pub(crate) names: Vec<String>,
     /// Slots in the three files.
@@ -117,6 +147,9 @@ pub(crate) struct Entry {
     pub(crate) beside: bool,
     /// Of each instruction the 32-bit slots it names, of those that are operands of asynchronous products.
     pub(crate) touches: Vec<Box<[R]>>,
+    /// The registers that each instruction names, as the text does, and what they are called.
+    pub(crate) mentions: Vec<Box<[Mention]>>,
+    pub(crate) registers: HashMap<(Bank, R), String>,
 }
 
 /// A variable of the module in global or constant memory, with its first bytes.

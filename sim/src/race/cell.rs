@@ -253,7 +253,7 @@ pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Who) -> Option<
     let ordered = !cell.flying && clocks.ordered((who.warp, who.lane), (writer, lane), cell.write_clock);
     let copy = cell.flying || clocks.is_beside(writer);
     let (warp, lane) = clocks.thread(writer, lane);
-    (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false })
+    (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false, byte: 0 })
 }
 
 /// Whether some read of an agent is not ordered before `who`.
@@ -268,7 +268,7 @@ pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Wh
         if !clocks.ordered((who.warp, who.lane), (reader, lane), read.clock) {
             let copy = clocks.is_beside(reader);
             let (warp, lane) = clocks.thread(reader, lane);
-            return Some(Conflict { warp, lane, pc: read.pc, wrote: false, copy, constant: false });
+            return Some(Conflict { warp, lane, pc: read.pc, wrote: false, copy, constant: false, byte: 0 });
         }
     }
     None

@@ -29,6 +29,12 @@ pub(crate) struct Clocks {
     unfenced: Vec<(u32, Front)>,
     /// What each warp did before a fence for initialised mbarriers.
     inits: Vec<Option<Box<Front>>>,
+    /// Lanes of each warp that have exited, together and when: after so many barriers.
+    exited: Vec<u32>,
+    exits: Vec<(usize, u32, u32)>,
+    barriers: u32,
+    /// Which the last was that each warp has passed, of several warps and of its own.
+    passed: Vec<[u32; 2]>,
     /// How often each row has changed.
     changes: Vec<u32>,
     /// What works beside the warps.
@@ -67,6 +73,10 @@ impl Clocks {
             lanes: vec![Vec::new(); warps],
             unfenced: vec![(0, Front::default()); warps],
             inits: vec![None; warps],
+            exited: vec![0; warps],
+            exits: Vec::new(),
+            barriers: 0,
+            passed: vec![[0; 2]; warps],
             changes: vec![0; warps],
             slots: Slots::new(2 * warps, slots),
         }
@@ -140,6 +150,36 @@ impl Clocks {
             || self.alone(warp, 1 << lane).any(|k| k.front.covers(of, of_lane, clock))
     }
 
+    /// Lanes exit. Nobody is told of it: what they have not published before nobody knows, though all others of the warp be
+    /// at a barrier.
+    pub(crate) fn exit(&mut self, warp: usize, lanes: u32) {
+        self.exited[warp] |= lanes;
+        self.exits.push((warp, lanes, self.barriers));
+    }
+
+    /// Lanes of a warp pass a barrier, where others may be missed that have exited.
+    pub(crate) fn pass(&mut self, warp: usize, own: bool) {
+        self.barriers = self.barriers.saturating_add(1);
+        self.passed[warp][usize::from(own)] = self.barriers;
+    }
+
+    /// Whether a warp has passed a barrier at which a lane, perhaps of another one, would have been, had it not exited.
+    pub(crate) fn missed(&self, warp: usize, (of, lane): (usize, usize)) -> bool {
+        let [all, own] = self.passed[warp];
+        let last = if warp == of { all.max(own) } else { all };
+        self.exits.iter().any(|(exited, lanes, then)| *exited == of && lanes >> lane & 1 != 0 && last > *then)
+    }
+
+    /// The lanes of a warp that have exited.
+    pub(crate) fn exited(&self, warp: usize) -> u32 {
+        self.exited[warp]
+    }
+
+    /// The lanes that must have published something for it to be of the whole warp.
+    fn whole(&self, warp: usize, live: u32) -> u32 {
+        live | self.exited[warp]
+    }
+
     /// The lanes of `warp` publish what they have done and know; `live` are all lanes that have not exited.
     pub(crate) fn release(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
         into.join(&self.rows[warp]);
@@ -150,7 +190,7 @@ impl Clocks {
         if waiting & lanes != 0 {
             join_some(&mut into.seen, Some(seen));
         }
-        into.front.join_part(Part { of: warp as u16, clock: self.now[warp], lanes }, live);
+        into.front.join_part(Part { of: warp as u16, clock: self.now[warp], lanes }, self.whole(warp, live));
         self.advance(warp);
         self.changes[warp] = self.changes[warp].wrapping_add(1);
     }
@@ -197,6 +237,7 @@ impl Clocks {
 
     /// The lanes of `warp` wait for each other.
     pub(crate) fn synchronise(&mut self, warp: usize, lanes: u32, live: u32) {
+        self.pass(warp, true);
         self.changes[warp] = self.changes[warp].wrapping_add(1);
         if lanes & live == live {
             for (_, known) in std::mem::take(&mut self.lanes[warp]) {
@@ -205,8 +246,11 @@ impl Clocks {
             if self.unfenced[warp].0 != 0 {
                 self.unfenced[warp].0 |= lanes;
             }
-            self.rows[warp].front.all[warp] = self.now[warp];
-            self.rows[warp].front.parts.retain(|p| usize::from(p.of) != warp);
+            let whole = self.whole(warp, live);
+            let front = &mut self.rows[warp].front;
+            front.join_part(Part { of: warp as u16, clock: self.now[warp], lanes }, whole);
+            let met = front.all[warp];
+            front.parts.retain(|p| usize::from(p.of) != warp || p.clock > met);
             self.advance(warp);
         } else {
             let mut known = Known::default();
@@ -299,7 +343,7 @@ impl Clocks {
                 out.join_part(Part { lanes, ..*part }, u32::MAX);
             }
         }
-        out.join_part(Part { of: warp as u16, clock: own, lanes: 1 << lane }, live);
+        out.join_part(Part { of: warp as u16, clock: own, lanes: 1 << lane }, self.whole(warp, live));
         Some(out)
     }
 
@@ -330,8 +374,8 @@ impl Clocks {
         join_some(&mut fenced[OBJECTS], Some(&known.front));
         if inits {
             // Of its own initialisations alone.
-            let own = Part { of: warp as u16, clock, lanes };
-            self.inits[warp].get_or_insert_default().join_part(own, live);
+            let (own, whole) = (Part { of: warp as u16, clock, lanes }, self.whole(warp, live));
+            self.inits[warp].get_or_insert_default().join_part(own, whole);
         } else {
             join_some(&mut fenced[DATA], Some(&known.front));
         }
@@ -435,6 +479,24 @@ mod tests {
         }
         c.acquire(1, ALL, ALL, &known);
         assert!((0..4).all(|lane| c.ordered((1, 0), (0, lane), clock)));
+    }
+
+    #[test]
+    fn lanes_that_have_exited_published_nothing_more() {
+        let mut c = Clocks::new(2, 0);
+        let (mut known, before) = (Known::default(), c.now(0));
+        c.release(0, ALL, ALL, &mut known);
+        let clock = c.now(0);
+        c.exit(0, 1 << 5);
+        let live = !(1 << 5);
+        c.synchronise(0, live, live);
+        c.release(0, live, live, &mut known);
+        c.acquire(1, ALL, ALL, &known);
+        for thread in [(0, 0), (1, 0)] {
+            assert!(c.ordered(thread, (0, 6), clock));
+            assert!(!c.ordered(thread, (0, 5), clock), "it was not there any more");
+        }
+        assert!(c.ordered((1, 0), (0, 5), before), "it was there before");
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Races {
                 let copy = self.clocks.is_beside(agent);
                 let begun = || !wrote && begun.front.covers(agent, lane, clock) && begins(at);
                 (!own.contains(&warp) && !known.front.covers(agent, lane, clock) && !begun())
-                    .then_some((at, Conflict { warp, lane: lane_of, pc, wrote, copy, constant: false }))
+                    .then_some((at, Conflict { warp, lane: lane_of, pc, wrote, copy, constant: false, byte: 0 }))
             };
             let lane = usize::from(cell.write_lane);
             let wrote = (cell.write_agent != NOBODY && !cell.flying)
@@ -41,7 +41,7 @@ impl Races {
                 return unknown(cell, 4 * word);
             }
             let bytes = self.shared.bytes.get(4 * word..4 * word + 4).unwrap_or_default();
-            bytes.iter().find_map(|cell| unknown(cell, 4 * word))
+            bytes.iter().enumerate().find_map(|(i, cell)| unknown(cell, 4 * word + i))
         })
     }
 }

@@ -46,8 +46,8 @@ impl Front {
         }
     }
 
-    /// `live` are the lanes that make a whole.
-    pub(super) fn join_part(&mut self, part: Part, live: u32) {
+    /// `whole` are the lanes that are all.
+    pub(super) fn join_part(&mut self, part: Part, whole: u32) {
         let of = usize::from(part.of);
         self.widen(of + 1);
         let all = &mut self.all[of];
@@ -63,7 +63,7 @@ impl Front {
         } else {
             self.parts.push(joined);
         }
-        if joined.lanes & live == live {
+        if joined.lanes & whole == whole {
             *all = joined.clock;
         }
     }

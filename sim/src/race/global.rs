@@ -134,7 +134,8 @@ impl Global {
         let index = self.page(address / (4 * WORDS as u64));
         if who.strength.is_strong() {
             for word in (0..n).step_by(4) {
-                self.hidden.check(clocks, (address + word as u64, n.min(4)), who, false)?;
+                let here = (address + word as u64, n.min(4));
+                self.hidden.check(clocks, here, who, false).map_err(|conflict| conflict.behind(word))?;
             }
         }
         if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
@@ -173,7 +174,8 @@ impl Global {
         let index = self.page(address / (4 * WORDS as u64));
         if who.strength.is_strong() {
             for word in (0..n).step_by(4) {
-                self.hidden.check(clocks, (address + word as u64, n.min(4)), who, true)?;
+                let here = (address + word as u64, n.min(4));
+                self.hidden.check(clocks, here, who, true).map_err(|conflict| conflict.behind(word))?;
             }
             for (byte, size, cell) in self.pages[index].cells(at, n) {
                 self.forgot |= !self.hidden.keep(sets, (address - at as u64 + byte as u64, size), &cell);
@@ -233,20 +235,23 @@ impl Global {
         }
         let (words, bytes) = (&page.words, page.bytes.as_deref());
         let writer = (at / 4..(at + n).div_ceil(4)).find_map(|word| {
+            let first = at.max(4 * word);
             let parts = match bytes {
-                Some(bytes) if words[word].is_split() => &bytes[at.max(4 * word)..(at + n).min(4 * word + 4)],
+                Some(bytes) if words[word].is_split() => &bytes[first..(at + n).min(4 * word + 4)],
                 _ => &words[word..=word],
             };
-            parts.iter().find(|cell| cell.write_agent != NOBODY)
+            let (i, cell) = parts.iter().enumerate().find(|(_, cell)| cell.write_agent != NOBODY)?;
+            Some((first + i - at, cell))
         });
         match writer {
-            Some(cell) => Err(Conflict {
+            Some((byte, cell)) => Err(Conflict {
                 warp: sets.warp_of(usize::from(cell.write_agent)),
                 lane: usize::from(cell.write_lane),
                 pc: cell.write_pc,
                 wrote: true,
                 copy: false,
                 constant: true,
+                byte,
             }),
             None => Ok(()),
         }
@@ -372,10 +377,11 @@ impl Page {
         let constants = self.constants.as_ref()?;
         let found =
             self.cells(at, n).into_iter().find(|(byte, _, _)| constants[byte / 128] >> (byte / 4 % 32) & 1 != 0);
-        let (_, _, cell) = found?;
+        let (first, _, cell) = found?;
+        let byte = first.saturating_sub(at);
         let (agent, read) = sets.reads(&cell).next()?;
         let lane = read.lanes.trailing_zeros() as usize % 32;
-        Some(Conflict { warp: sets.warp_of(agent), lane, pc: read.pc, wrote: false, copy: false, constant: true })
+        Some(Conflict { warp: sets.warp_of(agent), lane, pc: read.pc, wrote: false, copy: false, constant: true, byte })
     }
 
     /// The cells of some bytes: words where they are whole, bytes elsewhere.
@@ -388,7 +394,7 @@ impl Page {
     ) -> Result<(), Conflict> {
         for word in at / 4..(at + n).div_ceil(4) {
             if n >= 4 && !self.words[word].is_split() {
-                f(sets, &mut self.words[word])?;
+                f(sets, &mut self.words[word]).map_err(|conflict| conflict.behind(4 * word - at))?;
                 continue;
             }
             let bytes = self.bytes.get_or_insert_with(|| vec![FRESH; 4 * WORDS].into());
@@ -401,8 +407,8 @@ impl Page {
                 *own = SPLIT;
             }
             let (first, last) = (at.max(4 * word), (at + n).min(4 * word + 4));
-            for byte in &mut bytes[first..last] {
-                f(sets, byte)?;
+            for (byte, cell) in (first..last).zip(&mut bytes[first..last]) {
+                f(sets, cell).map_err(|conflict| conflict.behind(byte - at))?;
             }
         }
         Ok(())

@@ -67,17 +67,18 @@ impl Hidden {
         let word = (byte / 4 * 4, 4);
         for key in std::iter::once(word).chain((byte..byte + n as u64).map(|byte| (byte, 1))) {
             let Some(entry) = self.entries.get(&key) else { continue };
+            let behind = key.0.saturating_sub(byte) as usize;
             if let Some((agent, lane, clock, pc)) = entry.write
                 && !clocks.ordered((who.warp, who.lane), (agent, lane), clock)
             {
                 let copy = clocks.is_beside(agent);
                 let (warp, lane) = clocks.thread(agent, lane);
-                return Err(Conflict { warp, lane, pc, wrote: true, copy, constant: false });
+                return Err(Conflict { warp, lane, pc, wrote: true, copy, constant: false, byte: behind });
             }
             let plain = Who { strength: Strength::Weak, ..who };
             let mut reads = entry.reads.iter().filter(|_| writes);
             if let Some(conflict) = reads.find_map(|(agent, read)| unordered_read(clocks, *agent, *read, plain)) {
-                return Err(conflict);
+                return Err(conflict.behind(behind));
             }
         }
         Ok(())

@@ -65,7 +65,15 @@ impl Races {
             && let Some(step) = steps.iter().find(wrote)
             && !writes
         {
-            return Some(Conflict { warp, lane: writer, pc: step.pc, wrote: true, copy: false, constant: false });
+            return Some(Conflict {
+                warp,
+                lane: writer,
+                pc: step.pc,
+                wrote: true,
+                copy: false,
+                constant: false,
+                byte: 0,
+            });
         }
         if !writes {
             return None;
@@ -78,7 +86,7 @@ impl Races {
                 })?;
                 let read_by = |s: &&Step| !s.writes && s.pc == read.pc && s.lanes & both(reader) == both(reader);
                 let step = steps.iter().find(read_by)?;
-                Some(Conflict { warp, lane: reader, pc: step.pc, wrote: false, copy: false, constant: false })
+                Some(Conflict { warp, lane: reader, pc: step.pc, wrote: false, copy: false, constant: false, byte: 0 })
             },
         )
     }

@@ -66,6 +66,15 @@ pub(crate) struct Conflict {
     pub(crate) copy: bool,
     /// Not unordered: one of the two takes the bytes for constants.
     pub(crate) constant: bool,
+    /// Bytes from the start of the access at hand to the first that both touch.
+    pub(crate) byte: usize,
+}
+
+impl Conflict {
+    /// The same, found so many bytes behind the start of the access.
+    pub(crate) fn behind(self, bytes: usize) -> Conflict {
+        Conflict { byte: self.byte + bytes, ..self }
+    }
 }
 
 /// Whether an access is part of the memory model's communication (PTX ISA 8.4, 8.6): atomic, volatile, relaxed or ordered. Two
@@ -293,13 +302,13 @@ mod tests {
         r.write(who(0, 3, 10), 8, 4, false).expect("first access");
         assert_eq!(
             r.read(who(1, 0, 11), 8, 4),
-            Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true, copy: false, constant: false })
+            Err(Conflict { warp: 0, lane: 3, pc: 10, wrote: true, copy: false, constant: false, byte: 0 })
         );
         barrier(&mut r);
         r.read(who(1, 0, 11), 8, 4).expect("ordered by the barrier");
         assert_eq!(
             r.write(who(0, 3, 12), 8, 4, false),
-            Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false, copy: false, constant: false })
+            Err(Conflict { warp: 1, lane: 0, pc: 11, wrote: false, copy: false, constant: false, byte: 0 })
         );
         barrier(&mut r);
         r.write(who(0, 3, 12), 8, 4, false).expect("ordered by the barrier");

@@ -130,10 +130,11 @@ impl Races {
             wrote: true,
             copy: self.clocks.is_beside(writer),
             constant: false,
+            byte: 0,
         }))
     }
 
-    /// The async proxy reads `n` bytes on behalf of `who`: `lanes` of `agent` at `clock`. The word at fault comes with the error.
+    /// The async proxy reads `n` bytes on behalf of `who`: `lanes` of `agent` at `clock`. The first byte at fault comes with the error.
     pub(crate) fn async_read(
         &mut self,
         who: Who,
@@ -146,11 +147,11 @@ impl Races {
             if cell.is_split() {
                 for byte in (4 * word).max(at)..(4 * word + 4).min(at + n) {
                     let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
-                    self.seen(&cell, who).map_err(|e| (4 * word, e))?;
+                    self.seen(&cell, who).map_err(|e| (byte, e))?;
                     let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
                     let cell = &mut self.shared.bytes[byte];
                     cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
-                        .map_err(|e| (4 * word, Offence::Race(e)))?;
+                        .map_err(|e| (byte, Offence::Race(e)))?;
                 }
                 continue;
             }
@@ -183,7 +184,7 @@ impl Races {
             if cell.is_split() {
                 for byte in at..at + 4 {
                     let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
-                    self.seen(&cell, who).map_err(|e| (at, e))?;
+                    self.seen(&cell, who).map_err(|e| (byte, e))?;
                 }
             } else {
                 self.seen(&cell, who).map_err(|e| (at, e))?;
@@ -261,6 +262,6 @@ impl Races {
             return Ok(());
         }
         let (warp, lane) = self.clocks.thread(writer, lane);
-        Err(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy: false, constant: false })
+        Err(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy: false, constant: false, byte: 0 })
     }
 }

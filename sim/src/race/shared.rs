@@ -103,7 +103,10 @@ impl Shared {
         }
         self.divide(sets, word);
         let cells = self.bytes.get_mut(at..at + n).unwrap_or_default();
-        cells.iter_mut().try_for_each(|cell| cell::read(clocks, sets, cell, who, agent))
+        let read = |(i, cell): (usize, &mut Cell)| {
+            cell::read(clocks, sets, cell, who, agent).map_err(|conflict| conflict.behind(i))
+        };
+        cells.iter_mut().enumerate().try_for_each(read)
     }
 
     pub(super) fn write(
@@ -131,7 +134,10 @@ impl Shared {
         }
         self.divide(sets, word);
         let cells = self.bytes.get_mut(at..at + n).unwrap_or_default();
-        cells.iter_mut().try_for_each(|cell| cell::write(clocks, sets, cell, who, same))?;
+        let mut write = |(i, cell): (usize, &mut Cell)| {
+            cell::write(clocks, sets, cell, who, same).map_err(|conflict| conflict.behind(i))
+        };
+        cells.iter_mut().enumerate().try_for_each(&mut write)?;
         if n == 4 && !self.bytes.is_empty() {
             // Written as a whole: the four bytes have one history again.
             self.words[word] = self.bytes[at];

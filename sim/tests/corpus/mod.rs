@@ -175,6 +175,7 @@ impl Case {
         let program = Program::parse(&self.ptx).map_err(|e| {
             let message = format!("{}: {e}", self.name);
             Report {
+                cause: None,
                 kind: ReportKind::Launch,
                 message,
                 place: None,

@@ -213,9 +213,10 @@ impl Cta<'_> {
             let size = usize::from(reduce.atom.size);
             for (i, new) in bytes.chunks_exact(size).enumerate() {
                 let at = start + i * size;
-                if !(0..size).step_by(4).all(|b| alloc.written(at + b, size.min(4))) {
-                    let message = format!("global address {:#x} was never written", first + (i * size) as u64);
-                    return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(first));
+                if let Some(byte) = (at..at + size).find(|byte| !alloc.written(*byte, 1)) {
+                    let byte = alloc.base + byte as u64;
+                    let message = format!("global address {byte:#x} was never written");
+                    return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_global(byte));
                 }
                 let new = new.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
                 if size == 8 {

@@ -87,6 +87,7 @@ impl Layout {
     pub(super) fn gather(&self, shared: &Scratch, ty: Elem, rows: &mut [Row]) -> Step {
         let read = |at: u64| -> Result<&[u32], Box<Fail>> {
             shared.words(at as usize, 4).ok_or_else(|| {
+                let at = shared.undefined(at as usize, 16) as u64;
                 let message = format!("an asynchronous product reads shared address {at:#x}, which was never written");
                 Fail::new(ReportKind::Uninitialised, message).in_shared(at)
             })

@@ -24,7 +24,7 @@ fn callee<'a>(raw: &RawInst<'a>) -> Result<(&'a str, Pos)> {
     });
     match (names.next(), names.next()) {
         (Some(found), None) => Ok(found),
-        (Some((name, pos)), Some(_)) => Err(pos.error(format!("`{name}`: calls through a pointer are not supported"))),
+        (Some((name, pos)), Some(_)) => Err(pos.limit(format!("`{name}`: calls through a pointer are not supported"))),
         (None, _) => Err(raw.pos.error("`call` needs the name of a function")),
     }
 }
@@ -51,11 +51,11 @@ pub(super) fn reachable<'m, 'a>(
             continue;
         };
         if path.contains(&name) {
-            return Err(pos.error(format!("`{name}` calls itself: recursion is not supported")));
+            return Err(pos.limit(format!("`{name}` calls itself: recursion is not supported")));
         }
         let Some(func) = funcs.get(name) else { return Err(pos.error(format!("unknown function `{name}`"))) };
         if path.len() >= MAX_DEPTH {
-            return Err(pos.error(format!("calls nest deeper than {MAX_DEPTH}")));
+            return Err(pos.limit(format!("calls nest deeper than {MAX_DEPTH}")));
         }
         if found.iter().any(|f| f.name == name) {
             // Seen on another path: its own calls contain no caller of it, or that would have been found then.
@@ -112,19 +112,19 @@ impl<'a> Cx<'a, '_> {
                 return self.library(raw, guard, func, &arguments, &results);
             }
             if func.noreturn {
-                return self.emit(Op::Trap, guard, raw.name(), raw.pos.line, raw.loc);
+                return self.emit(Op::Trap, guard, raw.name(), raw.spot());
             }
-            return Err(pos.error(format!("`{name}` has no body here: linking is not supported")));
+            return Err(pos.limit(format!("`{name}` has no body here: linking is not supported")));
         };
         if self.returns.len() >= MAX_DEPTH {
-            return Err(pos.error(format!("calls nest deeper than {MAX_DEPTH}")));
+            return Err(pos.limit(format!("calls nest deeper than {MAX_DEPTH}")));
         }
         let end = self.new_label();
         if raw.guard.is_some() {
             let skip = Op::Bra { target: end, uni: raw.words.contains(&"uni") };
-            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.pos.line, raw.loc)?;
+            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.spot())?;
         } else {
-            self.emit(Op::Nop, guard, raw.name(), raw.pos.line, raw.loc)?;
+            self.emit(Op::Nop, guard, raw.name(), raw.spot())?;
         }
         // Operands mean what they mean to the caller; formals are defined in a scope of the function's own.
         let mut inside = Scope::default();
@@ -164,7 +164,7 @@ impl<'a> Cx<'a, '_> {
         let end = self.new_label();
         if raw.guard.is_some() {
             let skip = Op::Bra { target: end, uni: raw.words.contains(&"uni") };
-            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.pos.line, raw.loc)?;
+            self.emit(skip, (guard.0, !guard.1), raw.name(), raw.spot())?;
         }
         let mut inside = Scope::default();
         let mut at = Vec::new();
@@ -231,6 +231,7 @@ impl<'a> Cx<'a, '_> {
             RawFormal::Reg(reg) => {
                 self.decls += 1;
                 let declared = Reg { ty: reg.ty, elements: 1, count: None, id: self.decls };
+                self.declared.push((reg.name, 1));
                 let slot = self.slot(declared, 0, reg.pos)?;
                 match inside.regs.insert(reg.name, declared) {
                     None => Ok(Formal::Slot(reg.ty, slot)),
@@ -250,10 +251,12 @@ impl<'a> Cx<'a, '_> {
                 self.emit_call(raw, Op::St(stack_access(at, bytes, slot)))
             }
             (Formal::Slot(ty, slot), Some(var)) => {
+                self.mention(ty, slot, true);
                 self.emit_call(raw, Op::Ld(stack_access(var.at, u64::from(ty.bytes()), slot)))
             }
             (Formal::Slot(ty, d), None) => {
                 let a = self.source(ty, actual)?;
+                self.mention(ty, d, true);
                 self.emit_call(raw, moved(ty, d, a))
             }
         }
@@ -265,21 +268,31 @@ impl<'a> Cx<'a, '_> {
             (Formal::Stack { .. }, Some(_)) => Ok(()),
             (Formal::Stack { at, bytes }, None) => {
                 let ty = word(bytes, actual.pos())?;
-                let slot = self.dest(ty, actual)?;
+                let slot = self.result(ty, actual)?;
                 self.emit_call(raw, Op::Ld(stack_access(at, bytes, slot)))
             }
             (Formal::Slot(ty, slot), Some(var)) => {
+                self.mention(ty, slot, false);
                 self.emit_call(raw, Op::St(stack_access(var.at, u64::from(ty.bytes()), slot)))
             }
             (Formal::Slot(ty, a), None) => {
-                let d = self.dest(ty, actual)?;
+                self.mention(ty, a, false);
+                let d = self.result(ty, actual)?;
                 self.emit_call(raw, moved(ty, d, a))
             }
         }
     }
 
+    /// The register that a result goes to.
+    fn result(&mut self, ty: Ty, actual: &RawArg<'a>) -> Result<R> {
+        self.written = true;
+        let slot = self.dest(ty, actual);
+        self.written = false;
+        slot
+    }
+
     fn emit_call(&mut self, raw: &RawInst<'a>, op: Op) -> Result<()> {
-        self.emit(op, (TRUE, 0), raw.name(), raw.pos.line, raw.loc)
+        self.emit(op, (TRUE, 0), raw.name(), raw.spot())
     }
 }
 

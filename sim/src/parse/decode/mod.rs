@@ -22,7 +22,7 @@ use super::lex::Pos;
 use super::raw::{RawAddress, RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawValue, RawVar, Space};
 use super::table::needs::{self, Need};
 use super::table::{self, Mods, limits, order};
-use crate::program::{Entry, Inst, ModuleVar, Op, Placed, Program, R, TRUE};
+use crate::program::{Bank, Entry, Inst, Mention, ModuleVar, Op, Placed, Program, R, Spot, TRUE};
 pub(crate) use module::decode;
 use module::{place, variables};
 use names::{Reg, Scope, Var};
@@ -60,6 +60,8 @@ pub(crate) struct Cx<'a, 'm> {
     targets: HashMap<(u32, &'a str), Vec<u32>>,
     slots: HashMap<(u32, u32), R>,
     decls: u32,
+    /// Their names and elements, by number from 1 on.
+    declared: Vec<(&'a str, u32)>,
     c32: HashMap<u32, R>,
     c64: HashMap<u64, R>,
     entry: Entry,
@@ -67,8 +69,9 @@ pub(crate) struct Cx<'a, 'm> {
     carry: Option<R>,
     /// 64-bit slots with addresses of shared variables.
     wide_shared: HashMap<u64, R>,
-    /// 32-bit slots that the instruction at hand names.
-    touched: Vec<R>,
+    /// Registers that the instruction at hand names, and whether the operand being resolved is a destination.
+    mentioned: Vec<Mention>,
+    written: bool,
     /// Those that asynchronous products name.
     wgmma_registers: Vec<R>,
     opcode: &'a str,
@@ -173,6 +176,7 @@ impl<'a> Cx<'a, '_> {
                     self.decls += 1;
                     let id = self.decls;
                     let declared = Reg { ty: reg.ty, elements: reg.elements, count: reg.count, id };
+                    self.declared.push((reg.name, reg.elements));
                     let scope = self.scope();
                     if scope.declares(reg) {
                         return Err(reg.pos.error(format!("register `{}` is declared twice", reg.name)));
@@ -210,13 +214,15 @@ impl<'a> Cx<'a, '_> {
         n
     }
 
-    fn emit(&mut self, op: Op, (guard, flip): (R, u32), name: String, line: u32, loc: (u32, u32)) -> Result<()> {
+    fn emit(&mut self, op: Op, (guard, flip): (R, u32), name: String, spot: Spot) -> Result<()> {
+        let Spot { line, columns, loc } = spot;
         if self.entry.code.len() >= MAX_INSTS {
-            return Err(Pos { line, col: 1 }.error("the kernel has too many instructions"));
+            return Err(Pos { line, col: 1 }.limit("the kernel has too many instructions"));
         }
         let name = self.name(name);
         self.entry.code.push(Inst { op, guard, flip, line, loc, name });
-        self.entry.touches.push(std::mem::take(&mut self.touched).into_boxed_slice());
+        self.entry.columns.push(columns);
+        self.entry.mentions.push(std::mem::take(&mut self.mentioned).into_boxed_slice());
         Ok(())
     }
 
@@ -228,12 +234,13 @@ impl<'a> Cx<'a, '_> {
     }
 
     fn inst(&mut self, raw: &RawInst<'a>) -> Result<()> {
+        self.mentioned.clear();
         let guard = self.guard(raw)?;
         let mut op = self.op(raw)?;
         if let (Op::Exit, "ret", Some(&target)) = (&op, raw.op, self.returns.last()) {
             op = Op::Bra { target, uni: raw.words.contains(&"uni") };
         }
-        self.emit(op, guard, raw.name(), raw.pos.line, raw.loc)
+        self.emit(op, guard, raw.name(), raw.spot())
     }
 
     fn op(&mut self, raw: &RawInst<'a>) -> Result<Op> {
@@ -241,6 +248,7 @@ impl<'a> Cx<'a, '_> {
         let mut known = false;
         let mut furthest = 0;
         let mut failure = None;
+        let guards = self.mentioned.len();
         for row in table::rows(raw.op) {
             known = true;
             let Some(words) = order::arrange(raw.op, row.mods, &raw.words) else {
@@ -249,7 +257,7 @@ impl<'a> Cx<'a, '_> {
             };
             let mods = Mods { words: &words, pos: raw.pos };
             self.stack_param = false;
-            self.touched.clear();
+            self.mentioned.truncate(guards);
             self.need = needs::BASE;
             match self.args(row.args, &mods, raw).and_then(|args| (row.sem)(self, &mods, &args)) {
                 Ok(op) => {
@@ -265,9 +273,9 @@ impl<'a> Cx<'a, '_> {
         }
         let shown = raw.words.iter().map(|w| format!(".{w}")).collect::<String>();
         if let Some(why) = limits::of(raw.op, &raw.words) {
-            return Err(raw.pos.error(format!("`{}{shown}` cannot be executed here: {why}", raw.op)));
+            return Err(raw.pos.limit(format!("`{}{shown}` cannot be executed here: {why}", raw.op)));
         }
-        Err(raw.pos.error(match raw.words.get(furthest) {
+        Err(raw.pos.limit(match raw.words.get(furthest) {
             _ if !known => format!("unknown instruction `{}{shown}`", raw.op),
             Some(word) => format!("`.{word}` does not fit here: no such form of `{}{shown}`", raw.op),
             None => format!("`{}{shown}` lacks a modifier", raw.op),
@@ -276,7 +284,8 @@ impl<'a> Cx<'a, '_> {
 
     /// Says that the kernel has asynchronous products, whose registers are watched.
     pub(crate) fn uses_wgmma(&mut self) {
-        self.wgmma_registers.extend_from_slice(&self.touched);
+        let words = self.mentioned.iter().filter(|m| m.bank == Bank::Words);
+        self.wgmma_registers.extend(words.map(|m| m.slot));
     }
 
     /// Whether a kernel or a function has this name.

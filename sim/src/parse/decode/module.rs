@@ -47,7 +47,7 @@ impl Globals<'_, '_> {
         self.total = self.total.saturating_add(bytes);
         self.constants = self.constants.saturating_add(if constant { bytes } else { 0 });
         if self.total > MAX_GLOBAL {
-            return Err(var.pos.error("the variables of the module are too large"));
+            return Err(var.pos.limit("the variables of the module are too large"));
         }
         if self.constants > MAX_CONST {
             return Err(var.pos.error(format!("the constants of the module have more than {MAX_CONST} bytes")));
@@ -77,7 +77,7 @@ impl Globals<'_, '_> {
             None if self.raw.funcs.iter().any(|f| f.name == name)
                 || self.raw.entries.iter().any(|e| e.name == name) =>
             {
-                Err(of.pos.error(format!("`{name}` is code: calls through a pointer are not supported")))
+                Err(of.pos.limit(format!("`{name}` is code: calls through a pointer are not supported")))
             }
             None => Err(of.pos.error(format!("`{name}` is no variable that is declared further up"))),
         }
@@ -183,6 +183,7 @@ fn decode_entry<'a>(
         shared_vars: Vec::new(),
         local_bytes: 0,
         code: Vec::new(),
+        columns: Vec::new(),
         names: Vec::new(),
         n32: 1,
         n64: 1,
@@ -196,6 +197,8 @@ fn decode_entry<'a>(
         ordered: false,
         beside: false,
         touches: Vec::new(),
+        mentions: Vec::new(),
+        registers: HashMap::new(),
     };
     let mut cx = Cx {
         module,
@@ -210,13 +213,15 @@ fn decode_entry<'a>(
         targets: HashMap::new(),
         slots: HashMap::new(),
         decls: 0,
+        declared: Vec::new(),
         c32: HashMap::new(),
         c64: HashMap::new(),
         entry,
         names: HashMap::new(),
         carry: None,
         wide_shared: HashMap::new(),
-        touched: Vec::new(),
+        mentioned: Vec::new(),
+        written: false,
         wgmma_registers: Vec::new(),
         opcode: "",
         stack_param: false,
@@ -266,7 +271,8 @@ fn decode_entry<'a>(
     cx.body(&from.body)?;
     // Falling off the end of a kernel is a return.
     let (line, loc) = cx.entry.code.last().map_or((0, (0, 0)), |i| (i.line, i.loc));
-    cx.emit(Op::Exit, (TRUE, 0), "ret".to_owned(), line, loc)?;
+    let columns = cx.entry.columns.last().copied().unwrap_or([1, u32::MAX]);
+    cx.emit(Op::Exit, (TRUE, 0), "ret".to_owned(), Spot { line, columns, loc })?;
     for inst in &mut cx.entry.code {
         match &mut inst.op {
             Op::Bra { target, .. } => *target = cx.label_at[*target as usize],
@@ -277,11 +283,10 @@ fn decode_entry<'a>(
         }
     }
     let watched: HashSet<R> = cx.wgmma_registers.iter().copied().collect();
-    if watched.is_empty() {
-        cx.entry.touches.clear();
-    }
-    for touched in &mut cx.entry.touches {
-        *touched = touched.iter().copied().filter(|r| watched.contains(r)).collect();
+    if !watched.is_empty() {
+        let is_watched = |m: &&Mention| m.bank == Bank::Words && watched.contains(&m.slot);
+        let touches = cx.entry.mentions.iter().map(|named| named.iter().filter(is_watched).map(|m| m.slot).collect());
+        cx.entry.touches = touches.collect();
     }
     cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Wgmma(_)));
     copies::mark_partial(&mut cx.entry);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
 use crate::parse::raw::{RawReg, Space, Ty};
-use crate::program::{R, Special};
+use crate::program::{Bank, Mention, R, Special};
 
 /// Registers of the two files and predicates that one kernel may use.
 const MAX_SLOTS: usize = 1 << 16;
@@ -120,25 +120,34 @@ impl<'a> Cx<'a, '_> {
     }
 
     pub(super) fn slot(&mut self, reg: Reg, index: u32, pos: Pos) -> Result<R> {
-        let narrow = !matches!(reg.ty.bytes(), 0 | 8 | 16);
         if let Some(&slot) = self.slots.get(&(reg.id, index)) {
-            if narrow {
-                self.touched.push(slot);
-            }
+            self.mention(reg.ty, slot, self.written);
             return Ok(slot);
         }
         let file = match reg.ty.bytes() {
             0 => &mut self.entry.npred,
             8 => &mut self.entry.n64,
-            16 => return Err(pos.error("128-bit registers are not supported")),
+            16 => return Err(pos.limit("128-bit registers are not supported")),
             _ => &mut self.entry.n32,
         };
         let slot = fresh(file, pos)?;
         self.slots.insert((reg.id, index), slot);
-        if narrow {
-            self.touched.push(slot);
-        }
+        self.entry.registers.insert((bank(reg.ty), slot), self.shown(reg, index));
+        self.mention(reg.ty, slot, self.written);
         Ok(slot)
+    }
+
+    /// Notes that the instruction at hand names the register in a slot.
+    pub(super) fn mention(&mut self, ty: Ty, slot: R, written: bool) {
+        self.mentioned.push(Mention { slot, bank: bank(ty), written });
+    }
+
+    /// A register as the text calls it.
+    fn shown(&self, reg: Reg, index: u32) -> String {
+        let Some(&(name, elements)) = self.declared.get(reg.id as usize - 1) else { return String::new() };
+        let number = if reg.count.is_some() { (index / elements).to_string() } else { String::new() };
+        let field = if elements > 1 { format!(".{}", FIELDS[(index % elements) as usize][0]) } else { String::new() };
+        format!("{name}{number}{field}")
     }
 
     pub(super) fn pred(&mut self, name: &str, pos: Pos) -> Result<R> {
@@ -249,10 +258,19 @@ impl<'a> Cx<'a, '_> {
     }
 }
 
+/// The file of registers of a type.
+fn bank(ty: Ty) -> Bank {
+    match ty.bytes() {
+        0 => Bank::Predicates,
+        8 => Bank::Longs,
+        _ => Bank::Words,
+    }
+}
+
 /// The next free slot of a file.
 fn fresh(file: &mut usize, pos: Pos) -> Result<R> {
     if *file >= MAX_SLOTS {
-        return Err(pos.error("the kernel uses too many registers"));
+        return Err(pos.limit("the kernel uses too many registers"));
     }
     *file += 1;
     Ok(u32::try_from(*file - 1).expect("the limit is far below 32 bits"))

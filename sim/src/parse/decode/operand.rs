@@ -77,6 +77,13 @@ impl<'a> Cx<'a, '_> {
     }
 
     fn arg(&mut self, want: &str, mods: &Mods<'_>, arg: &RawArg<'a>) -> Result<Arg> {
+        self.written = want.starts_with(['d', 'p']) || want.starts_with("wd") || want.starts_with("xd");
+        let found = self.operand(want, mods, arg);
+        self.written = false;
+        found
+    }
+
+    fn operand(&mut self, want: &str, mods: &Mods<'_>, arg: &RawArg<'a>) -> Result<Arg> {
         let (kind, ty) = match want.split_once(':') {
             Some((kind, "U")) => (kind, mods.first_type()),
             Some((kind, "W")) => (kind, mods.wide_type()),
@@ -92,7 +99,7 @@ impl<'a> Cx<'a, '_> {
         let takes_vectors =
             takes_vectors && (words || !matches!(arg, RawArg::Name(name, _) if names::VECTORS.contains(name)));
         if takes_vectors && let Some(elements) = self.elements(arg) {
-            return self.arg(want, mods, &elements);
+            return self.operand(want, mods, &elements);
         }
         let typed = || ty.ok_or_else(|| arg.pos().error("this instruction lacks a type"));
         match (kind, arg) {
@@ -308,10 +315,10 @@ impl<'a> Cx<'a, '_> {
                     None if self.is_code(name) => Err(pos.error(format!(
                         "`{name}` cannot be read here: it is code, and calls through a pointer are not executed"
                     ))),
-                    None => Err(pos.error(match limits::of_register(name) {
-                        Some(why) => format!("`{name}` cannot be read here: {why}"),
-                        None => format!("unknown name `{name}`"),
-                    })),
+                    None => Err(match limits::of_register(name) {
+                        Some(why) => pos.limit(format!("`{name}` cannot be read here: {why}")),
+                        None => pos.error(format!("unknown name `{name}`")),
+                    }),
                 }
             }
             RawArg::Sum(name, offset, pos) => match self.var(name) {

@@ -7,7 +7,7 @@ pub(crate) fn mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> 
     let regs = |i| many(args, i).0.to_vec();
     match mma::Mma::from_words(m.words, regs(0), regs(1), regs(2), regs(3)) {
         Some(mma) => Ok(Op::Mma(Box::new(mma))),
-        None => m.error("this product is not supported"),
+        None => m.limit("this product is not supported"),
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn wmma_move(m: &Mods<'_>, memory: &[Arg], regs: &[Arg], stride: Opti
     let regs = many(regs, 0).0.to_vec();
     match wmma::Move::from_words(m.words, addr(memory, 0), area(m), regs, stride) {
         Some(mv) => Ok(Op::WmmaMove(Box::new(mv))),
-        None => m.error("this tile is not supported"),
+        None => m.limit("this tile is not supported"),
     }
 }
 
@@ -53,6 +53,6 @@ pub(crate) fn wmma_mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
     let regs = std::array::from_fn(|i| many(args, i).0.to_vec());
     match wmma::Product::from_words(m.words, regs) {
         Some(product) => Ok(Op::WmmaMma(Box::new(product))),
-        None => m.error("this product is not supported"),
+        None => m.limit("this product is not supported"),
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn not_as_written(opcode: &str, words: &[&str], replaces_part: bool) 
 fn executed(cx: &Cx<'_, '_>, m: &Mods<'_>, replaces_part: bool) -> Result<()> {
     match not_as_written(cx.opcode(), m.words, replaces_part) {
         None => Ok(()),
-        Some(which) => m.error(format!(
+        Some(which) => m.limit(format!(
             "a scalar video instruction {which} is not executed: what a GPU makes of it is not what the PTX manual says; write it \
              with ordinary instructions"
         )),

@@ -106,6 +106,10 @@ impl Mods<'_> {
     pub(crate) fn error<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
         Err(self.pos.error(message))
     }
+
+    pub(crate) fn limit<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
+        Err(self.pos.limit(message))
+    }
 }
 
 /// What an operand kind is called in a message.

@@ -1,0 +1,152 @@
+//! What helps against what the simulator reports: by what is behind the report, not by its kind alone.
+
+use super::report::access;
+use tilec_sim::{Cause, Memory as Space, Place, Report, ReportKind};
+
+const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
+
+/// What helps against what a report says.
+pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
+    if from_tile {
+        return match report.kind {
+            ReportKind::Race if report.other_block.is_some() => {
+                Some("blocks run in any order: no element may be written by one block and accessed by another")
+            }
+            ReportKind::OutOfBounds => Some(
+                "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
+                 does neither, this is a bug of tilec",
+            ),
+            ReportKind::Race => Some(
+                "if the program has overlapping windows of a tensor, or strides that give two elements one address, that is what meets \
+                 here; if not, the compiler should have ordered the two: it is a bug of tilec, please report it",
+            ),
+            ReportKind::Uninitialised | ReportKind::Undefined => Some(
+                "give every register tile and buffer a value on every path that reads it; if the program does, it is a bug of tilec, \
+                 please report it",
+            ),
+            ReportKind::Fuel => Some(MORE_FUEL),
+            ReportKind::Launch | ReportKind::Cancelled => None,
+            _ => {
+                Some("the compiler should have proved that this cannot happen: it is a bug of tilec, please report it")
+            }
+        };
+    }
+    match report.kind {
+        ReportKind::Race => race(report),
+        ReportKind::OutOfBounds => {
+            Some("look at the predicate that should have switched this access off, and at its address")
+        }
+        ReportKind::ReadOnly => Some(
+            "`access` in the launch contract says which tensors the kernel writes; the addresses in an array of pointers it never does",
+        ),
+        ReportKind::Misaligned => Some(match report.memory {
+            Some(Space::Shared | Space::Local) => {
+                "look at how the address is computed, and at the `.align` of the variable"
+            }
+            _ => {
+                "look at how the address is computed; where it is the start of a tensor in global memory, its `align` in the \
+                 launch contract says too little for this access"
+            }
+        }),
+        ReportKind::Uninitialised => Some("somebody has to write it first, with a barrier between"),
+        ReportKind::Undefined => Some("give the register a value on every path that comes here"),
+        ReportKind::Divergence => Some(match report.cause {
+            Some(Cause::LanesExited) => "let all lanes of the warp stay until behind this instruction",
+            Some(Cause::UniformBranch) => "leave `.uni` out, or branch alike in the whole warp",
+            Some(Cause::Warpgroup) => "let the four warps of a group take the same path through `wgmma` and its waits",
+            Some(Cause::LanesDiffer) => "compute this operand from what is the same in all lanes",
+            _ => "take the instruction out of the branch, or branch alike in the whole warp",
+        }),
+        ReportKind::Deadlock => Some(match report.cause {
+            Some(Cause::Flag) => {
+                "another thread has to set the flag, and its block has to be resident together with the one that waits"
+            }
+            Some(Cause::Phase) => {
+                "a phase ends with the last of the arrivals that `mbarrier.init` counts and the last of the bytes that `expect_tx` \
+                 announces; a wait has to name the phase, or its parity, that ends next"
+            }
+            Some(Cause::Cluster) => "every thread of the cluster has to arrive, or exit",
+            Some(Cause::Registers) => "warps have to give registers back by `setmaxnreg.dec` for others to get them",
+            Some(Cause::Membermask) => {
+                "every lane of the membermask has to come to this instruction, with the same mask"
+            }
+            _ => "every thread that a barrier counts has to arrive",
+        }),
+        ReportKind::Fuel => Some(MORE_FUEL),
+        ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
+    }
+}
+
+/// The way out of a race.
+fn race(report: &Report) -> Option<&'static str> {
+    Some(match report.cause {
+        _ if report.other_block.is_some() => {
+            "blocks run in any order and no barrier holds them: give each its own elements, use atomics, or let one set a flag after \
+             a fence and the other read it before one"
+        }
+        Some(Cause::CopyPending) => {
+            "wait in front of this access for the copy: `cp.async.wait_group` or `cp.async.wait_all`, by the thread that copies, with a \
+             barrier behind it where another thread accesses"
+        }
+        Some(Cause::LoadPending) => {
+            "wait in front of this access for the end of the phase of the mbarrier that counts the copy: `mbarrier.try_wait`"
+        }
+        Some(Cause::StorePending) => {
+            "wait in front of this access for the copy: `cp.async.bulk.commit_group` and `cp.async.bulk.wait_group` (with `.read` where \
+             only its source is used again), by the thread that copies, with a barrier behind it where another thread accesses"
+        }
+        Some(Cause::ProductPending) => {
+            "wait in front of this access for the product: `wgmma.commit_group` and `wgmma.wait_group`, by its warps, with a barrier \
+             behind it where another warp accesses"
+        }
+        Some(Cause::ProductFence) => {
+            "put a `wgmma.fence` in front of the product, behind the instructions that use its registers"
+        }
+        Some(Cause::ProxyFence) => {
+            "put a `fence.proxy.async` behind the ordinary write, in front of the barrier or arrival by which the other side learns of it"
+        }
+        Some(Cause::InitFence) => {
+            "put a `fence.mbarrier_init.release.cluster`, or `fence.proxy.async`, behind `mbarrier.init`, in front of the barrier by which \
+             others learn of it"
+        }
+        Some(Cause::Lockstep) => {
+            "put `bar.warp.sync` (`__syncwarp()`) between reading and writing, and between writing and reading, or exchange values by \
+             `shfl.sync`"
+        }
+        Some(Cause::GridWait) => "put a `griddepcontrol.wait` in front of the first access to global memory",
+        Some(Cause::Exited) => {
+            "let the other thread stay until a barrier that both come to: what it does before it exits is ordered by none behind that"
+        }
+        _ if is_one_write(report) => {
+            "one instruction wrote different values to one address: let one thread write, or use an atomic; a `bar.sync` helps only \
+             where the two writes are of different turns of a loop"
+        }
+        _ if report.place.as_ref().is_some_and(ends_block) => {
+            "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \
+             in front of `ret`"
+        }
+        _ => {
+            "put a `bar.sync` between the two, or let the thread that comes first arrive at an mbarrier for which the other waits"
+        }
+    })
+}
+
+/// Whether the two sides of a race are ordered, and something else is missing, which the message says.
+pub(super) fn is_ordered(report: &Report) -> bool {
+    matches!(report.cause, Some(Cause::ProxyFence | Cause::InitFence | Cause::Lockstep))
+}
+
+/// Whether a thread ends with the instruction, and its block with it.
+pub(super) fn ends_block(place: &Place) -> bool {
+    access(&place.instruction) == "end of the block"
+}
+
+/// Whether both sides of a race are writes of one instruction.
+fn is_one_write(report: &Report) -> bool {
+    match (&report.place, &report.other) {
+        (Some(this), Some(other)) => {
+            (this.ptx_line, this.columns) == (other.ptx_line, other.columns) && access(&this.instruction) == "write"
+        }
+        _ => false,
+    }
+}

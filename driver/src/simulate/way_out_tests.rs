@@ -1,12 +1,26 @@
 //! What notes advise, for each cause.
 
-use super::tests::{LAUNCH, reported, run, small};
+use super::tests::{LAUNCH, run, small};
+
+/// A launch of which every word of `b` may be stored to, one behind the other.
+fn dense() -> String {
+    LAUNCH.replace(", \"strides\": [3, 2]", "")
+}
+
+#[track_caller]
+fn reported(body: &str, needles: &[&str]) {
+    let result = run(&small(body), &dense(), &[("n", 64)], |o| o.sim.fuel = 10_000).map(|r| r.to_string());
+    let text = result.expect_err(body);
+    for needle in needles {
+        assert!(text.contains(needle), "no `{needle}` in\n{text}");
+    }
+}
 
 /// The report of the same kernel for sm_90a, in blocks of 128.
 #[track_caller]
 fn hopper(body: &str, needles: &[&str]) -> String {
     let ptx = small(body).replace(".version 7.4\n.target sm_80", ".version 8.0\n.target sm_90a");
-    let launch = LAUNCH.replace("\"block\": 64", "\"block\": 128").replace("[\"n\", 2]", "[128, 2]");
+    let launch = dense().replace("\"block\": 64", "\"block\": 128").replace("[\"n\", 2]", "[128, 2]");
     let text = run(&ptx, &launch, &[("n", 128)], |o| o.sim.fuel = 10_000).map(|r| r.to_string()).expect_err(body);
     for needle in needles {
         assert!(text.contains(needle), "no `{needle}` in\n{text}");

@@ -41,6 +41,11 @@ pub(crate) struct Shared {
     pub(crate) gains: bool,
 }
 
+/// Clocks in which so many sums are handed on.
+pub(super) fn handed_on(sums: f64) -> f64 {
+    4.0 * sums / HANDED_ON
+}
+
 /// What blocks do that share tiles.
 pub(crate) fn shared(card: &Card, work: &Work, blocks: f64) -> Shared {
     let &Work { tiles, steps, shape: (rows, cols), bytes, operands } = work;
@@ -55,7 +60,7 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64) -> Shared {
         (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0))
     };
     let plain = (tiles / blocks).ceil();
-    let lost = LOST + 4.0 * rows * cols / HANDED_ON;
+    let lost = LOST + handed_on(rows * cols);
     // A row of 16-bit elements has half as many as bytes.
     let multiply = rows * cols * row_bytes / (2.0 * card.warpgroups);
     let step = multiply.max(bytes / L2_PORT) + STEP;

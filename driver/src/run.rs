@@ -252,18 +252,27 @@ fn execute(
     if let Ran::Simulator(simulated) = &report.ran {
         report.notes.extend(simulated.unchecked().map(str::to_owned));
     }
+    // What an output stands on holds that now, and what a temporary holds besides what was written nobody asks.
+    let together = Program::new(subject.name, &subject.launches).map_or_else(|_| Vec::new(), |p| p.temporaries);
+    let gone =
+        |name: &String| options.aliases.values().any(|under| under == name) || together.iter().any(|t| t.name == *name);
     if options.check && !subject.kernels.is_empty() {
         let own = products().map(|m| accuracy(&m.atom, all.f16_accumulators, cc, m.promoted));
         let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
         let pairs: Vec<_> = subject.kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
         report.verdicts = reference::verify(&pairs, &all, &bound, &before, &after, accuracy, &mut report.notes)
             .map_err(|d| fail(vec![*d]))?;
-        // What an output stands on holds that now, and what a temporary holds besides what was written nobody asks.
-        let together = Program::new(subject.name, &subject.launches).map_or_else(|_| Vec::new(), |p| p.temporaries);
-        let gone = |name: &String| {
-            options.aliases.values().any(|under| under == name) || together.iter().any(|t| t.name == *name)
-        };
         report.verdicts.retain(|(name, _)| !gone(name));
+    } else {
+        for (plan, after) in bound.tensors.iter().zip(&after).filter(|(plan, _)| !gone(&plan.name)) {
+            if let (count @ 1.., Some(first)) = check::unwritten(plan, after) {
+                let (name, all) = (&plan.name, plan.count());
+                let note = format!(
+                    "nothing writes {count} of the {all} elements of `{name}`, of which `{name}[{first}]` is the first"
+                );
+                report.notes.push(note);
+            }
+        }
     }
     report.tensors = bound.tensors.into_iter().zip(after).collect();
     Ok(report)

@@ -195,6 +195,10 @@ fn run_options(args: &Run) -> Result<RunOptions, Failure> {
             if one.is_empty() {
                 return Err(Failure::Usage(format!("`{name}={rest}`: a name is empty")));
             }
+            if one.contains(',') {
+                let apart = format!("{name}={rest}").replace(',', " ");
+                return Err(Failure::Usage(format!("`{name}={rest}`: sizes are words of their own, `{apart}`")));
+            }
             if values.insert(one.to_owned(), number).is_some() {
                 return Err(Failure::Usage(format!("`{one}` has two values")));
             }

@@ -244,6 +244,7 @@ pub(super) fn out_of_time(scene: &Scene<'_>, report: &Report, limit: Duration) -
     d.message = format!("the simulation did not finish within {} s", limit.as_secs());
     d.label = report.place.as_ref().map_or_else(String::new, |p| format!("{} was here", thread(p.thread)));
     d.notes.push("choose smaller sizes, more `--sim-threads`, or a larger `--timeout`".to_owned());
+    d.notes.push("does the kernel end at all? `--fuel 1000000` gives each block a million instructions, and says where the last of them was".to_owned());
     d
 }
 

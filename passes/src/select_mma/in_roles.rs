@@ -105,6 +105,14 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let scheduled = scheduled_tile(k).flatten().unwrap_or((1, 1));
     for p in found {
+        if let Some((warps, first)) = misplaced(k, p.s) {
+            let message =
+                format!("the warps of this role begin with the block's warp {first}, in the middle of a warpgroup");
+            let d = Diagnostic::error(codes::BAD_ROLE, k.expr_spans[warps], message);
+            return Err(cx.report(d.with_note(
+                "a role whose products are those of warpgroups begins at a multiple of 4 warps: give the roles in front of it as many, or put it in front",
+            )));
+        }
         let span = k.stmt_spans[p.s];
         if cut(scheduled, p.shape) != p.tile {
             let ((m, n), (wm, wn)) = (p.shape, p.tile);
@@ -125,6 +133,22 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         k.exprs[p.src] = ExprData::Mma(Mma { atom: Some(p.atom), swap: p.way.swap, ..p.mma });
     }
     Ok(())
+}
+
+/// The warps of the role of a statement, and the first of them, where that is no first one of a group.
+fn misplaced(k: &Kernel, s: Stmt) -> Option<(Expr, i64)> {
+    let path = path_to(k, s)?;
+    let warps = |s: Stmt| match k.stmts[s] {
+        StmtData::Role { warps, replicas, .. } => Some((warps, replicas)),
+        _ => None,
+    };
+    let all = |s: Stmt| {
+        let (warps, replicas) = warps(s)?;
+        k.as_int(warps)?.checked_mul(replicas.map_or(Some(1), |e| k.as_int(e))?)
+    };
+    let (at, (own, _)) = path.iter().find_map(|&(block, i)| Some(((block, i), warps(k.blocks[block][i])?)))?;
+    let before = k.blocks[at.0][..at.1].iter().filter_map(|&s| all(s)).sum::<i64>();
+    (before % i64::from(WARPGROUP) != 0).then_some((own, before))
 }
 
 /// A tile that is no larger than the accumulator.

@@ -255,7 +255,7 @@ codes! {
     SIM_DEADLOCK "E0807" "no thread can continue"
         "Every thread that has not ended waits for others: a barrier with fewer arrivals than it expects, or a wait for a phase that never completes. The message lists who waits where. Look for a barrier inside a branch, a thread count that is not the block's, or a wait that comes before its arrival.";
     SIM_FUEL "E0808" "the instruction budget is spent"
-        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more. A block that waits for a later one never ends by itself: `--sim-threads N` runs N blocks at a time.";
+        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more. As many blocks run side by side as a device has room for: one that waits for what is not among them waits for ever.";
     SIM_TRAP "E0809" "the kernel trapped"
         "The kernel executed `trap`, which ends it with an error: the author's way to say that something is impossible.";
     SIM_INVALID "E0810" "an instruction used against its rules"
@@ -263,7 +263,7 @@ codes! {
     SIM_LANDING "E0811" "the result depends on when asynchronous copies land"
         "The kernel was run several times, with its asynchronous copies reading and writing as early and as late as the rules allow, and the results differ: it reads the destination of a copy before waiting for it, or overwrites the source too soon. Look for a missing or too lax `cp.async.wait_group`.";
     SIM_PTX "E0812" "PTX that the simulator does not know"
-        "The simulator knows the instructions of sm_70 to sm_89 code and refuses what it does not know rather than skipping it. A syntax error in a text changed by hand looks the same. `--device cuda` has the driver judge.";
+        "The simulator knows most instructions of sm_70 to sm_90a code (docs/testing.md lists what it does not) and refuses what it does not know rather than skipping it. A syntax error in a text changed by hand looks the same. `--device cuda` has the driver judge.";
     SIM_LAUNCH "E0813" "the launch does not fit the kernel"
         "The PTX and the launch description do not go together: an entry that does not exist, another number of parameters or other sizes of them, more threads or more shared memory than possible.";
 }

@@ -473,3 +473,42 @@ fn products_use_the_fragments_of_the_manual() {
         assert_eq!(out[lane as usize], want, "lane {lane}");
     }
 }
+
+#[test]
+fn lanes_come_to_the_barriers_that_they_name() {
+    // Each half of a warp meets that of the other warp at a barrier of its own.
+    let halves = "and.b32 %r1, %t, 31;\nshr.u32 %r1, %r1, 4;\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%mine], %t;\nbarrier.sync %r1, 32;\n\
+        xor.b32 %r2, %t, 32;\nmul.wide.u32 %rd1, %r2, 4;\nadd.s64 %rd1, %out, %rd1;\nld.global.u32 %r3, [%rd1];\nbarrier.sync 0;\nst.global.u32 [%mine], %r3;";
+    let got = good(halves, 64);
+    assert!((0..64).all(|t| got[t as usize] == t ^ 32), "{got:?}");
+    // Where all have to execute an instruction as one, they cannot; and half of the threads are not all.
+    let named = "and.b32 %r1, %t, 1;\nBARRIER;";
+    bad(&named.replace("BARRIER", "bar.sync %r1"), 64, ReportKind::Divergence);
+    bad(&named.replace("BARRIER", "barrier.sync %r1"), 64, ReportKind::Deadlock);
+    let counted = "and.b32 %r1, %t, 1;\nshl.b32 %r1, %r1, 5;\nadd.u32 %r1, %r1, 32;\nbar.sync 1, %r1;";
+    bad(counted, 64, ReportKind::Divergence);
+}
+
+#[test]
+fn operands_of_barriers_are_what_they_may_be() {
+    bad("bar.sync %r1;", 32, ReportKind::Undefined);
+    bad("bar.sync 1, %r1;", 32, ReportKind::Undefined);
+    bad("bar.red.popc.u32 %r1, 0, %p1;", 32, ReportKind::Undefined);
+    bad("mov.u32 %r1, 16;\nbar.sync %r1;", 32, ReportKind::Invalid);
+    bad("mov.u32 %r1, 33;\nbar.sync 1, %r1;", 64, ReportKind::Invalid);
+    bad("bar.warp.sync %r1;", 32, ReportKind::Undefined);
+    // Two warps for a barrier of one.
+    bad("setp.lt.u32 %p1, %t, 32;\n@%p1 bar.arrive 1, 64;\n@!%p1 bar.arrive 1, 32;", 64, ReportKind::Invalid);
+    bad("atom.global.add.u32 %r1, [%mine], %r2;", 32, ReportKind::Undefined);
+}
+
+#[test]
+fn what_waits_for_other_lanes_is_executed_once() {
+    let parted = "mov.u32 %r1, 1;\nsetp.lt.u32 %p1, %t, 16;\n@%p1 bra A;\nmov.u32 %r1, 2;\nA:\n";
+    for inst in ["bar.sync 0;", "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;"] {
+        let (_, counters) =
+            run_with(&format!("{parted}{inst}"), 32, &Options::default()).unwrap_or_else(|r| panic!("{r}"));
+        // In front of the last instruction, `ret`.
+        assert_eq!(counters.rows.iter().rev().nth(1).map(|r| r.counts.executed), Some(1), "{inst}");
+    }
+}

@@ -76,7 +76,7 @@ pub(super) struct Stream {
     span: Span,
 }
 
-/// Blocks that share a tile at most: who has its beginning adds up the sums of all.
+/// Blocks for which a tile is cut at most; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums of all.
 pub(crate) const MOST: i64 = 4;
 
 /// Sums of a tile at most that are added up with those of all other blocks at a time: of more, reading takes longer than waiting for it, and the code

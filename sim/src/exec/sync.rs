@@ -92,6 +92,7 @@ impl Cta<'_> {
             // Lanes whose guard is false go on by themselves; the others wait for company here.
             w.frags[at].mask = m;
             w.frags.push(Frag { pc: pc as u32 + 1, mask: mask & !m, wait: Wait::Ready });
+            self.not_yet(pc, m);
             return Ok(Next::Stop);
         }
         let (need, aligned) = match *op {
@@ -127,6 +128,7 @@ impl Cta<'_> {
         }
         if m & need != need {
             w.frags[at].wait = Wait::Converge { need, aligned };
+            self.not_yet(pc, m);
             return Ok(Next::Stop);
         }
         match *op {
@@ -156,6 +158,13 @@ impl Cta<'_> {
             _ => self.collective(w, op, m, pc)?,
         }
         Ok(Next::Advance)
+    }
+
+    /// Takes back that an instruction was counted that waits for other lanes: it will be executed by all of them at once.
+    fn not_yet(&mut self, pc: usize, m: u32) {
+        let counts = &mut self.counts[pc];
+        counts.executed -= 1;
+        counts.lanes -= u64::from(m.count_ones());
     }
 
     /// The union of the membermasks of the lanes; each must name its own lane, and lanes of one mask have the same.
@@ -190,6 +199,24 @@ impl Cta<'_> {
         let ok = w.w[bar.id as usize].ok & bar.count.map_or(u32::MAX, |r| w.w[r as usize].ok);
         if ok & m != m {
             return Err(Fail::new(ReportKind::Undefined, "the operand of a barrier is undefined"));
+        }
+        // Lanes that name the barrier of the first one, and as many threads.
+        let alike = |r: u32| {
+            let v = &w.w[r as usize].v;
+            (0..32).filter(|&lane| v[lane] == v[first]).fold(0u32, |lanes, lane| lanes | 1 << lane)
+        };
+        let same = m & alike(bar.id) & bar.count.map_or(u32::MAX, alike);
+        if same != m {
+            if bar.aligned {
+                let message = "lanes of a warp name different barriers, or counts of threads, in an instruction that they execute as one";
+                let fail = Fail::new(ReportKind::Divergence, message).because(Cause::LanesDiffer);
+                return Err(fail.at((m & !same).trailing_zeros() as usize));
+            }
+            // Each of them comes to its own.
+            w.frags[at].mask = same;
+            w.frags.push(Frag { pc: pc as u32, mask: m & !same, wait: Wait::Ready });
+            self.not_yet(pc, m);
+            return Ok(Next::Stop);
         }
         if id > 15 {
             return Err(Fail::new(ReportKind::Invalid, format!("barrier {id}: there are 16")));

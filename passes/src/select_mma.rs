@@ -589,11 +589,31 @@ fn written_threads(k: &mut Kernel) {
     }
 }
 
+/// Threads of a kernel that does no more than reduce a row or two: a row is one warp's, and others would repeat it.
+fn fewer_warps(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
+    let shares = |d: &ValueDef| matches!(d, ValueDef::Smem(_) | ValueDef::Channel { .. });
+    let others = k.values.values().any(|d| shares(&d.def)) || k.exprs.values().any(|e| matches!(e, ExprData::Mma(_)));
+    let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    if !cx.enabled || others || roles {
+        return None;
+    }
+    let rows = Reduced::of(k).rows().filter(|&n| n <= 2)?;
+    let threads = i64::from(WARP) * i64::try_from(rows.max(1)).ok()?;
+    let message = format!("{threads} threads: a warp for each row that is reduced, for more would repeat these");
+    cx.remark_note(
+        k.name_span,
+        message,
+        "tiles of more rows have more warps; `threads` in the schedule says how many there are",
+    );
+    Some(threads)
+}
+
 /// Kernels without products still need a thread count. `warpgroups`: there are products of these, of which three may share a tile.
 fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {
-        k.schedule.threads = Some(k.int(128, span));
+        let threads = fewer_warps(k, cx).unwrap_or(128);
+        k.schedule.threads = Some(k.int(threads, span));
     }
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(0);
     let three = warpgroups && threads == 3 * i64::from(WARPGROUP * WARP);

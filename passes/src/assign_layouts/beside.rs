@@ -161,6 +161,12 @@ impl Reduced {
         Reduced(found)
     }
 
+    /// Rows, or what else is reduced by itself, of the tile with most of them.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        let rows = |(shape, axis): &(Vec<u64>, usize)| shape.iter().product::<u64>().checked_div(*shape.get(*axis)?);
+        self.0.iter().filter_map(rows).max()
+    }
+
     /// Those of tiles of these extents.
     pub(crate) fn along(&self, shape: &[u64]) -> Vec<usize> {
         self.0.iter().filter(|(s, _)| s == shape).map(|&(_, axis)| axis).collect()

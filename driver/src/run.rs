@@ -265,8 +265,14 @@ fn execute(
         report.verdicts.retain(|(name, _)| !gone(name));
     } else {
         for (plan, after) in bound.tensors.iter().zip(&after).filter(|(plan, _)| !gone(&plan.name)) {
-            if let (count @ 1.., Some(first)) = check::unwritten(plan, after) {
-                let (name, all) = (&plan.name, plan.count());
+            let (name, all) = (&plan.name, plan.count());
+            clock.begin(format!("looking for what nobody wrote in `{name}`"), all);
+            let found = check::unwritten(plan, after, || clock.more());
+            // The launch is done, whatever its result still takes.
+            if clock.check().is_err() {
+                break;
+            }
+            if let (count @ 1.., Some(first)) = found {
                 let note = format!(
                     "nothing writes {count} of the {all} elements of `{name}`, of which `{name}[{first}]` is the first"
                 );

@@ -86,19 +86,20 @@ impl Verdict {
     }
 }
 
-/// Elements of a tensor that is only written which are still poison after the launch, and the index of the first.
-pub fn unwritten(plan: &TensorPlan, after: &[u8]) -> (u64, Option<String>) {
+/// Elements of a tensor that is only written which are still poison after the launch, and the index of the first; as far as there is `more` time.
+pub fn unwritten(plan: &TensorPlan, after: &[u8], mut more: impl FnMut() -> bool) -> (u64, Option<String>) {
     let (mut count, mut first) = (0, None);
     if plan.access.reads() || float_format(plan.elem).is_none() {
         return (count, first);
     }
     let size = usize::try_from(plan.elem.bytes()).unwrap_or(1);
-    plan.for_each(|index, offset| {
+    plan.while_each(|index, offset| {
         let bytes = after.get(offset * size..(offset + 1) * size);
         if bytes.is_some_and(|bytes| bytes.iter().all(|&b| b == POISON)) {
             count += 1;
             first.get_or_insert_with(|| index.iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
         }
+        more()
     });
     (count, first)
 }
@@ -106,7 +107,8 @@ pub fn unwritten(plan: &TensorPlan, after: &[u8]) -> (u64, Option<String>) {
 /// Compares the memory of a tensor after the launch with what is expected, and the gaps between its elements with what
 /// was there before.
 pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expected<'_>) -> Verdict {
-    let mut verdict = Verdict { weak: expected.drowned, unwritten: unwritten(plan, after), ..Verdict::default() };
+    let mut verdict =
+        Verdict { weak: expected.drowned, unwritten: unwritten(plan, after, || true), ..Verdict::default() };
     let size = usize::try_from(plan.elem.bytes()).expect("a few bytes");
     let mut element = vec![false; before.len() / size.max(1)];
     plan.for_each(|index, offset| {

@@ -192,6 +192,14 @@ fn the_clock_ends_what_is_not_ready() {
     assert!(text.contains("E0613") && text.contains("not ready within 0 s: making room for `a`"), "{text}");
 }
 
+/// What nobody wrote is looked for while there is time: a tensor may have far more elements than memory.
+#[test]
+fn the_clock_ends_the_look_behind_a_launch() {
+    let launch = LAUNCH.replace("[\"n\", 2], \"strides\": [3, 2]", "[\"n\", \"n\", \"n\"], \"strides\": [0, 0, 1]");
+    let timed = |o: &mut RunOptions| o.timeout = Duration::from_millis(500);
+    run(&small(""), &launch, &[("n", 100_000)], timed).expect("it ends");
+}
+
 #[test]
 fn the_clock_ends_what_does_not_end() {
     let timed = |o: &mut RunOptions| (o.timeout, o.sim.fuel) = (Duration::from_millis(50), u64::MAX);

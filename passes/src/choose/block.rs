@@ -35,9 +35,8 @@ const BESIDE: u64 = 32;
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
-/// Registers for tiles of three warpgroups that are chosen: of 192 columns with f32 sums. The assembler (ptxas 13.0) spills some words of 80 or more at the
-/// end of a tile, which costs less than another tile would (4104x4104x4104 on an H200: 227 us with 192x176, 254 with the best of two warpgroups).
-const THREE: u64 = 96;
+/// Registers for tiles of three warpgroups that are chosen: of 176 columns with f32 sums. The assembler (ptxas 13.0) spills 8 to 24 bytes of 192x192.
+const THREE: u64 = 88;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.

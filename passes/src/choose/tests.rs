@@ -73,7 +73,7 @@ fn what_was_measured_to_be_best_is_chosen() {
     }
 }
 
-/// Of 192 rows three warpgroups have 64 each and all columns, as many as their registers have sums for; the depth is one panel.
+/// Of 192 rows three warpgroups have 64 each and all columns, as many as need no spilling; the depth is one panel.
 #[test]
 fn three_warpgroups_have_their_rows() {
     for (defines, size) in
@@ -82,7 +82,7 @@ fn three_warpgroups_have_their_rows() {
         let [bm, bn, bk, wm, wn, groups, _] = gemm(Target::Sm90a, None, defines, size);
         let bytes = if defines.contains("tf32") { 4 } else { 2 };
         assert_eq!([bm, bk * bytes, wm, wn, groups], [192, 128, 64, bn, 1], "{defines}");
-        assert!(bn <= 192, "{defines}: {bn} columns");
+        assert!(bn <= 176, "{defines}: {bn} columns");
     }
     assert_eq!(gemm(Target::Sm90a, None, "BM=192,BN=192,Out=f16", [3072; 3])[..5], [192, 192, 64, 64, 192]);
     // Even rounds of 132 blocks: 22 x 24 tiles.

@@ -7,6 +7,7 @@
 //! global memory.
 
 use super::index::{Int, Repr};
+use super::stmt::Turns;
 use super::{LoopState, Lower};
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
@@ -122,22 +123,8 @@ impl Lower<'_> {
         self.ints[var] = None;
         let state = self.loops.pop();
         self.look(at?);
-        for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
-            self.emit.push(P::AddS64, vec![reg.into(), reg.into(), advance]);
-        }
-        self.emit.push(P::AddS32, vec![counter.into(), counter.into(), Operand::Imm(every)]);
-        let limit = self.as32(end);
-        let more = self.emit.reg(Class::Pred);
-        self.emit.push(P::SetpLtS32, vec![more.into(), counter.into(), limit]);
-        self.emit.push_if(Some(Guard { reg: more, negated: false }), P::Bra, vec![head.into()]);
-        let inner = self.emit.pop_frame();
-        self.emit.item(Item::Label(head));
-        self.emit.items(inner);
-        let whole = self.emit.pop_frame();
-        let none = self.int_compare(Op::Ge, own, end);
-        self.emit.push_if(Some(Guard { reg: none, negated: false }), P::Bra, vec![skip.into()]);
-        self.emit.items(whole);
-        self.emit.item(Item::Label(skip));
+        let turns = Turns { counter, start: own, end, every, head, skip, uniform: false };
+        self.close_loop(state, turns);
         self.barrier(s)
     }
 }

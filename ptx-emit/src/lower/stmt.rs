@@ -4,7 +4,7 @@ use super::Lower;
 use super::dims::Dims;
 use super::global::LoopState;
 use super::index::{Int, Repr};
-use crate::inst::{Class, Guard, Inst, Operand};
+use crate::inst::{Class, Guard, Inst, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::codes;
@@ -20,6 +20,20 @@ use tilec_ir::typing::{Type, resolve_view, type_of};
 const MAX_UNROLL: i64 = 4096;
 /// Instructions a kernel may have; straight-line code beyond takes ptxas minutes.
 pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
+
+/// How a loop goes from one turn to the next.
+pub(super) struct Turns {
+    pub(super) counter: Reg,
+    pub(super) start: Int,
+    pub(super) end: Int,
+    /// What the counter grows by.
+    pub(super) every: i64,
+    /// Labels of the body, and behind the loop.
+    pub(super) head: Label,
+    pub(super) skip: Label,
+    /// Whether all threads take the same turns.
+    pub(super) uniform: bool,
+}
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
@@ -273,14 +287,22 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "a loop that fills part of a slot"));
         }
         self.mark(s);
+        self.close_loop(state, Turns { counter, start, end, every: step, head, skip, uniform: true });
+        Ok(())
+    }
+
+    /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.
+    pub(super) fn close_loop(&mut self, state: Option<LoopState>, turns: Turns) {
+        let Turns { counter, start, end, every, head, skip, uniform } = turns;
+        let branch = if uniform { P::BraUni } else { P::Bra };
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
             self.emit.push(P::AddS64, vec![reg.into(), reg.into(), advance]);
         }
-        self.emit.push(P::AddS32, vec![counter.into(), counter.into(), Operand::Imm(step)]);
+        self.emit.push(P::AddS32, vec![counter.into(), counter.into(), Operand::Imm(every)]);
         let limit = self.as32(end);
         let more = self.emit.reg(Class::Pred);
         self.emit.push(P::SetpLtS32, vec![more.into(), counter.into(), limit]);
-        self.emit.push_if(Some(Guard { reg: more, negated: false }), P::BraUni, vec![head.into()]);
+        self.emit.push_if(Some(Guard { reg: more, negated: false }), branch, vec![head.into()]);
         let inner = self.emit.pop_frame();
         self.emit.item(Item::Label(head));
         self.emit.item(Item::Pragma("nounroll"));
@@ -289,11 +311,10 @@ impl Lower<'_> {
         // After everything that the body had computed in front of the loop: later code may share it.
         if start.lo >= end.hi || start.hi >= end.lo {
             let none = self.int_compare(Op::Ge, start, end);
-            self.emit.push_if(Some(Guard { reg: none, negated: false }), P::BraUni, vec![skip.into()]);
+            self.emit.push_if(Some(Guard { reg: none, negated: false }), branch, vec![skip.into()]);
         }
         self.emit.items(whole);
         self.emit.item(Item::Label(skip));
-        Ok(())
     }
 
     fn branch(&mut self, s: Stmt, cond: Expr, then: Block, otherwise: Option<Block>) -> Result<(), Reported> {

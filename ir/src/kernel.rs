@@ -676,6 +676,17 @@ impl Kernel {
         })
     }
 
+    /// Whether threads fill slots of the channel themselves, as asynchronously as they may.
+    pub fn fills_by_threads(&self, channel: Value) -> bool {
+        self.stmts.values().any(|s| match s {
+            StmtData::Copy { dst, attrs, .. } => {
+                let put = |view: &View| view.base == channel && view.slot == Some(Slot::Put);
+                !attrs.tensor && matches!(&self.exprs[*dst], ExprData::View(view) if put(view))
+            }
+            _ => false,
+        })
+    }
+
     /// Visits every statement under `block`, outer before inner, in program order.
     pub fn walk(&self, block: Block, f: &mut dyn FnMut(&Kernel, Block, Stmt)) {
         for &s in &self.blocks[block] {

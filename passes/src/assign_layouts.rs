@@ -22,12 +22,12 @@ mod fragments;
 mod scattered;
 pub(crate) mod threads;
 
-use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::vectorize::memory_views;
+use crate::{Cx, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
@@ -391,9 +391,11 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
         let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
         let scattered = across.is_some() && scattered::applies(k, cx, s);
-        let found = threads.share_out(&shape, &|part, threads| {
+        let by_producer = thread_fills::fills_slot(k, s) || thread_fills::is_one(k, cx.options, &facts, s);
+        let found = threads.of_copy(k, cx, &facts, s).share_out(&shape, &|part, threads| {
             let bits = log2_shape(part);
             match across {
+                None if by_producer => thread_fills::layout(part, contiguous, chunk, threads),
                 Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
                 Some(across) => blocked(&bits, contiguous, across, chunk, threads, bytes),
                 None => coalesced(&bits, contiguous, chunk, threads),
@@ -418,9 +420,12 @@ fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: Threads
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
         let Some(shape) = fixed_shape(k, *dst).or_else(|| fixed_shape(k, *src)) else { continue };
         let of = crate::unaligned::applies(k, facts, s, *src, *dst, attrs, &shape);
-        let Some(of) = of.filter(|_| attrs.vec.is_none() && attrs.threads.is_none()) else { continue };
+        let through_registers = !crate::thread_fills::is_one(k, cx.options, facts, s);
+        let Some(of) = of.filter(|_| attrs.vec.is_none() && attrs.threads.is_none() && through_registers) else {
+            continue;
+        };
         let make = |part: &[u64], threads: u32| crate::unaligned::layout(part, &of, threads);
-        if let Some(layout) = threads.share_out(&shape, &make) {
+        if let Some(layout) = threads.of_copy(k, cx, facts, s).share_out(&shape, &make) {
             words += of.registers(&layout);
             found.push((s, layout));
         }

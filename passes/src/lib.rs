@@ -23,6 +23,7 @@ mod specialize_warps;
 mod stage_stores;
 mod swizzle;
 mod tensor_copies;
+mod thread_fills;
 mod unaligned;
 mod vectorize;
 

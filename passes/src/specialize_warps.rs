@@ -39,11 +39,12 @@ mod persistent;
 pub(crate) mod ping_pong;
 pub(crate) mod stream;
 
-use crate::Cx;
+use crate::analysis::facts::Facts;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::rewrite::{Map, clone_stmt};
 use crate::select_mma::warpgroup::{acc_elem, promoted_of};
 use crate::tensor_copies::slot_bytes;
+use crate::{Cx, thread_fills};
 pub(crate) use cluster::{LINE, choose as choose_cluster};
 use pending::Part;
 use persistent::Persistent;
@@ -53,12 +54,15 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mma, Slot, StmtData, ValueDef, View};
+use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::target::{WARP, WARPGROUP, register_share};
 use tilec_ir::typing::resolve_view;
 
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
 pub(crate) const PRODUCER_WARPS: u32 = WARPGROUP;
+/// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
+const FILLING: i64 = 72;
 /// Tiles of the output, if the sizes are given, and the blocks that share them out.
 pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
     let mut extents = k.grid.iter().map(|axis| cluster::tiles(k, cx, axis.extent));
@@ -136,6 +140,9 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         stmts.iter().partition(|&&s| filled(k, s).is_some_and(|v| is_buffer(k, v)));
     let buffers: Vec<Value> = fills.iter().filter_map(|&s| filled(k, s)).collect();
     let (slots, bytes) = slots(k, cx, &buffers, span)?;
+    let facts = Facts::new(k);
+    let by_threads: Vec<Stmt> =
+        fills.iter().copied().filter(|&s| thread_fills::is_one(k, cx.options, &facts, s)).collect();
     for &v in &buffers {
         let ValueDef::Smem(tile) = k.values[v].def.clone() else { continue };
         let slots = k.int(slots as i64, span);
@@ -147,12 +154,14 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         read_slots(k, s, &buffers);
     }
     let warps = warps(k);
+    let (few, many) = registers(k, warps, !by_threads.is_empty());
     ping_pong::check(k, cx, warps)?;
     let turns = ping_pong::asked(k);
     let pending = pending::wanted(k, cx, &products, (slots, warps), span)?;
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
-    let copies: Vec<Stmt> = fills.iter().map(|&s| fill(k, s)).collect();
+    let copy = |k: &mut Kernel, s: Stmt| if by_threads.contains(&s) { fill_by_threads(k, s) } else { fill(k, s) };
+    let copies: Vec<Stmt> = fills.iter().map(|&s| copy(k, s)).collect();
     let mut tiles = Persistent::new(k, cx, span);
     if let Some(tiles) = &mut tiles {
         let behind = list[index + 1..].iter().any(|&s| loads_what_it_stores(k, s, &buffers));
@@ -233,7 +242,6 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         }
     };
     let multiplies = [multiplies, last].concat();
-    let (few, many) = registers(k, warps);
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, asks, span);
     let consumer = role(k, "consumer", (warps, ping_pong::replicas(k)), many, multiplies, span);
     let mut all = allocs;
@@ -245,6 +253,17 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         cluster::multicast(k, cx, body);
     }
     let names: Vec<String> = buffers.iter().map(|&v| format!("`{}`", k.values[v].name)).collect();
+    let own: Vec<String> = fills
+        .iter()
+        .filter(|s| by_threads.contains(s))
+        .filter_map(|&s| filled(k, s))
+        .map(|v| format!("`{}`", k.values[v].name))
+        .collect();
+    let how = match own.len() {
+        0 => "tensor copies".to_owned(),
+        n if n == fills.len() => "asynchronous copies of their threads".to_owned(),
+        _ => format!("tensor copies, and {} by asynchronous copies of their threads,", own.join(", ")),
+    };
     let budget = match few.zip(many) {
         Some((few, many)) => format!("{few} and {many} registers a thread"),
         None => "registers as they come".to_owned(),
@@ -256,7 +275,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     cx.remark(
         span,
         format!(
-            "{} become channels of {slots} slots, {bytes} bytes of shared memory, that {PRODUCER_WARPS} warps fill by tensor copies for \
+            "{} become channels of {slots} slots, {bytes} bytes of shared memory, that {PRODUCER_WARPS} warps fill by {how} for \
              {consumers}; {budget}",
             names.join(", ")
         ),
@@ -362,12 +381,29 @@ fn filled(k: &Kernel, s: Stmt) -> Option<Value> {
 
 /// A tensor copy in place of a copy into a buffer.
 fn fill(k: &mut Kernel, s: Stmt) -> Stmt {
-    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return s };
-    let span = k.stmt_spans[s];
-    let Some(v) = filled(k, s) else { return s };
-    let dst = k.expr(ExprData::View(View { base: v, slot: Some(Slot::Put), ranges: Vec::new() }), k.expr_spans[dst]);
+    let StmtData::Copy { src, .. } = k.stmts[s] else { return s };
+    let Some(dst) = slot_filled(k, s) else { return s };
     let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
-    k.stmt(StmtData::Copy { src, dst, attrs }, span)
+    k.stmt(StmtData::Copy { src, dst, attrs }, k.stmt_spans[s])
+}
+
+/// The slot in place of the buffer that a copy fills.
+fn slot_filled(k: &mut Kernel, s: Stmt) -> Option<Expr> {
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
+    let base = filled(k, s)?;
+    Some(k.expr(ExprData::View(View { base, slot: Some(Slot::Put), ranges: Vec::new() }), k.expr_spans[dst]))
+}
+
+/// The same by the producer's threads: those that repeated what these have are not there any more.
+fn fill_by_threads(k: &mut Kernel, s: Stmt) -> Stmt {
+    let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return s };
+    let layout = attrs.threads.as_ref().and_then(|l| {
+        let own = l.thread().cols().get(..(PRODUCER_WARPS * WARP).ilog2() as usize)?.to_vec();
+        RegLayout::new(l.value().cols().to_vec(), own, l.out_bits())
+    });
+    let attrs = CopyAttrs { threads: layout, asynchronous: true, ..attrs.clone() };
+    let Some(dst) = slot_filled(k, s) else { return s };
+    k.stmt(StmtData::Copy { src, dst, attrs }, k.stmt_spans[s])
 }
 
 /// What the producer does for statements behind the loop: copies into slots, on the same ways.
@@ -499,13 +535,17 @@ fn role(
 ///
 /// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
 /// there was: a warpgroup that asks for more waits for ever.
-fn registers(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
+fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
     let warps = warps * ping_pong::replicas(k);
     if share >= 232 {
         return (None, None);
     }
-    let few = if warps >= 12 { 32 } else { 40 };
+    let few = match warps {
+        _ if filling => FILLING,
+        12.. => 32,
+        _ => 40,
+    };
     let (producer, consumer) = (i64::from(PRODUCER_WARPS), i64::from(warps.max(1)));
     let many = (share * (producer + consumer) - few * producer) / consumer / 8 * 8;
     match many {
@@ -522,7 +562,7 @@ pub(crate) fn share(k: &Kernel, warps: u32) -> i64 {
 
 /// Registers of a thread of the consumer, if it has so many warps.
 pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
-    registers(k, warps).1.unwrap_or_else(|| share(k, warps))
+    registers(k, warps, false).1.unwrap_or_else(|| share(k, warps))
 }
 
 /// Whether a buffer is awaited under `list` by a statement other than `s`.

@@ -54,7 +54,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             continue;
         }
         let shifted = crate::unaligned::applies(k, &facts, s, src, dst, &attrs, &shape);
-        if let Some(of) = shifted.filter(|of| cx.enabled && attrs.vec.is_none() && shiftable(&layout, &shape, of)) {
+        let through_registers = !crate::thread_fills::is_one(k, cx.options, &facts, s);
+        let shifted = shifted.filter(|_| cx.enabled && attrs.vec.is_none() && through_registers);
+        if let Some(of) = shifted.filter(|of| shiftable(&layout, &shape, of)) {
             let (n, message) = (of.aligned, &provable.why);
             let message = format!(
                 "{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {message}"

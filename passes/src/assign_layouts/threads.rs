@@ -1,8 +1,15 @@
 //! The threads of a kernel, where they are no power of two.
 
 use super::log2_shape;
-use tilec_ir::kernel::Kernel;
+use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::path_to;
+use crate::specialize_warps::PRODUCER_WARPS;
+use crate::thread_fills;
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::layout::{RegLayout, extent_bits};
+use tilec_ir::target::WARP;
 
 /// The threads that share out tiles: a power of two of them, or several such groups.
 #[derive(Copy, Clone, Debug)]
@@ -11,6 +18,8 @@ pub(crate) struct Threads {
     bits: u32,
     /// How many groups there are, an odd number.
     groups: u64,
+    /// Log2 of how many times as many threads there are now, that repeat what these have.
+    idle: u32,
 }
 
 impl Threads {
@@ -19,7 +28,22 @@ impl Threads {
         let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128);
         let threads = u64::try_from(threads).unwrap_or(128).max(32);
         let bits = threads.trailing_zeros();
-        Threads { bits, groups: threads >> bits }
+        Threads { bits, groups: threads >> bits, idle: 0 }
+    }
+
+    /// Those that do a copy into a slot or a buffer: of the role in which it stands; of the producer that it will be given to, which others then
+    /// repeat until it is.
+    pub(crate) fn of_copy(self, k: &Kernel, cx: &Cx<'_>, facts: &Facts, s: Stmt) -> Threads {
+        let own = match own_role(k, s) {
+            Some(warps) if thread_fills::fills_slot(k, s) => u64::from(warps * WARP),
+            None if thread_fills::is_one(k, cx.options, facts, s) => u64::from(PRODUCER_WARPS * WARP),
+            _ => return self,
+        };
+        let bits = own.trailing_zeros();
+        match own_role(k, s) {
+            Some(_) => Threads { bits, groups: own >> bits, idle: 0 },
+            None => Threads { bits, groups: 1, idle: extent_bits(self.count()).saturating_sub(bits) },
+        }
     }
 
     pub(crate) fn count(self) -> u64 {
@@ -37,7 +61,7 @@ impl Threads {
                 bits -= 1;
                 layout = make(shape, bits)?;
             }
-            return repeated(layout, self.bits - bits);
+            return repeated(layout, self.bits - bits + self.idle);
         }
         let numbers = extent_bits(self.groups);
         let Some(dim) = shape.iter().position(|n| n >> n.trailing_zeros() == self.groups) else {
@@ -59,4 +83,12 @@ impl Threads {
 fn repeated(layout: RegLayout, bits: u32) -> Option<RegLayout> {
     let thread = [layout.thread().cols(), &vec![0; bits as usize]].concat();
     RegLayout::new(layout.value().cols().to_vec(), thread, layout.out_bits())
+}
+
+/// The warps of the role in which a statement stands.
+fn own_role(k: &Kernel, s: Stmt) -> Option<u32> {
+    path_to(k, s)?.iter().find_map(|&(block, i)| match k.stmts[k.blocks[block][i]] {
+        StmtData::Role { warps, .. } => k.as_int(warps).and_then(|n| u32::try_from(n).ok()),
+        _ => None,
+    })
 }

@@ -1,4 +1,4 @@
-//! Products in roles by hand, on slots that tensor copies fill.
+//! Products in roles by hand, on slots that tensor copies or threads fill.
 //!
 //! Who writes roles has said who loads and who multiplies; what is left to decide is the instruction, that of warpgroups, wherever the product stands:
 //! both operands are slots that the role has waited for (`a.get`, `transpose(b.get)`), or one is a register tile, the instruction's A, whose
@@ -13,6 +13,7 @@ use super::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::assign_layouts::plain_var;
+use crate::thread_fills::fills_slot;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -22,11 +23,11 @@ use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::Space;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
-/// Whether a role holds register tiles, or copies through registers.
+/// Whether a role holds register tiles, or copies other than into slots of channels.
 pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     let holds = |&s: &Stmt| match &k.stmts[s] {
         StmtData::Var { .. } => true,
-        StmtData::Copy { attrs, .. } => !attrs.tensor,
+        StmtData::Copy { attrs, .. } => !attrs.tensor && !fills_slot(k, s),
         _ => false,
     };
     k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(holds))
@@ -166,12 +167,14 @@ fn laid_out(k: &Kernel, acc: Value) -> bool {
     k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some())
 }
 
-/// `Some` if the operands are whole slots that tensor copies fill, or one is and the other is a register tile: inside, whether that is the second one.
+/// `Some` if the operands are whole slots that copies fill, or one is and the other is a register tile: inside, whether that is the second one.
 fn in_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
     let slot = |e: Expr| {
         resolve_view(k, e).is_some_and(|v| {
             let whole = v.slot == Some(Slot::Get) && fixed_shape(k, e).is_some();
-            whole && matches!(k.values[v.base].def, ValueDef::Channel { .. }) && k.fills_by_tensor_copies(v.base)
+            whole
+                && matches!(k.values[v.base].def, ValueDef::Channel { .. })
+                && (k.fills_by_tensor_copies(v.base) || k.fills_by_threads(v.base))
         })
     };
     match (slot(mma.a), slot(mma.b)) {

@@ -2,8 +2,8 @@
 //!
 //! The instruction reads its operands from shared memory, through the same proxy through which tensor copies write. So it is
 //! taken where the operands are buffers that tensor copies fill, in the loop in which they are multiplied: there is nothing
-//! between the two then but the barrier that the copies' bytes complete. The loop is given to warps of its own later
-//! (`specialize-warps`).
+//! between the two then but the barrier that the copies' bytes complete. What these cannot move threads fill ([`thread_fills`]). The loop is
+//! given to warps of its own later (`specialize-warps`).
 //!
 //! Of types other than those of 16 bits the instruction reads operands along the reduction alone. It takes one of its two, A, from registers as
 //! well, and of 32 bits threads can read what they need of it from any buffer. So of tf32 one operand may lie otherwise, and the
@@ -21,6 +21,7 @@ use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
 use crate::specialize_warps::{consumer_registers, share};
 use crate::tensor_copies;
+use crate::thread_fills;
 use crate::{Cx, Options};
 use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::diag::Sink;
@@ -160,7 +161,8 @@ pub(super) fn possible(
                 return Err(format!("`{}` is converted from a wider type", k.values[buffer].name));
             }
         } else {
-            tensor_copies::fits(k, &facts, target, &from, buffer, attrs)?;
+            let tensor = tensor_copies::fits(k, &facts, target, &from, buffer, attrs);
+            tensor.or_else(|_| thread_fills::fits(k, &facts, target, &from, buffer, attrs))?;
         }
         let order = k.tile_ty(buffer).is_some_and(|t| t.smem_layout.is_some());
         if order || filled.contains(&buffer) {

@@ -4,12 +4,12 @@
 //! same rows of A. Two such blocks in a cluster ask for half of the shared operand each, and the hardware gives both halves to
 //! both: less passes through the second-level cache, and fewer rows are asked for.
 
-use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::fold::eval_int;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::choose::Card;
+use crate::{Cx, thread_fills};
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -78,6 +78,10 @@ impl Cluster {
     /// begin at multiples of 128 bytes, and otherwise from 128x256 on, if anything (docs/performance.md).
     pub(super) fn of(k: &Kernel, cx: &mut Cx<'_>, span: Span) -> Cluster {
         let scheduled = !k.schedule.cluster.is_empty();
+        if scheduled && thread_fills::any(k, cx.options) {
+            let message = "no clusters: threads of the producer fill slots, those of their own block";
+            cx.remark_note(span, message, "`cluster (1, 1)` in the schedule says so");
+        }
         let along = within(k, cx, wanted(k, cx), span);
         if scheduled {
             return Cluster { along };
@@ -98,6 +102,10 @@ impl Cluster {
 /// Blocks of a cluster along the rows and the columns of tiles: as the schedule says, or as is chosen. `within` may leave some out.
 pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     if k.grid.len() < 2 {
+        return [1, 1];
+    }
+    // What threads fill they fill for their own block.
+    if thread_fills::any(k, cx.options) {
         return [1, 1];
     }
     if !k.schedule.cluster.is_empty() {

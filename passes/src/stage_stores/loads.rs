@@ -86,6 +86,9 @@ pub(super) fn of(
     if !row_major(&from) || !operand.is_some_and(|view| row_major(&view)) {
         return why("it is not row by row in memory, as the left operand");
     }
+    if crate::thread_fills::any(k, cx.options) {
+        return why("threads fill slots of the main loop");
+    }
     let attrs = CopyAttrs::default();
     if let Err(reason) = crate::tensor_copies::fits(k, facts, cx.options.target, &from, buffer, &attrs) {
         return why(&reason);

@@ -1,6 +1,7 @@
-//! Channels that tensor copies fill: a pair of mbarriers for each slot.
+//! Channels of roles: a pair of mbarriers for each slot.
 //!
-//! `full` completes a phase when the producer has arrived and the bytes that it expects are there; `empty` when every consuming
+//! `full` completes a phase when the producer has arrived and the bytes that it expects are there, and, where threads fill channels of the ring, each
+//! of them: for `cp.async` when its copies are there (`cp.async.mbarrier.arrive`). `empty` completes one when every consuming
 //! warp has arrived. Whoever waits knows the parity of the phase to come: it changes each time the ring begins anew. A barrier
 //! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). Of channels
 //! that are filled for all blocks of a cluster, `empty` counts the consuming warps of all ([`super::cluster`]).
@@ -17,6 +18,29 @@ use tilec_ir::kernel::ChannelOp;
 
 /// Bytes of an mbarrier.
 pub(super) const BARRIER_BYTES: u64 = 8;
+
+/// Who fills the channels of a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Fill {
+    /// Tensor copies, asked for by one lane.
+    pub(super) tensor: bool,
+    /// Threads that fill by `cp.async`.
+    pub(super) asynchronous: u32,
+    /// Threads that fill by stores, or do nothing of it beside the lane that asks.
+    pub(super) stored: u32,
+}
+
+impl Fill {
+    /// Arrivals that fill a slot.
+    fn arrivals(self) -> i64 {
+        i64::from(u32::from(self.tensor) + self.asynchronous + self.stored)
+    }
+
+    /// Whether anybody does.
+    pub(super) fn any(self) -> bool {
+        self.arrivals() > 0
+    }
+}
 
 /// Where a ring's barriers are.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,7 +76,7 @@ impl Lower<'_> {
             let warps = own * if self.is_multicast(ring) { self.cluster_blocks() } else { 1 };
             for i in 0..2 * ring.slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
-                let count = if i < ring.slots { 1 } else { i64::from(warps) };
+                let count = if i < ring.slots { ring.fill.arrivals() } else { i64::from(warps) };
                 self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(count)]);
             }
         }
@@ -136,11 +160,28 @@ impl Lower<'_> {
             ChannelOp::Wait => {
                 let Some(turn) = ring.get_turn else { return };
                 self.wait_for(Operand::at(turn.barrier, 0), turn.parity, "full");
+                if ring.fill.asynchronous > 0 && self.multiplies_by_warpgroups() {
+                    // `cp.async` writes through the generic proxy, the products read through the other one.
+                    self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
+                }
             }
             ChannelOp::Publish => {
                 let Some(turn) = ring.put_turn else { return };
-                let bytes = Operand::Imm(ring.filling as i64);
-                self.emit.def(Class::B64, P::MbarrierArriveExpectTx, vec![Operand::at(turn.barrier, 0), bytes]);
+                let full = || Operand::at(turn.barrier, 0);
+                if ring.fill.tensor {
+                    let state = self.emit.reg(Class::B64);
+                    let bytes = Operand::Imm(ring.filling as i64);
+                    self.emit.push_if(self.asks, P::MbarrierArriveExpectTx, vec![state.into(), full(), bytes]);
+                }
+                if ring.fill.asynchronous > 0 {
+                    self.emit.push(P::CpAsyncMbarrierArriveNoinc, vec![full()]);
+                }
+                if ring.fill.stored > 0 {
+                    if self.multiplies_by_warpgroups() {
+                        self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
+                    }
+                    self.emit.def(Class::B64, P::MbarrierArrive, vec![full()]);
+                }
             }
             ChannelOp::Release => {
                 let Some(turn) = ring.get_turn else { return };

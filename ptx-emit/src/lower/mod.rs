@@ -111,6 +111,8 @@ pub(crate) struct Lower<'a> {
     thread_bits: u32,
     /// The role whose statements these are.
     part: Option<roles::Part>,
+    /// Where all threads of a role run: the lane that asks for its tensor copies.
+    asks: Option<crate::inst::Guard>,
     /// Tensor maps, a parameter each.
     maps: Vec<tensor::Map>,
     /// What replicas of a role do in turns.
@@ -198,6 +200,7 @@ impl<'a> Lower<'a> {
             block_threads: 0,
             thread_bits: 0,
             part: None,
+            asks: None,
             maps: Vec::new(),
             turns: BTreeMap::new(),
             unconverted: None,

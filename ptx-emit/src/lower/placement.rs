@@ -136,7 +136,7 @@ impl Lower<'_> {
             stage += self.align(bytes);
         }
         self.report.tiles[first..].iter_mut().for_each(|t| t.stride = stage);
-        let tensor = channels.iter().any(|&c| self.k.fills_by_tensor_copies(c));
+        let fill = self.fill_of(&channels);
         let several =
             channels.iter().any(|&c| held_at_once(self.k, self.k.body, c, &mut 0) > 1 || handed_on(self.k, c));
         self.rings.push(Ring {
@@ -148,7 +148,8 @@ impl Lower<'_> {
             get: Position::Slot(if several { slots - 1 } else { 0 }),
             several,
             oldest: None,
-            barriers: tensor.then_some(Barriers { offset: 0 }),
+            barriers: fill.any().then_some(Barriers { offset: 0 }),
+            fill,
             filling: 0,
             read: false,
             put_turn: None,
@@ -168,7 +169,7 @@ impl Lower<'_> {
         bytes.next_multiple_of(self.alignment())
     }
 
-    /// Barriers of the rings that tensor copies fill, behind all buffers.
+    /// Barriers of the rings that roles hand over, behind all buffers.
     fn place_barriers(&mut self, mut used: u64) -> u64 {
         for ring in &mut self.rings {
             if let Some(barriers) = &mut ring.barriers {

@@ -4,15 +4,17 @@
 //! threads count from its first. The number of a thread's warp is made the same register in all lanes by a shuffle: the assembler
 //! then knows that the branches do not part the lanes of a warp, which products of warpgroups need.
 //!
-//! A role that only asks for tensor copies is run by one elected lane: each lane that executes such a copy makes one.
+//! A role that only asks for tensor copies is run by one elected lane: each lane that executes such a copy makes one. Where threads fill
+//! slots as well, all of them run, and tensor copies are the elected lane's.
 
 use super::Lower;
+use super::mbarriers::Fill;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
@@ -57,18 +59,28 @@ fn role_warps(k: &Kernel, s: Stmt) -> Option<u32> {
 
 /// Warps that release a slot of a channel: of replicas one does.
 pub(super) fn releasing_warps(k: &Kernel, channel: Value) -> u32 {
+    operating_warps(k, ChannelOp::Release, channel)
+}
+
+/// Warps of the roles that do `wanted` with a channel.
+fn operating_warps(k: &Kernel, wanted: ChannelOp, channel: Value) -> u32 {
     let mut warps = 0;
     for &s in &k.blocks[k.body] {
         let StmtData::Role { body, .. } = k.stmts[s] else { continue };
-        let mut releases = false;
-        k.walk(body, &mut |k, _, s| {
-            releases |= matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Release, channels, .. } if channels.contains(&channel));
-        });
-        if releases {
+        if operates(k, body, wanted, channel) {
             warps += role_warps(k, s).unwrap_or(0);
         }
     }
     warps
+}
+
+/// Whether statements under `body` do `wanted` with a channel.
+fn operates(k: &Kernel, body: Block, wanted: ChannelOp, channel: Value) -> bool {
+    let mut found = false;
+    k.walk(body, &mut |k, _, s| {
+        found |= matches!(&k.stmts[s], StmtData::Channel { op, channels, .. } if *op == wanted && channels.contains(&channel));
+    });
+    found
 }
 
 impl Lower<'_> {
@@ -113,16 +125,54 @@ impl Lower<'_> {
         self.emit.pure(Class::Pred, P::SetpEqS32, vec![lane.into(), Operand::Imm(0)])
     }
 
+    /// Who fills channels that are operated together; nobody where there are no roles, whose threads order themselves by barriers.
+    pub(super) fn fill_of(&self, channels: &[Value]) -> Fill {
+        let k = self.k;
+        let mut fill = Fill::default();
+        // The parity that a thread waits for is that of the next phase: no other may be two phases ahead of it, so that where all threads run
+        // all of them arrive, whoever copies.
+        let mut apart = false;
+        for &s in &k.blocks[k.body] {
+            let StmtData::Role { body, .. } = k.stmts[s] else { continue };
+            let publishes = channels.iter().any(|&c| operates(k, body, ChannelOp::Publish, c));
+            apart |= publishes && !self.only_asks_for_copies(body);
+        }
+        let mut threads = 0;
+        for &c in channels {
+            threads = operating_warps(k, ChannelOp::Publish, c) * WARP;
+            fill.tensor |= k.fills_by_tensor_copies(c);
+            let (by_threads, asynchronous) = (k.fills_by_threads(c), k.fills_asynchronously(c));
+            if asynchronous {
+                fill.asynchronous = threads;
+            }
+            if by_threads && !asynchronous {
+                fill.stored = threads;
+            }
+        }
+        if apart && fill.asynchronous + fill.stored == 0 {
+            fill.stored = threads;
+        }
+        fill
+    }
+
+    /// Whether products of the kernel read slots through the asynchronous proxy.
+    pub(super) fn multiplies_by_warpgroups(&self) -> bool {
+        self.k.exprs.values().any(|e| match e {
+            ExprData::Mma(mma) => mma.atom.is_some_and(|a| a.row().asynchronous()),
+            _ => false,
+        })
+    }
+
     /// Refuses kernels whose roles would run without the synchronisation that they need.
     ///
-    /// Barriers in front of a channel's slots come with tensor copies alone. Who fills a channel arrives once for all bytes of a slot, so
-    /// that must be one lane. Buffers belong to one role each, which is proved by the pass `barriers`.
+    /// Who fills a channel fills all of a slot, and its threads do so side by side with one lane that asks for tensor copies. Buffers belong
+    /// to one role each, which is proved by the pass `barriers`.
     pub(super) fn check_roles(&mut self) -> Result<(), Reported> {
         let k = self.k;
-        let roles: Vec<Block> = k.blocks[k.body]
+        let roles: Vec<(Stmt, Block)> = k.blocks[k.body]
             .iter()
             .filter_map(|&s| match k.stmts[s] {
-                StmtData::Role { body, .. } => Some(body),
+                StmtData::Role { body, .. } => Some((s, body)),
                 _ => None,
             })
             .collect();
@@ -133,30 +183,56 @@ impl Lower<'_> {
             return Err(self.unsupported_at(k.values[v].span, "a buffer over others in a kernel with roles"));
         }
         for (v, data) in k.values.iter() {
-            if matches!(data.def, ValueDef::Channel { .. }) && !k.fills_by_tensor_copies(v) {
-                let what = "channels of a kernel with roles that are filled by other than `tma` copies";
+            if !matches!(data.def, ValueDef::Channel { .. }) {
+                continue;
+            }
+            if k.fills_by_threads(v) && (k.fills_by_tensor_copies(v) || self.fills_in_two_ways(v)) {
+                let what = "a channel that is filled by copies of several kinds, `tma`, `async` and plain; give each kind a channel of its own";
                 return Err(self.unsupported_at(data.span, what));
             }
         }
-        for body in roles {
+        for (role, body) in roles {
             if self.only_asks_for_copies(body) {
                 continue;
             }
-            let mut filling = None;
+            let (mut filling, mut shared) = (None, None);
             k.walk(body, &mut |k, _, s| {
-                let fills = match &k.stmts[s] {
-                    StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
-                    StmtData::Copy { attrs, .. } => attrs.tensor && tensor_store(k, s).is_none(),
-                    _ => false,
-                };
+                let fills =
+                    matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire | ChannelOp::Publish, .. });
                 filling = filling.or(fills.then_some(s));
+                let multicast = matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.multicast);
+                shared = shared.or(multicast.then_some(s));
             });
-            if let Some(s) = filling {
-                let what = "a role that fills channels and does more than that; give the copies a role of their own";
+            let replicas = replicas_of(k, role).is_none_or(|n| n > 1);
+            let refused = match (filling.filter(|_| replicas), shared) {
+                (Some(s), _) => Some((s, "replicas of a role that fill channels; give the copies a role of their own")),
+                (None, Some(s)) => Some((
+                    s,
+                    "`multicast` copies in a role that does more than fill slots by tensor copies; give them a role of their own",
+                )),
+                (None, None) => None,
+            };
+            if let Some((s, what)) = refused {
                 return Err(self.unsupported_at(k.stmt_spans[s], what));
             }
         }
         Ok(())
+    }
+
+    /// Whether `async` copies fill a channel, and plain ones.
+    fn fills_in_two_ways(&self, channel: Value) -> bool {
+        let k = self.k;
+        let fills = |asynchronous: bool| {
+            k.stmts.values().any(|s| match s {
+                StmtData::Copy { dst, attrs, .. } => {
+                    let view =
+                        matches!(&k.exprs[*dst], ExprData::View(v) if v.base == channel && v.slot == Some(Slot::Put));
+                    view && !attrs.tensor && attrs.asynchronous == asynchronous
+                }
+                _ => false,
+            })
+        };
+        fills(true) && fills(false)
     }
 
     /// One role; those that stand before it in the block's body have the lower warps.
@@ -221,6 +297,15 @@ impl Lower<'_> {
             self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
             self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, vec![done.into()]);
         }
+        self.asks = None;
+        if !self.only_asks_for_copies(body) && self.asks_for_copies(body) {
+            self.emit.comment("one lane asks for the tensor copies");
+            let own = self.emit.def(Class::Pred, P::SetpEqS32, vec![warp.into(), Operand::Imm(first)]);
+            let elected = self.emit.reg(Class::Pred);
+            self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
+            let reg = self.emit.def(Class::Pred, P::AndPred, vec![own.into(), elected.into()]);
+            self.asks = Some(Guard { reg, negated: false });
+        }
         if self.waits_in_roles() {
             self.emit.push(P::GriddepcontrolWait, Vec::new());
         }
@@ -239,6 +324,15 @@ impl Lower<'_> {
             self.drain_multicasts();
         }
         Ok(())
+    }
+
+    /// Whether tensor copies into slots are among the statements of a role.
+    fn asks_for_copies(&self, body: Block) -> bool {
+        let mut asks = false;
+        self.k.walk(body, &mut |k, _, s| {
+            asks |= matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.tensor && tensor_store(k, s).is_none());
+        });
+        asks
     }
 
     /// Whether the statements of a role are loops, names, and what one lane does for all.

@@ -8,7 +8,7 @@
 
 use super::Lower;
 use super::index::Int;
-use super::mbarriers::{Barriers, Turn};
+use super::mbarriers::{Barriers, Fill, Turn};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
@@ -45,8 +45,10 @@ pub(super) struct Ring {
     pub(super) several: bool,
     /// Where several slots are held: the `full` barrier of the oldest, which is released next.
     pub(super) oldest: Option<Reg>,
-    /// Its barriers, if tensor copies fill it.
+    /// Its barriers, if roles hand its slots over.
     pub(super) barriers: Option<Barriers>,
+    /// Who fills it, where roles do.
+    pub(super) fill: Fill,
     /// Bytes that tensor copies bring to the slot that is being filled.
     pub(super) filling: u64,
     /// Whether threads have read the slot that is waited for themselves. Products of warpgroups have read theirs when they are awaited.
@@ -68,7 +70,7 @@ pub(super) struct Placed {
 impl Lower<'_> {
     /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
     pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value], pending: Option<u32>) {
-        if channels.iter().any(|&c| self.k.fills_asynchronously(c)) {
+        if self.part.is_none() && channels.iter().any(|&c| self.k.fills_asynchronously(c)) {
             match op {
                 ChannelOp::Publish => self.emit.push(P::CpAsyncCommitGroup, Vec::new()),
                 ChannelOp::Wait => {

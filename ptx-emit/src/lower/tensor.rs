@@ -278,7 +278,7 @@ impl Lower<'_> {
             let tensor = self.tensor_box(&map, &from, &starts, start);
             let mut operands = vec![to, tensor, Operand::at(turn.barrier, 0)];
             operands.extend(sharers.clone());
-            self.emit.push(op, operands);
+            self.emit.push_if(self.asks, op, operands);
         }
         Ok(())
     }

@@ -41,6 +41,9 @@ macro_rules! warp_rows {
         "9.7.13.15" V7_0_SM80 Sync [B64] [shared(8)] "arrives at an mbarrier" {
             MbarrierArrive "mbarrier.arrive.shared.b64",
         }
+        "9.7.13.15" V7_0_SM80 Sync [] [shared(8)] "arrives at an mbarrier when the thread's asynchronous copies so far are there" {
+            CpAsyncMbarrierArriveNoinc "cp.async.mbarrier.arrive.noinc.shared.b64",
+        }
         "9.7.13.15" V8_0_SM90 Sync [B64] [shared(8), B32I] "arrives at an mbarrier and expects this many bytes" {
             MbarrierArriveExpectTx "mbarrier.arrive.expect_tx.shared.b64",
         }

@@ -357,6 +357,19 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        name: "conv-90a",
+        path: "examples/conv.tile",
+        args: "sm_90a -D BM=64 -D BN=32 -D BK=32 -D WM=64 -D WN=32 -D STAGES=3 -D RASTER=2 -D ALIGN=8 -D CALIGN=16 -D Out=f16",
+        runs: &[&[
+            "B=2 P=4 Q=10 R=3 S=2 C=16 O=40 xb=1056 xh=176 xw=16 seed=1",
+            "B=3 P=2 Q=4 R=1 S=3 C=32 O=8 xb=1088 xh=224 xw=32 seed=2",
+            "B=1 P=4 Q=2 R=1 S=1 C=16 O=392 xb=128 xh=32 xw=16 seed=3",
+            "B=1 P=4..36/4 Q=2 R=2 S=1 C=16 O=8 xb=1200 xh=32 xw=16",
+            "B=1 P=4 Q=2 R=2 S=2 C=16 O=8..40/8 xb=400 xh=64 xw=16",
+            "B=1 P=4 Q=2 R=1..3/1 S=2 C=16 O=8 xb=800 xh=96 xw=16",
+        ]],
+    },
+    Row {
         name: "ahead",
         path: "tests/files/interp/residue_ahead.tile",
         args: "sm_70",
@@ -687,6 +700,20 @@ pub(super) const ROWS: &[Row] = &[
         args: "sm_80 -D BM=64 -D BN=32 -D BK=16 -D WM=32 -D WN=32 -D STAGES=3 -D LB=col",
         runs: &[&[
             "Z=3 M=72 N=40 K=56 alpha=2 beta=1 seed=3 A_ld=64 B_ld=72 C_ld=48",
+            "Z=2 M=72 N=72 K=8 beta=0 seed=4",
+            "Z=1 M=8 N=392 K=24 beta=0 seed=6",
+            "Z=2 M=8..72/8 N=8 K=24",
+            "Z=1 M=1..33/1 N=8 K=24",
+            "Z=2 M=8 N=8..40/8 K=24 beta=1",
+            "Z=2 M=8 N=8 K=8..72/8 beta=0",
+        ]],
+    },
+    Row {
+        name: "gemm-pointers-90a",
+        path: "examples/gemm_pointers.tile",
+        args: "sm_90a -D BM=64 -D BN=24 -D BK=32 -D WM=64 -D WN=24 -D KW=1 -D STAGES=3 -D RASTER=2",
+        runs: &[&[
+            "Z=3 M=72 N=40 K=104 alpha=2 beta=1 seed=3 A_ld=120 B_ld=72 C_ld=48",
             "Z=2 M=72 N=72 K=8 beta=0 seed=4",
             "Z=1 M=8 N=392 K=24 beta=0 seed=6",
             "Z=2 M=8..72/8 N=8 K=24",

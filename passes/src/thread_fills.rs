@@ -1,0 +1,111 @@
+//! Which copies the producer of a loop with products of warpgroups does by its threads: what the tensor memory accelerator cannot move, but
+//! `cp.async` can, 16 bytes at a time. So windows of convolutions are filled, and matrices that lie at addresses of their own.
+//!
+//! The threads of the producer share such a tile out as a block's threads would, and write it where the products read it, in the
+//! exchanged rows of the hardware ([`tilec_ir::layout::hardware`]).
+//!
+//! In narrower pieces this does not keep up with the products: an instruction of 32 pieces takes some 7 clocks of a multiprocessor, whether they have 4
+//! bytes or 16 (1111x2222x3336 with pieces of 4: 47 us on an H200, 40 with a copy of B to aligned rows in front of the product).
+
+use crate::Options;
+use crate::analysis::facts::Facts;
+use crate::analysis::order::smem_contiguous;
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
+use crate::swizzle::read_by_warpgroups;
+use crate::tensor_copies;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::layout::hardware::panels;
+use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::target::Target;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+
+/// Why threads do not fill `buffer` from a window; `Ok`: they can.
+pub(crate) fn fits(
+    k: &Kernel,
+    facts: &Facts,
+    target: Target,
+    from: &ResolvedView,
+    buffer: Value,
+    attrs: &CopyAttrs,
+) -> Result<(), String> {
+    let name = &k.values[from.base].name;
+    if !target.has_asynchronous_copies() || *attrs != CopyAttrs::default() {
+        return Err(format!("how `{name}` is copied is written"));
+    }
+    let (Some(own), Some(elem)) = (elem_of(k, from.base), elem_of(k, buffer)) else {
+        return Err("its types are not known".to_owned());
+    };
+    if own != elem {
+        return Err(format!("the copy of `{name}` converts"));
+    }
+    let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
+    let Some(shape) = shape else { return Err("its extents are not known".to_owned()) };
+    if from.transposed {
+        return Err(format!("`{name}` is transposed"));
+    }
+    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        return Err(format!("the window of `{name}` has an end of its own"));
+    }
+    let width = global_width(k, facts, from, &shape);
+    if width.elems * elem.bytes() < MAX_ACCESS_BYTES {
+        return Err(width.why);
+    }
+    // Where nothing is said of its order a buffer takes that of its source.
+    let along = window_contiguous_dim(k, from);
+    let order = k.tile_ty(buffer).is_some_and(|t| t.order.is_some() || t.smem_layout.is_some());
+    if order && smem_contiguous(k, buffer) != along {
+        return Err(format!("`{name}` is transposed on its way"));
+    }
+    match along.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
+        Some(_) => Ok(()),
+        None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes")),
+    }
+}
+
+/// Whether a copy fills a buffer that products of warpgroups read, and the accelerator cannot.
+pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> bool {
+    let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return false };
+    let ExprData::Ref(buffer) = k.exprs[dst] else { return false };
+    let Some(from) = resolve_view(k, src).filter(|v| k.tensor_ty(v.base).is_some()) else { return false };
+    let fits = || tensor_copies::fits(k, facts, options.target, &from, buffer, &CopyAttrs::default()).is_ok();
+    let buffer = matches!(k.values[buffer].def, ValueDef::Smem(_)) && read_by_warpgroups(k, buffer);
+    buffer && !attrs.tensor && elem_of(k, from.base).is_some() && !fits()
+}
+
+/// Whether the producer of a kernel does such copies, or will.
+pub(crate) fn any(k: &Kernel, options: &Options) -> bool {
+    let facts = Facts::new(k);
+    k.stmts.keys().any(|s| fills_slot(k, s) || is_one(k, options, &facts, s))
+}
+
+/// Whether a copy fills a slot of a channel from a tensor, by threads: of the role in which it stands.
+pub(crate) fn fills_slot(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return false };
+    let slot = matches!(&k.exprs[dst], ExprData::View(v) if v.slot == Some(Slot::Put));
+    slot && !attrs.tensor && resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some())
+}
+
+/// The layout of such a copy: `2^chunk` neighbours along `contiguous` are a thread's, neighbouring threads have neighbouring ones as far as the largest
+/// power of two goes of which the row has whole ones, then further rows. So all threads have as many.
+pub(crate) fn layout(shape: &[u64], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
+    let bits = shape_bits(shape);
+    let columns = |dim: usize| {
+        let base: u32 = bits[..dim].iter().sum();
+        (base..base + bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
+    };
+    let along = columns(contiguous);
+    let whole = shape.get(contiguous)?.trailing_zeros().min(bits[contiguous]) as usize;
+    let (near, far) = along.split_at_checked(whole)?;
+    let (mut value, mut order) =
+        near.split_at_checked(chunk.min(whole as u32) as usize).map(|(v, o)| (v.to_vec(), o.to_vec()))?;
+    for dim in (0..bits.len()).rev().filter(|&d| d != contiguous) {
+        order.extend(columns(dim));
+    }
+    let owned = (threads as usize).min(order.len());
+    let mut thread: Vec<u64> = order.drain(..owned).collect();
+    thread.resize(threads as usize, 0);
+    value.extend(order);
+    value.extend(far);
+    RegLayout::new(value, thread, bits.iter().sum())
+}

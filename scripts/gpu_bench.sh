@@ -169,7 +169,16 @@ small() {
 more() {
     bench examples/gemm_batched.tile --card H200 --for Z=16,M=N=K=1024 --target sm_80 Z=16 M=N=K=1024
     bench examples/gemm_splitk.tile --card H200 --for M=N=256,K=16384,S=16 --target sm_80 S=16 M=N=256 K=16384
-    bench examples/conv.tile --card H200 --for B=32,P=Q=56,R=S=3,C=O=256 --target sm_80 -D CALIGN=64 B=32 P=Q=56 R=S=3 C=O=256 xb=861184 xh=14848 xw=256
+    local conv=(B=32 P=Q=56 R=S=3 C=O=256 xb=861184 xh=14848 xw=256)
+    for target in sm_80 sm_90a; do
+        bench examples/conv.tile --card H200 --for B=32,P=Q=56,R=S=3,C=O=256 --target $target -D CALIGN=64,Out=f16 --variant BK=32/64 "${conv[@]}"
+        for size in Z=1,M=N=K=4096 Z=8,M=N=K=2048 Z=16,M=N=K=1024; do
+            # `Z=8,M=N=K=2048` is two arguments.
+            # shellcheck disable=SC2086
+            bench examples/gemm_pointers.tile --card H200 --for $size --target $target -D Out=f16 ${size//,/ }
+        done
+    done
+    bench examples/gemm_batched.tile --card H200 --for Z=16,M=N=K=1024 --target sm_90a -D Out=f16 Z=16 M=N=K=1024
 }
 
 hopper() {

@@ -247,7 +247,7 @@ codes! {
     SIM_UNINITIALISED "E0803" "a read of memory that nobody wrote"
         "A thread read a byte of shared, local or global memory before anyone wrote it. Often the write is missing for some threads, or the index runs past what was filled. A tensor that the launch contract says is only written holds nothing before.";
     SIM_UNDEFINED "E0804" "an undefined value reaches memory, an address or a branch"
-        "A register that was never written, or a value computed from one, decides what the kernel does. Initialise the register on every path.";
+        "A register that was never written, or a value computed from one, decides what the kernel does. Initialise the register on every path. Of a vector load the elements that nobody wrote are undefined, and no error where nobody uses them.";
     SIM_RACE "E0805" "a data race"
         "Two accesses to the same bytes of shared or global memory, or to the registers of a product of warpgroups, at least one of them a write, and nothing orders the two: no barrier that both threads pass, no wait for the copy or the product, no fence between the ordinary accesses of threads and those of the accelerator, no `griddepcontrol.wait` behind the launch in front. On a GPU the result then depends on which comes first, and may be right a million times. The note says what is missing between the two places that the message names; in a loop it may be missing between the last access of one iteration and the first of the next. Which of the two came first in the simulation is chance: where copies are involved, `--sim-landing late` shows the other order.";
     SIM_DIVERGENCE "E0806" "part of a warp where all of it is needed"

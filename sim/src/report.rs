@@ -58,6 +58,8 @@ pub enum Cause {
     Lockstep,
     /// Race: with a grid in front of this one.
     GridWait,
+    /// Undefined value: an element of a vector load that nobody wrote.
+    Unwritten,
     /// Divergence: lanes have exited in front of an instruction of the whole warp.
     LanesExited,
     /// Divergence: a branch marked uniform.

@@ -19,6 +19,7 @@ mod instructions;
 mod lockstep;
 mod mbarrier;
 mod ordering;
+mod partial;
 mod permissions;
 mod progress;
 mod verdicts;

@@ -5,6 +5,8 @@ use tilec_sim::{Cause, Memory as Space, Place, Report, ReportKind};
 
 const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
 
+const WRITE_FIRST: &str = "somebody has to write it first, with a barrier between";
+
 /// What helps against what a report says.
 pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     if from_tile {
@@ -48,7 +50,8 @@ pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> 
                  launch contract says too little for this access"
             }
         }),
-        ReportKind::Uninitialised => Some("somebody has to write it first, with a barrier between"),
+        ReportKind::Uninitialised => Some(WRITE_FIRST),
+        ReportKind::Undefined if report.cause == Some(Cause::Unwritten) => Some(WRITE_FIRST),
         ReportKind::Undefined => Some("give the register a value on every path that comes here"),
         ReportKind::Divergence => Some(match report.cause {
             Some(Cause::LanesExited) => "let all lanes of the warp stay until behind this instruction",

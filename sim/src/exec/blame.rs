@@ -7,7 +7,7 @@
 use super::Cta;
 use super::schedule::Rng;
 use super::warp::{Wait, Warp};
-use crate::report::{Place, Report, ReportKind};
+use crate::report::{Cause, Place, Report, ReportKind};
 
 /// Turns of other warps that are waited for, for each warp of the block.
 const TURNS: usize = 4;
@@ -21,10 +21,16 @@ impl Cta<'_> {
         report: Box<Report>,
         rng: &mut Rng,
     ) -> Box<Report> {
-        if report.kind != ReportKind::Uninitialised {
-            return report;
-        }
         let at = |place: &Option<Place>| place.as_ref().map(|p| (p.ptx_line, p.columns));
+        // The reads that may have come too early.
+        let early: Vec<_> = match (report.kind, report.cause) {
+            (ReportKind::Uninitialised, _) => vec![at(&report.place)],
+            (ReportKind::Undefined, Some(Cause::Unwritten)) => {
+                let own = self.unwritten.keys().filter(|(warp, ..)| *warp == reader);
+                own.map(|(warp, lane, pc)| at(&Some(self.place(*pc, *warp, *lane)))).collect()
+            }
+            _ => return report,
+        };
         let mut stopped = vec![false; warps.len()];
         stopped[reader] = true;
         for _ in 0..TURNS * warps.len() {
@@ -37,9 +43,9 @@ impl Cta<'_> {
             let Err(other) = self.turn(warps, pick) else { continue };
             match other.kind {
                 // The read was noted before it failed.
-                ReportKind::Race if at(&other.other) == at(&report.place) => return other,
+                ReportKind::Race if early.contains(&at(&other.other)) => return other,
                 // This one came too early, too.
-                ReportKind::Uninitialised => stopped[pick] = true,
+                ReportKind::Uninitialised | ReportKind::Undefined => stopped[pick] = true,
                 _ => break,
             }
         }

@@ -24,6 +24,7 @@ mod lockstep;
 pub(crate) mod mbarrier;
 pub(crate) mod mma;
 mod origin;
+mod partial;
 mod registers;
 mod resident;
 mod schedule;
@@ -178,6 +179,8 @@ pub(crate) struct Cta<'a> {
     pub(crate) completed: Vec<u32>,
     /// Of a warp and a wait at an mbarrier, how often it may still fail before the warp sleeps.
     pub(crate) failures: BTreeMap<(usize, u32), u32>,
+    /// Of a warp, a lane and a vector load, what it last found unwritten.
+    pub(crate) unwritten: BTreeMap<(usize, usize, usize), partial::Unwritten>,
     seed: u64,
     /// Changes of mbarriers so far.
     pub(crate) mbarrier_events: u64,
@@ -278,6 +281,7 @@ impl<'a> Cta<'a> {
             mbarriers: BTreeMap::new(),
             completed: Vec::new(),
             failures: BTreeMap::new(),
+            unwritten: BTreeMap::new(),
             seed: options.seed,
             mbarrier_events: 0,
             arrivals: VecDeque::new(),

@@ -8,7 +8,7 @@ use super::sync::is_matrix;
 use super::warp::{Warp, thread_of};
 use super::{Cta, Fail};
 use crate::program::{Bank, Mention, Op, R};
-use crate::report::ReportKind;
+use crate::report::{Cause, ReportKind};
 
 /// Instructions that are followed back.
 const STEPS: usize = 6;
@@ -27,6 +27,8 @@ enum Found {
     From(Register),
     /// Why its result is undefined whatever its operands are.
     Here(String),
+    /// It is a vector load, and this was never written.
+    Unwritten(String),
 }
 
 impl Cta<'_> {
@@ -39,10 +41,11 @@ impl Cta<'_> {
         let Some(first) = self.undefined_in(w, pc, lanes, &[]) else { return fail };
         fail.lane = Some(first.lane);
         fail.message += &format!(": `{}`", self.register(first));
-        for line in self.history(w, pc, first) {
+        let (lines, unwritten) = self.history(w, pc, first);
+        for line in lines {
             fail.message += &format!("\n    {line}");
         }
-        fail
+        if unwritten { fail.because(Cause::Unwritten) } else { fail }
     }
 
     /// The first register that an instruction reads, none of these, that is undefined in one of these lanes.
@@ -67,9 +70,10 @@ impl Cta<'_> {
         format!("`{}` at PTX line {}", self.entry.names[inst.name as usize], inst.line)
     }
 
-    /// How an undefined register came about, backwards, a line for each step.
-    fn history(&self, w: &Warp, before: usize, first: Register) -> Vec<String> {
+    /// How an undefined register came about, backwards, a line for each step, and whether it was by a load of what nobody wrote.
+    fn history(&self, w: &Warp, before: usize, first: Register) -> (Vec<String>, bool) {
         let mut out = Vec::new();
+        let mut unwritten = false;
         let mut seen = vec![first];
         let (mut at, mut before) = (first, before);
         while out.len() < STEPS {
@@ -94,7 +98,9 @@ impl Cta<'_> {
                     seen.push(source);
                     (at, before) = (source, pc);
                 }
-                Some((pc, Found::Here(why))) => {
+                Some((pc, found @ (Found::Here(_) | Found::Unwritten(_)))) => {
+                    unwritten = matches!(found, Found::Unwritten(_));
+                    let (Found::Here(why) | Found::Unwritten(why)) = found else { break };
                     out.push(format!("`{name}` comes from {why}, by {}", self.shown(pc)));
                     break;
                 }
@@ -104,7 +110,7 @@ impl Cta<'_> {
                 }
             }
         }
-        out
+        (out, unwritten)
     }
 
     /// The instructions that write a register, in the order of the text.
@@ -133,6 +139,11 @@ impl Cta<'_> {
                 return None;
             };
             return Some(Found::Here(format!("lane {from}, {why}")));
+        }
+        if let Op::Ld(access) = op
+            && let Some(why) = self.unwritten_element(access, (w.index, at.lane, pc), at.slot)
+        {
+            return Some(Found::Unwritten(why));
         }
         let own = self.undefined_in(w, pc, 1 << at.lane, seen);
         own.or_else(|| if exchanges(op) || is_matrix(op) { self.undefined_in(w, pc, w.live, seen) } else { None })

@@ -1,6 +1,7 @@
 //! `ld` and `st` (PTX 9.7.9).
 
 use super::access::{addresses, for_lanes, misaligned, outside};
+use super::partial::ALL_DEFINED;
 use super::warp::Warp;
 use super::{Cta, Fail, Step};
 use crate::counters::Kind;
@@ -40,7 +41,7 @@ impl Cta<'_> {
         let bytes = 4 * u64::from(access.n);
         let seq = self.next_seq();
         self.count_shared(pc, mask, &at, bytes, Kind::Load);
-        let mut out = [[0u32; 32]; 4];
+        let (mut out, mut ok) = ([[0u32; 32]; 4], ALL_DEFINED);
         let mut left = mask;
         if in_a_row(&at, mask, bytes) {
             let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
@@ -69,14 +70,18 @@ impl Cta<'_> {
                 _ => false,
             };
             if !fast {
-                let words = self.read_shared(who, at[lane], bytes)?;
+                let whole = self.read_shared(who, at[lane], bytes);
+                let place = (warp.index, lane, pc, at[lane]);
+                let words = self.or_in_parts(whole, access, place, "shared", &mut ok, |cta, at, n| {
+                    cta.read_shared(who, at, n)
+                })?;
                 for (out, word) in out.iter_mut().zip(words) {
                     out[lane] = word;
                 }
             }
         });
-        for (r, v) in access.regs.iter().zip(&out).take(n) {
-            warp.put32(*r, mask, v, u32::MAX);
+        for ((r, v), ok) in access.regs.iter().zip(&out).zip(ok).take(n) {
+            warp.put32(*r, mask, v, ok);
         }
         Ok(())
     }
@@ -134,7 +139,7 @@ impl Cta<'_> {
         }
         let mut at = addresses(warp, access.addr, mask)?;
         let bytes = u64::from(access.size) * u64::from(access.n);
-        let mut data = [[0u32; 4]; 32];
+        let (mut data, mut ok) = ([[0u32; 4]; 32], ALL_DEFINED);
         let seq = self.next_seq();
         let (index, live) = (warp.index, warp.live);
         self.by_space(access.area, mask, &mut at, |cta, space, mask, at| {
@@ -145,7 +150,10 @@ impl Cta<'_> {
                     cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
-                        data[lane] = cta.read_shared(who, at[lane], bytes)?;
+                        let whole = cta.read_shared(who, at[lane], bytes);
+                        let place = (index, lane, pc, at[lane]);
+                        let read = |cta: &mut Self, at, n| cta.read_shared(who, at, n);
+                        data[lane] = cta.or_in_parts(whole, access, place, "shared", &mut ok, read)?;
                     });
                     cta.strong_done(&access.order, (index, mask, live), at, Touch::Load);
                 }
@@ -154,7 +162,10 @@ impl Cta<'_> {
                     let meeting = cta.meeting(&access.order, index, true);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
-                        data[lane] = cta.read_global(who, at[lane], bytes, true)?;
+                        let whole = cta.read_global(who, at[lane], bytes, true);
+                        let place = (index, lane, pc, at[lane]);
+                        let read = |cta: &mut Self, at, n| cta.read_global(who, at, n, true);
+                        data[lane] = cta.or_in_parts(whole, access, place, "global", &mut ok, read)?;
                         if access.order.constant {
                             cta.check_constant(lane, at[lane], bytes)?;
                         }
@@ -169,16 +180,10 @@ impl Cta<'_> {
                 }
                 Space::Local => {
                     for_lanes!(lane in mask => {
-                        let memory = cta.local(index, lane, at[lane], bytes)?;
-                        let start = at[lane] as usize;
-                        for i in 0..(bytes as usize).div_ceil(4) {
-                            let Some(v) = memory.get(start + i * 4, bytes.min(4) as usize) else {
-                                let first = memory.undefined(start + i * 4, bytes.min(4) as usize);
-                                let message = format!("local address {first:#x} was never written");
-                                return Err(Fail::new(ReportKind::Uninitialised, message).at(lane));
-                            };
-                            data[lane][i] = v;
-                        }
+                        let whole = cta.read_local(index, lane, at[lane], bytes);
+                        let place = (index, lane, pc, at[lane]);
+                        let read = |cta: &mut Self, at, n| cta.read_local(index, lane, at, n);
+                        data[lane] = cta.or_in_parts(whole, access, place, "local", &mut ok, read)?;
                     });
                 }
             }
@@ -188,7 +193,7 @@ impl Cta<'_> {
             let size = usize::from(access.size);
             if size == 4 && !access.wide {
                 let v = std::array::from_fn(|lane| data[lane][i]);
-                warp.put32(access.regs[i], mask, &v, u32::MAX);
+                warp.put32(access.regs[i], mask, &v, ok[i]);
                 continue;
             }
             let v: L64 = std::array::from_fn(|lane| {
@@ -204,9 +209,24 @@ impl Cta<'_> {
                 let unused = 64 - 8 * size as u32;
                 if access.signed { ((bits << unused) as i64 >> unused) as u64 } else { bits }
             });
-            warp.put_any(access.regs[i], access.wide, mask, &v, u32::MAX);
+            warp.put_any(access.regs[i], access.wide, mask, &v, ok[i]);
         }
         Ok(())
+    }
+
+    fn read_local(&mut self, warp: usize, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+        let memory = self.local(warp, lane, address, bytes)?;
+        let (start, n) = (address as usize, bytes.min(4) as usize);
+        let mut out = [0; 4];
+        for (i, word) in out.iter_mut().enumerate().take((bytes as usize).div_ceil(4)) {
+            let Some(v) = memory.get(start + i * 4, n) else {
+                let first = memory.undefined(start + i * 4, n);
+                let message = format!("local address {first:#x} was never written");
+                return Err(Fail::new(ReportKind::Uninitialised, message).at(lane));
+            };
+            *word = v;
+        }
+        Ok(out)
     }
 
     fn read_param(&self, lane: usize, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {

@@ -76,6 +76,7 @@ fn runs_of_bytes_are_loaded() {
     assert!((2048..3072).all(|i| out[i] == i as u8));
     for (cut, with, kind, says) in [
         ("L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L;", "", ReportKind::Race, "shared address"),
+        ("@!%p0 bra L;", "", ReportKind::Race, "shared address"),
         ("_, [%b], 1024", "_, [%b], 2048", ReportKind::Deadlock, "1024 bytes pending"),
         ("[%rd0], 1024,", "[%rd0], 1020,", ReportKind::Invalid, "multiple of 16"),
         ("[%rd0], 1024,", "[%rd0+8], 1024,", ReportKind::Misaligned, "16"),

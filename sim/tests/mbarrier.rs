@@ -79,6 +79,47 @@ fn a_wait_that_gives_up_waits_for_nothing() {
     }
 }
 
+/// Who asks and does not look at the answer is wrong in every order, also where the phase was over.
+#[test]
+fn an_answer_that_nobody_looks_at_says_nothing() {
+    // Warp 0 writes and arrives, warp 1 asks and reads what warp 0 wrote.
+    let hand_over = "@%p7 mbarrier.init.shared.b64 [%b], 32; bar.sync 0; setp.lt.u32 %p1, %t, 32; @%p1 bra W; mov.u32 %r9, 0;\n\
+        ASK xor.b32 %r0, %r15, 128; mov.u32 %r1, sm; add.u32 %r0, %r0, %r1; ld.shared.u32 %r2, [%r0]; st.global.u32 [%mine], %r2; ret;\n\
+        W: st.shared.u32 [%s], %t; mbarrier.arrive.shared.b64 _, [%b];";
+    for wait in
+        ["mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0;", "mbarrier.test_wait.parity.shared.b64 %p0, [%b], 0;"]
+    {
+        for ignored in [
+            wait.to_owned(),
+            format!("{wait} @!%p0 add.u32 %r9, %r9, 1;"),
+            format!("{wait} @%p0 bra D; nanosleep.u32 100; D:"),
+            format!("L: {wait} @%p0 bra D; add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 20; @%p2 bra L; D:"),
+        ] {
+            bad(&hand_over.replace("ASK", &ignored), 64, RACE);
+        }
+        good(&hand_over.replace("ASK", &format!("L: {wait} @!%p0 bra L;")), 64);
+        // A first look, and a wait where it is in vain.
+        good(&hand_over.replace("ASK", &format!("{wait} @%p0 bra D; L: {wait} @!%p0 bra L; D:")), 64);
+    }
+}
+
+/// Who knows by other ways that a phase is over is told so at once.
+#[test]
+fn who_knows_that_a_phase_is_over_asks_once() {
+    let ask = "mbarrier.test_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 trap;";
+    let all = "@%p7 mbarrier.init.shared.b64 [%b], 64; bar.sync 0; mbarrier.arrive.shared.b64 %rd0, [%b];";
+    good(&format!("{all} bar.sync 0; {ask}"), 64);
+    good(&format!("{all} L: mbarrier.try_wait.shared.b64 %p0, [%b], %rd0; @!%p0 bra L; {ask}"), 64);
+    // One thread's own arrival, and the phase before the first.
+    let one = "@%p7 mbarrier.init.shared.b64 [%b], 1; bar.sync 0; @!%p7 ret; mbarrier.arrive.shared.b64 %rd0, [%b];";
+    good(&format!("{one} {ask}"), 64);
+    good(&format!("mbarrier.init.shared.b64 [%b], 1; mbarrier.arrive.shared.b64 %rd0, [%b]; {ask}"), 1);
+    let fresh = "@%p7 mbarrier.init.shared.b64 [%b], 1; bar.sync 0; mbarrier.try_wait.parity.shared.b64 %p0, [%b], 1; @!%p0 trap;";
+    good(fresh, 64);
+    // Not who arrives last of several: the others may come after the question.
+    bad(&format!("{all} {ask}"), 64, &[ReportKind::Trap]);
+}
+
 /// Each thread writes its word, arrives, waits, reads its neighbour's warp's word.
 const EXCHANGE: &str = "@%p7 mbarrier.init.shared.b64 [%b], 64; bar.sync 0; st.shared.u32 [%s], %t;\n\
     mbarrier.arrive.shared.b64 %rd0, [%b];\n\

@@ -3,7 +3,8 @@
 //! An object lives in eight bytes of shared memory, which nothing but these instructions may touch while it does. Arriving
 //! publishes what the thread knows to the phase; who sees the phase complete learns it. A wait that fails is a hint to the
 //! scheduler: its fragment sleeps until the phase completes or nothing else can run. But each warp is first sent through every wait that fails
-//! again and again ([`Cta::fails_again`]): `try_wait` gives up after a time that nobody knows, so who tries a few times and goes on is wrong.
+//! again and again ([`Cta::fails_again`]): `try_wait` gives up after a time that nobody knows, so who tries a few times and goes on is wrong. So is who does not look at
+//! the answer, and in the order at hand the phase may be over: these failures come whether it is or not ([`Cta::asked_early`]).
 
 use std::fmt;
 
@@ -302,9 +303,11 @@ impl Cta<'_> {
         match op.what {
             What::Arrive { state, .. } if state != SINK => w.put64(state, m, &states, u32::MAX),
             What::Wait { p, .. } => {
+                let early = self.asked_early(w, waits, &at, pc);
+                waits &= !early;
                 w.putp(p, m, waits, u32::MAX);
                 self.learn(w, op, waits, &at);
-                if let (0, Some((at, want))) = (waits, last)
+                if let (0, 0, Some((at, want))) = (early, waits, last)
                     && !self.fails_again(w.index, pc)
                 {
                     w.frags[frag].pc = pc as u32 + 1;
@@ -320,12 +323,35 @@ impl Cta<'_> {
     /// Whether a warp whose wait has failed goes on at once: at each wait so often, a number that depends on the seed, and then never more, so that
     /// loops cost little.
     fn fails_again(&mut self, warp: usize, pc: usize) -> bool {
-        let mixed = self.seed.wrapping_mul(31).wrapping_add(7 * warp as u64 + 13 * pc as u64 + self.block);
-        let all = LEAST_FAILURES + (mixed % u64::from(LEAST_FAILURES)) as u32;
-        let left = self.failures.entry((warp, pc as u32)).or_insert(all);
+        let left = self.failures_left(warp, pc);
         let again = *left > 0;
         *left -= u32::from(again);
         again
+    }
+
+    fn failures_left(&mut self, warp: usize, pc: usize) -> &mut u32 {
+        let mixed = self.seed.wrapping_mul(31).wrapping_add(7 * warp as u64 + 13 * pc as u64 + self.block);
+        let all = LEAST_FAILURES + (mixed % u64::from(LEAST_FAILURES)) as u32;
+        self.failures.entry((warp, pc as u32)).or_insert(all)
+    }
+
+    /// Of the lanes whose phase is over those that may have asked before it was: nothing orders its end before them. They are told so while their
+    /// wait may still fail, for who goes on without the answer is to be found in every order.
+    fn asked_early(&mut self, w: &Warp, lanes: u32, at: &[u64; 32], pc: usize) -> u32 {
+        if lanes == 0 || *self.failures_left(w.index, pc) == 0 {
+            return 0;
+        }
+        let clocks = &self.races.clocks;
+        let mut early = 0;
+        for_lanes!(lane in lanes => {
+            let object = self.mbarriers.get(&(at[lane] as u32));
+            let learns = object.is_some_and(|object| clocks.would_learn((w.index, lane), w.live, &object.done));
+            early |= u32::from(learns) << lane;
+        });
+        if early != 0 {
+            self.fails_again(w.index, pc);
+        }
+        early
     }
 
     /// The lanes whose wait succeeded learn what the completed phases know.

@@ -212,6 +212,25 @@ impl Clocks {
         }
     }
 
+    /// Whether `lane` of `warp` would learn of accesses by what was published.
+    pub(crate) fn would_learn(&self, (warp, lane): (usize, usize), live: u32, from: &Known) -> bool {
+        let alone = self.whole(warp, live) == 1 << lane;
+        let row = &self.rows[warp].front;
+        let covers = |of: usize, of_lane: usize, clock: u32| {
+            row.covers(of, of_lane, clock) || self.alone(warp, 1 << lane).any(|k| k.front.covers(of, of_lane, clock))
+        };
+        let whole = |(of, clock): (usize, &u32)| {
+            *clock > row.of(of)
+                && !(alone && of == warp)
+                && !self.alone(warp, 1 << lane).any(|k| k.front.of(of) >= *clock)
+        };
+        let part = |p: &Part| {
+            let of = usize::from(p.of);
+            (0..32).any(|l| p.lanes >> l & 1 != 0 && (of, l) != (warp, lane) && !covers(of, l, p.clock))
+        };
+        from.front.all.iter().enumerate().any(whole) || from.front.parts.iter().any(part)
+    }
+
     fn learn_apart(&mut self, warp: usize, lanes: u32, from: &Known) {
         let own = &mut self.lanes[warp];
         let mut rest = lanes;

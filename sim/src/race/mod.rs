@@ -22,8 +22,7 @@
 //! What works beside the warps has agents of its own ([`proxy`]); a block of a cluster ends only when others are done with it
 //! ([`exits`]).
 //!
-//! For the executed path the verdict does not depend on the order in which the scheduler ran the warps, but for one thing: who asks an mbarrier once
-//! and does not look at the answer knows what its phase tells if that happens to be over, and other seeds show the race.
+//! For the executed path the verdict does not depend on the order in which the scheduler ran the warps.
 
 mod cell;
 mod clocks;

@@ -22,6 +22,7 @@ mod ordering;
 mod partial;
 mod permissions;
 mod progress;
+mod same_value;
 mod verdicts;
 mod waits;
 mod wgmma;

@@ -121,8 +121,8 @@ fn race(report: &Report) -> Option<&'static str> {
             "let the other thread stay until a barrier that both come to: what it does before it exits is ordered by none behind that"
         }
         _ if is_one_write(report) => {
-            "one instruction wrote different values to one address: let one thread write, or use an atomic; a `bar.sync` helps only \
-             where the two writes are of different turns of a loop"
+            "one instruction wrote to one address in several threads, which only lanes of a warp may that write the same value: let one \
+             thread write, or use an atomic; a `bar.sync` helps only where the two writes are of different turns of a loop"
         }
         _ if report.place.as_ref().is_some_and(ends_block) => {
             "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \

@@ -211,12 +211,12 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Announces a write of up to 16 bytes of shared memory that will happen later.
-    pub(crate) fn claim_shared(&mut self, who: Who, address: u64, bytes: u64) -> Step {
+    /// Announces a write of up to 16 bytes of shared memory that will happen later; `same`: of what an earlier one brings there.
+    pub(crate) fn claim_shared(&mut self, who: Who, address: u64, bytes: u64, same: bool) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         for at in (at..at + bytes as usize).step_by(4) {
-            if let Err(conflict) = self.races.write(who, at, 4, false) {
+            if let Err(conflict) = self.races.write(who, at, 4, same) {
                 return Err(self.race(conflict, who.lane, at, true));
             }
         }

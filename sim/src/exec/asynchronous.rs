@@ -54,6 +54,14 @@ pub(crate) struct Copy {
     pub(crate) clock: u32,
 }
 
+impl Copy {
+    /// Whether the two, of lanes of one warp, bring the same bytes to one place by the same instruction.
+    pub(crate) fn repeats(&self, other: &Copy) -> bool {
+        let of = |copy: &Copy| (copy.pc, copy.group, copy.src, copy.read, copy.dst, copy.bytes);
+        self.lane != other.lane && of(self) == of(other)
+    }
+}
+
 /// The copies of a warp.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {

@@ -67,7 +67,12 @@ impl Cta<'_> {
             copy.bytes = self.read_source(w.index, &copy, true)?;
             // From here until the wait nobody may touch the destination, and whoever still reads the old contents races too.
             let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
-            self.claim_shared(who, dst[lane], size)?;
+            if let Err(fail) = self.claim_shared(who, dst[lane], size, false) {
+                if fail.kind != ReportKind::Race || !self.is_repeated(w, &copy) {
+                    return Err(fail);
+                }
+                self.claim_shared(who, dst[lane], size, true)?;
+            }
             if self.landing == Landing::Early {
                 self.settle(&copy);
             } else if self.landing.poisons() {
@@ -79,6 +84,17 @@ impl Cta<'_> {
         let form = Form { bytes: size, cached: copy.cached, partial: copy.partial };
         self.count_copy(pc, m, reads, &src, &dst, form);
         Ok(())
+    }
+
+    /// Whether another lane has copied, or copies, the same bytes to the same place; looked for only where there is something else that races.
+    #[cold]
+    fn is_repeated(&self, w: &Warp, copy: &Copy) -> bool {
+        let mut there = w.copies.flying.iter().filter(|other| other.dst == copy.dst).peekable();
+        if there.peek().is_some() {
+            return there.any(|other| other.repeats(copy));
+        }
+        let words = copy.bytes.iter().enumerate().take(usize::from(copy.size) / 4);
+        words.into_iter().all(|(i, word)| self.shared.get(copy.dst as usize + 4 * i, 4) == Some(*word))
     }
 
     /// Counts copies in the lanes of `m`, of which those in `reads` read their source.
@@ -138,11 +154,11 @@ impl Cta<'_> {
             let (at, size) = (copy.dst as usize, usize::from(copy.size));
             let clock = match tells {
                 Some(clock) => {
-                    self.races.land_unseen(w.index, copy.seq, clock, at, size);
+                    self.races.land_unseen((w.index, copy.lane), copy.seq, clock, at, size);
                     clock
                 }
                 None => {
-                    self.races.land(w.index, copy.seq, at, size);
+                    self.races.land((w.index, copy.lane), copy.seq, at, size);
                     copy.clock
                 }
             };
@@ -173,7 +189,8 @@ impl Cta<'_> {
                 continue;
             }
             w.copies.pending[arrival.lane] -= 1;
-            self.races.land_unseen(w.index, copy.seq, arrival.clock, copy.dst as usize, usize::from(copy.size));
+            let (at, size) = (copy.dst as usize, usize::from(copy.size));
+            self.races.land_unseen((w.index, copy.lane), copy.seq, arrival.clock, at, size);
             self.land(w.index, &copy)?;
             w.copies.landed[arrival.lane] = arrival.clock;
         }

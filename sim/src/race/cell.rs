@@ -332,12 +332,13 @@ pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: 
     }
 }
 
-/// Records a write; `same` says that the bytes do not change by it.
+/// Records a write; `same` says that the bytes do not change by it. Lanes of a warp may write the same by one instruction, wherever each of them
+/// is: it does not matter which comes last, and whether they execute it together is not theirs to say.
 pub(super) fn write(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Who, same: bool) -> Result<(), Conflict> {
-    let same_instruction =
-        cell.write_seq == who.seq && usize::from(cell.write_agent) == who.warp && cell.write_pc == who.pc;
+    let instruction =
+        usize::from(cell.write_agent) == who.warp && cell.write_pc == who.pc && (!cell.flying || who.copy);
     if let Some(conflict) = unordered_write(clocks, cell, who)
-        && !(same && same_instruction && !cell.flying)
+        && !(same && instruction)
     {
         return Err(conflict);
     }

@@ -102,7 +102,7 @@ pub(crate) struct Who {
     pub(crate) warp: usize,
     pub(crate) lane: usize,
     pub(crate) pc: u32,
-    /// Number of the dynamic instruction: lanes of one may write the same value to one place.
+    /// Number of the dynamic instruction.
     pub(crate) seq: u32,
     /// Strong accesses are never in a race with their like.
     pub(crate) strength: Strength,
@@ -258,20 +258,20 @@ impl Races {
 
     /// The copy `seq` of this thread has landed, the thread having waited: from now on it is a write of the thread. Whoever
     /// touched the bytes meanwhile has been reported.
-    pub(crate) fn land(&mut self, warp: usize, seq: u32, at: usize, n: usize) {
+    pub(crate) fn land(&mut self, (warp, lane): (usize, u8), seq: u32, at: usize, n: usize) {
         let clock = self.clocks.now(warp);
         self.shared.each(at, n, |cell| {
-            if cell.flying && cell.write_seq == seq {
+            if cell.flying && (cell.write_seq, cell.write_lane) == (seq, lane) {
                 (cell.flying, cell.write_clock) = (false, clock);
             }
         });
     }
 
     /// The copy has landed and nobody but its mbarrier knows: it is a write of the engine, at `clock`.
-    pub(crate) fn land_unseen(&mut self, warp: usize, seq: u32, clock: u32, at: usize, n: usize) {
+    pub(crate) fn land_unseen(&mut self, (warp, lane): (usize, u8), seq: u32, clock: u32, at: usize, n: usize) {
         let engine = self.clocks.engine(warp) as u16;
         self.shared.each(at, n, |cell| {
-            if cell.flying && cell.write_seq == seq {
+            if cell.flying && (cell.write_seq, cell.write_lane) == (seq, lane) {
                 (cell.flying, cell.write_clock, cell.write_agent) = (false, clock, engine);
             }
         });
@@ -363,6 +363,12 @@ mod tests {
         let mut r = Races::new(1, 64, 0);
         r.write(who(0, 0, 1), 0, 4, false).expect("first access");
         r.write(who(0, 1, 1), 0, 4, true).expect("same value, same instruction");
+        r.write(Who { seq: 9, ..who(0, 1, 1) }, 0, 4, true).expect("apart from the others");
         assert!(r.write(who(0, 2, 1), 0, 4, false).is_err());
+        assert!(r.write(who(0, 2, 2), 0, 4, true).is_err(), "another instruction");
+        let copy = |lane, pc| Who { copy: true, ..who(0, lane, pc) };
+        r.write(copy(1, 3), 4, 4, false).expect("first access");
+        assert!(r.write(who(0, 2, 3), 4, 4, true).is_err(), "while it is on its way");
+        r.write(copy(2, 3), 4, 4, true).expect("a copy of the same");
     }
 }

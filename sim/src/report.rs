@@ -40,7 +40,7 @@ pub enum Cause {
     Unordered,
     /// Race: the other thread has exited, and was at none of the barriers that came after.
     Exited,
-    /// Race: nobody has waited for a copy of `cp.async`.
+    /// Race: nobody has waited for a copy of `cp.async`, or others do not know of it.
     CopyPending,
     /// Race: the thread has not seen the phase end of the mbarrier that counts a bulk copy.
     LoadPending,

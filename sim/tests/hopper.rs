@@ -76,7 +76,6 @@ fn runs_of_bytes_are_loaded() {
     assert!((2048..3072).all(|i| out[i] == i as u8));
     for (cut, with, kind, says) in [
         ("L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L;", "", ReportKind::Race, "shared address"),
-        ("@!%p0 bra L;", "", ReportKind::Race, "shared address"),
         ("_, [%b], 1024", "_, [%b], 2048", ReportKind::Deadlock, "1024 bytes pending"),
         ("[%rd0], 1024,", "[%rd0], 1020,", ReportKind::Invalid, "multiple of 16"),
         ("[%rd0], 1024,", "[%rd0+8], 1024,", ReportKind::Misaligned, "16"),
@@ -95,6 +94,22 @@ fn runs_of_bytes_are_loaded() {
     };
     good(plain(&fenced("fence.proxy.async;"), 64));
     bad(plain(&fenced(""), 64), ReportKind::Race, "fence.proxy.async");
+}
+
+/// Who does not look at the answer of a wait is found wherever copies do not land at once, and `tilec run` tries all ways.
+#[test]
+fn an_answer_about_a_load_is_looked_at() {
+    for wait in [
+        "mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0;",
+        "setp.ne.u32 %p1, %t, 99; @%p1 mbarrier.test_wait.parity.shared.b64 %p0, [%b], 0;",
+    ] {
+        let body = LOAD.replace("L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L;", wait);
+        assert_ne!(body, LOAD);
+        for landing in Landing::ALL.into_iter().filter(|l| *l != Landing::Early) {
+            let report = run(&plain(&body, 64), landing).map(|_| ()).expect_err(&body);
+            assert_eq!(report.kind, ReportKind::Race, "{landing:?}: {report}");
+        }
+    }
 }
 
 #[test]

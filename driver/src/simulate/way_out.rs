@@ -1,6 +1,7 @@
 //! What helps against what the simulator reports: by what is behind the report, not by its kind alone.
 
 use super::report::access;
+use std::borrow::Cow;
 use tilec_sim::{Cause, Memory as Space, Place, Report, ReportKind};
 
 const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
@@ -8,7 +9,14 @@ const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
 const WRITE_FIRST: &str = "somebody has to write it first, with a barrier between";
 
 /// What helps against what a report says.
-pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
+pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<Cow<'static, str>> {
+    match report.kind {
+        ReportKind::Race if !from_tile => race(report),
+        _ => other_way_out(report, from_tile).map(Cow::Borrowed),
+    }
+}
+
+fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     if from_tile {
         return match report.kind {
             ReportKind::Race if report.other_block.is_some() => {
@@ -34,7 +42,6 @@ pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> 
         };
     }
     match report.kind {
-        ReportKind::Race => race(report),
         ReportKind::OutOfBounds => {
             Some("look at the predicate that should have switched this access off, and at its address")
         }
@@ -76,31 +83,55 @@ pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<&'static str> 
             _ => "every thread that a barrier counts has to arrive",
         }),
         ReportKind::Fuel => Some(MORE_FUEL),
-        ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid => None,
+        ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid | ReportKind::Race => None,
+    }
+}
+
+/// How to wait for what works beside the warps. Which of the two sides of a race comes first is chance, but for those of one thread: the text is
+/// the same for both orders.
+fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
+    let (what, how, then) = match cause {
+        Cause::CopyPending => (
+            "copy",
+            "`cp.async.wait_group` or `cp.async.wait_all`, by the thread that copies",
+            ", and a `bar.sync` behind it",
+        ),
+        Cause::StorePending => (
+            "copy",
+            "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group` (with `.read` where only its source is used again), by the thread \
+             that copies",
+            ", and a `bar.sync` behind it",
+        ),
+        Cause::ProductPending => (
+            "product",
+            "`wgmma.commit_group` and `wgmma.wait_group`, by its warps",
+            ", and a barrier behind it where another warp accesses",
+        ),
+        _ => ("copy", "`mbarrier.try_wait`, until the phase ends of the mbarrier that counts it", ""),
+    };
+    let text = format!("wait in front of the access for the {what}: {how}");
+    match one_thread {
+        true => text.into(),
+        false => {
+            let other = "if the access is to come first, put a `bar.sync` or an mbarrier between the two";
+            format!("{text}{then}; {other}").into()
+        }
     }
 }
 
 /// The way out of a race.
-fn race(report: &Report) -> Option<&'static str> {
-    Some(match report.cause {
+fn race(report: &Report) -> Option<Cow<'static, str>> {
+    let text = match report.cause {
         _ if report.other_block.is_some() => {
             "blocks run in any order and no barrier holds them: give each its own elements, use atomics, or let one set a flag after \
              a fence and the other read it before one"
         }
-        Some(Cause::CopyPending) => {
-            "wait in front of this access for the copy: `cp.async.wait_group` or `cp.async.wait_all`, by the thread that copies, with a \
-             barrier behind it where another thread accesses"
+        _ if is_one_write(report) => {
+            "one instruction wrote to one address in several threads, which only lanes of a warp may, of the same value: let one \
+             thread write, or use an atomic; a `bar.sync` helps only where the two writes are of different turns of a loop"
         }
-        Some(Cause::LoadPending) => {
-            "wait in front of this access for the end of the phase of the mbarrier that counts the copy: `mbarrier.try_wait`"
-        }
-        Some(Cause::StorePending) => {
-            "wait in front of this access for the copy: `cp.async.bulk.commit_group` and `cp.async.bulk.wait_group` (with `.read` where \
-             only its source is used again), by the thread that copies, with a barrier behind it where another thread accesses"
-        }
-        Some(Cause::ProductPending) => {
-            "wait in front of this access for the product: `wgmma.commit_group` and `wgmma.wait_group`, by its warps, with a barrier \
-             behind it where another warp accesses"
+        Some(cause @ (Cause::CopyPending | Cause::LoadPending | Cause::StorePending | Cause::ProductPending)) => {
+            return Some(wait(cause, is_one_thread(report)));
         }
         Some(Cause::ProductFence) => {
             "put a `wgmma.fence` in front of the product, behind the instructions that use its registers"
@@ -120,10 +151,6 @@ fn race(report: &Report) -> Option<&'static str> {
         Some(Cause::Exited) => {
             "let the other thread stay until a barrier that both come to: what it does before it exits is ordered by none behind that"
         }
-        _ if is_one_write(report) => {
-            "one instruction wrote to one address in several threads, which only lanes of a warp may that write the same value: let one \
-             thread write, or use an atomic; a `bar.sync` helps only where the two writes are of different turns of a loop"
-        }
         _ if report.place.as_ref().is_some_and(ends_block) => {
             "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \
              in front of `ret`"
@@ -131,7 +158,16 @@ fn race(report: &Report) -> Option<&'static str> {
         _ => {
             "put a `bar.sync` between the two, or let the thread that comes first arrive at an mbarrier for which the other waits"
         }
-    })
+    };
+    Some(text.into())
+}
+
+/// Whether both sides of a race are of one thread.
+pub(super) fn is_one_thread(report: &Report) -> bool {
+    match (&report.place, &report.other) {
+        (Some(this), Some(other)) => report.other_block.is_none() && this.thread == other.thread,
+        _ => true,
+    }
 }
 
 /// Whether the two sides of a race are ordered, and something else is missing, which the message says.
@@ -148,7 +184,9 @@ pub(super) fn ends_block(place: &Place) -> bool {
 fn is_one_write(report: &Report) -> bool {
     match (&report.place, &report.other) {
         (Some(this), Some(other)) => {
-            (this.ptx_line, this.columns) == (other.ptx_line, other.columns) && access(&this.instruction) == "write"
+            (this.ptx_line, this.columns) == (other.ptx_line, other.columns)
+                && matches!(access(&this.instruction), "write" | "asynchronous copy")
+                && !is_one_thread(report)
         }
         _ => false,
     }

@@ -40,18 +40,56 @@ const STORE: &str = "setp.eq.u32 %p1, %r1, 0;\nst.shared.u32 [%r2], %r1;\nFENCE\
 #[test]
 fn a_race_with_a_copy_asks_for_its_wait() {
     let copy = "cp.async.ca.shared.global [%r2], [%rd1], 4;\ncp.async.commit_group;\n";
-    let wait = "wait in front of this access for the copy: `cp.async.wait_group`";
+    let wait = "wait in front of the access for the copy: `cp.async.wait_group`";
     reported(&format!("{copy}ld.shared.u32 %r3, [%r2];"), &["E0805", wait]);
     // Who has waited has a barrier to put.
     let other = "cp.async.wait_group 0;\nBARRIER\nxor.b32 %r2, %r2, 128;\nld.shared.u32 %r3, [%r2];";
-    reported(&format!("{copy}{}", other.replace("BARRIER", "")), &["E0805", "put a `bar.sync` between the two"]);
-    reported(&format!("{copy}{}", other.replace("cp.async.wait_group 0;\nBARRIER", "bar.sync 0;")), &["E0805", wait]);
+    let both = ["E0805", wait, "and a `bar.sync` behind it"];
+    reported(&format!("{copy}{}", other.replace("BARRIER", "")), &both);
+    reported(&format!("{copy}{}", other.replace("cp.async.wait_group 0;\nBARRIER", "bar.sync 0;")), &both);
     let load = LOAD.replace("INIT", "fence.mbarrier_init.release.cluster;");
     let text =
-        hopper(&format!("{load}\n@%p1 ld.shared.u32 %r4, [%r3];"), &["E0805", "the end of the phase of the mbarrier"]);
+        hopper(&format!("{load}\n@%p1 ld.shared.u32 %r4, [%r3];"), &["E0805", "until the phase ends of the mbarrier"]);
     assert!(!text.contains("bar.sync` between"), "{text}");
     let store = STORE.replace("FENCE", "fence.proxy.async;");
     hopper(&format!("{store}\n@%p1 st.shared.u32 [%r2], %r1;"), &["E0805", "`cp.async.bulk.wait_group` (with `.read`"]);
+}
+
+/// Whether a copy or an access that nothing orders comes first is chance, and the advice is the same.
+#[test]
+fn advice_does_not_depend_on_who_came_first() {
+    let copy = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra C;\nxor.b32 %r2, %r2, 128;\nst.shared.u32 [%r2], %r1;\nret;\n\
+        C:\ncp.async.ca.shared.global [%r2], [%rd1], 4;\n";
+    let copies = [copy.to_owned(), format!("{copy}cp.async.wait_all;")];
+    let load = format!(
+        "{}\nxor.b32 %r3, %r2, 128;\nst.shared.u32 [%r3], %r1;",
+        LOAD.replace("INIT", "fence.mbarrier_init.release.cluster;")
+    );
+    let waits = [
+        (&copies[0], "wait in front of the access for the copy: `cp.async.wait_group`", false),
+        (&copies[1], "wait in front of the access for the copy: `cp.async.wait_group`", false),
+        (&load, "wait in front of the access for the copy: `mbarrier.try_wait`", true),
+    ];
+    for (body, wait, is_hopper) in waits {
+        let (mut first, mut later) = (false, false);
+        for seed in 0..8 {
+            let ptx = small(body);
+            let ptx = if is_hopper {
+                ptx.replace(".version 7.4\n.target sm_80", ".version 8.0\n.target sm_90a")
+            } else {
+                ptx
+            };
+            let text = run(&ptx, &dense(), &[("n", 64)], |o| o.sim.seed = seed).map(|r| r.to_string()).expect_err(body);
+            assert!(text.contains(wait) && text.contains("if the access is to come first"), "{text}");
+            (first, later) = (
+                first | text.contains("an asynchronous copy after"),
+                later | text.contains("after an asynchronous copy"),
+            );
+        }
+        assert!(is_hopper || (first && later), "both orders");
+    }
+    let both = "mov.u32 %r3, tile;\ncp.async.ca.shared.global [%r3], [%rd1], 4;\ncp.async.wait_all;";
+    reported(both, &["E0805", "one instruction wrote to one address in several threads"]);
 }
 
 #[test]

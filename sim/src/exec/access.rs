@@ -152,14 +152,21 @@ impl Cta<'_> {
 
     /// What the other side of a race has not done, or others not seen it do.
     pub(crate) fn cause(&self, other: Conflict) -> Cause {
-        match self.entry.code.get(other.pc as usize).map(|inst| &inst.op) {
-            Some(Op::CpAsync(_)) if other.copy => Cause::CopyPending,
-            Some(Op::Wgmma(_)) if other.copy => Cause::ProductPending,
-            Some(Op::Bulk(bulk)) if other.copy => match bulk.way {
+        // A copy of `cp.async` for which its thread has waited is one of which others do not know.
+        let pending = self.pending(other.pc as usize).filter(|cause| other.copy || *cause == Cause::CopyPending);
+        pending.unwrap_or(Cause::Unordered)
+    }
+
+    /// What it takes to wait for what an instruction starts beside the warps, if it does.
+    pub(crate) fn pending(&self, pc: usize) -> Option<Cause> {
+        match &self.entry.code.get(pc)?.op {
+            Op::CpAsync(_) => Some(Cause::CopyPending),
+            Op::Wgmma(_) => Some(Cause::ProductPending),
+            Op::Bulk(bulk) => Some(match bulk.way {
                 Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
                 Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,
-            },
-            _ => Cause::Unordered,
+            }),
+            _ => None,
         }
     }
 

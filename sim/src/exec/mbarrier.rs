@@ -336,9 +336,11 @@ impl Cta<'_> {
     }
 
     /// Of the lanes whose phase is over those that may have asked before it was: nothing orders its end before them. They are told so while their
-    /// wait may still fail, for who goes on without the answer is to be found in every order.
+    /// wait may still fail, for who goes on without the answer is to be found in every order. But where copies land at once a kernel with copies is told
+    /// what is, so that results that depend on the answer differ from those of other landings.
     fn asked_early(&mut self, w: &Warp, lanes: u32, at: &[u64; 32], pc: usize) -> u32 {
-        if lanes == 0 || *self.failures_left(w.index, pc) == 0 {
+        let told = self.landing == Landing::Early && self.entry.copies;
+        if lanes == 0 || told || *self.failures_left(w.index, pc) == 0 {
             return 0;
         }
         let clocks = &self.races.clocks;

@@ -304,6 +304,10 @@ impl<'a> Cta<'a> {
             fail.message +=
                 ": that thread has exited, and no barrier that others came to since orders what it did before";
         }
+        // Which of a copy and an access that nothing orders comes first is chance, and what helps does not depend on it.
+        if (fail.kind, fail.cause) == (ReportKind::Race, Some(Cause::Unordered)) {
+            fail.cause = self.pending(pc).or(fail.cause);
+        }
         Box::new(Report {
             kind: fail.kind,
             cause: fail.cause,

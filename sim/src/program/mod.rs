@@ -145,6 +145,8 @@ pub(crate) struct Entry {
     pub(crate) ordered: bool,
     /// Whether something works beside the warps: bulk copies, asynchronous products.
     pub(crate) beside: bool,
+    /// Whether it has asynchronous copies of any kind: such kernels are executed with every landing.
+    pub(crate) copies: bool,
     /// Of each instruction the 32-bit slots it names, of those that are operands of asynchronous products.
     pub(crate) touches: Vec<Box<[R]>>,
     /// The registers that each instruction names, as the text does, and what they are called.

@@ -196,6 +196,7 @@ fn decode_entry<'a>(
         waits: false,
         ordered: false,
         beside: false,
+        copies: false,
         touches: Vec::new(),
         mentions: Vec::new(),
         registers: HashMap::new(),
@@ -288,6 +289,7 @@ fn decode_entry<'a>(
         let touches = cx.entry.mentions.iter().map(|named| named.iter().filter(is_watched).map(|m| m.slot).collect());
         cx.entry.touches = touches.collect();
     }
+    cx.entry.copies = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::CpAsync(_)));
     cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Wgmma(_)));
     copies::mark_partial(&mut cx.entry);
     let retried = guesses::mark(&mut cx.entry);

@@ -253,7 +253,7 @@ codes! {
     SIM_DIVERGENCE "E0806" "part of a warp where all of it is needed"
         "Instructions marked `.aligned`, and the likes of `mma.sync` and `ldmatrix`, need all threads of the warp at once. Some took another branch. Move the instruction out of the branch, or make the condition the same for the whole warp.";
     SIM_DEADLOCK "E0807" "no thread can continue"
-        "Every thread that has not ended waits for others: a barrier with fewer arrivals than it expects, or a wait for a phase that never completes. The message lists who waits where. Look for a barrier inside a branch, a thread count that is not the block's, or a wait that comes before its arrival.";
+        "Every thread that has not ended waits for others: a barrier with fewer arrivals than it expects, or a wait for a phase that never completes. The message lists who waits where, who has come there, and who has exited. Look for a barrier inside a branch, a thread count that is not the block's, or a wait that comes before its arrival.";
     SIM_FUEL "E0808" "the instruction budget is spent"
         "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more. As many blocks run side by side as a device has room for: one that waits for what is not among them waits for ever.";
     SIM_TRAP "E0809" "the kernel trapped"

@@ -244,6 +244,14 @@ fn memory_is_checked() {
     bad("ld.shared.u32 %r0, [sm];", 1, ReportKind::Uninitialised);
     bad("st.shared.u16 [sm], 1; ld.shared.u32 %r0, [sm];", 1, ReportKind::Uninitialised);
     bad("ld.param.u64 %rd0, [out+8];", 1, ReportKind::OutOfBounds);
+    bad("ld.param.u32 %r0, [out+2];", 1, ReportKind::Misaligned);
+    bad("mov.b64 %rd0, out; add.s64 %rd0, %rd0, 1; ld.param.u16 %h0, [%rd0];", 1, ReportKind::Misaligned);
+    for access in ["st.local.u32 [depot+2], 1;", "ld.local.u16 %h0, [depot+1];", "st.local.v2.u32 [depot+4], {1, 1};"] {
+        bad(&format!("{{ .local .align 8 .b8 depot[16]; {access} }}"), 1, ReportKind::Misaligned);
+    }
+    for access in ["st.local.u32 [depot+16], 1;", "ld.local.u16 %h0, [depot+-2];"] {
+        bad(&format!("{{ .local .align 8 .b8 depot[16]; {access} }}"), 1, ReportKind::OutOfBounds);
+    }
 }
 
 #[test]
@@ -251,6 +259,18 @@ fn undefined_values_matter_where_they_are_used() {
     bad("st.global.u32 [%mine], %r9;", 1, ReportKind::Undefined);
     bad("add.s64 %rd0, %out, %rd1; ld.global.u32 %r0, [%rd0];", 1, ReportKind::Undefined);
     bad("setp.eq.u32 %p0, %r9, 0; @%p0 bra E; E: ret;", 1, ReportKind::Undefined);
+    for atomic in [
+        "atom.global.add.u32 %r0, [%out], %r9;",
+        "red.global.add.u32 [%out], %r9;",
+        "atom.global.exch.b32 _, [%out], %r9;",
+        "atom.global.cas.b32 %r0, [%out], %r9, 1;",
+        "atom.global.cas.b32 %r0, [%out], 0, %r9;",
+        "atom.global.add.u64 %rd0, [%out], %rd1;",
+        "st.shared.u32 [sm], 0; atom.shared.max.s32 %r0, [sm], %r9;",
+    ] {
+        let report = bad(atomic, 1, ReportKind::Undefined);
+        assert!(report.message.starts_with("the operand of an atomic is undefined: `%r"), "{report}");
+    }
     // Computed and not used, or not chosen by a selection, it does no harm.
     let out = good(&format!("add.u32 %r1, %r9, 1; setp.eq.u32 %p0, %t, 0; selp.b32 %r0, 3, %r1, %p0; {STORE}"), 1);
     assert_eq!(out[0], 3);

@@ -133,12 +133,15 @@ fn who_waits_is_listed_under_its_block() {
     let report = run_with(&kernel(PAIR, last), &launch([4, 1, 1], 64), &Options::default()).unwrap_err();
     assert_eq!((report.kind, report.block), (ReportKind::Deadlock, [2, 0, 0]), "{report}");
     let lines: Vec<&str> = report.message.lines().skip(1).map(|l| l.split(" lanes").next().unwrap().trim()).collect();
-    assert_eq!(lines, ["block (2, 0, 0):", "warp 0", "warp 1", "block (3, 0, 0):", "warp 1"], "{report}");
+    assert_eq!(lines[..5], ["block (2, 0, 0):", "warp 0", "warp 1", "block (3, 0, 0):", "warp 1"], "{report}");
+    let come = ["by warps 0, 1 of block (2, 0, 0)", "by warp 1 of block (3, 0, 0)"]
+        .map(|b| format!("barrier 1 has been reached {b}"));
+    assert_eq!(lines[5..], [&*come[0], &*come[1], "exited: warp 0 of block (3, 0, 0)"], "{report}");
     // The report is about who is named first, in whichever block.
     let second = last.replace("setp.lt.u32 %p0, %r0, 2", "setp.lt.u32 %p0, %r0, 3");
     let report = run_with(&kernel(PAIR, &second), &launch([4, 1, 1], 64), &Options::default()).unwrap_err();
     assert_eq!((report.block, report.place.as_ref().unwrap().thread), ([3, 0, 0], [32, 0, 0]), "{report}");
-    assert!(!report.message.contains("(2, 0, 0)"), "{report}");
+    assert!(report.message.lines().nth(1).is_some_and(|l| l.trim() == "block (3, 0, 0):"), "{report}");
 }
 
 /// Thread 0 of each block tells the other's mbarrier that its word is written.

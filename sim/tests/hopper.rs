@@ -76,7 +76,7 @@ fn runs_of_bytes_are_loaded() {
     assert!((2048..3072).all(|i| out[i] == i as u8));
     for (cut, with, kind, says) in [
         ("L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L;", "", ReportKind::Race, "shared address"),
-        ("_, [%b], 1024", "_, [%b], 2048", ReportKind::Deadlock, "1024 bytes pending"),
+        ("_, [%b], 1024", "_, [%b], 2048", ReportKind::Deadlock, "1024 of 2048 bytes pending"),
         ("[%rd0], 1024,", "[%rd0], 1020,", ReportKind::Invalid, "multiple of 16"),
         ("[%rd0], 1024,", "[%rd0+8], 1024,", ReportKind::Misaligned, "16"),
         ("[%s], [%rd0], 1024", "[%s+3584], [%rd0], 1024", ReportKind::OutOfBounds, "shared memory"),
@@ -236,7 +236,7 @@ fn boxes_are_loaded_and_padded() {
     let half = |i: usize| u16::from_le_bytes([out[2048 + 2 * i], out[2049 + 2 * i]]);
     assert_eq!([half(0), half(1), half(6), half(8), half(24)], [0x7FFF, at(0, 0), 0x7FFF, 0x7FFF, 0x7FFF]);
     // The bytes that count are those of the whole box.
-    bad(tensor(&load(2, "1, 2", 8), &map), ReportKind::Deadlock, "bytes pending");
+    bad(tensor(&load(2, "1, 2", 8), &map), ReportKind::Deadlock, "56 bytes more than were announced");
 }
 
 #[test]

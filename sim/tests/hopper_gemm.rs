@@ -384,7 +384,7 @@ fn clusters_share_a_load() {
 fn a_deadlock_names_what_is_missing() {
     let mutant = kernel().replacen("_, [%r12], 16384", "_, [%r12], 24576", 1);
     let report = run(&mutant, [64, 64, 64], &Options::default()).unwrap_err();
-    for part in ["phase 0", "0 of 1 arrivals pending", "8192 bytes pending", "parity 0"] {
+    for part in ["phase 0", "0 of 1 arrivals pending", "8192 of 24576 bytes pending", "parity 0"] {
         assert!(report.message.contains(part), "{part}: {report}");
     }
 }

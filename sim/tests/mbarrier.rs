@@ -315,3 +315,45 @@ fn copies_arrive_when_they_have_landed() {
         64,
     );
 }
+
+#[test]
+fn a_deadlock_says_who_has_come_and_who_has_gone() {
+    let wait = "L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L;";
+    let says = |body: &str, parts: &[&str]| {
+        for options in modes() {
+            let report = run_with(body, 96, &options).unwrap_err();
+            assert_eq!(report.kind, ReportKind::Deadlock, "{report}");
+            for part in parts {
+                assert!(report.message.contains(part), "no `{part}` in {report}");
+            }
+        }
+    };
+    let init = "@%p7 mbarrier.init.shared.b64 [%b], 96; bar.sync 0; setp.eq.u32 %p1, %t, 37; @%p1 ret;";
+    says(
+        &format!("{init} mbarrier.arrive.shared.b64 _, [%b]; {wait}"),
+        &[
+            "in phase 0 with 1 of 96 arrivals pending",
+            "31 by lanes 0 to 4, 6 to 31 of warp 1 (`mbarrier.arrive.shared.b64` at PTX line 20)",
+            "32 by warp 2 (",
+            "exited: lane 5 of warp 1",
+        ],
+    );
+    says(
+        &format!("@%p7 mbarrier.init.shared.b64 [%b], 1; bar.sync 0; setp.ge.u32 %p1, %t, 32; @%p1 ret; {wait}"),
+        &["nobody has arrived at the mbarrier at ", "exited: warps 1, 2"],
+    );
+    // In the second phase warp 0 does not come.
+    let turns = format!(
+        "@%p7 mbarrier.init.shared.b64 [%b], 96; bar.sync 0; mov.u32 %r1, 0; setp.lt.u32 %p2, %t, 32;\n\
+         N: setp.eq.u32 %p3, %r1, 1; and.pred %p3, %p3, %p2; @!%p3 mbarrier.arrive.shared.b64 _, [%b];\n{}\n\
+         add.u32 %r1, %r1, 1; setp.lt.u32 %p4, %r1, 2; @%p4 bra N;",
+        wait.replace("], 0;", "], %r1;")
+    );
+    says(&turns, &["in phase 1 with 32 of 96 arrivals pending", "in the phase before there came also warp 0"]);
+    let named = "setp.lt.u32 %p1, %t, 64; @%p1 bra A; bar.sync 2, 64; bra E; A: bar.sync 1, 96; E:";
+    says(named, &["barrier 1 has been reached by warps 0, 1", "barrier 2 has been reached by warp 2"]);
+    says(
+        "setp.lt.u32 %p1, %t, 64; @%p1 ret; bar.sync 1, 96;",
+        &["barrier 1 has been reached by warp 2", "exited: warps 0, 1"],
+    );
+}

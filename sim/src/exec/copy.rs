@@ -196,7 +196,7 @@ impl Cta<'_> {
         }
         let mut known = Known::default();
         self.races.clocks.copies_done(w.index, arrival.lane, arrival.clock, u32::MAX, &mut known);
-        self.arrive_from_engine(arrival.at, arrival.lane, &known)
+        self.arrive_from_engine(arrival, &known)
     }
 
     /// Lands what nobody waited for, at the end of the kernel.

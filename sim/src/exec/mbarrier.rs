@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use super::absent::Arrivals;
 use super::access::for_lanes;
 use super::asynchronous::{Arrival, Landing};
 use super::step::Next;
@@ -73,6 +74,9 @@ pub(crate) struct Object {
     pending: u32,
     /// Bytes announced and not yet seen.
     tx: i64,
+    /// Bytes announced in this phase, for reports.
+    announced: i64,
+    arrivals: Arrivals,
     phase: u32,
     /// What arrived threads know, in this phase and in the one before.
     known: Known,
@@ -82,10 +86,18 @@ pub(crate) struct Object {
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "phase {} with {} of {} arrivals pending", self.phase, self.pending, self.expected)?;
-        if self.tx != 0 {
-            write!(f, " and {} bytes pending", self.tx)?;
+        match self.tx {
+            0 => Ok(()),
+            1.. if self.announced > self.tx => write!(f, " and {} of {} bytes pending", self.tx, self.announced),
+            1.. => write!(f, " and {} bytes pending", self.tx),
+            _ => write!(f, " and {} bytes more than were announced", -self.tx),
         }
-        Ok(())
+    }
+}
+
+impl Object {
+    pub(super) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
     }
 }
 
@@ -206,7 +218,9 @@ impl Cta<'_> {
                     }
                     self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
                     let (known, done) = (Known::default(), Known::default());
-                    let object = Object { expected: count, pending: count, tx: 0, phase: 0, known, done };
+                    let arrivals = Arrivals::default();
+                    let object =
+                        Object { expected: count, pending: count, tx: 0, announced: 0, arrivals, phase: 0, known, done };
                     self.mbarriers.insert(here, object);
                     self.mbarrier_events += 1;
                     continue;
@@ -239,7 +253,7 @@ impl Cta<'_> {
                             self.races.clocks.release(index, 1 << lane, live, &mut object.known);
                         }
                     }
-                    states[lane] = self.arrive(lane, here, count, drop, incomplete)?;
+                    states[lane] = self.arrive((w.index, lane, pc), here, count, drop, incomplete)?;
                 }
                 What::Wait { state, parity, .. } => {
                     let object = self.object(lane, here)?;
@@ -429,6 +443,7 @@ impl Cta<'_> {
     fn transact(&mut self, lane: usize, at: u32, bytes: i64) -> Step {
         let object = self.object(lane, at)?;
         object.tx += bytes;
+        object.announced += bytes.max(0);
         if object.tx.unsigned_abs() > u64::from(MAX_COUNT) {
             let message = format!("{} bytes are expected at an mbarrier, which counts to {MAX_COUNT}", object.tx);
             return Err(invalid(lane, at, message));
@@ -439,7 +454,16 @@ impl Cta<'_> {
         Ok(())
     }
 
-    fn arrive(&mut self, lane: usize, at: u32, count: u32, drop: bool, incomplete: bool) -> Result<u64, Box<Fail>> {
+    /// An arrival of the lane of a warp by the instruction at an index.
+    fn arrive(
+        &mut self,
+        by: (usize, usize, usize),
+        at: u32,
+        count: u32,
+        drop: bool,
+        incomplete: bool,
+    ) -> Result<u64, Box<Fail>> {
+        let (_, lane, _) = by;
         let object = self.object(lane, at)?;
         if count == 0 || count > object.pending {
             let message = format!("{count} arrivals at the mbarrier at {at:#x}, in {object}");
@@ -451,6 +475,7 @@ impl Cta<'_> {
         }
         let state = State { incomplete, at, phase: object.phase, pending: object.pending };
         object.pending -= count;
+        object.arrivals.add(by, count);
         if drop {
             // More than were ever expected cannot leave: arrivals beyond `expected` came from copies.
             object.expected = object.expected.saturating_sub(count);
@@ -460,9 +485,10 @@ impl Cta<'_> {
     }
 
     /// An arrival that comes when copies have landed.
-    pub(crate) fn arrive_from_engine(&mut self, at: u32, lane: usize, known: &Known) -> Step {
+    pub(crate) fn arrive_from_engine(&mut self, arrival: Arrival, known: &Known) -> Step {
+        let Arrival { warp, lane, pc, at, .. } = arrival;
         self.object(lane, at)?.known.join(known);
-        self.arrive(lane, at, 1, false, false).map(|_| ())
+        self.arrive((warp, lane, pc as usize), at, 1, false, false).map(|_| ())
     }
 
     /// Ends the phase if nothing is pending.
@@ -474,6 +500,8 @@ impl Cta<'_> {
             self.races.phase_ends(at, &mut object.known);
             object.done = std::mem::take(&mut object.known);
             object.pending = object.expected;
+            object.announced = 0;
+            object.arrivals.next();
             self.completed.push(at);
         }
     }

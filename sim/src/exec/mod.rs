@@ -6,6 +6,7 @@
 //! host threads; of their errors the one of the lowest block in launch order is reported, so that a result does not depend
 //! on the host. Those of a kernel with loops that may wait for other blocks take turns on one host thread ([`resident`]).
 
+mod absent;
 mod access;
 mod assertion;
 pub(crate) mod asynchronous;

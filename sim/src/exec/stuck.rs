@@ -37,6 +37,7 @@ impl Cta<'_> {
                 found.get_or_insert((place, cause, block, self.flag_address(warp, frag)));
             }
         }
+        lines.extend(self.absent(warps));
         let (kind, title, found) = match (flag, divergent) {
             // The rest of its warp waits for this thread, which is about to come.
             (Some(found), _) => (ReportKind::Deadlock, "nobody sets the flag that this thread waits for", Some(found)),

@@ -35,6 +35,11 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
+    /// Warps and lanes that have arrived in this phase.
+    pub(super) fn participants(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.participants.iter().copied()
+    }
+
     /// Where its waiters wait, for a report; `alive` are all threads of the block.
     pub(crate) fn wait_text(&self, id: u8, alive: u32) -> String {
         let (arrived, expected) = match self.expected {

@@ -18,6 +18,7 @@ mod hostile;
 mod instructions;
 mod lockstep;
 mod mbarrier;
+mod operands;
 mod ordering;
 mod partial;
 mod permissions;

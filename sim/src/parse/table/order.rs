@@ -34,6 +34,7 @@ const LEADING: &[(&str, &[&str])] = &[
             "pending_count",
         ],
     ),
+    ("membar", &["proxy"]),
     ("mul", &["lo", "hi", "wide"]),
     ("mul24", &["lo", "hi"]),
     ("setmaxnreg", &["inc", "dec"]),

@@ -155,6 +155,7 @@ impl Cta<'_> {
         match self.entry.code.get(other.pc as usize).map(|inst| &inst.op) {
             Some(Op::CpAsync(_)) if other.copy => Cause::CopyPending,
             Some(Op::Wgmma(_)) if other.copy => Cause::ProductPending,
+            Some(Op::Remote(_)) if other.copy => Cause::LoadPending,
             Some(Op::Bulk(bulk)) if other.copy => match bulk.way {
                 Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
                 Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,

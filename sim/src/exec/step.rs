@@ -357,6 +357,7 @@ impl Cta<'_> {
             }
             Op::CpWait(n) => self.copy_wait(w, n, m)?,
             Op::Bulk(ref copy) => self.bulk(w, copy, m, pc)?,
+            Op::Remote(ref store) => self.remote(w, store, m, pc)?,
             Op::BulkCommit => Cta::bulk_commit(w, m),
             Op::BulkWait { n, read } => self.bulk_wait(w, n, read, m)?,
             Op::ProxyFence { init, global } => {

@@ -10,7 +10,7 @@ mod operand;
 pub(crate) use op::*;
 pub(crate) use operand::*;
 
-use crate::exec::bulk::Bulk;
+use crate::exec::bulk::{Bulk, Remote};
 use crate::exec::convert::Map;
 use crate::exec::lanewise::Function;
 use crate::exec::mbarrier::MBar;

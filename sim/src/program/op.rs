@@ -292,6 +292,8 @@ pub(crate) enum Op {
         global: bool,
     },
     Bulk(Box<Bulk>),
+    /// `st.async`, `red.async`.
+    Remote(Box<Remote>),
     BulkCommit,
     BulkWait {
         n: u32,

@@ -330,7 +330,7 @@ fn decode_entry<'a>(
         let touches = cx.entry.mentions.iter().map(|named| named.iter().filter(is_watched).map(|m| m.slot).collect());
         cx.entry.touches = touches.collect();
     }
-    cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Wgmma(_)));
+    cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Remote(_) | Op::Wgmma(_)));
     copies::mark_partial(&mut cx.entry);
     let retried = guesses::mark(&mut cx.entry);
     polls::mark(&mut cx.entry, &retried);

@@ -97,6 +97,31 @@ fn integers() {
 }
 
 #[test]
+fn a_register_with_itself_is_zero() {
+    // Nobody has written %r1, %l1, %h1 and %p1.
+    all(&[
+        ("xor.b32 %r0, %r1, %r1;", 0),
+        ("sub.u32 %r0, %r1, %r1;", 0),
+        ("sub.s32 %r0, %r1, %r1;", 0),
+        ("xor.b64 %l2, %l1, %l1; cvt.u32.u64 %r0, %l2;", 0),
+        ("sub.s64 %l2, %l1, %l1; cvt.u32.u64 %r0, %l2;", 0),
+        ("xor.b16 %h0, %h1, %h1; mov.b32 %r0, {%h0, %h0};", 0),
+        ("sub.s16 %h0, %h1, %h1; mov.b32 %r0, {%h0, %h0};", 0),
+        ("xor.pred %p0, %p1, %p1; selp.u32 %r0, 1, 2, %p0;", 2),
+        ("mov.u32 %r1, 5; sub.sat.s32 %r0, %r1, %r1;", 0),
+    ]);
+    for wrong in [
+        "xor.b32 %r0, %r1, %r2;",
+        "and.b32 %r0, %r1, %r1;",
+        "add.s32 %r0, %r1, %r1;",
+        "sub.f32 %f0, %f1, %f1; mov.b32 %r0, %f0;",
+        "xor.pred %p0, %p1, %p2; selp.u32 %r0, 1, 2, %p0;",
+    ] {
+        assert_eq!(run("", wrong).expect_err(wrong).kind, ReportKind::Undefined, "{wrong}");
+    }
+}
+
+#[test]
 fn products_with_elements_outside() {
     let half =
         |text: &str| run("", &format!("{text} mov.b32 %r0, {{%h0, 0}};")).unwrap_or_else(|r| panic!("{text}: {r}"));

@@ -62,7 +62,7 @@ impl Globals<'_, '_> {
             };
             init.push((part.at, value));
         }
-        self.vars.push(ModuleVar { address, bytes, init, constant });
+        self.vars.push(ModuleVar { name: var.name.to_owned(), address, bytes, init, constant });
         Ok(address)
     }
 

@@ -104,6 +104,9 @@ pub(crate) fn selp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
 pub(crate) fn pred2(cx: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let d = slot(args, 0);
     let ((a, na), (b, nb)) = (pred(args, 1), pred(args, 2));
+    if cx.opcode() == "xor" && (a, na) == (b, nb) {
+        return Ok(Op::Pred { f: |_, _| 0, d, a: TRUE, b: TRUE });
+    }
     let f: fn(u32, u32) -> u32 = match (cx.opcode(), na, nb) {
         ("and", false, false) => |x, y| x & y,
         ("and", true, false) => |x, y| !x & y,

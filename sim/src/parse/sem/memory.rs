@@ -99,7 +99,10 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
 
 /// `ld`.
 pub(crate) fn load(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    access(cx, m, &args[1..], args).map(Op::Ld)
+    let mut access = access(cx, m, &args[1..], args)?;
+    // `ldu` reads what nobody writes while the kernel runs, as `.nc` does (PTX 9.7.9.10).
+    access.order.constant |= cx.opcode() == "ldu";
+    Ok(Op::Ld(access))
 }
 
 /// `st`.

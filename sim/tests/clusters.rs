@@ -279,7 +279,7 @@ fn threads_send_words_to_other_blocks() {
         .replace("[%b], 256", "[%b], 1024")
         .replace("bytes.u32 [%r1], %r0,", "bytes.v4.u32 [%r1], {%r0, %r0, 7, %t},");
     let out = good(&wide.replace("ld.shared.u32 %r2, [%s]", "ld.shared.u32 %r2, [%s+192]"));
-    let want = |i: u32| [1000 * (i / 64 % 2 ^ 1) + 12 + i % 64 / 4, 7, 12 + i % 64 / 4];
+    let want = |i: u32| [1000 * ((i / 64 % 2) ^ 1) + 12 + i % 64 / 4, 7, 12 + i % 64 / 4];
     assert!((0..256).all(|i| out[i as usize] == want(i)[[0, 0, 1, 2][i as usize % 4]]));
     let wait = "L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;";
     for (cut, with, kinds) in [

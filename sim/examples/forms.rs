@@ -21,6 +21,10 @@ fn register(ty: &str) -> Option<&'static str> {
 
 /// The instruction with operands, each register used once.
 fn spell(form: &InstructionForm) -> Option<String> {
+    if form.modifiers.contains(&"param::func") {
+        // Parameters of functions have names, and one that is read must have been called for.
+        return None;
+    }
     let types: Vec<&str> = form.modifiers.iter().copied().filter(|w| register(w).is_some()).collect();
     let last = types.last().copied();
     let elements = if form.modifiers.contains(&"v2") {

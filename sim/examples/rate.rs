@@ -42,7 +42,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if "asynchronous products".contains(&only) {
         products("asynchronous products", &wide_products(), 64 * 256 * 16)?;
     }
+    for (name, access) in [
+        ("scattered ld.global", "ld.global.u32 %r5, [%rd1];"),
+        ("scattered red.global", "red.global.add.u32 [%rd1], 1;"),
+    ] {
+        if name.contains(&only) {
+            scattered(name, access)?;
+        }
+    }
     if "f16 product".contains(&only) { product(256) } else { Ok(()) }
+}
+
+/// Eight blocks whose threads access words anywhere in four megabytes.
+#[expect(clippy::print_stdout, reason = "an example for the command line")]
+fn scattered(name: &str, access: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let program = Program::parse(&format!(
+        ".version 6.4\n.target sm_70\n.address_size 64\n.entry k(.param .u64 x)\n{{\n.reg .pred %p;\n.reg .b32 %r<8>;\n.reg .b64 %rd<2>;\n\
+         ld.param.u64 %rd0, [x]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 256, %r0;\n\
+         mad.lo.u32 %r3, %r0, 1664525, 1013904223; mov.u32 %r2, 0;\nL: mad.lo.u32 %r3, %r3, 1664525, 1013904223; shr.u32 %r4, %r3, 12;\n\
+         mul.wide.u32 %rd1, %r4, 4; add.u64 %rd1, %rd1, %rd0; {access}\nadd.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, 1000; @%p bra L; ret;\n}}\n"
+    ))?;
+    let mut device = Device::new();
+    let at = device.alloc(4 << 20)?;
+    device.upload(at, &vec![0; 4 << 20])?;
+    let params = vec![at.to_le_bytes().to_vec()];
+    let launch = Launch { entry: "k".into(), grid: [8, 1, 1], block: [256, 1, 1], dynamic_smem: 0, params };
+    let start = Instant::now();
+    device.run(&program, &launch, &Options::default())?;
+    println!("{name:24} {:8.1} ns for each access", start.elapsed().as_secs_f64() * 1e9 / (8.0 * 256.0 * 1000.0));
+    Ok(())
 }
 
 /// A loop of sixteen `mma.sync` in each of four warps.

@@ -66,7 +66,7 @@ impl TensorElement {
     /// The bytes of an element outside the tensor where these are to be NaN.
     pub(crate) const fn nan(self) -> u64 {
         match self {
-            TensorElement::F16 | TensorElement::Bf16 => 0x7FFF,
+            TensorElement::F16 | TensorElement::Bf16 => crate::numerics::half::OUTSIDE as u64,
             TensorElement::F64 => 0x7FFF_FFFF_FFFF_FFFF,
             _ => 0x7FFF_FFFF,
         }

@@ -59,6 +59,7 @@ fn races_name_the_byte_that_both_touch() {
     let copied = "@%p0 cp.async.cg.shared.global [sm+16], [%out], 16; @%p0 st.shared.u16 [sm+30], %h1;";
     at(copied, ReportKind::Race, 30);
     at("@%p0 st.global.u8 [%out+27], %h1; bar.sync 0; @%p1 ld.global.nc.u32 %r0, [%out+24];", ReportKind::Invalid, 27);
+    at("@%p0 st.global.u8 [%out+27], %h1; bar.sync 0; @%p1 ldu.global.u32 %r0, [%out+24];", ReportKind::Invalid, 27);
 }
 
 #[test]

@@ -133,6 +133,56 @@ fn a_missing_result_is_undefined() {
 }
 
 #[test]
+fn a_function_has_other_names() {
+    let named = |line: &str| {
+        let declared = ".visible .func (.param .b32 r) other(.param .b32 x);\n";
+        module("call (%r0), other, (%t);").replace(".func down", &format!("{declared}{line}\n.func down"))
+    };
+    let program = Program::parse(&named(".alias other, twice;")).unwrap();
+    let mut device = Device::new();
+    let out = device.alloc(256).unwrap();
+    let params = vec![out.to_le_bytes().to_vec()];
+    let launch = Launch { entry: "k".into(), grid: [1; 3], block: [32, 1, 1], dynamic_smem: 0, params };
+    device.run(&program, &launch, &Options::default()).unwrap();
+    let words = device.download(out, 128).unwrap();
+    assert!(words.chunks(4).enumerate().all(|(i, c)| c == (2 * i as u32).to_le_bytes()));
+    for (line, says) in [
+        (".alias nobody, twice;", ":8: `nobody` is not declared as a function"),
+        (".alias other, nobody;", ":15: unknown function `nobody`"),
+        (".alias twice, pick;", ":8: `twice` has a body of its own"),
+        (".alias other, other;", ":15: `other` has no body"),
+        (".alias other, sum;", ":8: `other` and `sum` differ in their parameters or results"),
+        (".alias other;", ":13: expected `,`"),
+    ] {
+        let error = Program::parse(&named(line)).map(|_| ()).expect_err(line).to_string();
+        assert!(error.contains(says), "{line}: {error}");
+    }
+}
+
+#[test]
+fn parameters_of_functions_have_a_space_of_their_own() {
+    let text = module(&call("twice", "%t", "%r0"));
+    let marked = text
+        .replace(".version 8.0", ".version 8.3")
+        .replace("ld.param.u32 %r1, [twice_param_0]", "ld.param::func.u32 %r1, [twice_param_0]")
+        .replace("st.param.b32 [func_retval0+0], %r2", "st.param::func.b32 [func_retval0+0], %r2")
+        .replace("ld.param.b32 %r0, [retval0+0]", "ld.param::func.b32 %r0, [retval0+0]")
+        .replace("ld.param.u64 %out", "ld.param::entry.u64 %out");
+    assert!(marked.matches("::func").count() == 3 && marked.contains("::entry") && marked.contains(".version 8.3"));
+    let program = Program::parse(&marked).unwrap();
+    let mut device = Device::new();
+    let out = device.alloc(256).unwrap();
+    let params = vec![out.to_le_bytes().to_vec()];
+    let launch = Launch { entry: "k".into(), grid: [1; 3], block: [32, 1, 1], dynamic_smem: 0, params };
+    device.run(&program, &launch, &Options::default()).unwrap();
+    let words = device.download(out, 128).unwrap();
+    assert!(words.chunks(4).enumerate().all(|(i, c)| c == (2 * i as u32).to_le_bytes()));
+    let wrong = marked.replace("ld.param::entry.u64 %out", "ld.param::func.u64 %out");
+    let error = Program::parse(&wrong).unwrap_err().to_string();
+    assert!(error.contains("one of the kernel is `.param::entry`"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_called_is_refused() {
     for (body, needle) in [
         ("call nobody, (%t);", "unknown function"),
@@ -141,6 +191,12 @@ fn what_cannot_be_called_is_refused() {
         ("call (%r0), twice, (%rd0);", "works on"),
         ("{ .param .b64 p; call (%r0), twice, (p); }", "has 8 bytes"),
         ("call (%r0), %rd0, (%t), proto;", "pointer"),
+        (
+            "P: .callprototype (.param .b32 _) _ (.param .b32 _); call (%r0), %rd0, (%t), P;",
+            "`%rd0`: calls through a pointer",
+        ),
+        ("P: .calltargets twice, pick; call (%r0), %rd0, (%t), P;", "`%rd0`: calls through a pointer"),
+        ("P: .callprototype _ .noreturn; mov.u64 %rd0, twice;", "calls through a pointer are not executed"),
         ("call;", "needs the name"),
         ("call.full twice;", "no modifier"),
         ("call (%r0), sum, (%t);", "variable in `.param`"),

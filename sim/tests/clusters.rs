@@ -255,6 +255,109 @@ fn one_block_loads_for_all() {
     bad(&between.replace("[%r3];", "[%b];"), &[ReportKind::Invalid]);
 }
 
+/// Each thread sends its neighbour in the other block a word, which an mbarrier there counts.
+const SEND: &str = "@%p7 mbarrier.init.shared.b64 [%b], 1; @%p7 fence.mbarrier_init.release.cluster;\n\
+    @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%b], 256; SYNC\n\
+    mapa.shared::cluster.u32 %r1, %s, %peer; mapa.shared::cluster.u32 %r3, %b, %peer; mad.lo.u32 %r0, %rank, 1000, %t;\n\
+    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r0, [%r3];\n\
+    L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;\n\
+    ld.shared.u32 %r2, [%s]; st.global.u32 [%mine], %r2; SYNC";
+
+#[test]
+fn threads_send_words_to_other_blocks() {
+    let out = good(SEND);
+    assert!((0..256).all(|i| out[i] == 1000 * ((i as u32 / 64 % 2) ^ 1) + i as u32 % 64));
+    // Through generic addresses, and four words at a time.
+    let generic = SEND
+        .replace(
+            "mad.lo.u32",
+            "cvt.u64.u32 %rd0, %r1; cvta.shared::cluster.u64 %rd0, %rd0; cvt.u64.u32 %rd1, %r3; \
+            cvta.shared::cluster.u64 %rd1, %rd1; mad.lo.u32",
+        )
+        .replace("shared::cluster.mbarrier", "mbarrier")
+        .replace("[%r1], %r0, [%r3]", "[%rd0], %r0, [%rd1]");
+    assert_eq!(good(&generic), out);
+    let wide = SEND
+        .replace("mad.lo.u32", "sub.u32 %r1, %r1, %r31; mad.lo.u32 %r1, %t, 16, %r1; mad.lo.u32")
+        .replace("[%b], 256", "[%b], 1024")
+        .replace("bytes.u32 [%r1], %r0,", "bytes.v4.u32 [%r1], {%r0, %r0, 7, %t},");
+    let out = good(&wide.replace("ld.shared.u32 %r2, [%s]", "ld.shared.u32 %r2, [%s+192]"));
+    let want = |i: u32| [1000 * ((i / 64 % 2) ^ 1) + 12 + i % 64 / 4, 7, 12 + i % 64 / 4];
+    assert!((0..256).all(|i| out[i as usize] == want(i)[[0, 0, 1, 2][i as usize % 4]]));
+    let wait = "L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;";
+    for (cut, with, kinds) in [
+        (wait, "", RACE),
+        ("[%b], 256;", "[%b], 512;", &[ReportKind::Deadlock][..]),
+        ("%r0, [%r3];", "%r0, [%b];", &[ReportKind::Invalid]),
+        ("%r0, [%r3];", "%r0, [%r3+8];", &[ReportKind::Invalid]),
+        ("%r0, [%r3];", "%r0, [%r3+4];", &[ReportKind::Misaligned]),
+        ("[%r1], %r0,", "[%r1+2], %r0,", &[ReportKind::Misaligned]),
+        ("[%r1], %r0,", "[%r1+1024], %r0,", &[ReportKind::Invalid, ReportKind::OutOfBounds]),
+        ("[%r1], %r0,", "[%r1], %r5,", &[ReportKind::Undefined]),
+        ("mapa.shared::cluster.u32 %r1, %s", "mov.u32 %s, sm; mapa.shared::cluster.u32 %r1, %s", &[ReportKind::Race]),
+        // What the destination held may still be read.
+        ("mad.lo.u32", "@%p7 st.shared.u32 [%s], 5; mad.lo.u32", &[ReportKind::Race]),
+    ] {
+        assert!(SEND.contains(cut), "{cut}");
+        bad(&SEND.replacen(cut, with, 1), kinds);
+    }
+}
+
+#[test]
+fn threads_add_to_words_of_other_blocks() {
+    let sum = SEND
+        .replacen("SYNC", "@%p7 st.shared.b64 [%s], 5; SYNC", 1)
+        .replace("mapa.shared::cluster.u32 %r1, %s", "mov.u32 %s, sm; mapa.shared::cluster.u32 %r1, %s")
+        .replace("st.async.weak", "red.async.relaxed.cluster")
+        .replace("bytes.u32 [%r1], %r0,", "bytes.add.u32 [%r1], %t,");
+    assert!(good(&sum)[..256].iter().all(|v| *v == 5 + 63 * 32));
+    for (op, value, bytes, want) in [
+        ("add.s32", "-1", 256, 5u32.wrapping_sub(64)),
+        ("min.s32", "-7", 256, 7u32.wrapping_neg()),
+        ("min.u32", "-7", 256, 5),
+        ("max.u32", "%t", 256, 63),
+        ("inc.u32", "8", 256, 69 % 9),
+        ("dec.u32", "8", 256, 4),
+        ("xor.b32", "%t", 256, 5),
+        ("or.b32", "%t", 256, 63),
+        ("and.b32", "4", 256, 4),
+        ("add.u64", "%rd5", 512, 5u32.wrapping_sub(64)),
+    ] {
+        let other = sum
+            .replace("bytes.add.u32 [%r1], %t,", &format!("bytes.{op} [%r1], {value},"))
+            .replace("[%b], 256", &format!("[%b], {bytes}"))
+            .replace("mad.lo.u32", "mov.b64 %rd5, -1; mad.lo.u32");
+        assert!(good(&other)[..256].iter().all(|v| *v == want), "{op}");
+    }
+    bad(&sum.replace("@%p7 st.shared.b64 [%s], 5;", ""), &[ReportKind::Uninitialised]);
+    bad(&sum.replace("mad.lo.u32", "@%p7 st.shared.u32 [%s], 5; mad.lo.u32"), &[ReportKind::Race]);
+}
+
+#[test]
+fn copies_add_to_the_memory_of_other_blocks() {
+    let add = "@%p7 mbarrier.init.shared.b64 [%b], 1; @%p7 fence.mbarrier_init.release.cluster; setp.lt.u32 %p1, %t, 2;\n\
+        @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%b], 512; st.shared.u32 [%s], 100; st.shared.u32 [%s+256], %t;\n\
+        fence.proxy.async; SYNC\n\
+        mov.u32 %r0, sm; mapa.shared::cluster.u32 %r1, %r0, %peer; mapa.shared::cluster.u32 %r3, %b, %peer;\n\
+        @%p1 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r1], [%r0+256], 256, [%r3];\n\
+        L: mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 bra L;\n\
+        ld.shared.u32 %r2, [%s]; st.global.u32 [%mine], %r2; SYNC";
+    let out = good(add);
+    assert!((0..256).all(|i| out[i] == 100 + 2 * (i as u32 % 64)));
+    let out = good(&add.replace("add.u32 [", "max.s32 [").replace("100;", "-1;"));
+    assert!((0..256).all(|i| out[i] == i as u32 % 64));
+    let wide = add.replace("add.u32 [", "add.u64 [").replace("[%s], 100", "[%s], -1");
+    let out = good(&wide);
+    // Two words are one number: the lower one carries into the upper one.
+    let want = |i: u32| if i % 2 == 1 { 2 * i } else { (2 * i).wrapping_sub(1) };
+    assert!((0..256).all(|i| out[i] == want(i as u32 % 64).wrapping_sub(u32::from(i % 64 == 1))), "{:?}", &out[..8]);
+    bad(&add.replace("fence.proxy.async;", ""), RACE);
+    bad(&add.replace("st.shared.u32 [%s], 100;", ""), &[ReportKind::Uninitialised]);
+    bad(&add.replace("], 512;", "], 256;"), &[ReportKind::Deadlock, ReportKind::Race, ReportKind::Invalid]);
+    bad(&add.replace("[%r3];", "[%b];"), &[ReportKind::Invalid]);
+    bad(&add.replace(".add.u32 [", " [").replace("cp.reduce", "cp"), &[ReportKind::Race]);
+}
+
 #[test]
 fn registers_tell_where_a_block_is() {
     let body = "mov.u32 %r0, %clusterid.x; mov.u32 %r1, %nclusterid.x; mov.u32 %r2, %cluster_ctaid.x;\n\

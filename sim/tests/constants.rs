@@ -44,12 +44,20 @@ fn constants_are_computed_wherever_they_stand() {
 }
 
 #[test]
-fn common_variables_start_as_zero() {
+fn common_variables_and_attributes() {
     let load = "ld.global.u32 %r1, [q + 4]; add.u32 %r0, %r1, 7;";
     assert_eq!(run(".common .global .align 8 .b32 q[2];", load), 7);
     assert_eq!(run(".visible .common .global .v2 .u32 q;", load), 7);
+    assert_eq!(run(".common .global .b32 q[2] = {1, 2};", load), 9);
+    assert_eq!(run(".global .attribute(.managed) .align 8 .b32 q[2] = {1, 2};", load), 9);
+    assert_eq!(run(".attribute(.managed) .global .b32 q[2] = {1, 2};", load), 9);
+    assert_eq!(run(".visible .global .align 4 .attribute(.managed, .unified(19, 0x5f)) .b32 q[2];", load), 7);
     for (wrong, why) in [
-        (".common .global .b32 q = 1;", "no initial value"),
+        (".const .attribute(.managed) .b32 q;", "4:19: `.managed` goes with variables of `.global` alone"),
+        (".attribute(.managed) .shared .b32 q;", "4:1: attributes go with variables of `.global` alone"),
+        (".func .attribute(.managed) q() { ret; }", "4:18: `.managed` goes with"),
+        (".global .attribute(.other) .b32 q;", "4:20: expected `.managed` or `.unified`, found `.other`"),
+        (".global .attribute(.unified(1)) .b32 q;", "4:30: expected `,`"),
         (".common .const .b32 q;", "`.global` alone"),
         (".common .shared .b32 q;", "`.global` alone"),
         (".common .entry q() { ret; }", "`.global` alone"),
@@ -57,7 +65,7 @@ fn common_variables_start_as_zero() {
     ] {
         let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{wrong}\n");
         let error = Program::parse(&text).unwrap_err();
-        assert!(error.message.contains(why) && !error.limit, "{wrong}: {error}");
+        assert!(error.to_string().contains(why) && !error.limit, "{wrong}: {error}");
     }
 }
 

@@ -96,6 +96,119 @@ fn integers() {
     ]);
 }
 
+#[test]
+fn a_register_with_itself_is_zero() {
+    // Nobody has written %r1, %l1, %h1 and %p1.
+    all(&[
+        ("xor.b32 %r0, %r1, %r1;", 0),
+        ("sub.u32 %r0, %r1, %r1;", 0),
+        ("sub.s32 %r0, %r1, %r1;", 0),
+        ("xor.b64 %l2, %l1, %l1; cvt.u32.u64 %r0, %l2;", 0),
+        ("sub.s64 %l2, %l1, %l1; cvt.u32.u64 %r0, %l2;", 0),
+        ("xor.b16 %h0, %h1, %h1; mov.b32 %r0, {%h0, %h0};", 0),
+        ("sub.s16 %h0, %h1, %h1; mov.b32 %r0, {%h0, %h0};", 0),
+        ("xor.pred %p0, %p1, %p1; selp.u32 %r0, 1, 2, %p0;", 2),
+        ("mov.u32 %r1, 5; sub.sat.s32 %r0, %r1, %r1;", 0),
+    ]);
+    for wrong in [
+        "xor.b32 %r0, %r1, %r2;",
+        "and.b32 %r0, %r1, %r1;",
+        "add.s32 %r0, %r1, %r1;",
+        "sub.f32 %f0, %f1, %f1; mov.b32 %r0, %f0;",
+        "xor.pred %p0, %p1, %p2; selp.u32 %r0, 1, 2, %p0;",
+    ] {
+        assert_eq!(run("", wrong).expect_err(wrong).kind, ReportKind::Undefined, "{wrong}");
+    }
+}
+
+#[test]
+fn products_with_elements_outside() {
+    let half =
+        |text: &str| run("", &format!("{text} mov.b32 %r0, {{%h0, 0}};")).unwrap_or_else(|r| panic!("{text}: {r}"));
+    for (ty, one, two) in [("f16", 0x3c00, 0x4000), ("bf16", 0x3f80, 0x4000)] {
+        let fma = |how: &str, a: u32, b: u32, c: u32| {
+            half(&format!(
+                "mov.b16 %h1, {a}; mov.b16 %h2, {b}; mov.b16 %h3, {c}; fma.rn.oob{how}.{ty} %h0, %h1, %h2, %h3;"
+            ))
+        };
+        // Either sign, in either factor, whatever the others are; not in the addend.
+        for outside in [0x7ff7, 0xfff7] {
+            assert_eq!(fma("", outside, one, two), 0, "{ty}");
+            assert_eq!(fma("", one, outside, two), 0, "{ty}");
+            assert_eq!(fma("", outside, 0x7fff, 0x7fff), 0, "{ty}");
+            assert_eq!(fma(".relu", outside, one, two | 0x8000), 0, "{ty}");
+            assert_eq!(fma("", one, two, outside), 0x7fff, "{ty}");
+        }
+        assert_eq!(fma("", 0x7ff6, one, two), 0x7fff, "{ty}");
+        assert_eq!(fma("", two, one, 0), two, "{ty}");
+        assert_eq!(fma(".relu", two, one | 0x8000, 0), 0, "{ty}");
+        assert_eq!(fma(".relu", two, one, 0), two, "{ty}");
+    }
+    let sat = "mov.b16 %h1, 0x7ff7; mov.b16 %h2, 0x4000; fma.rn.oob.sat.f16 %h0, %h2, %h2, %h2;";
+    assert_eq!(half(sat), 0x3c00);
+    all(&[
+        ("mov.b32 %r1, 0x7ff73c00; mov.b32 %r2, 0x40004000; fma.rn.oob.f16x2 %r0, %r1, %r2, %r2;", 0x4400),
+        ("mov.b32 %r1, 0x3f807ff7; mov.b32 %r2, 0x40004000; fma.rn.oob.relu.bf16x2 %r0, %r1, %r2, %r2;", 0x4080_0000),
+    ]);
+}
+
+#[test]
+fn comparisons_as_words() {
+    // 0x7e00 and 0x7fc0 are NaN, 1 the smallest subnormal number of either.
+    let half = |compare: &str, d: &str, ty: &str, a: u32, b: u32| {
+        let d = if matches!(d, "%r0") { "%r0" } else { "%h0" };
+        let out = if d == "%h0" { "mov.b32 %r0, {%h0, 0};" } else { "" };
+        let text = format!("mov.b16 %h1, {a}; mov.b16 %h2, {b}; setp.eq.u32 %p1, 0, 0; {compare}.{ty} {d}, %h1, %h2");
+        let text = if compare.contains("and") || compare.contains("xor") { text + ", !%p1;" } else { text + ";" };
+        run("", &(text + out)).unwrap_or_else(|r| panic!("{compare}: {r}"))
+    };
+    for (compare, d, ty, a, b, want) in [
+        ("set.lt.u32", "%r0", "f16", 0x3c00, 0x4000, u32::MAX),
+        ("set.lt.s32", "%r0", "f16", 0x4000, 0x3c00, 0),
+        ("set.eq.s32", "%r0", "f16", 0x8000, 0, u32::MAX),
+        ("set.neu.s32", "%r0", "f16", 0x7e00, 0x7e00, u32::MAX),
+        ("set.ne.u32", "%r0", "f16", 0x7e00, 0x7e00, 0),
+        ("set.gt.u32", "%r0", "f16", 1, 0, u32::MAX),
+        ("set.gt.ftz.u32", "%r0", "f16", 1, 0, 0),
+        ("set.gt.and.u32", "%r0", "f16", 1, 0, 0),
+        ("set.gt.xor.s16", "%h0", "f16", 1, 0, 0xffff),
+        ("set.lt.u16", "%h0", "f16", 0x3c00, 0x4000, 0xffff),
+        ("set.lt.f16", "%h0", "f16", 0x3c00, 0x4000, 0x3c00),
+        ("set.lt.bf16", "%h0", "f16", 0x3c00, 0x4000, 0x3f80),
+        ("set.nan.u32", "%r0", "bf16", 0x7fc0, 0, u32::MAX),
+        ("set.num.s32", "%r0", "bf16", 0x7fc0, 0, 0),
+        ("set.ge.u16", "%h0", "bf16", 0x3f80, 0x3f80, 0xffff),
+        ("set.gt.bf16", "%h0", "bf16", 1, 0, 0x3f80),
+        ("set.lt.bf16", "%h0", "s16", 0xffff, 0, 0x3f80),
+        ("set.lt.f16", "%h0", "u16", 0xffff, 0, 0),
+        ("set.hi.f16", "%h0", "u16", 0xffff, 0, 0x3c00),
+        ("set.eq.and.f16", "%h0", "b16", 7, 7, 0),
+    ] {
+        let got = half(compare, d, ty, a, b);
+        assert_eq!(got, want, "{compare}.{ty} of {a:#x}, {b:#x}: {got:#x}, not {want:#x}");
+    }
+    let half =
+        |text: &str| run("", &format!("{text} mov.b32 %r0, {{%h0, 0}};")).unwrap_or_else(|r| panic!("{text}: {r}"));
+    assert_eq!(half("set.lt.f16.s32 %h0, -1, 0;"), 0x3c00);
+    assert_eq!(half("set.lt.bf16.u64 %h0, 1, 0x100000000;"), 0x3f80);
+    assert_eq!(half("mov.f32 %f0, 0f00000001; set.gt.f16.f32 %h0, %f0, 0f00000000;"), 0x3c00);
+    assert_eq!(half("mov.f32 %f0, 0f00000001; set.gt.ftz.f16.f32 %h0, %f0, 0f00000000;"), 0);
+    assert_eq!(half("mov.f32 %f0, 0f00000001; set.gt.bf16.f32 %h0, %f0, 0f00000000;"), 0x3f80);
+    assert_eq!(half("mov.f64 %d0, 0dfff0000000000000; set.ltu.f16.f64 %h0, %d0, 0d0000000000000000;"), 0x3c00);
+    all(&[
+        ("mov.b32 %r2, 0; mov.b32 %r1, 0x3c007e00; set.equ.s32.f16x2 %r0, %r1, %r2;", 0x0000_ffff),
+        ("mov.b32 %r2, 0; mov.b32 %r1, 0x3c007e00; set.gt.u32.f16x2 %r0, %r1, %r2;", 0xffff_0000),
+        ("mov.b32 %r2, 0; mov.b32 %r1, 0x00010001; set.gt.ftz.s32.f16x2 %r0, %r1, %r2;", 0),
+        ("mov.b32 %r2, 0; mov.b32 %r1, 0x3c007e00; set.gt.f16x2.f16x2 %r0, %r1, %r2;", 0x3c00_0000),
+        ("mov.b32 %r2, 0; mov.b32 %r1, 0x3f800001; set.gt.s32.bf16x2 %r0, %r1, %r2;", u32::MAX),
+        ("mov.b32 %r2, 0; mov.b32 %r1, 0x80000001; set.gt.bf16x2.bf16x2 %r0, %r1, %r2;", 0x3f80),
+        (
+            "setp.eq.u32 %p1, 0, 0; mov.b32 %r2, 0; mov.b32 %r1, 0x80000001; set.gt.xor.bf16x2.bf16x2 %r0, %r1, %r2, %p1;",
+            0x3f80_0000,
+        ),
+    ]);
+}
+
 /// The upper or lower word of an f64 result.
 pub(crate) fn double(body: &str, upper: bool) -> u32 {
     let shift = if upper { 32 } else { 0 };

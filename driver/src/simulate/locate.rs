@@ -112,12 +112,26 @@ fn place<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<(&'a Te
     Some((plan, part, i64::try_from(i128::from(address) - i128::from(start)).ok()?))
 }
 
-/// A global address in words.
-pub(super) fn global(scene: &Scene<'_>, memory: &Memory, address: u64) -> Option<String> {
-    Some(match place(scene, memory, address)? {
-        (plan, Some(part), byte) => in_tensor(plan, part, byte),
-        (plan, None, byte) => in_table(plan, byte),
-    })
+/// A global address in words: of a tensor, or of a variable of the PTX.
+pub(super) fn global(scene: &Scene<'_>, memory: &Memory, program: &Program, address: u64) -> Option<String> {
+    match place(scene, memory, address) {
+        Some((plan, Some(part), byte)) => Some(in_tensor(plan, part, byte)),
+        Some((plan, None, byte)) => Some(in_table(plan, byte)),
+        None => program.global_variable(address).map(|(name, bytes, at)| in_variable(name, bytes, at)),
+    }
+}
+
+/// How variables of the PTX are spoken of, in front of the name.
+pub(super) const OF_VARIABLE: &str = "the variable `";
+
+/// A byte in or near a variable of so many bytes.
+fn in_variable(name: &str, bytes: u64, at: i64) -> String {
+    match u64::try_from(at) {
+        Err(_) => format!("{} bytes in front of {OF_VARIABLE}{name}`, {bytes} bytes", at.unsigned_abs()),
+        Ok(at) if at < bytes => format!("byte {at} of {OF_VARIABLE}{name}`, {bytes} bytes"),
+        Ok(at) if at == bytes => format!("right behind the end of {OF_VARIABLE}{name}`, {bytes} bytes"),
+        Ok(at) => format!("{} bytes behind the end of {OF_VARIABLE}{name}`, {bytes} bytes", at - bytes),
+    }
 }
 
 /// The name of the tensor that has an element at a global address.

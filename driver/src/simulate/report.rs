@@ -119,7 +119,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     let located = report.address.and_then(|address| match here {
         Some(Space::Shared) => locate::shared(scene, at.map(|(_, p)| p), address),
         Some(Space::Local) => None,
-        Some(Space::Global) | None => at.and_then(|(m, _)| locate::global(scene, m, address)),
+        Some(Space::Global) | None => at.and_then(|(m, p)| locate::global(scene, m, p, address)),
     });
     let elsewhere = !matches!(here, Some(Space::Shared | Space::Local));
     let message = match (report.kind, &report.other, &located) {
@@ -141,7 +141,8 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
             }
         }
         (ReportKind::OutOfBounds, _, Some(located)) if elsewhere => {
-            format!("{} {what} outside every tensor, {located}", article(what))
+            let all = if located.contains(locate::OF_VARIABLE) { "all memory" } else { "every tensor" };
+            format!("{} {what} outside {all}, {located}", article(what))
         }
         (ReportKind::ReadOnly, _, Some(located)) => {
             format!("{} {what} to memory that the kernel only reads by its launch contract: {located}", article(what))
@@ -195,7 +196,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
     if report.kind == ReportKind::Race && report.other.is_some() && either_way {
         d = d.with_note("which of the two came first was chance: in another run it may be the other");
     }
-    d.notes.extend(at.filter(|_| elsewhere).and_then(|(memory, _)| permission(scene, memory, report)));
+    d.notes.extend(at.filter(|_| elsewhere).and_then(|at| permission(scene, at, report)));
     if let Some(way_out) = way_out(report, !scene.origin.is_ptx) {
         d = d.with_note(way_out);
     }
@@ -203,7 +204,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
 }
 
 /// What the launch contract has to do with a read that it does not allow.
-fn permission(scene: &Scene<'_>, memory: &Memory, report: &Report) -> Option<String> {
+fn permission(scene: &Scene<'_>, (memory, program): (&Memory, &Program), report: &Report) -> Option<String> {
     let (address, place) = (report.address?, report.place.as_ref()?);
     let name = locate::tensor(scene, memory, address)?;
     let tensor = scene.contract.param(name).and_then(|p| p.kind.tensor())?;
@@ -215,7 +216,7 @@ fn permission(scene: &Scene<'_>, memory: &Memory, report: &Report) -> Option<Str
         ReportKind::OutOfBounds
             if scene.origin.is_ptx
                 && access(&place.instruction) == "read"
-                && locate::global(scene, memory, address).is_some_and(|l| l.contains(locate::IN_A_GAP)) =>
+                && locate::global(scene, memory, program, address).is_some_and(|l| l.contains(locate::IN_A_GAP)) =>
         {
             Some(format!(
                 "a kernel that loads whole words and drops what is between the elements says so: `reads_gaps` of `{name}` in \

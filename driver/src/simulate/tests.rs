@@ -118,6 +118,26 @@ fn reports_name_line_thread_and_place() {
 }
 
 #[test]
+fn reports_name_variables_of_the_module() {
+    let table = ".global .align 8 .b32 table[4];";
+    reported(
+        &format!("{table} st.global.u32 [table+16], %r1;"),
+        &["E0801", "a write outside all memory, right behind the end of the variable `table`, 16 bytes"],
+    );
+    reported(&format!("{table} st.global.u32 [table+4], %r1;"), &["E0805", "byte 4 of the variable `table`, 16 bytes"]);
+    reported(
+        &format!("{table} mov.u64 %rd4, table; ld.global.u32 %r3, [%rd4+-8];"),
+        &["8 bytes in front of the variable `table`"],
+    );
+    reported(&format!("{table} ld.global.u64 %rd4, [table+4];"), &["E0802", "byte 4 of the variable `table`"]);
+    reported("mov.u64 %rd4, 8; ld.global.u32 %r3, [%rd4];", &["E0801", "the pointer is null"]);
+    reported(
+        ".shared .b32 first[4], second[4]; mov.u32 %r2, second; ld.shared.u32 %r3, [%r2+-4];",
+        &["outside the variables of shared memory; `first` ends at 0x", ", `second` begins at 0x"],
+    );
+}
+
+#[test]
 fn of_several_instructions_on_a_line_the_one_is_underlined() {
     // Columns count characters, and the guard belongs to the instruction.
     let line = "/* ä */ mov.u32 %r3, 1; @%p1 add.u32 %r3, %r3, 1; L: st.global.u32 [%rd2], %r5; mov.u32 %r4, %r3;";

@@ -162,6 +162,7 @@ impl Cta<'_> {
         match &self.entry.code.get(pc)?.op {
             Op::CpAsync(_) => Some(Cause::CopyPending),
             Op::Wgmma(_) => Some(Cause::ProductPending),
+            Op::Remote(_) => Some(Cause::LoadPending),
             Op::Bulk(bulk) => Some(match bulk.way {
                 Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
                 Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,

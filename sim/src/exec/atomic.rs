@@ -47,6 +47,7 @@ impl Cta<'_> {
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
                     let meeting = cta.meeting(&atom.order, index, atom.dst != SINK);
+                    cta.races.look_ahead((0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| at[lane]));
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.writable(lane, at[lane], bytes)?;

@@ -4,9 +4,12 @@
 //! stays in use until the phase has been seen to end, or the group has been waited for ([`crate::race::proxy`]); when the bytes move
 //! is the mode of the launch ([`Landing`]).
 
+mod remote;
 mod store;
 mod tensor;
 
+pub(crate) use remote::Remote;
+use store::Reduce;
 pub(crate) use store::Stores;
 
 use super::access::{addresses, for_lanes, misaligned, outside};
@@ -45,9 +48,10 @@ pub(crate) enum Way {
         op: AtomOp,
         ty: Option<Ty>,
     },
-    /// From the block's shared memory to that of another block.
+    /// From the block's shared memory to that of another block, where it is perhaps combined with what is there.
     Between {
         barrier: Addr,
+        reduce: Option<(AtomOp, Ty)>,
     },
     Prefetch,
 }
@@ -84,6 +88,8 @@ pub(crate) struct Plan {
     pub(crate) element: Option<crate::tensor_map::TensorElement>,
     /// The pieces come from shared memory.
     pub(crate) from_shared: bool,
+    /// Bytes of shared memory that a piece fills.
+    pub(crate) width: u8,
 }
 
 /// A load on its way.
@@ -99,6 +105,8 @@ pub(crate) struct Load {
     data: Option<Rc<Vec<[u8; 16]>>>,
     /// Clock of the engine that reads the source.
     clock: u32,
+    /// What is done with the elements that are there.
+    reduce: Option<Reduce>,
 }
 
 impl Cta<'_> {
@@ -133,12 +141,13 @@ impl Cta<'_> {
                     counts.bulk_bytes += bytes;
                     let barrier = self.cluster_addresses(w, *barrier, 1 << lane)?[lane];
                     let mask = mask.map(|r| (w.w[r as usize].v[lane] & 0xFFFF, w.w[r as usize].ok >> lane & 1 != 0));
-                    self.load_bulk(who, plan, barrier, mask)?;
+                    self.load_bulk(who, plan, barrier, mask, None)?;
                 }
-                Way::Between { barrier } => {
+                Way::Between { barrier, reduce } => {
                     counts.bulk_bytes += bytes;
                     let barrier = self.cluster_addresses(w, *barrier, 1 << lane)?[lane];
-                    self.load_bulk(who, plan, barrier, None)?;
+                    let reduce = reduce.and_then(|(op, ty)| Reduce::new(op, Some(ty), None));
+                    self.load_bulk(who, plan, barrier, None, reduce)?;
                 }
                 Way::Store => {
                     counts.bulk_bytes += bytes;
@@ -191,6 +200,7 @@ impl Cta<'_> {
                     reach: 0,
                     element: None,
                     from_shared: false,
+                    width: 16,
                 })
             }
         }
@@ -203,7 +213,15 @@ impl Cta<'_> {
         let from = self.cluster_addresses(w, *at, 1 << who.lane)?[who.lane];
         let (n, pieces) = self.run_of(w, who, *n, (from, shared))?;
         self.check_span(who.lane, from, u64::from(n))?;
-        Ok(Plan { pieces, fill: [0; 16], span: (shared as u32, n), reach: 0, element: None, from_shared: true })
+        Ok(Plan {
+            pieces,
+            fill: [0; 16],
+            span: (shared as u32, n),
+            reach: 0,
+            element: None,
+            from_shared: true,
+            width: 16,
+        })
     }
 
     /// Whether so many bytes of shared memory exist, and belong to no mbarrier.
@@ -233,8 +251,17 @@ impl Cta<'_> {
     }
 
     /// Issues a load of the plan to the blocks of a mask, counted by the mbarrier at the same place in each.
-    fn load_bulk(&mut self, who: Who, plan: Plan, barrier: u64, mask: Option<(u32, bool)>) -> Step {
+    fn load_bulk(
+        &mut self,
+        who: Who,
+        plan: Plan,
+        barrier: u64,
+        mask: Option<(u32, bool)>,
+        reduce: Option<Reduce>,
+    ) -> Step {
         let lane = who.lane;
+        // Reductions are strong accesses: several of them to one place are no race.
+        let writer = Who { strength: if reduce.is_some() { Strength::Block } else { Strength::Weak }, ..who };
         let clock = self.races.clocks.start_copies(who.warp);
         let (first, bytes) = plan.span;
         self.check_room(lane, barrier, 8)?;
@@ -276,24 +303,29 @@ impl Cta<'_> {
             }
             for piece in &plan.pieces {
                 let at = piece.shared.wrapping_add(shift) as usize;
-                self.races.async_claim(who, agent, at, 16).map_err(|e| self.offence(e, lane, true))?;
-                if self.landing.poisons() {
+                self.races.async_claim(writer, agent, at, 16).map_err(|e| self.offence(e, lane, true))?;
+                if reduce.is_none() && self.landing.poisons() {
                     self.shared.poison(at, 16);
                 }
             }
             let data = (!self.landing.reads_late()).then(|| Rc::clone(&data));
-            let load = Load { who, agent, object, plan: Rc::clone(&plan), shift, data, clock };
-            if self.landing == Landing::Early {
-                self.land_load(&load).map_err(|fail| fail.at(lane))?;
-            } else {
-                self.loads.push_back(load);
-                // As late as there is room.
-                if self.loads.len() > MAX_FLYING
-                    && let Some(first) = self.loads.pop_front()
-                {
-                    self.land_load(&first).map_err(|fail| fail.at(lane))?;
-                }
-            }
+            self.issue(Load { who, agent, object, plan: Rc::clone(&plan), shift, data, clock, reduce })?;
+        }
+        Ok(())
+    }
+
+    /// A load is on its way, or has landed.
+    fn issue(&mut self, load: Load) -> Step {
+        let lane = load.who.lane;
+        if self.landing == Landing::Early {
+            return self.land_load(&load).map_err(|fail| fail.at(lane));
+        }
+        self.loads.push_back(load);
+        // As late as there is room.
+        if self.loads.len() > MAX_FLYING
+            && let Some(first) = self.loads.pop_front()
+        {
+            self.land_load(&first).map_err(|fail| fail.at(lane))?;
         }
         Ok(())
     }
@@ -361,13 +393,34 @@ impl Cta<'_> {
             let at = piece.shared.wrapping_add(load.shift) as usize;
             let words: [u32; 4] =
                 std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|b| bytes[4 * i + b])));
-            self.shared.put_words(at, &words);
-            self.races.async_land(load.agent, load.who.seq, at, 16);
+            let width = usize::from(load.plan.width);
+            match &load.reduce {
+                None => self.shared.put_words(at, &words[..width / 4]),
+                Some(reduce) => self.combine_words(load.who.lane, reduce, at, &words[..width / 4])?,
+            }
+            self.races.async_land(load.agent, load.who.seq, at, width);
         }
         let (warp, lane) = (load.who.warp, load.who.lane);
         self.count_landed(lane, load.object, load.plan.span.1, |races, known| {
             races.clocks.copies_done(warp, lane, load.clock, u32::MAX, known);
         })
+    }
+
+    /// Words at `at` with what a reduction makes of them and of these.
+    fn combine_words(&mut self, lane: usize, reduce: &Reduce, at: usize, with: &[u32]) -> Step {
+        let step = reduce.words();
+        for (i, new) in with.chunks_exact(step).enumerate() {
+            let at = at + 4 * step * i;
+            let Some(old) = self.shared.words(at, step) else {
+                let first = self.shared.undefined(at, 4 * step);
+                let message = format!("shared address {first:#x} was never written");
+                return Err(Fail::new(ReportKind::Uninitialised, message).at(lane).in_shared(first as u64));
+            };
+            let whole = |words: &[u32]| words.iter().rev().fold(0u64, |v, w| v << 32 | u64::from(*w));
+            let sum = reduce.apply(whole(old), whole(new));
+            self.shared.put_words(at, &[sum as u32, (sum >> 32) as u32][..step]);
+        }
+        Ok(())
     }
 
     /// The thread and the instruction of a load, for reports.

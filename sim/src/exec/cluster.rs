@@ -44,9 +44,12 @@ impl Cta<'_> {
         if rank as usize >= self.ranks || at >= self.room || n > self.room - at {
             let whose = if self.ranks == 1 { String::new() } else { format!(" of block {rank} of the cluster") };
             let first = if (rank as usize) < self.ranks && at < self.room { address - at + self.room } else { address };
-            return Err(
-                outside(lane, address, n, &format!("the {} bytes of shared memory{whose}", self.room)).in_shared(first)
-            );
+            let dynamic = self.entry.shared_vars.iter().find(|(_, var)| var.bytes == 0);
+            let launched = dynamic.map_or(String::new(), |(name, _)| {
+                format!(", of which `{name}` has the {} that the launch asks for", self.room - self.entry.shared_bytes)
+            });
+            let what = format!("the {} bytes of shared memory{whose}{launched}", self.room);
+            return Err(outside(lane, address, n, &what).in_shared(first));
         }
         let next = self.entry.gaps.partition_point(|(_, end)| *end <= at);
         if let Some((start, _)) = self.entry.gaps.get(next)
@@ -54,8 +57,12 @@ impl Cta<'_> {
         {
             let before =
                 self.entry.shared_vars.iter().find(|(_, var)| var.bytes > 0 && var.offset + var.bytes == *start);
-            let name = before.map_or(String::new(), |(name, _)| format!("; `{name}` ends at {start:#x}"));
-            let what = format!("the variables of shared memory{name}");
+            let behind = self.entry.shared_vars.iter().find(|(_, var)| self.entry.gaps[next].1 == var.offset);
+            let before = before.map(|(name, _)| format!("`{name}` ends at {start:#x}"));
+            let behind = behind.map(|(name, var)| format!("`{name}` begins at {:#x}", var.offset));
+            let names: Vec<String> = before.into_iter().chain(behind).collect();
+            let between = if names.is_empty() { "" } else { "; " };
+            let what = format!("the variables of shared memory{between}{}", names.join(", "));
             return Err(outside(lane, address, n, &what).in_shared(address - at + at.max(*start)));
         }
         Ok(())

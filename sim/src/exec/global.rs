@@ -10,6 +10,11 @@ use crate::program::{Addr, Area};
 use crate::race::{Conflict, Strength, Who};
 use crate::report::ReportKind;
 
+/// Addresses below this are those of a pointer that is null.
+const NULL_BYTES: u64 = 1 << 16;
+/// Distances that say nothing to a person.
+const FAR_BYTES: u64 = 1 << 32;
+
 /// Why not all bytes may be stored to.
 #[cold]
 fn refused(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> {
@@ -55,6 +60,12 @@ impl Cta<'_> {
             }
             found => {
                 let near = match self.device.nearest(address) {
+                    _ if address < NULL_BYTES => {
+                        "every allocation: the pointer is null, or an offset without one".to_owned()
+                    }
+                    Some((first, n)) if first.abs_diff(address) > FAR_BYTES => {
+                        format!("every allocation, far from all of them; the nearest has {n} bytes at {first:#x}")
+                    }
                     Some((first, n)) if address >= first => {
                         format!("every allocation; the nearest has {n} bytes, and this is byte {}", address - first)
                     }
@@ -139,7 +150,7 @@ impl Cta<'_> {
              barrier"
         );
         let constant = format!(
-            "this {mine} of global address {address:#x} and a {theirs} by another instruction, one of them `.nc`: that is for data \
+            "this {mine} of global address {address:#x} and a {theirs} by another instruction, one of them `.nc` or `ldu`: that is for data \
              which nobody writes while the kernel runs"
         );
         let (kind, message) = match conflict.constant {

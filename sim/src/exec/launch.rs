@@ -220,7 +220,7 @@ pub(super) fn between_blocks(
         verb(other)
     );
     let constant = format!(
-        "this {} of global address {address:#x} and a {} by block ({x}, {y}, {z}), one of them `.nc`: that is for data which \
+        "this {} of global address {address:#x} and a {} by block ({x}, {y}, {z}), one of them `.nc` or `ldu`: that is for data which \
          nobody writes while the kernel runs",
         verb(one),
         verb(other)

@@ -415,7 +415,11 @@ impl Cta<'_> {
 
     fn object(&mut self, lane: usize, at: u32) -> Result<&mut Object, Box<Fail>> {
         self.mbarriers.get_mut(&at).ok_or_else(|| {
-            invalid(lane, at, format!("there is no mbarrier at shared address {at:#x}: nobody initialised it"))
+            invalid(
+                lane,
+                at,
+                format!("there is no mbarrier at shared address {at:#x}: it was not initialised, or is invalidated"),
+            )
         })
     }
 

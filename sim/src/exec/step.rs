@@ -300,12 +300,6 @@ impl Cta<'_> {
                 });
                 w.put64(d, m, &v, a.ok & b.ok & pos.ok & len.ok);
             }
-            Op::Low { f, d, a, b } => {
-                let (a, b) = (w.w[a as usize], w.w[b as usize]);
-                let mut out = [0; 32];
-                f(&mut out, &a.v, &b.v);
-                w.put32(d, m, &out.map(|x| x & 0xFFFF), a.ok & b.ok);
-            }
             Op::SetWord { f, d, a, b, yes } => {
                 let (p, ok) = match f {
                     Relation::Words(f) => {
@@ -363,6 +357,7 @@ impl Cta<'_> {
             }
             Op::CpWait(n) => self.copy_wait(w, n, m)?,
             Op::Bulk(ref copy) => self.bulk(w, copy, m, pc)?,
+            Op::Remote(ref store) => self.remote(w, store, m, pc)?,
             Op::BulkCommit => Cta::bulk_commit(w, m),
             Op::BulkWait { n, read } => self.bulk_wait(w, n, read, m)?,
             Op::ProxyFence { init, global } => {

@@ -76,6 +76,7 @@ fn is_quiet(op: &Op) -> bool {
             | Op::CpWait(_)
             | Op::MBar(_)
             | Op::Bulk(_)
+            | Op::Remote(_)
             | Op::BulkCommit
             | Op::BulkWait { .. }
             | Op::Wgmma(_)

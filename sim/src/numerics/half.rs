@@ -187,6 +187,17 @@ pub fn fma(ty: Half, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
     )
 }
 
+/// The NaN that tensor copies put where a tensor has no element, if asked for NaN, of f16 and bf16 alike (that these bits, with either
+/// sign, are what `fma.oob` takes for it was measured on an H200).
+pub const OUTSIDE: u16 = 0x7FF7;
+
+/// Whether `fma.oob` takes a factor for an element outside a tensor.
+#[inline(always)]
+#[must_use]
+pub const fn is_outside(x: u16) -> bool {
+    x & 0x7FFF == OUTSIDE
+}
+
 /// `.ftz` of an f16 result that is to be rounded, by the rule of [`super::single`]: below the middle between 2^-14 and the number
 /// of 11 bits before it is zero. bf16 has no `.ftz`.
 #[inline(always)]

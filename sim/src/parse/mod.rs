@@ -6,6 +6,7 @@ mod constant;
 pub(crate) mod decode;
 pub(crate) mod forms;
 pub(crate) mod lex;
+mod linkage;
 pub(crate) mod module;
 pub(crate) mod raw;
 pub(crate) mod sem;

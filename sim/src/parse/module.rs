@@ -173,9 +173,14 @@ impl<'a> Parser<'a> {
                     module.files.push((n, name));
                 }
                 "section" => self.section()?,
+                "alias" => {
+                    let alias = self.alias()?;
+                    module.aliases.push(alias);
+                }
                 "loc" => self.line_info()?,
                 "pragma" => self.pragma()?,
-                "entry" | "func" | "visible" | "weak" | "extern" | "common" | "global" | "const" | "shared" => {
+                "entry" | "func" | "visible" | "weak" | "extern" | "common" | "global" | "const" | "shared"
+                | "attribute" => {
                     let (mut external, mut common) = (false, false);
                     loop {
                         if self.eat_dot("extern") {
@@ -187,7 +192,6 @@ impl<'a> Parser<'a> {
                         }
                     }
                     if common {
-                        // Of several modules one has it, which for one module makes no difference (PTX 11.6.4).
                         module.vars.extend(self.common(external)?);
                     } else if self.eat_dot("entry") {
                         let entry = self.entry()?;
@@ -342,6 +346,7 @@ impl<'a> Parser<'a> {
 
     /// `.func (results) name (params) directives { body }`, or `;` instead of a body.
     fn func(&mut self) -> Result<RawFunc<'a>> {
+        self.attributes(None)?;
         let results = if self.is(b'(') { self.formals()? } else { Vec::new() };
         let pos = self.pos();
         let name = self.name("a function name")?;
@@ -369,7 +374,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `(.param .b32 a, .reg .b32 b)`.
-    fn formals(&mut self) -> Result<Vec<RawFormal<'a>>> {
+    pub(super) fn formals(&mut self) -> Result<Vec<RawFormal<'a>>> {
         self.expect(b'(')?;
         let mut out = Vec::new();
         if self.eat(b')') {

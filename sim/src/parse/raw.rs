@@ -325,6 +325,15 @@ pub(crate) struct RawFunc<'a> {
     pub(crate) pos: Pos,
 }
 
+/// Another name of a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawAlias<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) pos: Pos,
+    pub(crate) of: &'a str,
+    pub(crate) of_pos: Pos,
+}
+
 /// A module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawModule<'a> {
@@ -334,4 +343,5 @@ pub(crate) struct RawModule<'a> {
     pub(crate) vars: Vec<RawVar<'a>>,
     pub(crate) entries: Vec<RawEntry<'a>>,
     pub(crate) funcs: Vec<RawFunc<'a>>,
+    pub(crate) aliases: Vec<RawAlias<'a>>,
 }

@@ -30,7 +30,7 @@ impl<'a> Parser<'a> {
                     out.push(RawStmt::Close);
                 }
                 Tok::Dot("reg") => self.registers(&mut out)?,
-                Tok::Dot("shared" | "local" | "global" | "const" | "param") => {
+                Tok::Dot("shared" | "local" | "global" | "const" | "param" | "attribute") => {
                     out.extend(self.variables(false)?.into_iter().map(RawStmt::Var));
                 }
                 Tok::Dot("loc") => self.line_info()?,
@@ -42,6 +42,10 @@ impl<'a> Parser<'a> {
                     if self.eat_dot("branchtargets") {
                         let targets = self.targets()?;
                         out.push(RawStmt::Targets(name, targets, pos));
+                    } else if self.eat_dot("callprototype") {
+                        self.prototype()?;
+                    } else if self.eat_dot("calltargets") {
+                        self.call_targets()?;
                     } else {
                         out.push(RawStmt::Label(name, pos));
                     }

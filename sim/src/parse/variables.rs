@@ -210,23 +210,11 @@ impl<'a> Parser<'a> {
         Ok(RawAddress { name, offset, byte, bytes: ty.bytes(), pos })
     }
 
-    /// The variables behind `.common`: in global memory, zero when the module is loaded.
-    pub(super) fn common(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
-        let pos = self.pos();
-        if external || self.peek() != Tok::Dot("global") {
-            return Err(pos.error("`.common` goes with variables of `.global` alone, and not with `.extern`"));
-        }
-        let vars = self.variables(false)?;
-        match vars.iter().find(|var| !var.init.is_empty()) {
-            None => Ok(vars),
-            Some(var) => {
-                Err(var.pos.error(format!("`{}` is `.common`, which starts as zero: no initial value", var.name)))
-            }
-        }
-    }
-
     /// `.shared .align 16 .b8 a[64], b[32];`.
     pub(super) fn variables(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
+        // The manual has attributes behind the space; ptxas takes them in front of it as well, and behind the alignment.
+        let attribute = self.pos();
+        let attributed = self.attributes(Some(Space::Global))?;
         let pos = self.pos();
         let space = match self.bump() {
             Tok::Dot("shared") => Space::Shared,
@@ -236,7 +224,12 @@ impl<'a> Parser<'a> {
             Tok::Dot("param") => Space::Param,
             other => return Err(pos.error(format!("expected a state space, found {}", other.show()))),
         };
+        if attributed && space != Space::Global {
+            return Err(attribute.error("attributes go with variables of `.global` alone"));
+        }
+        self.attributes(Some(space))?;
         let align = if self.eat_dot("align") { Some(self.int()?) } else { None };
+        self.attributes(Some(space))?;
         let elements = self.elements();
         let ty = self.ty()?;
         if elements > 1 && (elements * ty.bytes() > 16 || space == Space::Param) {

@@ -10,7 +10,7 @@ mod operand;
 pub(crate) use op::*;
 pub(crate) use operand::*;
 
-use crate::exec::bulk::Bulk;
+use crate::exec::bulk::{Bulk, Remote};
 use crate::exec::convert::Map;
 use crate::exec::lanewise::Function;
 use crate::exec::mbarrier::MBar;
@@ -43,6 +43,9 @@ pub(crate) const LOCAL_WINDOW: u64 = 0x7F20_0000_0000_0000;
 
 /// Window of kernel parameters in the generic address space.
 pub(crate) const PARAM_WINDOW: u64 = 0x7F30_0000_0000_0000;
+
+/// Addresses further from a variable than this have nothing to do with it.
+const FAR: u64 = 1 << 32;
 
 /// Bytes in each of the windows.
 pub(crate) const WINDOW_BYTES: u64 = 1 << 32;
@@ -157,6 +160,7 @@ pub(crate) struct Entry {
 /// A variable of the module in global or constant memory, with its first bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct ModuleVar {
+    pub(crate) name: String,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     /// Where bytes go that are not zero, and which.
@@ -202,6 +206,14 @@ impl Program {
         let holds = |v: &Placed| offset >= v.offset && (v.bytes == 0 || offset - v.offset < v.bytes);
         let (name, var) = vars.find(|(_, v)| holds(v))?;
         Some((name, offset - var.offset))
+    }
+
+    /// The variable of `.global` or `.const` memory that is nearest to an address, its bytes, and how far behind its first byte the
+    /// address is; none if it is far from all of them.
+    pub fn global_variable(&self, address: u64) -> Option<(&str, u64, i64)> {
+        let apart = |var: &ModuleVar| address.abs_diff(var.address).min(address.abs_diff(var.address + var.bytes));
+        let var = self.vars.iter().min_by_key(|var| apart(var)).filter(|var| apart(var) <= FAR)?;
+        Some((&var.name, var.bytes, address.wrapping_sub(var.address) as i64))
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {

@@ -87,13 +87,6 @@ pub(crate) enum Op {
         b: R,
         c: R,
     },
-    /// As `WWW`, with the upper half of the result cleared.
-    Low {
-        f: fn(&mut L32, &L32, &L32),
-        d: R,
-        a: R,
-        b: R,
-    },
     Mov32 {
         d: R,
         a: R,
@@ -152,7 +145,7 @@ pub(crate) enum Op {
         b: R,
         with: Option<(BoolOp, R, bool)>,
     },
-    /// A comparison as an all-ones or 1.0 word (`set`).
+    /// A comparison as a word, all ones or 1.0 (`set`).
     SetWord {
         f: Relation,
         d: R,
@@ -299,6 +292,8 @@ pub(crate) enum Op {
         global: bool,
     },
     Bulk(Box<Bulk>),
+    /// `st.async`, `red.async`.
+    Remote(Box<Remote>),
     BulkCommit,
     BulkWait {
         n: u32,

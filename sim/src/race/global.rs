@@ -17,7 +17,7 @@ pub(super) const WORDS: usize = 256;
 const MAX_PAGES: usize = 1 << 13;
 /// Accesses that are kept beside the last ones. Of those that come later other blocks do not hear.
 const MAX_OLDER: usize = 1 << 20;
-/// Places where a page was found lately.
+/// Places where a page was found lately, at least: there are as many as pages.
 const RECENT: usize = 64;
 
 #[derive(Debug)]
@@ -32,19 +32,19 @@ pub(super) struct Page {
     /// Words that were read as constants, a bit for each.
     pub(super) constants: Option<Box<[u32; WORDS / 32]>>,
     /// Once there is a strong access whose scope is more than the block.
-    pub(super) moments: Option<Box<Moments>>,
+    pub(super) moments: Option<Box<[Moments; WORDS]>>,
 }
 
-/// Moments of the accesses to each word of a page, for writes and for reads; 0: none. Moments order the strong accesses of all
-/// blocks whose scope is more than the block.
-#[derive(Debug)]
+/// Moments of the accesses to a word, for writes and for reads; 0: none. Moments order the strong accesses of all blocks whose
+/// scope is more than the block. Of each word together, for scattered atomics wait for memory more than for anything else.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moments {
     /// Of the last strong access.
-    strong: [[u64; WORDS]; 2],
+    strong: [u64; 2],
     /// Of the last strong access that told the block what was there.
-    seen: [u64; WORDS],
+    seen: u64,
     /// Of what the block had last seen so when it last had a plain access.
-    plain: [[u64; WORDS]; 2],
+    plain: [u64; 2],
 }
 
 /// An access of the block that other blocks must hear of although the same bytes were accessed again.
@@ -99,11 +99,15 @@ impl Global {
 
     #[inline(always)]
     fn page(&mut self, number: u64) -> usize {
-        let slot = number as usize % RECENT;
-        match self.recent.get(slot) {
-            Some(&(known, at)) if known == number => at as usize,
-            _ => self.find(number),
-        }
+        self.known(number).unwrap_or_else(|| self.find(number))
+    }
+
+    /// Where a page was found lately.
+    #[inline(always)]
+    fn known(&self, number: u64) -> Option<usize> {
+        // The length is a power of two, or zero.
+        let &(known, at) = self.recent.get(number as usize & self.recent.len().wrapping_sub(1))?;
+        (known == number).then_some(at as usize)
     }
 
     #[inline(never)]
@@ -114,9 +118,31 @@ impl Global {
             let words = Box::new([FRESH; WORDS]);
             self.pages.push(Page { number, words, bytes: None, foreign: None, constants: None, moments: None });
         }
-        self.recent.resize(RECENT, (u64::MAX, 0));
-        self.recent[number as usize % RECENT] = (number, at);
+        if self.recent.len() < self.pages.len().max(RECENT) {
+            self.recent.clear();
+            self.recent.resize(self.pages.len().max(RECENT).next_power_of_two(), (u64::MAX, 0));
+            let mask = self.recent.len() - 1;
+            for (at, page) in self.pages.iter().enumerate() {
+                self.recent[page.number as usize & mask] = (page.number, at as u32);
+            }
+        }
+        let mask = self.recent.len() - 1;
+        self.recent[number as usize & mask] = (number, at);
         at as usize
+    }
+
+    /// Looks at the cell of each word, one after the other without waiting: memory is slower than anything that is done with it.
+    pub(super) fn look_ahead(&self, addresses: impl Iterator<Item = u64>) {
+        let mut all = 0;
+        for address in addresses {
+            let (word, number) = (address as usize / 4 % WORDS, address / (4 * WORDS as u64));
+            if let Some(at) = self.known(number) {
+                let page = &self.pages[at];
+                all ^= u64::from(page.words[word].write_agent);
+                all ^= page.moments.as_deref().map_or(0, |moments| moments[word].seen);
+            }
+        }
+        std::hint::black_box(all);
     }
 
     /// A read of `n` bytes at `address`, within a page.
@@ -320,7 +346,7 @@ impl Page {
 
     /// Whether there is more to remember of some bytes than their cells do.
     fn is_special(&self, at: usize, n: usize) -> bool {
-        let seen = |m: &Moments| m.seen[at / 4..(at + n).div_ceil(4)].iter().any(|moment| *moment != 0);
+        let seen = |m: &[Moments; WORDS]| m[at / 4..(at + n).div_ceil(4)].iter().any(|word| word.seen != 0);
         self.foreign.is_some() || self.moments.as_deref().is_some_and(seen)
     }
 
@@ -330,15 +356,14 @@ impl Page {
         if !wide && self.moments.is_none() {
             return;
         }
-        let none = || Moments { strong: [[0; WORDS]; 2], seen: [0; WORDS], plain: [[0; WORDS]; 2] };
-        let moments = self.moments.get_or_insert_with(|| Box::new(none()));
-        for word in at / 4..(at + n).div_ceil(4) {
+        let moments = self.moments.get_or_insert_with(|| Box::new([Moments::default(); WORDS]));
+        for word in &mut moments[at / 4..(at + n).div_ceil(4)] {
             match wide {
-                true => moments.strong[kind][word] = now,
-                false => moments.plain[kind][word] = moments.seen[word],
+                true => word.strong[kind] = now,
+                false => word.plain[kind] = word.seen,
             }
             if wide && kind == 1 && sees {
-                moments.seen[word] = now;
+                word.seen = now;
             }
         }
     }
@@ -347,36 +372,33 @@ impl Page {
     pub(super) fn moment(&self, kind: usize, strength: Strength, word: usize) -> u64 {
         match (&self.moments, strength) {
             (None, _) => 0,
-            (Some(moments), Strength::Wide) => moments.strong[kind][word],
-            (Some(moments), _) => moments.plain[kind][word],
+            (Some(moments), Strength::Wide) => moments[word].strong[kind],
+            (Some(moments), _) => moments[word].plain[kind],
         }
     }
 
     /// The moment at which the block last saw what was in a word.
     fn seen(&self, word: usize) -> u64 {
-        self.moments.as_ref().map_or(0, |moments| moments.seen[word])
+        self.moments.as_ref().map_or(0, |moments| moments[word].seen)
     }
 
     /// The cells of some bytes as they are, with their first byte and size.
-    fn cells(&self, at: usize, n: usize) -> Vec<(usize, usize, Cell)> {
-        let mut out = Vec::new();
-        for word in at / 4..(at + n).div_ceil(4) {
-            match &self.bytes {
-                Some(bytes) if self.words[word].is_split() => {
-                    let (first, last) = (at.max(4 * word), (at + n).min(4 * word + 4));
-                    out.extend((first..last).map(|byte| (byte, 1, bytes[byte])));
-                }
-                _ => out.push((4 * word, 4, self.words[word])),
-            }
-        }
-        out
+    fn cells(&self, at: usize, n: usize) -> impl Iterator<Item = (usize, usize, Cell)> {
+        (at / 4..(at + n).div_ceil(4)).flat_map(move |word| {
+            let bytes = self.bytes.as_deref().filter(|_| self.words[word].is_split());
+            let (first, last, size) = match bytes {
+                Some(_) => (at.max(4 * word), (at + n).min(4 * word + 4), 1),
+                None => (4 * word, 4 * word + 4, 4),
+            };
+            let cell = move |byte| bytes.map_or(self.words[word], |bytes| bytes[byte]);
+            (first..last).step_by(size).map(move |byte| (byte, size, cell(byte)))
+        })
     }
 
     /// Who has read one of these bytes as a constant.
     fn constant_reader(&self, sets: &Sets, at: usize, n: usize) -> Option<Conflict> {
         let constants = self.constants.as_ref()?;
-        let found =
-            self.cells(at, n).into_iter().find(|(byte, _, _)| constants[byte / 128] >> (byte / 4 % 32) & 1 != 0);
+        let found = self.cells(at, n).find(|(byte, _, _)| constants[byte / 128] >> (byte / 4 % 32) & 1 != 0);
         let (first, _, cell) = found?;
         let byte = first.saturating_sub(at);
         let (agent, read) = sets.reads(&cell).next()?;

@@ -192,6 +192,11 @@ impl Races {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
+    /// Before accesses to these addresses of global memory, which may lie far apart.
+    pub(crate) fn look_ahead(&self, addresses: impl Iterator<Item = u64>) {
+        self.global.look_ahead(addresses);
+    }
+
     /// The moment of the strong accesses that follow, of [`Logs::moment`], and whether their threads see what was there.
     pub(crate) fn at_moment(&mut self, moment: u64, sees: bool) {
         self.global.moment = (moment, sees);

@@ -202,6 +202,22 @@ impl Races {
         Ok(())
     }
 
+    /// As [`Races::async_claim`], of a write that is not made through the async proxy.
+    pub(crate) fn remote_claim(
+        &mut self,
+        who: Who,
+        agent: usize,
+        at: usize,
+        n: usize,
+    ) -> Result<(), (usize, Conflict)> {
+        for at in (at..at + n).step_by(4) {
+            self.shared.write(&self.clocks, &mut self.sets, who, at, 4, false).map_err(|e| (at, e))?;
+            let written = Cell { write_agent: agent as u16, ..Cell::written(who, 0) };
+            self.shared.each(at, 4, |cell| *cell = written);
+        }
+        Ok(())
+    }
+
     /// The write `seq` has happened.
     pub(crate) fn async_land(&mut self, agent: usize, seq: u32, at: usize, n: usize) {
         let clock = self.clocks.now(agent);

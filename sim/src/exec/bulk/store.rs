@@ -41,14 +41,14 @@ struct Store {
 
 /// What a reduction does with elements.
 #[derive(Clone, Copy, Debug)]
-struct Reduce {
+pub(super) struct Reduce {
     atom: Atom,
     /// Minimum or maximum of these floats.
     half: Option<Half>,
 }
 
 impl Reduce {
-    fn new(op: AtomOp, ty: Option<Ty>, element: Option<TensorElement>) -> Option<Reduce> {
+    pub(super) fn new(op: AtomOp, ty: Option<Ty>, element: Option<TensorElement>) -> Option<Reduce> {
         use TensorElement as E;
         let ty = match (ty, element) {
             (Some(ty), _) => ty,
@@ -92,7 +92,12 @@ impl Reduce {
         Some(Reduce { atom, half: half.filter(|_| matches!(op, AtomOp::Min | AtomOp::Max)) })
     }
 
-    fn apply(&self, old: u64, new: u64) -> u64 {
+    /// Whole words of an element.
+    pub(super) fn words(&self) -> usize {
+        usize::from(self.atom.size / 4).max(1)
+    }
+
+    pub(super) fn apply(&self, old: u64, new: u64) -> u64 {
         let extremum = Extremum::default();
         match (self.half, self.atom.op) {
             (Some(ty), AtomOp::Min) => u64::from(half::min(ty, extremum, old as u16, new as u16)),

@@ -94,6 +94,7 @@ impl Cta<'_> {
             reach: if map.swizzle.mask() == 0 { 0 } else { bytes.next_multiple_of(BOX_ALIGN) },
             element: Some(map.element),
             from_shared: false,
+            width: 16,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::parse::raw::{RawAlias, RawFormal};
 
 /// The place of a variable behind `at`, in a space of so many bytes.
 pub(super) fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
@@ -61,7 +62,7 @@ impl Globals<'_, '_> {
             };
             init.push((part.at, value));
         }
-        self.vars.push(ModuleVar { address, bytes, init, constant });
+        self.vars.push(ModuleVar { name: var.name.to_owned(), address, bytes, init, constant });
         Ok(address)
     }
 
@@ -147,6 +148,10 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
             }
         }
     }
+    for alias in &raw.aliases {
+        let of = aliased(alias, &funcs, raw.version)?;
+        funcs.insert(alias.name, of);
+    }
     for (i, entry) in raw.entries.iter().enumerate() {
         let known = raw.entries[..i].iter().any(|e| e.name == entry.name);
         if known || symbols.contains_key(entry.name) || funcs.contains_key(entry.name) {
@@ -156,6 +161,43 @@ pub(crate) fn decode(raw: &RawModule<'_>) -> Result<Program> {
         program.entries.push(decoded);
     }
     Ok(program)
+}
+
+/// The function that another name is given to: it has a body, the name none, and both are declared alike.
+fn aliased<'m, 'a>(
+    alias: &RawAlias<'a>,
+    funcs: &HashMap<&'a str, &'m RawFunc<'a>>,
+    version: (u32, u32),
+) -> Result<&'m RawFunc<'a>> {
+    if version < (6, 3) {
+        return Err(alias.pos.error(format!("`.alias` needs PTX 6.3 (this is {}.{})", version.0, version.1)));
+    }
+    let Some(name) = funcs.get(alias.name) else {
+        return Err(alias.pos.error(format!("`{}` is not declared as a function", alias.name)));
+    };
+    let Some(of) = funcs.get(alias.of) else {
+        return Err(alias.of_pos.error(format!("unknown function `{}`", alias.of)));
+    };
+    if name.body.is_some() {
+        return Err(alias.pos.error(format!("`{}` has a body of its own", alias.name)));
+    }
+    if of.body.is_none() {
+        return Err(alias.of_pos.error(format!("`{}` has no body, so it gets no other name", alias.of)));
+    }
+    if !alike(&name.results, &of.results) || !alike(&name.params, &of.params) {
+        let message = format!("`{}` and `{}` differ in their parameters or results", alias.name, alias.of);
+        return Err(alias.pos.error(message));
+    }
+    Ok(of)
+}
+
+fn alike(a: &[RawFormal<'_>], b: &[RawFormal<'_>]) -> bool {
+    let same = |pair: (&RawFormal<'_>, &RawFormal<'_>)| match pair {
+        (RawFormal::Var(a), RawFormal::Var(b)) => (a.bytes, a.align) == (b.bytes, b.align),
+        (RawFormal::Reg(a), RawFormal::Reg(b)) => a.ty == b.ty,
+        _ => false,
+    };
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 fn decode_entry<'a>(
@@ -289,8 +331,8 @@ fn decode_entry<'a>(
         let touches = cx.entry.mentions.iter().map(|named| named.iter().filter(is_watched).map(|m| m.slot).collect());
         cx.entry.touches = touches.collect();
     }
-    cx.entry.copies = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::CpAsync(_)));
-    cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Wgmma(_)));
+    cx.entry.copies = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Remote(_) | Op::CpAsync(_)));
+    cx.entry.beside = cx.entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Remote(_) | Op::Wgmma(_)));
     copies::mark_partial(&mut cx.entry);
     let retried = guesses::mark(&mut cx.entry);
     polls::mark(&mut cx.entry, &retried);

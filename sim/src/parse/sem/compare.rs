@@ -50,11 +50,24 @@ pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(set_w(f, m, args))
 }
 
-/// `set`: a comparison as a word, all ones or 1.0.
+/// What `set` leaves in a register of this type where the comparison holds: all ones or 1.0.
+pub(crate) fn truth(ty: Option<Ty>) -> u32 {
+    match ty {
+        Some(Ty::F32) => 0x3F80_0000,
+        Some(Ty::F16) => 0x3C00,
+        Some(Ty::F16x2) => 0x3C00_3C00,
+        Some(Ty::BF16) => 0x3F80,
+        Some(Ty::BF16x2) => 0x3F80_3F80,
+        Some(Ty::U16 | Ty::S16) => 0xFFFF,
+        _ => u32::MAX,
+    }
+}
+
+/// `set`: a comparison as a word.
 pub(crate) fn set(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let float = matches!(m.ty()?, Ty::F32 | Ty::F64);
+    let float = matches!(m.ty()?, Ty::F16 | Ty::BF16 | Ty::F32 | Ty::F64);
     let op = if float { crate::parse::sem_float::setp(cx, m, args)? } else { setp(cx, m, args)? };
-    let yes = if m.first_type() == Some(Ty::F32) { 0x3F80_0000 } else { u32::MAX };
+    let yes = truth(m.first_type());
     let d = slot(args, 0);
     let word = match op {
         Op::SetW { f, a, b, .. } => Op::SetWord { f: Relation::Words(f), d, a, b, yes },
@@ -91,6 +104,9 @@ pub(crate) fn selp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
 pub(crate) fn pred2(cx: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let d = slot(args, 0);
     let ((a, na), (b, nb)) = (pred(args, 1), pred(args, 2));
+    if cx.opcode() == "xor" && (a, na) == (b, nb) {
+        return Ok(Op::Pred { f: |_, _| 0, d, a: TRUE, b: TRUE });
+    }
     let f: fn(u32, u32) -> u32 = match (cx.opcode(), na, nb) {
         ("and", false, false) => |x, y| x & y,
         ("and", true, false) => |x, y| !x & y,

@@ -1,7 +1,7 @@
 //! What came with sm_90: clusters, bulk copies, asynchronous products.
 
 use super::*;
-use crate::exec::bulk::{Bulk, Extent, Way};
+use crate::exec::bulk::{Bulk, Extent, Remote, Way};
 use crate::exec::wgmma::{Matrix, Wgmma};
 use crate::numerics::mma::Wide;
 
@@ -48,6 +48,14 @@ pub(crate) fn bulk_store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
     if !m.has("reduce") {
         return Ok(Op::Bulk(Box::new(Bulk { way: Way::Store, global, shared })));
     }
+    match reduction(m) {
+        Some(op) => Ok(Op::Bulk(Box::new(Bulk { way: Way::Reduce { op, ty: m.last_type() }, global, shared }))),
+        None => m.error("no such reduction"),
+    }
+}
+
+/// The operation that an instruction names.
+fn reduction(m: &Mods<'_>) -> Option<AtomOp> {
     let names = [
         ("add", AtomOp::Add),
         ("min", AtomOp::Min),
@@ -58,19 +66,48 @@ pub(crate) fn bulk_store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
         ("or", AtomOp::Or),
         ("xor", AtomOp::Xor),
     ];
-    match names.iter().find(|(name, _)| m.has(name)) {
-        Some((_, op)) => {
-            Ok(Op::Bulk(Box::new(Bulk { way: Way::Reduce { op: *op, ty: m.last_type() }, global, shared })))
-        }
-        None => m.error("no such reduction"),
-    }
+    names.iter().find(|(name, _)| m.has(name)).map(|(_, op)| *op)
 }
 
-/// `cp.async.bulk` from the block's shared memory to that of another block.
-pub(crate) fn bulk_between(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+/// `cp.async.bulk` and `cp.reduce.async.bulk` from the block's shared memory to that of another block.
+pub(crate) fn bulk_between(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let global = Extent::Bytes { at: addr(args, 1), n: slot(args, 2) };
-    let way = Way::Between { barrier: addr(args, 3) };
+    let way = Way::Between { barrier: addr(args, 3), reduce: reduction(m).zip(m.last_type()) };
     Ok(Op::Bulk(Box::new(Bulk { way, global, shared: addr(args, 0) })))
+}
+
+/// `st.async`.
+pub(crate) fn store_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let (ty, (slots, wide)) = (m.ty()?, many(args, 1));
+    if ty.bytes() as usize * slots.len() > 16 {
+        return m.error("a vector has at most 16 bytes");
+    }
+    Ok(Op::Remote(Box::new(Remote {
+        area: area(m),
+        to: addr(args, 0),
+        barrier: addr(args, 2),
+        size: ty.bytes() as u8,
+        n: slots.len() as u8,
+        wide,
+        regs: four(slots),
+        reduce: None,
+    })))
+}
+
+/// `red.async`.
+pub(crate) fn red_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let ty = m.ty()?;
+    let Some(op) = reduction(m) else { return m.error("no such reduction") };
+    Ok(Op::Remote(Box::new(Remote {
+        area: area(m),
+        to: addr(args, 0),
+        barrier: addr(args, 2),
+        size: ty.bytes() as u8,
+        n: 1,
+        wide: ty.bytes() == 8,
+        regs: four(&[slot(args, 1)]),
+        reduce: Some((op, ty)),
+    })))
 }
 
 /// `cp.async.bulk.prefetch`.

@@ -10,6 +10,12 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
     let op = cx.opcode();
     let hi = m.has("hi");
     let (clamp, relu) = (m.has("clamp"), m.has("relu"));
+    if matches!(op, "xor" | "sub") && slot(args, 1) == slot(args, 2) && ty.bytes() >= 2 {
+        // A register with itself is zero whatever it holds, also where nobody wrote it: compilers make zeros so.
+        let (d, wide) = (slot(args, 0), ty.bytes() == 8);
+        let a = cx.constant(wide, 0, m.pos)?;
+        return Ok(if wide { Op::Mov64 { d, a } } else { Op::Mov32 { d, a } });
+    }
     if ty.bytes() == 8 {
         let f: fn(&mut L64, &L64, &L64) = match (op, ty) {
             ("add", _) => lanes!(x, y => x.wrapping_add(y)),

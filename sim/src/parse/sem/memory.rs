@@ -61,7 +61,7 @@ pub(crate) fn area(m: &Mods<'_>) -> Area {
         "shared" | "shared::cta" => Some(Space::Shared),
         "shared::cluster" => Some(Space::Cluster),
         "local" => Some(Space::Local),
-        "param" | "param::entry" => Some(Space::Param),
+        "param" | "param::entry" | "param::func" => Some(Space::Param),
         "const" => Some(Space::Const),
         _ => None,
     });
@@ -78,6 +78,11 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
     // Parameters of calls are in the stack of the thread; only a kernel's own have a space to themselves.
     let area = match area(m) {
         Area::In(Space::Param) if cx.stack_param() => Area::In(Space::Local),
+        _ if m.has("param::func") => {
+            return m.error(
+                "`.param::func` goes with the name of a parameter of a function; one of the kernel is `.param::entry`",
+            );
+        }
         area => area,
     };
     Ok(Access {
@@ -94,7 +99,10 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
 
 /// `ld`.
 pub(crate) fn load(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    access(cx, m, &args[1..], args).map(Op::Ld)
+    let mut access = access(cx, m, &args[1..], args)?;
+    // `ldu` reads what nobody writes while the kernel runs, as `.nc` does (PTX 9.7.9.10).
+    access.order.constant |= cx.opcode() == "ldu";
+    Ok(Op::Ld(access))
 }
 
 /// `st`.

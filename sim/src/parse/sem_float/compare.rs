@@ -60,7 +60,7 @@ pub(super) fn compare<const REL: u8>(x: f32, y: f32) -> bool {
     }
 }
 
-/// `set` of halves: 1.0 or all ones in each half in which the comparison holds; `.ftz` changes no comparison of f16 but with
+/// `set` of pairs: each half where the comparison holds as all ones or 1.0; `.ftz` changes no comparison of f16 but with
 /// zero, where both sides count as zero.
 pub(super) fn set_halves<const REL: u8, const B: bool, const F: bool, const ONES: bool>(d: &mut L32, a: &L32, b: &L32) {
     let view = |x: u16| half_of::<B>().widen(if F { half_of::<B>().flush(x) } else { x });
@@ -76,14 +76,12 @@ pub(super) fn set_halves<const REL: u8, const B: bool, const F: bool, const ONES
     }
 }
 
-/// `set` on f16 and bf16, alone or packed.
-pub(crate) fn set_half(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let ty = m.ty()?;
-    let bf16 = matches!(ty, Ty::BF16 | Ty::BF16x2);
-    let ones = matches!(m.first_type(), Some(Ty::U16 | Ty::S16 | Ty::U32));
+/// `set` on pairs of f16 and bf16.
+pub(crate) fn set_pair(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
+    let ones = matches!(m.first_type(), Some(Ty::U32 | Ty::S32));
     macro_rules! relation {
         ($n:literal) => {
-            match (bf16, m.has("ftz"), ones) {
+            match (m.ty()? == Ty::BF16x2, m.has("ftz"), ones) {
                 (false, false, false) => set_halves::<$n, false, false, false>,
                 (false, false, true) => set_halves::<$n, false, false, true>,
                 (false, true, false) => set_halves::<$n, false, true, false>,
@@ -109,17 +107,7 @@ pub(crate) fn set_half(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
         "num" => relation!(12),
         _ => relation!(13),
     };
-    let yes = match (ones, bf16) {
-        (true, _) => 0xFFFF,
-        (false, true) => 0x3F80,
-        (false, false) => 0x3C00,
-    };
-    if matches!(ty, Ty::F16 | Ty::BF16) {
-        // The upper half of a slot of 16 bits is zero on both sides, and must stay so.
-        let low = Op::Low { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2) };
-        return Ok(joined(low, yes, m, args));
-    }
-    Ok(joined(www(f, args), yes | yes << 16, m, args))
+    Ok(joined(www(f, args), truth(m.first_type()), m, args))
 }
 
 /// Comparison of pairs: the first predicate is about the lower halves, the second about the upper ones.

@@ -21,7 +21,7 @@ use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, double, packed1, packed2, packed3, single};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::raw::Ty;
-use crate::parse::sem::{Result, join, joined, lanes, lll, set_l, set_w, slot, test, www};
+use crate::parse::sem::{Result, join, joined, lanes, lll, set_l, set_w, slot, test, truth, www};
 use crate::parse::table::Mods;
 use crate::program::{L32, L64, Op, SINK};
 
@@ -375,6 +375,25 @@ fn half_fma_relu<const B: bool, const P: bool, const F: bool, const X: bool>(d: 
     }
 }
 
+fn half_fma_oob<const B: bool, const P: bool, const F: bool, const X: bool>(d: &mut L32, a: &L32, b: &L32, c: &L32) {
+    half_fma::<B, P, F, X>(d, a, b, c);
+    for i in 0..32 {
+        d[i] = packed3(d[i], a[i], b[i], |sum, x, y| if half::is_outside(x) || half::is_outside(y) { 0 } else { sum });
+    }
+}
+
+fn half_fma_oob_relu<const B: bool, const P: bool, const F: bool, const X: bool>(
+    d: &mut L32,
+    a: &L32,
+    b: &L32,
+    c: &L32,
+) {
+    half_fma_oob::<B, P, F, false>(d, a, b, c);
+    for lane in d.iter_mut() {
+        *lane = packed1(*lane, |x| half::relu(half_of::<B>(), x));
+    }
+}
+
 fn half_neg<const B: bool, const P: bool, const F: bool, const X: bool>(d: &mut L32, a: &L32) {
     for i in 0..32 {
         let all = packed1(a[i], |x| half::neg(half_of::<B>(), F, x));
@@ -416,8 +435,12 @@ pub(crate) fn xorsign_half(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> R
 /// Fused multiply-add of halves.
 pub(crate) fn half3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let ty = m.ty()?;
-    let f: fn(&mut L32, &L32, &L32, &L32) =
-        if m.has("relu") { with_half!(m, ty, false, half_fma_relu) } else { with_half!(m, ty, m.has("sat"), half_fma) };
+    let f: fn(&mut L32, &L32, &L32, &L32) = match (m.has("oob"), m.has("relu")) {
+        (false, false) => with_half!(m, ty, m.has("sat"), half_fma),
+        (false, true) => with_half!(m, ty, false, half_fma_relu),
+        (true, false) => with_half!(m, ty, m.has("sat"), half_fma_oob),
+        (true, true) => with_half!(m, ty, false, half_fma_oob_relu),
+    };
     Ok(Op::WWWW { f, d: slot(args, 0), a: slot(args, 1), b: slot(args, 2), c: slot(args, 3) })
 }
 

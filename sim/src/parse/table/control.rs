@@ -26,7 +26,11 @@ pub(super) const ROWS: &[Row] = table! {
     "barrier" "cta? red and|or aligned? pred", "p s:b32 s:b32 q" => sem::bar_red;
     "bar" "warp sync", "s:b32" => sem::bar_warp;
     "membar" "cta|gl|sys", "" => sem::fence;
+    "membar" "proxy alias", "" => sem::nop;
     "fence" "sc|acq_rel|acquire|release? cta|cluster|gpu|sys", "" => sem::fence;
+    // What these restrict is what they order; here they order all of memory.
+    "fence" "acquire sync_restrict::shared::cluster cluster", "" => sem::fence;
+    "fence" "release sync_restrict::shared::cta cluster", "" => sem::fence;
     "shfl" "sync up|down|bfly|idx b32", "dp s s s s" => sem::shfl;
     "vote" "sync all|any|uni pred", "p q s:b32" => sem::vote;
     "vote" "sync ballot b32", "d q s" => sem::vote;

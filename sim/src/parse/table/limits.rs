@@ -15,7 +15,6 @@ const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[
     ("stacksave", None, GROWING),
     ("suld", None, TEXTURES),
     ("suq", None, TEXTURES),
-    ("st", Some("async"), "stores that an mbarrier counts are not executed: use `cp.async.bulk`"),
     ("sured", None, TEXTURES),
     ("sust", None, TEXTURES),
     ("tcgen05", None, "instructions of sm_100 are not executed"),

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = table! {
     "ld" "weak? global? \
         L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? \
         L2::64B|L2::128B|L2::256B? v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "dv m" => sem::load;
-    "ld" "weak? const|local|param|shared|shared::cta|shared::cluster ca|cg|cs|lu|cv? v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
+    "ld" "weak? const|local|param|param::entry|param::func|shared|shared::cta|shared::cluster ca|cg|cs|lu|cv? v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
         "dv m" => sem::load;
     "ld" "global ca|cg|cs nc L2::64B|L2::128B|L2::256B? v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
         "dv m" => sem::load;
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = table! {
     "st" "global L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? L2::cache_hint v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
         "m sv s:b64" => sem::store;
     "st" "volatile global|shared|shared::cta|shared::cluster? v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;
-    "st" "param v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;
+    "st" "param|param::func v2|v4? b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;
     "st" "relaxed|release cta|cluster|gpu|sys global? \
         L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? v2|v4? \
         b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "m sv" => sem::store;
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = table! {
     "createpolicy" "range global? L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged \
         L2::evict_first|L2::evict_unchanged? b64", "d m s:b32 s:b32" => sem::policy;
     "isspacep" "const|global|local|shared|shared::cta|shared::cluster|param|param::entry", "p s:b64" => sem::isspacep;
-    "cvta" "to? const|global|local|shared|shared::cta|shared::cluster|param u64", "d s" => sem::cvta;
+    "cvta" "to? const|global|local|shared|shared::cta|shared::cluster|param|param::entry u64", "d s" => sem::cvta;
     "cp" "async ca|cg shared|shared::cta global L2::64B|L2::128B|L2::256B?", "m:shared m:global i s:b32?" => sem::cp_async;
     "cp" "async ca|cg shared|shared::cta global L2::64B|L2::128B|L2::256B?", "m:shared m:global i q" => sem::cp_async_ignore;
     "cp" "async ca|cg shared|shared::cta global L2::cache_hint L2::64B|L2::128B|L2::256B?", "m:shared m:global i s:b64" => sem::cp_async_hint;

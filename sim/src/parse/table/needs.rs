@@ -58,7 +58,8 @@ pub(crate) fn exists((major, minor): (u32, u32)) -> bool {
 /// What every module for these targets has.
 pub(crate) const BASE: Need = Need { version: (6, 0), target: 70, specific: false };
 
-/// Opcode, the words that call for it (bars between alternatives), version and target; `scripts/check_sim_table.sh` has ptxas
+/// Opcode, the words that call for it (bars between alternatives; `<f16`: the last word, the type of the sources), version and
+/// target; `scripts/check_sim_table.sh` has ptxas
 /// confirm them.
 #[rustfmt::skip]
 const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
@@ -94,6 +95,7 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("cvt", "bf16 f16|f64|s16|s32|s64|s8|u16|u32|u64|u8", (7, 8), 90),
     ("cvt", "bf16 rmi|rni|rpi|rzi", (7, 8), 90),
     ("cvta", "param", (7, 7), 70),
+    ("cvta", "param::entry", (8, 3), 70),
     ("cvta", "shared::cta", (7, 8), 70),
     ("cvta", "shared::cluster", (7, 8), 90),
     ("discard", "", (7, 4), 80),
@@ -104,7 +106,9 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("fence", "cluster", (7, 8), 90),
     ("fence", "async|mbarrier_init", (8, 0), 90),
     ("fence", "tensormap::generic", (8, 3), 90),
+    ("fence", "sync_restrict::shared::cluster|sync_restrict::shared::cta", (8, 6), 90),
     ("fma", "bf16|bf16x2|relu", (7, 0), 80),
+    ("fma", "oob", (8, 1), 90),
     ("getctarank", "", (7, 8), 90),
     ("griddepcontrol", "", (7, 8), 90),
     ("isspacep", "param", (7, 7), 70),
@@ -114,6 +118,7 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("ld", "L1::evict_first|L1::evict_last|L1::evict_normal|L1::evict_unchanged|L1::no_allocate", (7, 4), 70),
     ("ld", "shared::cta", (7, 8), 70),
     ("ld", "mmio", (8, 2), 70),
+    ("ld", "param::entry|param::func", (8, 3), 70),
     ("ld", "L2::128B|L2::64B", (7, 4), 75),
     ("ld", "L2::256B|L2::cache_hint", (7, 4), 80),
     ("ld", "cluster", (7, 8), 90),
@@ -133,6 +138,7 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("mbarrier", "cluster|complete_tx|expect_tx|relaxed", (8, 0), 90),
     ("mbarrier", "arrive|arrive_drop|parity relaxed", (8, 6), 90),
     ("mbarrier", "relaxed test_wait|try_wait", (8, 6), 90),
+    ("membar", "proxy", (7, 5), 70),
     ("min", "NaN|bf16|bf16x2|f16|f16x2", (7, 0), 80),
     ("min", "abs", (7, 2), 86),
     ("min", "relu|s16x2|u16x2", (8, 0), 90),
@@ -153,19 +159,22 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("prefetch", "tensormap", (8, 0), 90),
     ("red", "f16x2", (6, 2), 70),
     ("red", "f16", (6, 3), 70),
+    ("red", "async", (8, 1), 90),
     ("red", "shared::cta", (7, 8), 70),
     ("red", "L2::cache_hint", (7, 4), 80),
     ("red", "bf16|bf16x2|cluster", (7, 8), 90),
     ("red", "shared::cluster", (7, 8), 90),
     ("redux", "", (7, 0), 80),
-    ("set", "f16x2 u32", (6, 5), 70),
-    ("set", "f16 s16|u16", (6, 5), 70),
+    ("set", "<f16 s16|s32|u16|u32", (6, 5), 70),
+    ("set", "<f16x2 s32|u32", (6, 5), 70),
     ("set", "bf16|bf16x2", (7, 8), 90),
     ("setp", "bf16|bf16x2", (7, 8), 90),
     ("setmaxnreg", "", (8, 0), 90),
     ("st", "L1::evict_first|L1::evict_last|L1::evict_normal|L1::evict_unchanged|L1::no_allocate", (7, 4), 70),
+    ("st", "async", (8, 1), 90),
     ("st", "shared::cta", (7, 8), 70),
     ("st", "mmio", (8, 2), 70),
+    ("st", "param::func", (8, 3), 70),
     ("st", "L2::cache_hint", (7, 4), 80),
     ("st", "cluster", (7, 8), 90),
     ("st", "shared::cluster", (7, 8), 90),
@@ -193,7 +202,10 @@ const SPECIFIC: &[&str] = &["setmaxnreg", "wgmma"];
 
 /// What an instruction needs of a module for this target: the most that any row asks for whose words it has.
 pub(crate) fn of(op: &str, words: &[&str], target: u32) -> Need {
-    let has = |slot: &str| slot.split('|').any(|word| words.contains(&word));
+    let has = |slot: &str| match slot.strip_prefix('<') {
+        Some(word) => words.last() == Some(&word),
+        None => slot.split('|').any(|word| words.contains(&word)),
+    };
     let fits = |(o, slots, ..): &&(&str, &str, (u32, u32), u32)| *o == op && slots.split_ascii_whitespace().all(has);
     if let Some((_, _, version, first)) = SOONER.iter().filter(fits).find(|(.., first)| *first <= target) {
         return BASE.and(Need { version: *version, target: *first, specific: false });

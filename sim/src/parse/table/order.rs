@@ -34,10 +34,13 @@ const LEADING: &[(&str, &[&str])] = &[
             "pending_count",
         ],
     ),
+    ("membar", &["proxy"]),
     ("mul", &["lo", "hi", "wide"]),
     ("mul24", &["lo", "hi"]),
+    ("red", &["async"]),
     ("setmaxnreg", &["inc", "dec"]),
     ("shf", &["l", "r"]),
+    ("st", &["async"]),
     ("wgmma", &["mma_async", "fence", "commit_group", "wait_group"]),
     ("wmma", &["load", "store", "mma", "a", "b", "c", "d"]),
 ];

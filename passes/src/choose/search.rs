@@ -13,7 +13,8 @@ use crate::select_mma::warpgroup::{self, Way, of_kernel};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ConstValue, Kernel, ValueDef};
+use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
+use tilec_ir::ops::Op;
 
 /// A parameter to choose.
 #[derive(Copy, Clone, Debug)]
@@ -174,7 +175,7 @@ impl<'a> Search<'a> {
         (search.scalar, search.fastest_rate) = (scalar, rate);
         for &v in &k.sizes {
             let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
-            search.env[v] = Some(given.map_or_else(|| search.large(v), |&(_, x)| x));
+            search.env[v] = Some(given.map_or_else(|| search.promised(v, search.large(v)), |&(_, x)| x));
         }
         // Loops may depend on the block: the first stands for all.
         for axis in &k.grid {
@@ -273,6 +274,22 @@ impl<'a> Search<'a> {
             Role::Threads => vec![128, 256, 64, 512, 32, 1024],
             Role::Extent => (0..=12).map(|i| 1 << i).collect(),
         }
+    }
+
+    /// The smallest extent from `least` on of which the kernel's preconditions say nothing else: of `C % 64 == 0` a multiple of 64.
+    fn promised(&self, size: Value, least: i64) -> i64 {
+        let k = self.work.k;
+        let divisor = |&e: &Expr| {
+            let ExprData::Op { op: Op::Eq, args } = &k.exprs[e] else { return None };
+            let ExprData::Op { op: Op::Rem, args: of } = &k.exprs[args[0]] else { return None };
+            let own = matches!(k.exprs[of[0]], ExprData::Ref(v) if v == size) && k.as_int(args[1]) == Some(0);
+            self.work.int(&self.env, of[1]).filter(|&n| own && n > 0)
+        };
+        let divisors: Vec<i64> = k.requires.iter().filter_map(divisor).collect();
+        // That of the largest divisor which is one of all the others': those of programs are powers of two.
+        let Some(&most) = divisors.iter().max() else { return least };
+        let multiple = least.checked_add(most - 1).and_then(|x| x.checked_div(most)).and_then(|n| n.checked_mul(most));
+        multiple.filter(|x| divisors.iter().all(|n| x % n == 0)).unwrap_or(least)
     }
 
     fn setting(&self) -> Setting<'_> {

@@ -227,3 +227,20 @@ fn named_barriers_change_their_number_and_count() {
     );
     assert_eq!(changes("bar.arrive 15, 96;"), ["barrier/delete: ", "barrier/other barrier: bar.arrive 0, 96"]);
 }
+
+#[test]
+fn matrices_are_stored_elsewhere_and_turned() {
+    let plain = "stmatrix.sync.aligned.m8n8.x2.shared.b16";
+    assert_eq!(
+        changes(&format!("{plain} [%r1+32], {{%r2, %r3}};")),
+        [
+            format!("offset/destination +1: {plain} [%r1+48], {{%r2, %r3}}"),
+            format!("fragment/first two: {plain} [%r1+32], {{%r3, %r2}}"),
+            "transpose/transposed: stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%r1+32], {%r2, %r3}".to_owned(),
+        ]
+    );
+    // What is stored is read, and the address is not written: who computes either is needed.
+    let body = text::body(&format!("k()\n{{\n{plain} [%r1+32], {{%r2, %r3}};\n}}\n"));
+    let s = &body.statements[0];
+    assert_eq!((s.writes(), s.reads()), (vec![], vec!["%r1", "%r2", "%r3"]));
+}

@@ -60,7 +60,11 @@ pub const OPERATORS: &[Operator] = &[
     Operator { name: "guard", about: "a guard dropped, negated, or never true", edits: guard },
     Operator { name: "bound", about: "a comparison off by one, half of a conjunction, a clamp gone", edits: bound },
     Operator { name: "fragment", about: "registers of a matrix product, vector or exchange swapped", edits: fragment },
-    Operator { name: "transpose", about: "fragments loaded or multiplied in the other order", edits: transpose },
+    Operator {
+        name: "transpose",
+        about: "fragments loaded, stored or multiplied in the other order",
+        edits: transpose,
+    },
     Operator { name: "zero-fill", about: "a copy that reads what it should fill with zeros", edits: zero_fill },
     Operator {
         name: "tensor",
@@ -283,7 +287,7 @@ fn other_constants(s: &Statement) -> Vec<Edit> {
 
 /// Bytes that an access moves, by its modifiers.
 fn bytes(s: &Statement) -> i64 {
-    if s.root() == "ldmatrix" || s.root() == "cp" {
+    if matches!(s.root(), "ldmatrix" | "stmatrix" | "cp") {
         return 16;
     }
     let vector = if s.has("v4") {
@@ -390,7 +394,7 @@ fn fragment(unit: &Unit, s: &Statement) -> Vec<Edit> {
             }
         }
         "ld" | "ldmatrix" if !s.has("param") => push("first two", swapped(s, 0, 0)),
-        "st" => push("first two", swapped(s, 1, 0)),
+        "st" | "stmatrix" => push("first two", swapped(s, 1, 0)),
         "shfl" => {
             let lane = s.operands.get(2).and_then(|o| literal(o));
             push("other lane", lane.map(|n| s.with_operand(2, (n ^ 1).max(if n == 1 { 2 } else { 0 }).to_string())));
@@ -413,7 +417,7 @@ fn fragment(unit: &Unit, s: &Statement) -> Vec<Edit> {
 }
 
 fn transpose(_: &Unit, s: &Statement) -> Vec<Edit> {
-    if s.root() == "ldmatrix" {
+    if s.root() == "ldmatrix" || s.root() == "stmatrix" {
         let (name, opcode) = if s.has("trans") {
             ("plain", s.opcode.replace(".trans", ""))
         } else {

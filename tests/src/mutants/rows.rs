@@ -361,12 +361,19 @@ pub(super) const ROWS: &[Row] = &[
         path: "examples/conv.tile",
         args: "sm_90a -D BM=64 -D BN=32 -D BK=32 -D WM=64 -D WN=32 -D STAGES=3 -D RASTER=2 -D ALIGN=8 -D CALIGN=16 -D Out=f16",
         runs: &[&[
-            "B=2 P=4 Q=10 R=3 S=2 C=16 O=40 xb=1056 xh=176 xw=16 seed=1",
+            // Eight steps in three slots.
+            "B=2 P=4 Q=10 R=3 S=5 C=16 O=40 xb=1360 xh=224 xw=16 seed=1",
             "B=3 P=2 Q=4 R=1 S=3 C=32 O=8 xb=1088 xh=224 xw=32 seed=2",
             "B=1 P=4 Q=2 R=1 S=1 C=16 O=392 xb=128 xh=32 xw=16 seed=3",
+            // Whole tiles, one row or one column of them.
+            "B=1 P=8 Q=8 R=1 S=1 C=32 O=128 xb=2048 xh=256 xw=32 seed=4",
+            "B=2 P=8 Q=8 R=1 S=2 C=32 O=32 xb=2304 xh=288 xw=32 seed=5",
             "B=1 P=4..36/4 Q=2 R=2 S=1 C=16 O=8 xb=1200 xh=32 xw=16",
             "B=1 P=4 Q=2 R=2 S=2 C=16 O=8..40/8 xb=400 xh=64 xw=16",
-            "B=1 P=4 Q=2 R=1..3/1 S=2 C=16 O=8 xb=800 xh=96 xw=16",
+            "B=1 P=4 Q=2 R=1..15/1 S=2 C=16 O=8 xb=904 xh=48 xw=16",
+            // More tiles than blocks, of one and of two steps.
+            "B=1 P=7 Q=10 R=1..3/2 S=1 C=16 O=2168 xb=1600 xh=160 xw=16",
+            "B=1 P=7 Q=10 R=2..4/2 S=1 C=16 O=2168 xb=1600 xh=160 xw=16",
         ]],
     },
     Row {
@@ -585,6 +592,20 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
+        // Slots that threads of other roles fill, by stores and by copies of which each thread says when its own have arrived.
+        name: "filled-90a",
+        path: "tests/files/interp/role_fills_stored_sm_90a.tile",
+        args: "sm_90a",
+        runs: &[&[
+            // Nine steps in two and in three slots.
+            "M=70 K=520 seed=3 A_ld=528 B_ld=523 C_ld=536 D_ld=541",
+            "M=131 K=8 seed=4 A_ld=16 B_ld=13 C_ld=24 D_ld=17",
+            "M=64 K=192 seed=5",
+            "M=1..65/1 K=72",
+            "M=3 K=8..456/8",
+        ]],
+    },
+    Row {
         name: "gemm-90a-stores",
         path: GEMM,
         args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=2 -D Out=f16 --enable stage-stores",
@@ -713,13 +734,19 @@ pub(super) const ROWS: &[Row] = &[
         path: "examples/gemm_pointers.tile",
         args: "sm_90a -D BM=64 -D BN=24 -D BK=32 -D WM=64 -D WN=24 -D KW=1 -D STAGES=3 -D RASTER=2",
         runs: &[&[
-            "Z=3 M=72 N=40 K=104 alpha=2 beta=1 seed=3 A_ld=120 B_ld=72 C_ld=48",
+            // Eight steps in three slots.
+            "Z=3 M=72 N=40 K=232 alpha=2 beta=1 seed=3 A_ld=240 B_ld=72 C_ld=48",
             "Z=2 M=72 N=72 K=8 beta=0 seed=4",
             "Z=1 M=8 N=392 K=24 beta=0 seed=6",
+            // Whole tiles, one row or one column of them.
+            "Z=2 M=64 N=96 K=32 alpha=1 beta=2 seed=5",
+            "Z=2 M=128 N=24 K=64 beta=0 seed=7",
             "Z=2 M=8..72/8 N=8 K=24",
-            "Z=1 M=1..33/1 N=8 K=24",
+            "Z=1 M=1..65/1 N=8 K=40",
             "Z=2 M=8 N=8..40/8 K=24 beta=1",
-            "Z=2 M=8 N=8 K=8..72/8 beta=0",
+            "Z=2 M=8 N=8 K=8..232/8 beta=0",
+            // More tiles than blocks.
+            "Z=3 M=70 N=544 K=64..104/40 beta=0",
         ]],
     },
     Row {

@@ -29,6 +29,7 @@ pub struct Statement {
 /// Opcodes without a destination, by their first word; a first operand of any other is one.
 const NO_DESTINATION: &[&str] = &[
     "st",
+    "stmatrix",
     "red",
     "bar",
     "barrier",

@@ -87,20 +87,25 @@ pub(crate) fn fills_slot(k: &Kernel, s: Stmt) -> bool {
 }
 
 /// The layout of such a copy: `2^chunk` neighbours along `contiguous` are a thread's, neighbouring threads have neighbouring ones as far as the largest
-/// power of two goes of which the row has whole ones, then further rows. So all threads have as many.
+/// power of two goes of which the row has whole ones, then further rows, as far as the same goes for them. So all threads have as many; those that are left
+/// over repeat what others have.
 pub(crate) fn layout(shape: &[u64], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
     let bits = shape_bits(shape);
+    // The columns of a dimension: within its largest power of two, and what counts these.
     let columns = |dim: usize| {
         let base: u32 = bits[..dim].iter().sum();
-        (base..base + bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
+        let all: Vec<u64> = (base..base + bits[dim]).map(|b| 1u64 << b).collect();
+        let whole = shape[dim].trailing_zeros().min(bits[dim]) as usize;
+        let (near, far) = all.split_at_checked(whole)?;
+        Some((near.to_vec(), far.to_vec()))
     };
-    let along = columns(contiguous);
-    let whole = shape.get(contiguous)?.trailing_zeros().min(bits[contiguous]) as usize;
-    let (near, far) = along.split_at_checked(whole)?;
+    let (near, mut far) = columns(contiguous)?;
     let (mut value, mut order) =
-        near.split_at_checked(chunk.min(whole as u32) as usize).map(|(v, o)| (v.to_vec(), o.to_vec()))?;
+        near.split_at_checked((chunk as usize).min(near.len())).map(|(v, o)| (v.to_vec(), o.to_vec()))?;
     for dim in (0..bits.len()).rev().filter(|&d| d != contiguous) {
-        order.extend(columns(dim));
+        let (rows, groups) = columns(dim)?;
+        order.extend(rows);
+        far.extend(groups);
     }
     let owned = (threads as usize).min(order.len());
     let mut thread: Vec<u64> = order.drain(..owned).collect();

@@ -4,7 +4,7 @@ use super::super::apart::never_both;
 use super::super::prove::slot_uses;
 use super::{fault, slots, took};
 use crate::analysis::uses::{for_each_ref, stmt_exprs};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -55,7 +55,7 @@ struct State {
     held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
     /// Products, oldest first.
     pending: VecDeque<Pending>,
-    /// Copies of the tensor memory accelerator into the slot that is being filled, of each channel that has any.
+    /// Tensor copies and asynchronous ones into the slot that is being filled, of each channel that has any.
     copied: BTreeMap<Value, Vec<Stmt>>,
 }
 
@@ -221,13 +221,14 @@ impl Walk<'_> {
 
     /// Slots and accumulators that a statement touches itself.
     fn uses(&mut self, s: Stmt) {
-        for (value, slot) in slot_uses(self.k, s) {
+        let used = slot_uses(self.k, s);
+        for &(value, slot) in &used {
             if !self.state.held.contains_key(&(value, slot)) {
                 let message = format!("a slot of {} is used that is not {}", self.name(value), took(slot));
                 self.say(s, message);
             }
         }
-        self.copies(s);
+        self.copies(s, &used);
         let product = asynchronous(self.k, s, &self.state.counts());
         let mut touched = Vec::new();
         for e in stmt_exprs(self.k, s) {
@@ -256,29 +257,42 @@ impl Walk<'_> {
         self.state.pending.extend(product);
     }
 
-    /// That the tensor memory accelerator copies into a slot once: nothing tells which of two copies lands last, and each fills all of it.
-    fn copies(&mut self, s: Stmt) {
+    /// That a slot is copied into once by tensor copies or asynchronous ones, and not used by who fills it while they are on their way: nothing tells
+    /// which of two copies lands last, and each fills all of it.
+    fn copies(&mut self, s: Stmt, used: &[(Value, Slot)]) {
         let k = self.k;
-        let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return };
-        let Some(view) = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))
-        else {
-            return;
+        let (filled, on_its_way) = match &k.stmts[s] {
+            StmtData::Copy { dst, attrs, .. } => {
+                let view = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
+                (view.map(|v| v.base), attrs.tensor || attrs.asynchronous)
+            }
+            _ => (None, false),
         };
-        let copied = self.state.copied.entry(view.base).or_default();
-        let other = copied.iter().copied().find(|&other| !never_both(k, other, s));
-        if attrs.tensor {
-            copied.push(s);
-        } else if copied.is_empty() {
-            self.state.copied.remove(&view.base);
+        let put = used.iter().filter(|(_, slot)| *slot == Slot::Put).map(|&(v, _)| v);
+        for v in put.chain(filled).collect::<BTreeSet<Value>>() {
+            let copied = self.state.copied.get(&v).map_or(&[][..], Vec::as_slice);
+            let Some(other) = copied.iter().copied().find(|&other| !never_both(k, other, s)) else { continue };
+            let kind = match k.stmts[other] {
+                StmtData::Copy { ref attrs, .. } if attrs.tensor => "a tensor copy",
+                _ => "an asynchronous copy",
+            };
+            let (again, note) = if filled == Some(v) {
+                let note = "fill a slot once between `acquire` and `publish`, and take another for another tile";
+                ("filled again", note)
+            } else {
+                ("read", "who waits for the slot reads it")
+            };
+            let message = format!("a slot of {} is {again} while {kind} into it is on its way", self.name(v));
+            let place = if other == s { "in the iteration before, too" } else { "first filled here" };
+            let d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
+                .with_place(k.stmt_spans[other], place)
+                .with_note(format!("nothing orders the two: {note}"));
+            if !self.found.iter().any(|f| f.message == d.message && f.span == d.span) {
+                self.found.push(d);
+            }
         }
-        let Some(other) = other else { return };
-        let message =
-            format!("a slot of {} is filled again while a tensor copy into it is on its way", self.name(view.base));
-        let d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
-            .with_place(k.stmt_spans[other], if other == s { "in the iteration before, too" } else { "first filled here" })
-            .with_note("nothing orders the two: fill a slot once between `acquire` and `publish`, and take another for another tile");
-        if !self.found.iter().any(|f| f.message == d.message && f.span == d.span) {
-            self.found.push(d);
+        if let Some(v) = filled.filter(|_| on_its_way) {
+            self.state.copied.entry(v).or_default().push(s);
         }
     }
 }

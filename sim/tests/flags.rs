@@ -280,3 +280,16 @@ fn the_host_decides_nothing() {
         }
     }
 }
+
+#[test]
+fn one_of_the_lanes_that_met_publishes_what_all_of_them_did() {
+    // The odd lanes of a warp store and meet, and one of them arrives; the even lanes wait for that. So `cuda::barrier` counts before sm_80.
+    let parted = "mov.u32 %r2, sm; @%p7 st.shared.u32 [sm+512], 0; bar.sync 0; setp.gt.u32 %p0, %t, 31; @%p0 bra E; and.b32 %r0, %t, 1;\n\
+        setp.eq.u32 %p1, %r0, 0; mul.lo.u32 %r1, %t, 4; add.u32 %r2, %r2, %r1; @%p1 bra R; st.shared.u32 [%r2], %t; bar.warp.sync 0xAAAAAAAA;\n\
+        setp.ne.u32 %p2, %t, 1; @%p2 bra E; atom.add.acq_rel.cta.shared.u32 %r4, [sm+512], 1; bra E;\n\
+        R: ld.acquire.cta.shared.u32 %r5, [sm+512]; setp.eq.u32 %p3, %r5, 0; @%p3 bra R; ld.shared.u32 %r6, [sm+124]; E:";
+    good(parted, 1, ANY);
+    bad(&parted.replace("bar.warp.sync 0xAAAAAAAA;", ""), 1, ANY);
+    bad(&parted.replace("atom.add.acq_rel", "atom.add.relaxed"), 1, ANY);
+    bad(&parted.replace("ld.acquire", "ld.relaxed"), 1, ANY);
+}

@@ -83,7 +83,9 @@ fn mismatch(value: &Value, kind: Kind) -> Option<String> {
         Kind::Counts => (value.as_array().is_some_and(|list| list.iter().all(is_count)), "whole numbers"),
         Kind::Number => (value.is_number() || value.is_string(), "a number"),
         Kind::Element => {
-            (value.as_str().is_some_and(|name| Elem::from_name(name).is_some()), "an element type such as `f32`")
+            let fits = value.as_str().is_some_and(|name| Elem::from_name(name).is_some());
+            let names: Vec<&str> = Elem::ALL.iter().map(|e| e.name()).collect();
+            return (!fits).then(|| format!("an element type: {} (`i64` for any word of 64 bits)", names.join(", ")));
         }
         Kind::Texts => (all(Value::is_string), "a list of strings"),
         Kind::Word(words) => {

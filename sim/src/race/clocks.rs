@@ -355,11 +355,17 @@ impl Clocks {
             if usize::from(part.of) == warp && part.lanes >> lane & 1 != 0 {
                 own = own.max(part.clock);
             }
-            let lanes =
-                (0..32).filter(|l| part.lanes >> l & 1 != 0 && known.covers(usize::from(part.of), *l, part.clock));
-            let lanes = lanes.fold(0, |lanes, l| lanes | 1 << l);
+            // Of other lanes no more than it knows: of those that it has waited for in a part of its warp, up to there.
+            let of = usize::from(part.of);
+            let (mut lanes, mut clock) = (0, 0);
+            for l in (0..32).filter(|l| part.lanes >> l & 1 != 0) {
+                let up_to = known.up_to(of, l).min(part.clock);
+                if up_to > out.of(of) {
+                    (lanes, clock) = (lanes | 1 << l, clock.max(up_to));
+                }
+            }
             if lanes != 0 {
-                out.join_part(Part { lanes, ..*part }, u32::MAX);
+                out.join_part(Part { lanes, clock, ..*part }, u32::MAX);
             }
         }
         out.join_part(Part { of: warp as u16, clock: own, lanes: 1 << lane }, self.whole(warp, live));

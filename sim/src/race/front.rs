@@ -68,6 +68,12 @@ impl Front {
         }
     }
 
+    /// Up to which clock `lane` of the agent `of` is known.
+    pub(super) fn up_to(&self, of: usize, lane: usize) -> u32 {
+        let own = self.parts.iter().filter(|p| usize::from(p.of) == of && p.lanes >> lane & 1 != 0);
+        own.map(|p| p.clock).fold(self.of(of), u32::max)
+    }
+
     /// Whether an access of `lane` of the agent `of` at `clock` is among what is known.
     pub(crate) fn covers(&self, of: usize, lane: usize, clock: u32) -> bool {
         let part = |p: &Part| usize::from(p.of) == of && p.lanes >> lane & 1 != 0 && clock <= p.clock;

@@ -17,6 +17,7 @@ mod bounds;
 mod eval;
 mod memory;
 mod product;
+mod roles;
 mod steps;
 mod stmt;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::eval::Val;
 use super::memory::{Root, Window};
 use super::tile::{Tile, rounds_in_registers, wrap};
-use super::{Binding, Fail, Machine, Ring, fail};
+use super::{Binding, Fail, Machine, Ring, fail, roles};
 use crate::codes;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
@@ -16,7 +16,9 @@ impl Machine<'_> {
     /// Runs the statements of a block.
     pub(super) fn block(&mut self, block: Block) -> Result<(), Fail> {
         let k = self.k;
-        for &s in &k.blocks[block] {
+        // Roles stand in the kernel's body alone.
+        let ordered = (block == k.body).then(|| roles::in_order(k, &k.blocks[block]));
+        for &s in ordered.as_deref().unwrap_or(&k.blocks[block]) {
             self.at = k.stmt_spans[s];
             self.work(0, self.at)?;
             self.stmt(s)?;

@@ -8,7 +8,7 @@ use crate::inst::{Class, Guard, Inst, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::layout::Held;
@@ -222,6 +222,17 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Refuses a loop whose indices may not fit a register.
+    fn too_far(&mut self, span: Span, step: i64) -> Reported {
+        let most = i64::from(i32::MAX) - step;
+        let what = format!(
+            "not compiled to PTX for {} yet: a loop over indices that may be beyond 31 bits",
+            self.target.name()
+        );
+        let note = format!("end it at `min(END, {most})`, where no launch comes that far");
+        self.sink.report(Diagnostic::error(codes::NOT_LOWERED, span, what).with_note(note))
+    }
+
     /// A loop at run time: tested in front once, then at the end.
     fn run_loop(
         &mut self,
@@ -239,13 +250,13 @@ impl Lower<'_> {
         };
         let span = self.k.stmt_spans[s];
         let Some((start, step)) = self.own_iterations(s, start, step) else {
-            return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
+            return Err(self.too_far(span, step));
         };
         let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(step) <= i128::from(i32::MAX);
         // Where the loop has an iteration it starts in front of its end.
         let start = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };
         if !narrow(start) || !narrow(end) {
-            return Err(self.unsupported_at(span, "a loop over indices beyond 31 bits"));
+            return Err(self.too_far(span, step));
         }
         // Ring positions that the body changes live in registers from here on.
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();

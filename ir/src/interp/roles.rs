@@ -1,0 +1,40 @@
+//! Roles, one after the other: who fills a channel in front of who empties it, wherever they stand in the text.
+
+use crate::entities::{Stmt, Value};
+use crate::kernel::{ChannelOp, Kernel, StmtData};
+
+/// The statements of a block in the order in which they run: of roles the first that waits for nobody else comes next. Where all of them wait for
+/// others, the first in the text does, and the interpreter says for what.
+pub(super) fn in_order(k: &Kernel, list: &[Stmt]) -> Vec<Stmt> {
+    let is_role = |s: &Stmt| matches!(k.stmts[*s], StmtData::Role { .. });
+    let Some(first) = list.iter().position(is_role) else { return list.to_vec() };
+    let count = list[first..].iter().take_while(|s| is_role(s)).count();
+    let mut order = list[..first].to_vec();
+    let mut left = list[first..first + count].to_vec();
+    while !left.is_empty() {
+        let waits = |s: Stmt| {
+            let wanted = channels(k, s, ChannelOp::Wait);
+            let others = left.iter().filter(|&&t| t != s);
+            others.flat_map(|&t| channels(k, t, ChannelOp::Publish)).any(|v| wanted.contains(&v))
+        };
+        let next = left.iter().position(|&s| !waits(s)).unwrap_or(0);
+        order.push(left.remove(next));
+    }
+    order.extend_from_slice(&list[first + count..]);
+    order
+}
+
+/// The channels with which a role does `wanted`.
+fn channels(k: &Kernel, role: Stmt, wanted: ChannelOp) -> Vec<Value> {
+    let mut found = Vec::new();
+    for b in k.sub_blocks(role) {
+        k.walk(b, &mut |k, _, s| {
+            if let StmtData::Channel { op, channels, .. } = &k.stmts[s]
+                && *op == wanted
+            {
+                found.extend_from_slice(channels);
+            }
+        });
+    }
+    found
+}

@@ -651,40 +651,29 @@ impl Kernel {
         }
     }
 
-    /// Whether some asynchronous copy fills slots of the channel, so that `publish` closes a group and `wait` waits for one.
-    pub fn fills_asynchronously(&self, channel: Value) -> bool {
-        self.stmts.values().any(|s| match s {
+    /// How the copies into slots of a channel are done.
+    pub fn fills(&self, channel: Value) -> impl Iterator<Item = &CopyAttrs> {
+        self.stmts.values().filter_map(move |s| match s {
             StmtData::Copy { dst, attrs, .. } => {
-                attrs.asynchronous
-                    && match &self.exprs[*dst] {
-                        ExprData::Ref(v) => *v == channel,
-                        ExprData::View(view) => view.base == channel,
-                        _ => false,
-                    }
+                matches!(&self.exprs[*dst], ExprData::View(view) if view.base == channel).then_some(attrs)
             }
-            _ => false,
+            _ => None,
         })
+    }
+
+    /// Whether some asynchronous copy fills slots of the channel, so that without roles `publish` closes a group and `wait` waits for one.
+    pub fn fills_asynchronously(&self, channel: Value) -> bool {
+        self.fills(channel).any(|attrs| attrs.asynchronous)
     }
 
     /// Whether tensor copies fill slots of the channel.
     pub fn fills_by_tensor_copies(&self, channel: Value) -> bool {
-        self.stmts.values().any(|s| match s {
-            StmtData::Copy { dst, attrs, .. } => {
-                attrs.tensor && matches!(&self.exprs[*dst], ExprData::View(view) if view.base == channel)
-            }
-            _ => false,
-        })
+        self.fills(channel).any(|attrs| attrs.tensor)
     }
 
-    /// Whether threads fill slots of the channel themselves, as asynchronously as they may.
+    /// Whether threads fill slots of the channel themselves, by asynchronous copies or stores.
     pub fn fills_by_threads(&self, channel: Value) -> bool {
-        self.stmts.values().any(|s| match s {
-            StmtData::Copy { dst, attrs, .. } => {
-                let put = |view: &View| view.base == channel && view.slot == Some(Slot::Put);
-                !attrs.tensor && matches!(&self.exprs[*dst], ExprData::View(view) if put(view))
-            }
-            _ => false,
-        })
+        self.fills(channel).any(|attrs| !attrs.tensor)
     }
 
     /// Visits every statement under `block`, outer before inner, in program order.

@@ -391,11 +391,11 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
         let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
         let scattered = across.is_some() && scattered::applies(k, cx, s);
-        let by_producer = thread_fills::fills_slot(k, s) || thread_fills::is_one(k, cx.options, &facts, s);
-        let found = threads.of_copy(k, cx, &facts, s).share_out(&shape, &|part, threads| {
+        let filling = Threads::that_fill(k, cx, &facts, s);
+        let found = filling.unwrap_or(threads).share_out(&shape, &|part, threads| {
             let bits = log2_shape(part);
             match across {
-                None if by_producer => thread_fills::layout(part, contiguous, chunk, threads),
+                None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
                 Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
                 Some(across) => blocked(&bits, contiguous, across, chunk, threads, bytes),
                 None => coalesced(&bits, contiguous, chunk, threads),
@@ -420,12 +420,13 @@ fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: Threads
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
         let Some(shape) = fixed_shape(k, *dst).or_else(|| fixed_shape(k, *src)) else { continue };
         let of = crate::unaligned::applies(k, facts, s, *src, *dst, attrs, &shape);
-        let through_registers = !crate::thread_fills::is_one(k, cx.options, facts, s);
+        let through_registers = !thread_fills::is_one(k, cx.options, facts, s);
         let Some(of) = of.filter(|_| attrs.vec.is_none() && attrs.threads.is_none() && through_registers) else {
             continue;
         };
         let make = |part: &[u64], threads: u32| crate::unaligned::layout(part, &of, threads);
-        if let Some(layout) = threads.of_copy(k, cx, facts, s).share_out(&shape, &make) {
+        let filling = Threads::that_fill(k, cx, facts, s);
+        if let Some(layout) = filling.unwrap_or(threads).share_out(&shape, &make) {
             words += of.registers(&layout);
             found.push((s, layout));
         }

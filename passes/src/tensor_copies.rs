@@ -60,16 +60,7 @@ pub(crate) fn fits_unconverted(
             "`{name}` has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
         ));
     }
-    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
-        return Err(format!("the window of `{name}` has an end of its own"));
-    }
-    if from.transposed {
-        return Err(format!("`{name}` is transposed"));
-    }
-    let width = global_width(k, facts, from, &shape);
-    if width.elems * elem.bytes() < MAX_ACCESS_BYTES {
-        return Err(width.why);
-    }
+    wide(k, facts, from, &shape)?;
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
     match contiguous.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
         Some(_) => Ok(()),
@@ -77,6 +68,20 @@ pub(crate) fn fits_unconverted(
             "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no power of two"
         )),
     }
+}
+
+/// Why a window of a tensor does not lie in pieces of 16 bytes as it is; `Ok`: it does.
+pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]) -> Result<(), String> {
+    let name = &k.values[from.base].name;
+    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        return Err(format!("the window of `{name}` has an end of its own"));
+    }
+    if from.transposed {
+        return Err(format!("`{name}` is transposed"));
+    }
+    let width = global_width(k, facts, from, shape);
+    let bytes = elem_of(k, from.base).map_or(0, |elem| elem.bytes());
+    if width.elems * bytes < MAX_ACCESS_BYTES { Err(width.why) } else { Ok(()) }
 }
 
 /// Bytes that a buffer takes; with no layout yet, in panels as tensor copies fill them.

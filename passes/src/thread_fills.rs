@@ -10,7 +10,7 @@
 use crate::Options;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_contiguous;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
+use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::swizzle::read_by_warpgroups;
 use crate::tensor_copies;
 use tilec_ir::entities::{Stmt, Value};
@@ -18,7 +18,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::layout::hardware::panels;
 use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::target::Target;
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Why threads do not fill `buffer` from a window; `Ok`: they can.
 pub(crate) fn fits(
@@ -41,16 +41,7 @@ pub(crate) fn fits(
     }
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let Some(shape) = shape else { return Err("its extents are not known".to_owned()) };
-    if from.transposed {
-        return Err(format!("`{name}` is transposed"));
-    }
-    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
-        return Err(format!("the window of `{name}` has an end of its own"));
-    }
-    let width = global_width(k, facts, from, &shape);
-    if width.elems * elem.bytes() < MAX_ACCESS_BYTES {
-        return Err(width.why);
-    }
+    tensor_copies::wide(k, facts, from, &shape)?;
     // Where nothing is said of its order a buffer takes that of its source.
     let along = window_contiguous_dim(k, from);
     let order = k.tile_ty(buffer).is_some_and(|t| t.order.is_some() || t.smem_layout.is_some());

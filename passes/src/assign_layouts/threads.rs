@@ -31,19 +31,17 @@ impl Threads {
         Threads { bits, groups: threads >> bits, idle: 0 }
     }
 
-    /// Those that do a copy into a slot or a buffer: of the role in which it stands; of the producer that it will be given to, which others then
-    /// repeat until it is.
-    pub(crate) fn of_copy(self, k: &Kernel, cx: &Cx<'_>, facts: &Facts, s: Stmt) -> Threads {
-        let own = match own_role(k, s) {
-            Some(warps) if thread_fills::fills_slot(k, s) => u64::from(warps * WARP),
-            None if thread_fills::is_one(k, cx.options, facts, s) => u64::from(PRODUCER_WARPS * WARP),
-            _ => return self,
-        };
-        let bits = own.trailing_zeros();
-        match own_role(k, s) {
-            Some(_) => Threads { bits, groups: own >> bits, idle: 0 },
-            None => Threads { bits, groups: 1, idle: extent_bits(self.count()).saturating_sub(bits) },
+    /// Those that fill a slot: of the role in which the copy stands; or of the producer that it will be given to, which the others repeat until
+    /// then. `None`: it is no such copy.
+    pub(crate) fn that_fill(k: &Kernel, cx: &Cx<'_>, facts: &Facts, s: Stmt) -> Option<Threads> {
+        if thread_fills::fills_slot(k, s) {
+            let own = u64::from(own_role(k, s)?) * u64::from(WARP);
+            let bits = own.trailing_zeros();
+            return Some(Threads { bits, groups: own >> bits, idle: 0 });
         }
+        let bits = (PRODUCER_WARPS * WARP).ilog2();
+        let idle = extent_bits(Threads::of(k).count()).saturating_sub(bits);
+        thread_fills::is_one(k, cx.options, facts, s).then_some(Threads { bits, groups: 1, idle })
     }
 
     pub(crate) fn count(self) -> u64 {

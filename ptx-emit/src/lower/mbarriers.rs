@@ -26,14 +26,16 @@ pub(super) struct Fill {
     pub(super) tensor: bool,
     /// Threads that fill by `cp.async`.
     pub(super) asynchronous: u32,
-    /// Threads that fill by stores, or do nothing of it beside the lane that asks.
+    /// Threads that fill by stores.
     pub(super) stored: u32,
+    /// Threads that fill nothing, beside the lane that asks for tensor copies.
+    pub(super) beside: u32,
 }
 
 impl Fill {
     /// Arrivals that fill a slot.
     fn arrivals(self) -> i64 {
-        i64::from(u32::from(self.tensor) + self.asynchronous + self.stored)
+        i64::from(u32::from(self.tensor) + self.asynchronous + self.stored + self.beside)
     }
 
     /// Whether anybody does.
@@ -176,10 +178,10 @@ impl Lower<'_> {
                 if ring.fill.asynchronous > 0 {
                     self.emit.push(P::CpAsyncMbarrierArriveNoinc, vec![full()]);
                 }
-                if ring.fill.stored > 0 {
-                    if self.multiplies_by_warpgroups() {
-                        self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
-                    }
+                if ring.fill.stored > 0 && self.multiplies_by_warpgroups() {
+                    self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
+                }
+                if ring.fill.stored + ring.fill.beside > 0 {
                     self.emit.def(Class::B64, P::MbarrierArrive, vec![full()]);
                 }
             }

@@ -12,9 +12,10 @@ use super::mbarriers::Fill;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
+use std::collections::BTreeSet;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
@@ -141,16 +142,14 @@ impl Lower<'_> {
         for &c in channels {
             threads = operating_warps(k, ChannelOp::Publish, c) * WARP;
             fill.tensor |= k.fills_by_tensor_copies(c);
-            let (by_threads, asynchronous) = (k.fills_by_threads(c), k.fills_asynchronously(c));
-            if asynchronous {
+            if k.fills_asynchronously(c) {
                 fill.asynchronous = threads;
-            }
-            if by_threads && !asynchronous {
+            } else if k.fills_by_threads(c) {
                 fill.stored = threads;
             }
         }
         if apart && fill.asynchronous + fill.stored == 0 {
-            fill.stored = threads;
+            fill.beside = threads;
         }
         fill
     }
@@ -186,7 +185,8 @@ impl Lower<'_> {
             if !matches!(data.def, ValueDef::Channel { .. }) {
                 continue;
             }
-            if k.fills_by_threads(v) && (k.fills_by_tensor_copies(v) || self.fills_in_two_ways(v)) {
+            let kinds: BTreeSet<_> = k.fills(v).map(|attrs| (attrs.tensor, attrs.asynchronous)).collect();
+            if kinds.len() > 1 {
                 let what = "a channel that is filled by copies of several kinds, `tma`, `async` and plain; give each kind a channel of its own";
                 return Err(self.unsupported_at(data.span, what));
             }
@@ -217,22 +217,6 @@ impl Lower<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether `async` copies fill a channel, and plain ones.
-    fn fills_in_two_ways(&self, channel: Value) -> bool {
-        let k = self.k;
-        let fills = |asynchronous: bool| {
-            k.stmts.values().any(|s| match s {
-                StmtData::Copy { dst, attrs, .. } => {
-                    let view =
-                        matches!(&k.exprs[*dst], ExprData::View(v) if v.base == channel && v.slot == Some(Slot::Put));
-                    view && !attrs.tensor && attrs.asynchronous == asynchronous
-                }
-                _ => false,
-            })
-        };
-        fills(true) && fills(false)
     }
 
     /// One role; those that stand before it in the block's body have the lower warps.

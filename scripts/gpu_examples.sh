@@ -167,6 +167,12 @@ for T in f16 bf16; do
     check flash_attention --target sm_90a -D T=$T Z=2 H=3 L=1000 scale_log2=0.0625
     check flash_attention --target sm_90a -D T=$T,D=64,BKV=64 Z=1 H=2 L=777
     check softmax -D T=$T,ALIGN=8 M=1000 N=8192
+    for target in sm_75 sm_80 sm_90a; do
+        check attention --target $target -D T=$T Z=2 H=2 L=520 scale_log2=0.0625
+        check attention --target $target -D T=$T,D=64,CAUSAL=1,WINDOW=200,G=2,CAP=1 Z=1 H=4 L=777 scale_log2=0.0625
+    done
+    check attention --target sm_80 -D T=$T,D=80,DT=128,CAUSAL=1 Z=1 H=2 L=301 scale_log2=0.0625
+    check attention_lse --target sm_80 -D T=$T Z=1 H=2 L=301 scale_log2=0.0625
 done
 check softmax M=37 N=1000
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64

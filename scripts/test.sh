@@ -15,6 +15,11 @@ trap 'rm -f -- "$log"' EXIT
 # `pipefail` keeps the status of cargo.
 status=0
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
+    (cd scripts && TILEC="${CARGO_TARGET_DIR:-$PWD/../target}/debug/tilec" python3 -m unittest gpu.tests) 2>&1 | tee -a "$log" || status=$?
+else
+    echo "skipped: scripts/gpu/tests.py: there is no Python 3.11" | tee -a "$log"
+fi
 
 skipped=$(grep -a -o 'skipped: .*' "$log" | sort | uniq -c || true)
 if [ -n "$skipped" ]; then

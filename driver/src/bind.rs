@@ -18,7 +18,7 @@ pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
 pub const ADDRESS_BYTES: u64 = 8;
 
 /// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
-const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
+const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 
 /// A value for a parameter.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -72,6 +72,14 @@ impl Number {
         match self {
             Number::Int(i) => i as f64,
             Number::Float(x) => x,
+        }
+    }
+
+    /// Whether two are the same number, zeros of one sign and NaN of the same bits.
+    pub fn same(self, other: Number) -> bool {
+        match (self, other) {
+            (Number::Int(x), Number::Int(y)) => x == y,
+            _ => self.to_f64().to_bits() == other.to_f64().to_bits(),
         }
     }
 
@@ -173,7 +181,7 @@ pub enum BindError {
         /// 0 to 2.
         axis: usize,
         /// Its extent.
-        extent: i128,
+        extent: i64,
     },
     /// A tensor extent that is negative, or an element beyond 2^63 - 1.
     #[error("tensor `{name}` is too large, or has a negative extent or stride")]
@@ -355,7 +363,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     if !errors.is_empty() {
         return Err(errors);
     }
-    let lookup = |name: &str| values.get(name).and_then(|v| v.to_i64()).map(i128::from);
+    let lookup = |name: &str| values.get(name).and_then(|v| v.to_i64());
     for condition in &contract.requires {
         match expr::condition(condition, &lookup) {
             Ok(true) => {}
@@ -377,8 +385,9 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     let mut tensors = Vec::new();
     for param in &contract.params {
         let Some(tensor) = param.kind.tensor() else { continue };
-        let extents: Vec<Option<i128>> = tensor.shape.iter().flat_map(Dimension::parts).map(&mut integer).collect();
-        let steps: Vec<Option<i128>> = tensor.strides.iter().flat_map(Dimension::parts).map(&mut integer).collect();
+        let mut wide = |text: &String| integer(text).map(i128::from);
+        let extents: Vec<Option<i128>> = tensor.shape.iter().flat_map(Dimension::parts).map(&mut wide).collect();
+        let steps: Vec<Option<i128>> = tensor.strides.iter().flat_map(Dimension::parts).map(&mut wide).collect();
         tensors.push((param, tensor, extents, steps));
     }
     let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new(), scratch: Vec::new() };
@@ -423,7 +432,7 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
         let given = args.get(&param.name).copied();
         let value = match &param.kind {
             ParamKind::Size { .. } => given,
-            ParamKind::Scalar { default, .. } => given.or(default.map(Number::Float)),
+            ParamKind::Scalar { default, .. } => given.or(*default),
             ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) | ParamKind::Stride { .. } => {
                 continue;
             }
@@ -447,15 +456,13 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
             }
             // Without the sizes there is nothing to compute, and they are reported.
             (None, Some(_)) if !missing.is_empty() || !errors.is_empty() => continue,
-            (None, Some(packed)) => {
-                match expr::integer(packed, &|name| values.get(name).and_then(|v| v.to_i64()).map(i128::from)) {
-                    Ok(value) => Number::Int(i64::try_from(value).unwrap_or(-1)),
-                    Err(error) => {
-                        errors.push(BindError::Expression { text: packed.clone(), error });
-                        continue;
-                    }
+            (None, Some(packed)) => match expr::integer(packed, &|name| values.get(name).and_then(|v| v.to_i64())) {
+                Ok(value) => Number::Int(value),
+                Err(error) => {
+                    errors.push(BindError::Expression { text: packed.clone(), error });
+                    continue;
                 }
-            }
+            },
         };
         errors.extend(unfit(&param.name, &param.kind, value));
         strides.insert(param.name.clone(), value);

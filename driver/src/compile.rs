@@ -189,10 +189,26 @@ pub struct OptimizedKernel {
     pub prediction: Option<Prediction>,
     /// As written, compile-time parameters bound: what the kernel means.
     pub specialized: Kernel,
+    /// Before anything was chosen.
+    pub unchosen: Unchosen,
     /// After the last pass.
     pub kernel: Kernel,
     /// Name of a pass and the program after it, for the passes asked for, in order.
     pub texts: Vec<(&'static str, String)>,
+}
+
+/// A kernel whose `auto` parameters have no values yet.
+#[derive(Clone, Debug)]
+pub struct Unchosen {
+    kernel: Kernel,
+    options: tilec_passes::Options,
+}
+
+impl OptimizedKernel {
+    /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones; `None` where there are none, or no others are legal.
+    pub fn with_other_values(&self) -> Option<Kernel> {
+        tilec_passes::choose::with_other_values(&self.unchosen.kernel, &self.unchosen.options, &self.parameters)
+    }
 }
 
 /// The result of compiling a file.
@@ -402,7 +418,7 @@ fn other_generation(card: &Card, target: Target, module: &Module) -> Option<Diag
 
 /// Runs the passes. `written`: the text of a kernel of the file as it was written.
 fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Sink) {
-    let Planned { mut kernel, options: pass_options, parameters, choice, prediction } = planned;
+    let Planned { mut kernel, unchosen, options: pass_options, parameters, choice, prediction } = planned;
     let mut sink = Sink::new();
     let mut texts: Vec<(&'static str, String)> = Vec::new();
     let mut specialized = None;
@@ -415,7 +431,11 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
         }
     });
     let done = result.ok().and(specialized);
-    (done.map(|specialized| OptimizedKernel { parameters, choice, prediction, specialized, kernel, texts }), sink)
+    let tile = |specialized| {
+        let unchosen = Unchosen { kernel: unchosen, options: pass_options };
+        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts }
+    };
+    (done.map(tile), sink)
 }
 
 /// A program as it was written, compile-time parameters bound: what the interpreter runs, and all that [`compile`] is to keep.

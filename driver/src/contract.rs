@@ -3,11 +3,13 @@
 //! The emitter's [`Launch`] is turned into [`Contract`], which is written and read back with serde. Our own runner works
 //! from the JSON alone, so that nothing a kernel needs can be missing from it.
 
+use crate::bind::Number;
 use crate::decimal_version;
 use crate::hash::hash;
 use crate::program::Program;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use tilec_ir::interp;
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
 use tilec_ptx::launch::{self, Launch};
@@ -96,8 +98,8 @@ pub enum ParamKind {
         #[serde(rename = "type", with = "elem_name")]
         elem: Elem,
         /// Default; infinities and NaN are the words `inf`, `-inf` and `nan`.
-        #[serde(default, skip_serializing_if = "Option::is_none", with = "scalar_default")]
-        default: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        default: Option<Number>,
     },
 }
 
@@ -219,21 +221,6 @@ impl ParamKind {
                 None
             }
         }
-    }
-}
-
-/// A default value as a [`Number`](crate::Number), which can be infinite.
-mod scalar_default {
-    use crate::bind::Number;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(x: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
-        x.map(Number::Float).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-        Ok(Option::<Number>::deserialize(from)?.map(Number::to_f64))
     }
 }
 
@@ -518,7 +505,13 @@ impl From<&launch::LaunchParam> for Param {
             }),
             launch::ParamKind::Size => ParamKind::Size { ty: U32::U32 },
             launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },
-            launch::ParamKind::Scalar { elem, default } => ParamKind::Scalar { elem: *elem, default: *default },
+            launch::ParamKind::Scalar { elem, default } => {
+                let default = default.map(|x| match x {
+                    interp::Number::Float(x) => Number::Float(x),
+                    interp::Number::Wide(x) => Number::Int(x),
+                });
+                ParamKind::Scalar { elem: *elem, default }
+            }
         };
         Param { name: param.name.clone(), kind }
     }
@@ -567,7 +560,10 @@ pub(crate) mod tests {
                     param("A_ld", packed("K")),
                     param("B_ld", packed("N")),
                     param("C_ld", launch::ParamKind::Stride { packed: None }),
-                    param("alpha", launch::ParamKind::Scalar { elem: Elem::F32, default: Some(1.0) }),
+                    param(
+                        "alpha",
+                        launch::ParamKind::Scalar { elem: Elem::F32, default: Some(interp::Number::Float(1.0)) },
+                    ),
                     param("beta", launch::ParamKind::Scalar { elem: Elem::F32, default: None }),
                 ],
                 requires: vec!["K % 8 == 0".to_owned(), "A_ld % 8 == 0".to_owned()],
@@ -606,7 +602,7 @@ pub(crate) mod tests {
             let mut contract = gemm();
             for param in &mut contract.params {
                 if let ParamKind::Scalar { default, .. } = &mut param.kind {
-                    *default = Some(value);
+                    *default = Some(Number::Float(value));
                 }
             }
             let json = to_json(&[contract.clone()]);

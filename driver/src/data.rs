@@ -1,8 +1,9 @@
 //! Elements as bytes, and reproducible tensor contents.
 
-use crate::bind::TensorPlan;
+use crate::bind::{Number, TensorPlan};
 use crate::clock::Clock;
-use tilec_ir::numerics::{FloatFormat, IntFormat};
+use tilec_ir::interp;
+use tilec_ir::numerics::{FloatFormat, IntFormat, cast};
 use tilec_ir::types::Elem;
 
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
@@ -30,15 +31,7 @@ pub fn float_format(elem: Elem) -> Option<FloatFormat> {
 
 /// The integer format that holds an element type; 64 bits for floating-point types.
 pub(crate) fn int_format(elem: Elem) -> IntFormat {
-    match elem {
-        Elem::I8 => IntFormat::S8,
-        Elem::U8 | Elem::Bool => IntFormat::U8,
-        Elem::I32 => IntFormat::S32,
-        Elem::U32 => IntFormat::U32,
-        Elem::I64 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2 => {
-            IntFormat::S64
-        }
-    }
+    cast::int_format(elem).unwrap_or(IntFormat::S64)
 }
 
 /// The value of `elem` nearest to `x`, as bits.
@@ -50,7 +43,23 @@ pub fn encode(elem: Elem, x: f64) -> u64 {
     }
 }
 
-/// The value of an encoding.
+/// The value of `elem` nearest to a given number, as bits.
+pub fn encode_number(elem: Elem, x: Number) -> u64 {
+    match (x, float_format(elem)) {
+        (Number::Int(x), None) => int_format(elem).saturate(i128::from(x)) as u64,
+        _ => encode(elem, x.to_f64()),
+    }
+}
+
+/// The exact value of an encoding.
+pub fn element(elem: Elem, bits: u64) -> interp::Number {
+    match elem {
+        Elem::I64 => interp::Number::Wide(bits.cast_signed()),
+        _ => interp::Number::Float(decode(elem, bits)),
+    }
+}
+
+/// The value of an encoding; i64 beyond 2^53 are rounded.
 pub fn decode(elem: Elem, bits: u64) -> f64 {
     match float_format(elem) {
         Some(format) => format.decode(bits),
@@ -58,18 +67,48 @@ pub fn decode(elem: Elem, bits: u64) -> f64 {
     }
 }
 
-/// Element `index` of a tensor in memory.
+/// Element `index` of a tensor in memory; i64 beyond 2^53 are rounded.
 pub fn get(elem: Elem, bytes: &[u8], index: usize) -> f64 {
+    decode(elem, word(elem, bytes, index))
+}
+
+/// Element `index` of a tensor in memory, exactly.
+pub fn get_exact(elem: Elem, bytes: &[u8], index: usize) -> interp::Number {
+    element(elem, word(elem, bytes, index))
+}
+
+/// The encoding of element `index` of a tensor in memory.
+fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
     let size = width(elem);
     let mut word = [0; 8];
     word[..size].copy_from_slice(&bytes[index * size..][..size]);
-    decode(elem, u64::from_le_bytes(word))
+    u64::from_le_bytes(word)
+}
+
+/// The first `span` elements of a tensor in memory, exactly.
+pub(crate) fn numbers(elem: Elem, bytes: &[u8], span: usize) -> interp::Numbers {
+    match elem {
+        Elem::I64 => (0..span).map(|i| word(elem, bytes, i).cast_signed()).collect::<Vec<i64>>().into(),
+        _ => (0..span).map(|i| get(elem, bytes, i)).collect::<Vec<f64>>().into(),
+    }
 }
 
 /// Sets element `index` of a tensor in memory.
 pub fn set(elem: Elem, bytes: &mut [u8], index: usize, x: f64) {
     let size = width(elem);
     bytes[index * size..][..size].copy_from_slice(&encode(elem, x).to_le_bytes()[..size]);
+}
+
+/// Sets element `index` of a tensor in memory to a value of its type.
+pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: interp::Number) {
+    match x {
+        interp::Number::Float(x) => set(elem, bytes, index, x),
+        interp::Number::Wide(x) => {
+            let size = width(elem);
+            let bits = int_format(elem).saturate(i128::from(x)) as u64;
+            bytes[index * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+        }
+    }
 }
 
 fn width(elem: Elem) -> usize {

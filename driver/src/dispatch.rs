@@ -1,6 +1,6 @@
 //! Which variant of a kernel to launch (`docs/launch-contract.md`, "Variants").
 
-use crate::bind::{Args, BindError, Number, bind};
+use crate::bind::{Args, BindError, bind};
 use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind};
 use crate::expr;
 use crate::program::{Misfits, Program};
@@ -39,7 +39,7 @@ pub fn pick<'c>(
             }
             Err(errors) => return Err(errors),
         };
-        let lookup = |name: &str| bound.values.get(name).and_then(|v| v.to_i64()).map(i128::from);
+        let lookup = |name: &str| bound.values.get(name).and_then(|v| v.to_i64());
         let mut holds = fits(contract);
         for text in &case.when {
             match expr::condition(text, &lookup) {
@@ -130,7 +130,7 @@ impl LaunchFile {
         let kernels = program.launches.iter().filter_map(|name| self.variants(name).next());
         for param in kernels.flat_map(|c| &c.params) {
             if let ParamKind::Scalar { default: Some(x), .. } = param.kind {
-                all.entry(param.name.clone()).or_insert(Number::Float(x));
+                all.entry(param.name.clone()).or_insert(x);
             }
         }
         let one = |name: &String| {
@@ -190,6 +190,7 @@ impl LaunchFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bind::Number;
     use crate::contract::{Access, Case, tests::gemm};
     use pretty_assertions::assert_eq;
 

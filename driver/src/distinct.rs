@@ -123,8 +123,8 @@ pub(crate) fn culprit(contract: &Contract, condition: &str, values: &Args) -> Op
             let Some(value) = values.get(stride).and_then(|v| v.to_i64()) else { continue };
             let holds = |all: &[String], x: i64| {
                 let with = |name: &str| match name == stride {
-                    true => Some(i128::from(x)),
-                    false => values.get(name).and_then(|v: &Number| v.to_i64()).map(i128::from),
+                    true => Some(x),
+                    false => values.get(name).and_then(|v: &Number| v.to_i64()),
                 };
                 all.iter().all(|c| expr::condition(c, &with) == Ok(true))
             };
@@ -208,7 +208,7 @@ mod tests {
                 }
                 let value = |name: &str| {
                     let at = |list: &[&str]| list.iter().position(|x| *x == name);
-                    at(sizes).map(|i| n[i]).or(at(&strides).map(|i| s[i])).map(i128::from)
+                    at(sizes).map(|i| n[i]).or(at(&strides).map(|i| s[i]))
                 };
                 let ok = all.iter().all(|c| expr::condition(c, &value).expect("it has a value"));
                 assert!(!ok || !share(&n, &s), "{n:?} {s:?}: {all:?}");
@@ -226,7 +226,7 @@ mod tests {
                 }
                 let value = |name: &str| {
                     let at = |list: &[&str]| list.iter().position(|x| *x == name);
-                    at(sizes).map(|i| n[i]).or(at(&strides).map(|i| s[i])).map(i128::from)
+                    at(sizes).map(|i| n[i]).or(at(&strides).map(|i| s[i]))
                 };
                 assert!(all.iter().all(|c| expr::condition(c, &value) == Ok(true)), "{n:?} {s:?}: {all:?}");
             }

@@ -8,18 +8,20 @@
 //! product    = unary { ("*" | "/" | "%") unary }
 //! unary      = { "-" | "!" } primary
 //! primary    = integer | name | function "(" condition { "," condition } ")" | "(" condition ")"
-//! function   = "ceildiv" | "min" | "max"
+//! function   = "ceildiv" | "min" | "max" | "abs" | "select"
 //! ```
 //!
-//! Integers are exact in `i128` and every operation is checked. `/` truncates towards zero and `%` has the sign of the
-//! dividend; `ceildiv` rounds the exact quotient up. `&&` and `||` skip their right side where the left one decides, so
+//! What the operators mean is index arithmetic as in programs ([`tilec_ir::index`]): integers of 64 bits, `/` and `%` that round
+//! toward minus infinity, and an error where a result does not fit. `&&`, `||` and `select` evaluate only what decides, so
 //! `K == 0 || N % K == 0` is safe. Integers and conditions are different kinds and are told apart while parsing; a
 //! comparison does not chain.
 //!
-//! The text comes from a file that anyone may have written. Nesting is bounded by [`MAX_DEPTH`]; a chain of operators of
-//! one precedence is one node, so a long flat expression needs no deep recursion either. Nothing here panics.
+//! The text comes from a file that anyone may have written. Nesting is bounded by [`MAX_DEPTH`]; chains of operators of
+//! one precedence lean to the left, which the evaluator walks without recursion. Nothing here panics.
 
 use thiserror::Error;
+use tilec_ir::index::{self, Node, Scalar, Stop, Tree, Undefined};
+use tilec_ir::ops::Op;
 
 /// Deepest nesting of parentheses, calls and prefix operators.
 pub const MAX_DEPTH: u32 = 64;
@@ -87,7 +89,7 @@ pub enum ExprError {
         /// Which one.
         operator: &'static str,
     },
-    /// A value outside `i128`.
+    /// A value that does not fit 64 bits.
     #[error("the value of `{operator}` is out of range, at offset {at}")]
     Overflow {
         /// Where the operator or literal is.
@@ -118,17 +120,36 @@ impl std::fmt::Display for Kind {
 /// A parsed expression. The values of its names come from a closure when it is evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expr {
-    root: Node,
+    /// Operands stand in front of what they are operands of; the last part is the whole.
+    parts: Vec<Part>,
     kind: Kind,
+}
+
+/// A part of an expression, and where it stands in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    at: usize,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    Literal(i64),
+    Name(String),
+    Op(Op, Vec<usize>),
 }
 
 impl Expr {
     /// Parses the whole of `text`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { text, at: 0, depth: 0, parts: Vec::new() };
         let (root, kind) = parser.condition()?;
         match parser.peek() {
-            "" => Ok(Self { root, kind }),
+            "" => {
+                // Brackets around a whole name what is inside them.
+                parser.parts.truncate(root + 1);
+                Ok(Self { parts: parser.parts, kind })
+            }
             found => Err(ExprError::Trailing { at: parser.at, found: quoted(found) }),
         }
     }
@@ -139,154 +160,91 @@ impl Expr {
     }
 
     /// The value of an integer expression. Fails on a condition.
-    pub fn integer(&self, lookup: &dyn Fn(&str) -> Option<i128>) -> Result<i128, ExprError> {
+    pub fn integer(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, ExprError> {
         want(0, self.kind, Kind::Integer)?;
-        self.root.eval(lookup)
+        Ok(self.eval(lookup)?.int().expect("the parser tells integers from conditions"))
     }
 
     /// Whether a condition holds. Fails on an integer.
-    pub fn condition(&self, lookup: &dyn Fn(&str) -> Option<i128>) -> Result<bool, ExprError> {
+    pub fn condition(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<bool, ExprError> {
         want(0, self.kind, Kind::Condition)?;
-        Ok(self.root.eval(lookup)? != 0)
+        Ok(self.eval(lookup)?.truth().expect("the parser tells integers from conditions"))
+    }
+
+    fn eval(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<Scalar, ExprError> {
+        let whole = self.parts.len() - 1;
+        index::eval(&Valued { parts: &self.parts, lookup }, whole).map_err(|stop| match stop {
+            Stop::Open(part) => match &self.parts[part].what {
+                What::Name(name) => ExprError::UnknownName { name: name.clone() },
+                What::Literal(_) | What::Op(..) => unreachable!("only names are looked up"),
+            },
+            Stop::Undefined(part, why) => {
+                let at = self.parts[part].at;
+                match why {
+                    Undefined::Overflow(op) => ExprError::Overflow { at, operator: op.token() },
+                    Undefined::ZeroDivisor(op) => ExprError::DivisionByZero { at, operator: op.token() },
+                    Undefined::NotIndex(op) => unreachable!("the parser has checked the operands of `{}`", op.token()),
+                }
+            }
+        })
+    }
+}
+
+/// An expression with the values of its names.
+struct Valued<'e> {
+    parts: &'e [Part],
+    lookup: &'e dyn Fn(&str) -> Option<i64>,
+}
+
+impl Tree for Valued<'_> {
+    type Node = usize;
+
+    fn node(&self, at: usize) -> Node<'_, usize> {
+        match &self.parts[at].what {
+            What::Literal(x) => Node::Int(*x),
+            What::Name(_) => Node::Leaf,
+            What::Op(op, args) => Node::Op(*op, args),
+        }
+    }
+
+    fn leaf(&self, at: usize) -> Option<i64> {
+        match &self.parts[at].what {
+            What::Name(name) => (self.lookup)(name),
+            What::Literal(_) | What::Op(..) => None,
+        }
     }
 }
 
 /// Parses and evaluates an integer expression.
-pub fn integer(text: &str, lookup: &dyn Fn(&str) -> Option<i128>) -> Result<i128, ExprError> {
+pub fn integer(text: &str, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, ExprError> {
     Expr::parse(text)?.integer(lookup)
 }
 
 /// Parses a condition and says whether it holds.
-pub fn condition(text: &str, lookup: &dyn Fn(&str) -> Option<i128>) -> Result<bool, ExprError> {
+pub fn condition(text: &str, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<bool, ExprError> {
     Expr::parse(text)?.condition(lookup)
 }
 
-/// Conditions evaluate to 0 or 1; the kinds were checked by the parser.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Node {
-    Literal(i128),
-    Name(String),
-    Negate(usize, Box<Node>),
-    Not(Box<Node>),
-    /// Left-associative operators of one precedence, each with its offset.
-    Chain(Box<Node>, Vec<(Op, usize, Node)>),
-    Call(Function, usize, Vec<Node>),
-}
+/// The operators of a precedence, from the loosest. Of two that begin alike the longer one comes first.
+const OR: &[Op] = &[Op::Or];
+const AND: &[Op] = &[Op::And];
+const COMPARE: &[Op] = &[Op::Eq, Op::Ne, Op::Le, Op::Ge, Op::Lt, Op::Gt];
+const SUM: &[Op] = &[Op::Add, Op::Sub];
+const PRODUCT: &[Op] = &[Op::Mul, Op::Div, Op::Rem];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    And,
-    Or,
-}
-
-/// Spelling and operator, a row per precedence from the loosest. Longer spellings come first.
-const OR: &[(&str, Op)] = &[("||", Op::Or)];
-const AND: &[(&str, Op)] = &[("&&", Op::And)];
-const COMPARE: &[(&str, Op)] =
-    &[("==", Op::Eq), ("!=", Op::Ne), ("<=", Op::Le), (">=", Op::Ge), ("<", Op::Lt), (">", Op::Gt)];
-const SUM: &[(&str, Op)] = &[("+", Op::Add), ("-", Op::Sub)];
-const PRODUCT: &[(&str, Op)] = &[("*", Op::Mul), ("/", Op::Div), ("%", Op::Rem)];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Function {
-    CeilDiv,
-    Min,
-    Max,
-}
-
-const FUNCTIONS: &[(&str, Function)] =
-    &[("ceildiv", Function::CeilDiv), ("min", Function::Min), ("max", Function::Max)];
-
-impl Node {
-    fn eval(&self, lookup: &dyn Fn(&str) -> Option<i128>) -> Result<i128, ExprError> {
-        match self {
-            Self::Literal(value) => Ok(*value),
-            Self::Name(name) => lookup(name).ok_or_else(|| ExprError::UnknownName { name: name.clone() }),
-            Self::Negate(at, operand) => {
-                operand.eval(lookup)?.checked_neg().ok_or(ExprError::Overflow { at: *at, operator: "-" })
-            }
-            Self::Not(operand) => Ok(i128::from(operand.eval(lookup)? == 0)),
-            Self::Chain(first, rest) => {
-                let mut value = first.eval(lookup)?;
-                for (op, at, operand) in rest {
-                    value = match (op, value) {
-                        (Op::And, 0) => 0,
-                        (Op::Or, 1..) => 1,
-                        _ => apply(*op, *at, value, operand.eval(lookup)?)?,
-                    };
-                }
-                Ok(value)
-            }
-            Self::Call(function, at, arguments) => call(*function, *at, arguments, lookup),
-        }
-    }
-}
-
-fn apply(op: Op, at: usize, a: i128, b: i128) -> Result<i128, ExprError> {
-    let checked = |value: Option<i128>, operator| value.ok_or(ExprError::Overflow { at, operator });
-    let nonzero = |operator| if b == 0 { Err(ExprError::DivisionByZero { at, operator }) } else { Ok(()) };
-    match op {
-        Op::Add => checked(a.checked_add(b), "+"),
-        Op::Sub => checked(a.checked_sub(b), "-"),
-        Op::Mul => checked(a.checked_mul(b), "*"),
-        Op::Div => nonzero("/").and_then(|()| checked(a.checked_div(b), "/")),
-        // The remainder of `i128::MIN % -1` is 0, although the quotient overflows.
-        Op::Rem => nonzero("%").map(|()| a.wrapping_rem(b)),
-        Op::Eq => Ok(i128::from(a == b)),
-        Op::Ne => Ok(i128::from(a != b)),
-        Op::Lt => Ok(i128::from(a < b)),
-        Op::Le => Ok(i128::from(a <= b)),
-        Op::Gt => Ok(i128::from(a > b)),
-        Op::Ge => Ok(i128::from(a >= b)),
-        // The left side did not decide.
-        Op::And | Op::Or => Ok(b),
-    }
-}
-
-fn call(
-    function: Function,
-    at: usize,
-    arguments: &[Node],
-    lookup: &dyn Fn(&str) -> Option<i128>,
-) -> Result<i128, ExprError> {
-    let values = arguments.iter().map(|node| node.eval(lookup)).collect::<Result<Vec<_>, _>>()?;
-    match function {
-        Function::CeilDiv => {
-            // The parser counted the arguments.
-            let (a, b) = (values[0], values[1]);
-            if b == 0 {
-                return Err(ExprError::DivisionByZero { at, operator: "ceildiv" });
-            }
-            let quotient = a.checked_div(b).ok_or(ExprError::Overflow { at, operator: "ceildiv" })?;
-            // Truncation already rounds a negative quotient up. The quotient is far from the ends of
-            // the range where there is a remainder, since then |b| > 1.
-            let inexact = a.wrapping_rem(b) != 0 && (a < 0) == (b < 0);
-            Ok(quotient + i128::from(inexact))
-        }
-        Function::Min => Ok(values.into_iter().fold(i128::MAX, i128::min)),
-        Function::Max => Ok(values.into_iter().fold(i128::MIN, i128::max)),
-    }
-}
+/// The operators that are written as calls.
+const FUNCTIONS: &[Op] = &[Op::CeilDiv, Op::Min, Op::Max, Op::Abs, Op::Select];
 
 struct Parser<'a> {
     text: &'a str,
     /// Offset of the next byte, always on a character boundary.
     at: usize,
     depth: u32,
+    parts: Vec<Part>,
 }
 
-type Parsed = Result<(Node, Kind), ExprError>;
+/// The number of a part, and its kind.
+type Parsed = Result<(usize, Kind), ExprError>;
 
 impl<'a> Parser<'a> {
     /// The rest of the text after white space, which is consumed.
@@ -312,40 +270,44 @@ impl<'a> Parser<'a> {
         ExprError::Unexpected { at: self.at, found, expected }
     }
 
-    fn maybe_op(&mut self, row: &[(&str, Op)]) -> Option<Op> {
-        row.iter().find(|(spelling, _)| self.maybe(spelling)).map(|(_, op)| *op)
+    fn maybe_op(&mut self, row: &[Op]) -> Option<Op> {
+        row.iter().copied().find(|op| self.maybe(op.token()))
+    }
+
+    fn part(&mut self, at: usize, what: What) -> usize {
+        self.parts.push(Part { at, what });
+        self.parts.len() - 1
     }
 
     /// `operand { op operand }` over the operators of `row`, all of the kind `operands`.
     fn chain(
         &mut self,
-        row: &[(&str, Op)],
+        row: &[Op],
         operands: Kind,
         yields: Kind,
         mut operand: impl FnMut(&mut Self) -> Parsed,
     ) -> Parsed {
         self.peek();
         let start = self.at;
-        let (first, kind) = operand(self)?;
-        let mut rest = Vec::new();
+        let (mut value, mut kind) = operand(self)?;
+        let mut first = true;
         loop {
             self.peek();
             let op_at = self.at;
-            let Some(op) = self.maybe_op(row) else { break };
-            if rest.is_empty() {
+            let Some(op) = self.maybe_op(row) else { return Ok((value, kind)) };
+            if first {
                 want(start, kind, operands)?;
             }
             self.peek();
             let operand_at = self.at;
-            let (node, kind) = operand(self)?;
-            want(operand_at, kind, operands)?;
-            rest.push((op, op_at, node));
+            let (right, right_kind) = operand(self)?;
+            want(operand_at, right_kind, operands)?;
+            (value, kind, first) = (self.part(op_at, What::Op(op, vec![value, right])), yields, false);
             if operands != yields {
                 // A comparison does not chain.
-                break;
+                return Ok((value, kind));
             }
         }
-        if rest.is_empty() { Ok((first, kind)) } else { Ok((Node::Chain(Box::new(first), rest), yields)) }
     }
 
     fn condition(&mut self) -> Parsed {
@@ -383,16 +345,34 @@ impl<'a> Parser<'a> {
     fn unary_at_depth(&mut self) -> Parsed {
         let at = self.at;
         if self.maybe("-") {
-            let (node, kind) = self.unary()?;
+            // The least number of 64 bits is the negative of none.
+            if self.peek().starts_with(|c: char| c.is_ascii_digit()) {
+                return self.literal("-");
+            }
+            let (operand, kind) = self.unary()?;
             want(at + 1, kind, Kind::Integer)?;
-            return Ok((Node::Negate(at, Box::new(node)), Kind::Integer));
+            return Ok((self.part(at, What::Op(Op::Neg, vec![operand])), Kind::Integer));
         }
         if !self.peek().starts_with("!=") && self.maybe("!") {
-            let (node, kind) = self.unary()?;
+            let (operand, kind) = self.unary()?;
             want(at + 1, kind, Kind::Condition)?;
-            return Ok((Node::Not(Box::new(node)), Kind::Condition));
+            return Ok((self.part(at, What::Op(Op::Not, vec![operand])), Kind::Condition));
         }
         self.primary()
+    }
+
+    /// A word of digits.
+    fn literal(&mut self, sign: &str) -> Parsed {
+        let rest = self.peek();
+        let at = self.at;
+        let word = &rest[..word_length(rest)];
+        if !word.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(self.unexpected("an integer, a name or `(`"));
+        }
+        let value = format!("{sign}{word}").parse();
+        let value = value.map_err(|_| ExprError::Overflow { at, operator: "integer" })?;
+        self.at += word.len();
+        Ok((self.part(at, What::Literal(value)), Kind::Integer))
     }
 
     fn primary(&mut self) -> Parsed {
@@ -403,39 +383,37 @@ impl<'a> Parser<'a> {
             self.expect(")", "`)`")?;
             return Ok(inner);
         }
-        let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let word = &rest[..length];
+        let word = &rest[..word_length(rest)];
         match word.as_bytes() {
-            [b'0'..=b'9', ..] if word.bytes().all(|b| b.is_ascii_digit()) => {
-                let value = word.parse().map_err(|_| ExprError::Overflow { at, operator: "integer" })?;
-                self.at += length;
-                Ok((Node::Literal(value), Kind::Integer))
-            }
+            [b'0'..=b'9', ..] => self.literal(""),
             [b'a'..=b'z' | b'A'..=b'Z' | b'_', ..] => {
-                self.at += length;
+                self.at += word.len();
                 if !self.peek().starts_with('(') {
-                    return Ok((Node::Name(word.to_owned()), Kind::Integer));
+                    return Ok((self.part(at, What::Name(word.to_owned())), Kind::Integer));
                 }
-                match FUNCTIONS.iter().find(|(name, _)| *name == word) {
-                    Some(&(name, function)) => self.call(at, name, function),
-                    None => {
-                        Err(ExprError::Unexpected { at, found: quoted(word), expected: "`ceildiv`, `min` or `max`" })
-                    }
+                match FUNCTIONS.iter().find(|op| op.token() == word) {
+                    Some(&function) => self.call(at, function),
+                    None => Err(ExprError::Unexpected {
+                        at,
+                        found: quoted(word),
+                        expected: "`ceildiv`, `min`, `max`, `abs` or `select`",
+                    }),
                 }
             }
             _ => Err(self.unexpected("an integer, a name or `(`")),
         }
     }
 
-    fn call(&mut self, at: usize, name: &'static str, function: Function) -> Parsed {
+    fn call(&mut self, at: usize, function: Op) -> Parsed {
         self.expect("(", "`(`")?;
         let mut arguments = Vec::new();
         if !self.peek().starts_with(')') {
             loop {
                 let start = self.at;
-                let (node, kind) = self.condition()?;
-                want(start, kind, Kind::Integer)?;
-                arguments.push(node);
+                let (argument, kind) = self.condition()?;
+                let chooses = function == Op::Select && arguments.is_empty();
+                want(start, kind, if chooses { Kind::Condition } else { Kind::Integer })?;
+                arguments.push(argument);
                 if !self.maybe(",") {
                     break;
                 }
@@ -443,15 +421,31 @@ impl<'a> Parser<'a> {
             }
         }
         self.expect(")", "`,` or `)`")?;
-        let (fits, expected) = match function {
-            Function::CeilDiv => (arguments.len() == 2, "2 arguments"),
-            Function::Min | Function::Max => (!arguments.is_empty(), "at least 1 argument"),
+        let several = matches!(function, Op::Min | Op::Max);
+        let (fits, expected) = match function.arity() {
+            _ if several => (!arguments.is_empty(), "at least 1 argument"),
+            1 => (arguments.len() == 1, "1 argument"),
+            2 => (arguments.len() == 2, "2 arguments"),
+            n => (arguments.len() == n, "3 arguments"),
         };
         if !fits {
-            return Err(ExprError::Arguments { at, function: name, expected, found: arguments.len() });
+            let found = arguments.len();
+            return Err(ExprError::Arguments { at, function: function.token(), expected, found });
         }
-        Ok((Node::Call(function, at, arguments), Kind::Integer))
+        if !several {
+            return Ok((self.part(at, What::Op(function, arguments)), Kind::Integer));
+        }
+        let mut value = arguments[0];
+        for &argument in &arguments[1..] {
+            value = self.part(at, What::Op(function, vec![value, argument]));
+        }
+        Ok((value, Kind::Integer))
     }
+}
+
+/// How long the word is that a text begins with.
+fn word_length(text: &str) -> usize {
+    text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
 }
 
 fn want(at: usize, found: Kind, expected: Kind) -> Result<(), ExprError> {
@@ -460,7 +454,7 @@ fn want(at: usize, found: Kind, expected: Kind) -> Result<(), ExprError> {
 
 /// The first character or word of `rest`, for a message; control characters are escaped.
 fn quoted(rest: &str) -> String {
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let end = word_length(rest);
     match rest.chars().next() {
         None => "the end".to_owned(),
         Some(c) if end == 0 => format!("`{}`", c.escape_debug()),

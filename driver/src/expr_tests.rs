@@ -1,18 +1,18 @@
 use super::*;
 use pretty_assertions::assert_eq;
 
-fn sizes(name: &str) -> Option<i128> {
+fn sizes(name: &str) -> Option<i64> {
     match name {
         "M" => Some(520),
         "N" => Some(264),
         "K" => Some(136),
         "zero" => Some(0),
-        "huge" => Some(i128::MAX),
+        "huge" => Some(i64::MAX),
         _ => None,
     }
 }
 
-fn int(text: &str) -> Result<i128, ExprError> {
+fn int(text: &str) -> Result<i64, ExprError> {
     integer(text, &sizes)
 }
 
@@ -21,8 +21,9 @@ fn cond(text: &str) -> Result<bool, ExprError> {
 }
 
 fn message(text: &str) -> String {
-    match Expr::parse(text).and_then(|e| e.root.eval(&sizes)) {
-        Ok(value) => format!("value {value}"),
+    match Expr::parse(text).and_then(|e| e.eval(&sizes)) {
+        Ok(Scalar::Int(value)) => format!("value {value}"),
+        Ok(Scalar::Truth(value)) => format!("value {value}"),
         Err(error) => error.to_string(),
     }
 }
@@ -37,8 +38,16 @@ fn integers_have_the_usual_precedence() {
         ("10 - 4 - 3", 3),
         ("100 / 7 / 2", 7),
         ("2 * 7 % 4", 2),
-        ("-7 / 2", -3),
-        ("-7 % 2", -1),
+        ("-7 / 2", -4),
+        ("-7 % 2", 1),
+        ("7 / -2", -4),
+        ("7 % -2", -1),
+        ("1 - (4 - 5) / 4", 2),
+        ("(4 - 5) % 4", 3),
+        ("-9223372036854775808", i64::MIN),
+        ("- 9223372036854775808 + 1", i64::MIN + 1),
+        ("abs(4 - 9)", 5),
+        ("select(M > 500, 1, 1 / zero)", 1),
         ("- -5", 5),
         ("3--2", 5),
         ("ceildiv(M, 128)", 5),
@@ -50,20 +59,20 @@ fn integers_have_the_usual_precedence() {
         ("min(3, M, -1)", -1),
         ("max(K)", 136),
         ("max(1, min(M, 65535))", 520),
-        ("min_", i128::MIN),
+        ("min_", i64::MIN),
     ];
     for (text, expected) in rows {
-        let lookup = |name: &str| if name == "min_" { Some(i128::MIN) } else { sizes(name) };
+        let lookup = |name: &str| if name == "min_" { Some(i64::MIN) } else { sizes(name) };
         assert_eq!(integer(text, &lookup), Ok(expected), "{text}");
     }
 }
 
 #[test]
 fn division_agrees_with_exact_arithmetic() {
-    for a in -20i128..=20 {
-        for b in (-6i128..=6).filter(|b| *b != 0) {
+    for a in -20i64..=20 {
+        for b in (-6i64..=6).filter(|b| *b != 0) {
             let lookup = |name: &str| Some(if name == "a" { a } else { b });
-            let ceil = (a as f64 / b as f64).ceil() as i128;
+            let ceil = (a as f64 / b as f64).ceil() as i64;
             assert_eq!(integer("ceildiv(a, b)", &lookup), Ok(ceil), "{a} {b}");
             assert_eq!(integer("a / b * b + a % b", &lookup), Ok(a), "{a} {b}");
         }
@@ -110,7 +119,7 @@ fn refusals_say_what_was_found_and_where() {
         ("1 + (M == 1)", "found a condition, expected an integer, at offset 4"),
         ("!M", "found an integer, expected a condition, at offset 1"),
         ("min(M == 1)", "found a condition, expected an integer, at offset 4"),
-        ("system(1)", "found `system`, expected `ceildiv`, `min` or `max`, at offset 0"),
+        ("system(1)", "found `system`, expected `ceildiv`, `min`, `max`, `abs` or `select`, at offset 0"),
         ("ceildiv(1)", "`ceildiv` takes 2 arguments, found 1, at offset 0"),
         ("min()", "`min` takes at least 1 argument, found 0, at offset 0"),
         ("min(1,)", "found `)`, expected an integer, a name or `(`, at offset 6"),

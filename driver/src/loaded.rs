@@ -5,7 +5,7 @@ use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, Scratch};
 use crate::cuda::{
     Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Shape, Stream, TensorMap,
 };
-use crate::data::encode;
+use crate::data::encode_number;
 use crate::dispatch::pick;
 use crate::program::{BoundProgram, Program, bind_program, may_alias};
 use crate::tensor_map::Description;
@@ -347,7 +347,7 @@ pub fn tensor_map(described: &Description, address: u64) -> TensorMap {
 fn scalar(elem: Elem, value: Number) -> LaunchArg {
     let whole = value.to_i64().unwrap_or(0);
     // The narrowing casts below keep the bits of the encoding, which has that width.
-    let bits = encode(elem, value.to_f64());
+    let bits = encode_number(elem, value);
     match elem {
         Elem::F16 => LaunchArg::F16(bits as u16),
         Elem::BF16 => LaunchArg::Bf16(bits as u16),

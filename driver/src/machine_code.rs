@@ -91,16 +91,18 @@ fn listing_of(disassembly: &Disassembly, stats: &[SassStats], source: &SourceFil
 /// Adds what the assembler knows to the reports of the kernels, if there is an assembler; says whether there is.
 ///
 /// # Errors
-/// There is one, and it fails.
+/// There is one, and it fails; or an environment variable names one that cannot be used.
 pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
     let arch = arch(program.target);
-    if assembler::find(assembler::Tool::Ptxas, arch).is_err() {
+    if let Err(missing) = assembler::find(assembler::Tool::Ptxas, arch)
+        && !missing.is_named()
+    {
         return Ok(false);
     }
     let assembled = assembled(program)?;
     let stats = match disassemble(&assembled.cubin, arch) {
         Ok(disassembly) => SassStats::all(&assembled.entries, &disassembly.functions),
-        Err(AssemblerError::NotFound(_)) => Vec::new(),
+        Err(AssemblerError::NotFound(missing)) if !missing.is_named() => Vec::new(),
         Err(e) => return Err(diagnostics(&e, &program.ptx, &program.source)),
     };
     for kernel in &mut program.kernels {
@@ -132,13 +134,22 @@ fn diagnostics(error: &AssemblerError, ptx: &str, source: &SourceFile) -> Diagno
             })
             .collect(),
         AssemblerError::NotFound(missing) => {
-            let message = format!("no {} for {} was found", missing.tool, missing.arch);
+            let (tool, variable) = (missing.tool, missing.tool.variable());
+            let (message, note) = match missing.is_named() {
+                true => (
+                    format!("`{variable}` names no {tool} that can be used for {}", missing.arch),
+                    format!("set it to one that can, or unset it to have a {tool} looked for"),
+                ),
+                false => (
+                    format!("no {tool} for {} was found", missing.arch),
+                    format!(
+                        "set `{variable}`, or fetch a pinned version with `scripts/fetch_tools.sh`; PTX (`-o x.ptx`) needs no assembler"
+                    ),
+                ),
+            };
             let d = Diagnostic::error(codes::NO_ASSEMBLER, Span::default(), message);
             let d = missing.looked.iter().fold(d, |d, l| d.with_note(format!("looked at {}: {}", l.place, l.reason)));
-            vec![d.with_note(format!(
-                "set `{}`, or fetch a pinned version with `scripts/fetch_tools.sh`; PTX (`-o x.ptx`) needs no assembler",
-                missing.tool.variable()
-            ))]
+            vec![d.with_note(note)]
         }
         AssemblerError::BadArch(_)
         | AssemblerError::Io { .. }

@@ -4,7 +4,7 @@
 //! one name are one: the same number, or the same tensor. A tensor that is written before it is read, and at last only
 //! read, is a *temporary*: the host makes room for it, and nobody asks what it held. A single kernel is a program too.
 
-use crate::bind::{Args, BindError, Bound, Number, TensorPlan, bind};
+use crate::bind::{Args, BindError, Bound, TensorPlan, bind};
 use crate::contract::{Access, Contract, Dimension, Param, ParamKind, TensorParam};
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ fn differs(a: &Param, b: &Param) -> Option<&'static str> {
         (ParamKind::Scalar { elem: x, default: d }, ParamKind::Scalar { elem: y, default: e }) => match () {
             () if x != y => Some("different types"),
             // Defaults of NaN are equal.
-            () if d.zip(*e).is_some_and(|(d, e)| d.to_bits() != e.to_bits()) => Some("different defaults"),
+            () if d.zip(*e).is_some_and(|(d, e)| !d.same(e)) => Some("different defaults"),
             () => None,
         },
         _ => Some("nothing but the name in common"),
@@ -163,7 +163,7 @@ pub fn bind_program(launches: &[&Contract], args: &Args) -> Result<BoundProgram,
     let mut args = args.clone();
     for param in launches.iter().flat_map(|c| &c.params) {
         if let ParamKind::Scalar { default: Some(x), .. } = param.kind {
-            args.entry(param.name.clone()).or_insert(Number::Float(x));
+            args.entry(param.name.clone()).or_insert(x);
         }
     }
     let mut bound = BoundProgram { launches: Vec::new(), tensors: Vec::new(), values: Args::new() };
@@ -216,13 +216,14 @@ fn merge(errors: &mut Vec<BindError>, error: BindError) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bind::Number;
     use crate::contract::tests::gemm;
     use pretty_assertions::assert_eq;
     use tilec_ir::types::Elem;
 
     fn scalar(contract: &mut Contract, name: &str, value: Option<f64>) {
         for param in contract.params.iter_mut().filter(|p| p.name == name) {
-            param.kind = ParamKind::Scalar { elem: Elem::F32, default: value };
+            param.kind = ParamKind::Scalar { elem: Elem::F32, default: value.map(Number::Float) };
         }
     }
 

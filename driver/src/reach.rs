@@ -95,7 +95,7 @@ pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], span: impl Fn(&str) 
 /// The condition of a contract that fails for these sizes, whatever the strides are.
 fn breaks<'c>(contract: &'c Contract, given: &Sizes) -> Option<&'c String> {
     let values: Args = given.iter().map(|(name, x)| (name.clone(), Number::Int(*x))).collect();
-    let value = |name: &str| values.get(name).and_then(|v| v.to_i64()).map(i128::from);
+    let value = |name: &str| values.get(name).and_then(|v| v.to_i64());
     contract.requires.iter().find(|c| expr::condition(c, &value) == Ok(false))
 }
 

@@ -2,12 +2,13 @@
 //!
 //! The launch is made from the contract, the PTX and the values of the parameters alone: on a GPU in a process of its own
 //! ([`child`]), or on the [simulator](crate::simulate) in this one. The reference is the tile interpreter on the program as
-//! it was written, compile-time parameters bound.
+//! it was written, compile-time parameters bound, `auto` ones to other values than were chosen.
 
 pub mod check;
 pub mod child;
 #[cfg(feature = "cuda")]
 mod device;
+mod elements;
 mod facts;
 mod in_place;
 mod interpreted;
@@ -27,6 +28,8 @@ use crate::render::SourceFile;
 use crate::simulate::{self, SimOptions, simulate};
 use check::accuracy;
 use child::{ChildError, Job, Launched, Outcome, Refused};
+pub use elements::Elements;
+use elements::NoElements;
 use facts::Facts;
 pub use interpreted::interpret;
 pub use outcome::{Ran, RunReport};
@@ -75,7 +78,7 @@ pub struct RunOptions {
     /// How to simulate.
     pub sim: SimOptions,
     /// Elements of tensors that are not to be made up: raw bytes in row-major order of the index, without gaps.
-    pub inputs: BTreeMap<String, Vec<u8>>,
+    pub inputs: BTreeMap<String, Elements>,
     /// Tensors that are to stand at the address of others, as far as the contract allows it.
     pub aliases: Aliases,
 }
@@ -259,7 +262,10 @@ fn execute(
     if options.check && !subject.kernels.is_empty() {
         let own = products().map(|m| accuracy(&m.atom, all.f16_accumulators, cc, m.promoted));
         let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
-        let pairs: Vec<_> = subject.kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
+        // What was chosen for `auto` parameters must not matter: the reference has other tiles.
+        let others: Vec<_> = subject.kernels.iter().map(|k| k.tile.with_other_values()).collect();
+        let meant = subject.kernels.iter().zip(&others).map(|(k, other)| other.as_ref().unwrap_or(&k.tile.specialized));
+        let pairs: Vec<_> = subject.kernels.iter().map(|k| &k.contract).zip(meant).collect();
         report.verdicts = reference::verify(&pairs, &all, &bound, &before, &after, accuracy, &mut report.notes)
             .map_err(|d| fail(vec![*d]))?;
         report.verdicts.retain(|(name, _)| !gone(name));
@@ -327,13 +333,20 @@ fn contents(
     }
     let mut one = |t: &TensorPlan| {
         let made = match options.inputs.get(&t.name) {
-            Some(packed) => data::unpacked(t, packed, clock).ok_or_else(|| {
+            Some(given) => {
                 let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
-                Box::new(
-                    error(format!("the file for `{}` has {} bytes, expected {expected}", t.name, packed.len()))
-                        .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape))),
-                )
-            })?,
+                let packed = given.read(expected).map_err(|why| match why {
+                    NoElements::Size(bytes) => {
+                        error(format!("the file for `{}` has {bytes} bytes, expected {expected}", t.name))
+                            .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape)))
+                    }
+                    NoElements::Unreadable(path, e) => {
+                        let message = format!("cannot read `{}`: {e}", path.display());
+                        Diagnostic::error(codes::NOT_READABLE, Span::default(), message)
+                    }
+                })?;
+                data::unpacked(t, &packed, clock).expect("as many bytes as the elements have")
+            }
             None if t.access.reads() => data::filled(t, options.seed, kind, clock),
             None => data::poisoned(t, clock),
         };

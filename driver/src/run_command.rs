@@ -4,15 +4,17 @@ use crate::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding,
 use crate::build_command::{Said, definitions, display_name, options, read, read_at_most};
 use crate::failure::Failure;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tilec::bind::{Args, MAX_TENSOR_BYTES, Number};
+use tilec::bind::{Args, Number};
 use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{same_file, write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
-use tilec::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign};
+use tilec::run::{
+    Aliases, Elements, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign,
+};
 use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
 use tilec::{Diagnostics, Target, compile, data};
 use tilec_ir::codes;
@@ -231,14 +233,14 @@ fn aliases(pairs: &[(String, String)]) -> Result<Aliases, Failure> {
 }
 
 /// The files of `--in`.
-fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Elements>, Failure> {
     let mut inputs = BTreeMap::new();
     for (name, file) in files {
-        let mut bytes = Vec::new();
-        std::fs::File::open(file)
-            .and_then(|f| f.take(MAX_TENSOR_BYTES).read_to_end(&mut bytes))
+        // What cannot be read is said before anything is compiled; a folder, too, can be opened.
+        std::fs::metadata(file)
+            .and_then(|m| if m.is_dir() { Err(std::io::ErrorKind::IsADirectory.into()) } else { Ok(()) })
             .map_err(|e| Failure::io(codes::NOT_READABLE, format!("cannot read `{file}`: {e}")))?;
-        if inputs.insert(name.clone(), bytes).is_some() {
+        if inputs.insert(name.clone(), Elements::File(file.into())).is_some() {
             return Err(Failure::Usage(format!("`--in {name}=..` is given twice")));
         }
     }

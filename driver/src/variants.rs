@@ -18,6 +18,8 @@ const LONGEST_NAME: usize = 64;
 pub(crate) struct Planned {
     /// The kernel, under the name of its entry.
     pub(crate) kernel: Kernel,
+    /// The same before anything was chosen.
+    pub(crate) unchosen: Kernel,
     /// Options of the passes.
     pub(crate) options: Options,
     /// The values of its compile-time parameters, in order.
@@ -175,7 +177,7 @@ fn choose_for(
     disabled: Option<&BTreeSet<String>>,
     sink: &mut Sink,
 ) -> Result<Planned, Reported> {
-    let mut kernel = kernel.clone();
+    let (unchosen, mut kernel) = (kernel.clone(), kernel.clone());
     let choice = match disabled {
         Some(disabled) => {
             let mut as_if = options.clone();
@@ -189,7 +191,7 @@ fn choose_for(
         None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
     };
     let parameters = values_of_parameters(&kernel);
-    Ok(Planned { kernel, options: options.clone(), parameters, choice, prediction })
+    Ok(Planned { kernel, unchosen, options: options.clone(), parameters, choice, prediction })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

@@ -376,3 +376,24 @@ fn a_search_writes_a_program_or_says_that_there_is_no_gpu() {
     assert!(run.stdout.is_empty());
     assert_eq!(dir.names(), ["c.jsonl", "x.tile"]);
 }
+
+/// Whoever names an assembler wants that one: another is not taken in its place, and a report does not go without it.
+#[test]
+fn a_named_assembler_that_cannot_be_used_is_said() {
+    let dir = Dir::new("named-assembler");
+    dir.file("x.tile", include_bytes!("../../examples/copy.tile"));
+    dir.file("no-assembler", b"text");
+    let named = dir.0.join("no-assembler");
+    for emit in ["report", "cubin"] {
+        let mut command = command();
+        command.current_dir(&dir.0).env("TILEC_PTXAS", &named).args(["x.tile", "--emit", emit, "-o", "out"]);
+        let said = run(&mut command, b"");
+        assert_eq!(said.status, 1, "{emit}: {}", said.stderr);
+        assert!(
+            said.stderr.contains("E0604") && said.stderr.contains("`TILEC_PTXAS` names no ptxas"),
+            "{}",
+            said.stderr
+        );
+    }
+    assert_eq!(dir.names(), ["no-assembler", "x.tile"]);
+}

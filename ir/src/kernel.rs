@@ -14,6 +14,7 @@
 use crate::atoms::Atom;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::fill::Fill;
 use crate::layout::RegLayout;
 use crate::ops::{Op, ReduceOp};
 use crate::target::Target;
@@ -59,6 +60,8 @@ pub struct Kernel {
     pub expr_spans: SecondaryMap<Expr, Span>,
     /// Source places of statements.
     pub stmt_spans: SecondaryMap<Stmt, Span>,
+    /// When and by which role statements run, once that is decided.
+    pub plans: SecondaryMap<Stmt, StmtPlan>,
     /// Compile-time parameters, in order. Empty once specialised.
     pub const_params: Vec<Value>,
     /// Run-time parameters as written: tensors and scalars, in order.
@@ -319,6 +322,8 @@ pub struct CopyAttrs {
     /// Dimensions of the global side whose bounds are checked; `None`: all of them. `check ()` promises that none is
     /// needed.
     pub check: Option<Vec<u32>>,
+    /// What elements of the source outside the bounds read as; `None`: zero. `fill -inf`.
+    pub fill: Option<Fill>,
     /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
     pub keep: bool,
     /// Read shared memory as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`): `matrix`.
@@ -341,6 +346,29 @@ pub struct CopyAttrs {
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.
     pub reduce: Option<Op>,
+}
+
+/// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what it computes.
+///
+/// A loop whose statements have stages is software-pipelined. With `S` stages, iteration `i` of the expanded loop runs the statements of
+/// stage `s` of the original iteration `i - s`, in the order of their cycles.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct StmtPlan {
+    /// The warps of the producer role run it; else those of the consumer role do.
+    pub producer: bool,
+    /// The pipeline stage: how many iterations of the expanded loop later than stage 0 it runs.
+    pub stage: Option<u32>,
+    /// When it is issued, in clocks from the beginning of an iteration of the expanded loop.
+    pub cycle: Option<u32>,
+    /// The warpgroups of the consumer run it one after the other: while one computes, the other's products have the tensor cores.
+    pub ordered: bool,
+}
+
+impl StmtPlan {
+    /// Whether something is decided.
+    pub fn is_some(&self) -> bool {
+        *self != StmtPlan::default()
+    }
 }
 
 /// A channel operation; see [`ValueDef::Channel`].
@@ -474,6 +502,9 @@ pub enum StmtData {
         value: Value,
         /// How many may still run.
         pending: u32,
+        /// Register tiles that are computed before the wait: the assembler, which knows no reason to, would move their computation behind it
+        /// and leave nothing to run beside the products: `await o, 0 after l, m`.
+        after: Vec<Value>,
     },
     /// `signal s[i]`, `await s[i]`: blocks of one launch hand on what they have written to scratch memory. A block waits only for those in
     /// front of it in the grid, which begin first.
@@ -520,6 +551,7 @@ impl Kernel {
             blocks,
             expr_spans: SecondaryMap::new(),
             stmt_spans: SecondaryMap::new(),
+            plans: SecondaryMap::new(),
             const_params: Vec::new(),
             params: Vec::new(),
             sizes: Vec::new(),

@@ -48,7 +48,7 @@ const MAX_NAME: usize = 255;
 /// Signs, longer ones first.
 const SIGNS: &[&str] = &[
     "->", "..", "==", "!=", "<=", ">=", "&&", "||", "(", ")", "[", "]", "{", "}", "<", ">", ",", ":", "=", ".", "|",
-    "+", "-", "*", "/", "%", "!", ";",
+    "+", "-", "*", "/", "%", "!", ";", "@",
 ];
 
 /// Words that are not operators, types or functions and still cannot be names.
@@ -80,6 +80,7 @@ const WORDS: &[&str] = &[
     "threads",
     "check",
     "keep",
+    "fill",
     "matrix",
     "async",
     "tma",

@@ -158,6 +158,7 @@ impl Pair<'_> {
     }
 
     fn stmts(&self, a: Stmt, b: Stmt) -> Result<(), String> {
+        check("schedule of a statement", &self.a.plans[a], &self.b.plans[b])?;
         match (&self.a.stmts[a], &self.b.stmts[b]) {
             (StmtData::Let { value: v, init: x }, StmtData::Let { value: w, init: y }) => {
                 self.declarations(*v, *w)?;
@@ -206,7 +207,11 @@ impl Pair<'_> {
                 check("channel operation", &(o, n), &(p, m))?;
                 self.each("channels", x, y, Self::values)
             }
-            (StmtData::Await { value: v, pending: n }, StmtData::Await { value: w, pending: m }) => {
+            (
+                StmtData::Await { value: v, pending: n, after: x },
+                StmtData::Await { value: w, pending: m, after: y },
+            ) => {
+                self.each("tiles computed before a wait", x, y, Self::values)?;
                 check("pending products", n, m)?;
                 self.values(*v, *w)
             }

@@ -63,6 +63,8 @@ pub const REGISTERS_PER_SM: u32 = 65_536;
 pub const REGISTERS_PER_THREAD: u32 = 255;
 /// Bytes that one access of an asynchronous copy may have (`cp.async`, PTX ISA 9.7.9.25).
 pub const ASYNCHRONOUS_COPY_BYTES: [u32; 3] = [4, 8, 16];
+/// Bytes of the widest elements that accesses of aligned words are shifted by (`unaligned`).
+pub const SHIFTED_ELEMENT_BYTES: u32 = 4;
 /// Threads of a warp.
 pub const WARP: u32 = 32;
 /// Threads a block may have.

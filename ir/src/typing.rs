@@ -20,6 +20,7 @@ mod view;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, counted};
 use crate::entities::{Expr, Value};
+use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, Space};
@@ -471,36 +472,23 @@ pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
     (literal, others)
 }
 
-/// The value of an integer expression over literals; `None` if it is not one, or it overflows or divides by zero.
-pub fn const_int(k: &Kernel, e: Expr) -> Option<i64> {
+/// Whether an index is certainly at least 1: literals, sizes, and what is made of them so that it stays so.
+pub fn positive(k: &Kernel, e: Expr) -> bool {
     match &k.exprs[e] {
-        ExprData::Int(x) => Some(*x),
-        ExprData::Op { op, args } => {
-            let a = const_int(k, *args.first()?)?;
-            if *op == Op::Neg {
-                return a.checked_neg();
-            }
-            let b = const_int(k, *args.get(1)?)?;
-            match op {
-                Op::Add => a.checked_add(b),
-                Op::Sub => a.checked_sub(b),
-                Op::Mul => a.checked_mul(b),
-                Op::Div => floor_div(a, b),
-                Op::Rem => a.checked_sub(floor_div(a, b)?.checked_mul(b)?),
-                Op::CeilDiv => floor_div(a.checked_neg()?, b)?.checked_neg(),
-                Op::Min => Some(a.min(b)),
-                Op::Max => Some(a.max(b)),
-                _ => None,
-            }
-        }
-        _ => None,
+        ExprData::Int(x) => *x >= 1,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Op { op, args } => match op {
+            Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| positive(k, a)),
+            Op::Max => args.iter().any(|&a| positive(k, a)),
+            _ => false,
+        },
+        _ => false,
     }
 }
 
-/// The quotient rounded toward minus infinity.
-fn floor_div(a: i64, b: i64) -> Option<i64> {
-    let q = a.checked_div(b)?;
-    if a % b != 0 && (a < 0) != (b < 0) { q.checked_sub(1) } else { Some(q) }
+/// The value of an integer expression over literals; `None` if it is not one, or it overflows or divides by zero.
+pub fn const_int(k: &Kernel, e: Expr) -> Option<i64> {
+    index::int(&OfKernel::literals(k), e)
 }
 
 /// Whether two expressions are the same tree over the same values.

@@ -26,7 +26,6 @@ mod copy;
 mod operands;
 mod rewrite;
 
-use crate::analysis::fold::eval_int;
 use crate::choose::{self, Prediction, Predictor, sketch};
 use crate::select_mma::warpgroup;
 use crate::specialize::given;
@@ -37,8 +36,8 @@ use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::Expr;
+use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, Module, Sequence, ValueDef};
-use tilec_ir::ops::Op;
 use tilec_ir::types::ElemRef;
 
 pub(crate) const NAME: &str = "align-rows";
@@ -355,15 +354,12 @@ fn moved(copy: &Kernel, sizes: &Sizes) -> Option<f64> {
 }
 
 fn extent(k: &Kernel, e: Expr, sizes: &Sizes) -> Option<i64> {
-    match &k.exprs[e] {
-        ExprData::Int(x) => Some(*x),
+    let value = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => match choose::value(k, *v) {
             Some(ConstValue::Int(x)) => Some(x),
             _ => sizes.iter().find(|(name, _)| *name == k.values[*v].name).map(|(_, x)| *x),
         },
-        ExprData::Op { op, args } if *op != Op::Neg && args.len() == 2 => {
-            eval_int(*op, extent(k, args[0], sizes)?, extent(k, args[1], sizes)?)
-        }
         _ => None,
-    }
+    };
+    index::int(&OfKernel::new(k, value), e)
 }

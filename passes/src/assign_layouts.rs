@@ -2,24 +2,34 @@
 //!
 //! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom is
 //!   repeated inside the warp tile, and tile coordinate bits are handed out in the order of the row's `interleave`.
-//! * Copies between global and shared memory, and register tiles that touch global memory, get a *coalesced* layout: a
-//!   thread owns one access-wide run, neighbouring threads own neighbouring runs. Where the two memories of a copy are
-//!   contiguous along different dimensions a thread owns a block that is such a run either way.
+//! * Copies between global and shared memory get a *coalesced* layout: a thread owns one access-wide run, neighbouring threads own
+//!   neighbouring runs. Where the two memories of a copy are contiguous along different dimensions a thread owns a block that is such a
+//!   run either way.
+//! * The layouts of all other register tiles are inferred over the whole kernel: what expressions, reductions and copies ask of them is a graph
+//!   ([`graph`]), of which the cheapest choice is searched ([`infer`], [`cost`]).
 //! * A register tile stored to global memory is first re-laid-out (`copy acc -> acc_out`, by shuffles inside the warp) when
 //!   its fragment layout would store narrower than memory allows ([`epilogue`]). Operands of the store that repeat along a
 //!   dimension are loaded once ([`broadcast`]).
+//! * Where tiles that meet have different layouts in the end, one is exchanged: a copy in the text ([`exchange`]), which takes the memory of
+//!   buffers that are done ([`spent`]) where elements cross warps.
 //! * A tile that is reduced has the elements along that dimension in one warp; tiles of one number per row go with those that they are
 //!   combined with ([`beside`]).
 //! * Shared-memory tiles take the order of the tensor they are filled from.
 //!
 //! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads own
-//! single elements, no re-layout.
+//! single elements, no re-layout; what differs is exchanged all the same.
 
 mod beside;
 mod broadcast;
+mod cost;
 pub(crate) mod epilogue;
+mod exchange;
 mod fragments;
+mod graph;
+mod in_windows;
+mod infer;
 mod scattered;
+mod spent;
 pub(crate) mod threads;
 
 use crate::analysis::facts::Facts;
@@ -29,32 +39,32 @@ use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::vectorize::memory_views;
 use crate::{Cx, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
+pub(crate) use fragments::accumulator_layout;
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
-use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
-use tilec_ir::types::{ElemRef, Order, TileTy};
-use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
+use tilec_ir::types::{ElemRef, Order};
+use tilec_ir::typing::{fixed_shape, resolve_view};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     orders(k, cx);
     fragments::assign(k, cx)?;
     let threads = Threads::of(k);
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
-    register_tiles(k, cx, threads);
+    infer::assign(k, threads, cx.enabled);
     memory_copies(k, cx, threads);
     if cx.enabled {
-        epilogue::relayout(k, cx);
-    }
-    broadcast::adopt(k, &open);
-    if cx.enabled {
+        epilogue::relayout(k, cx, &open);
+        broadcast::infer_again(k, threads, &open);
         broadcast::load_once(k, cx);
     }
+    exchange::insert(k, cx, threads)?;
+    say_repeated(k, cx, &open);
     everything_has_a_layout(k, cx)?;
     all_is_shared_out(k, cx)?;
     everything_fits(k, cx)
@@ -204,60 +214,27 @@ fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32
     RegLayout::new([along_run, across_run, &rest].concat(), thread, total)
 }
 
-/// Layouts of register tiles that no product fixed: coalesced for the global memory they touch.
-fn register_tiles(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
-    let facts = Facts::new(k);
-    let stmts = all_stmts(k, k.body);
-    let (followers, reduced) = (beside::followers(k), Reduced::of(k));
-    for &s in &stmts {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        for (side, other) in [(src, dst), (dst, src)] {
-            let Some(var) = plain_var(k, side).filter(|&v| unassigned(k, v) && !followers.contains(&v)) else {
-                continue;
-            };
-            let Some(shape) = fixed_shape(k, side) else { continue };
-            let Some(view) = resolve_view(k, other).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
-            set_coalesced(k, cx, &facts, (var, &reduced), &view, &shape, threads);
-        }
-    }
-    unify_all(k, &stmts, &followers);
-    // Where none of them has one, the store decides.
-    let deferred = Deferred::of(k);
-    for &s in &stmts {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        let (Some(view), Some(shape)) = (resolve_view(k, dst), fixed_shape(k, src)) else { continue };
-        if k.tensor_ty(view.base).is_none() {
+/// Says which tiles several warps hold, load and compute with, each all of it: elements of a row that is reduced are those of one warp.
+fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
+    let reduced = Reduced::of(k);
+    for &v in open {
+        let Some(tile) = k.tile_ty(v) else { continue };
+        let (Some(layout), Some(shape)) = (&tile.reg_layout, k.const_shape(&tile.shape)) else { continue };
+        let (lanes, threads) = (WARP.ilog2() as usize, 1u64 << layout.thread_bits());
+        let repeated = layout.thread().cols().iter().skip(lanes).filter(|&&c| c == 0).count();
+        let axes = reduced.along(&shape);
+        if repeated == 0 || axes.is_empty() || shape.iter().product::<u64>() < threads {
             continue;
         }
-        let mut vars = Vec::new();
-        epilogue::for_each_tile(k, &deferred, src, &mut |v| vars.push(v));
-        for var in vars {
-            let whole = |t: &TileTy| k.const_shape(&t.shape).is_some_and(|s| s == shape);
-            if unassigned(k, var) && !followers.contains(&var) && k.tile_ty(var).is_some_and(whole) {
-                set_coalesced(k, cx, &facts, (var, &reduced), &view, &shape, threads);
-            }
-        }
-    }
-    unify_all(k, &stmts, &followers);
-    let rest: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
-    // Those that follow others come last.
-    let (last, first): (Vec<Value>, Vec<Value>) = rest.into_iter().partition(|v| followers.contains(v));
-    for v in first.into_iter().chain(last) {
-        let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).filter(|_| unassigned(k, v)) else {
-            continue;
-        };
-        let within = reduced.along(&shape);
-        let layout = threads.share_out(&shape, &|shape, threads| match log2_shape(shape)[..] {
-            [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
-            ref bits => coalesced_within(bits, bits.len() - 1, 0, threads, &within),
-        });
-        let layout = layout.filter(|l| l.is_even(&shape));
-        if let Some(tile) = k.tile_ty_mut(v) {
-            tile.reg_layout = layout;
-        }
-        if !followers.is_empty() {
-            unify_all(k, &stmts, &followers);
-        }
+        let rows: u64 = (0..shape.len()).filter(|d| !axes.contains(d)).map(|d| shape[d]).product();
+        let (times, warps) = (1u64 << repeated, threads / u64::from(WARP));
+        let message = format!(
+            "each element of `{}` is held, loaded and computed with by {times} warps: what is reduced together is one warp's, and there are \
+             {rows} such parts for {warps} warps",
+            k.values[v].name
+        );
+        let note = format!("use `threads {}`, or a tile with more of them", (threads >> repeated).max(u64::from(WARP)));
+        cx.remark_note(k.values[v].span, message, note);
     }
 }
 
@@ -281,27 +258,6 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-fn set_coalesced(
-    k: &mut Kernel,
-    cx: &Cx<'_>,
-    facts: &Facts,
-    (var, reduced): (Value, &Reduced),
-    view: &ResolvedView,
-    shape: &[u64],
-    threads: Threads,
-) {
-    let contiguous = window_contiguous_dim(k, view).unwrap_or(shape.len().saturating_sub(1));
-    let chunk = if cx.enabled { global_width(k, facts, view, shape).elems.ilog2() } else { 0 };
-    // Where threads would have different registers, the tile takes the layout of another that it meets.
-    let within = reduced.along(shape);
-    let make = |part: &[u64], threads: u32| coalesced_within(&log2_shape(part), contiguous, chunk, threads, &within);
-    let layout = threads.share_out(shape, &make);
-    let layout = layout.filter(|l| l.is_even(shape));
-    if let Some(tile) = k.tile_ty_mut(var) {
-        tile.reg_layout = layout;
-    }
-}
-
 /// A register variable named as a whole.
 pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
     match k.exprs[e] {
@@ -312,55 +268,6 @@ pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
 
 fn unassigned(k: &Kernel, v: Value) -> bool {
     matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
-}
-
-/// Tiles that are only combined with others take the layout of a tile of the same shape they meet.
-fn unify_all(k: &mut Kernel, stmts: &[Stmt], followers: &[Value]) {
-    let deferred = Deferred::of(k);
-    for _ in 0..stmts.len() {
-        let mut changed = false;
-        for &s in stmts {
-            changed |= unify(k, &deferred, followers, s);
-            changed |= beside::follow(k, &deferred, followers, s);
-        }
-        if !changed {
-            break;
-        }
-    }
-}
-
-/// Gives register tiles of a statement that have no layout that of a tile of the same shape in the same statement.
-fn unify(k: &mut Kernel, deferred: &Deferred, followers: &[Value], s: Stmt) -> bool {
-    let mut vars = Vec::new();
-    for e in crate::analysis::uses::stmt_exprs(k, s) {
-        if matches!(k.exprs[e], tilec_ir::kernel::ExprData::Mma(_)) {
-            return false;
-        }
-        epilogue::for_each_tile(k, deferred, e, &mut |v| vars.push(v));
-    }
-    match k.stmts[s] {
-        StmtData::Assign { dst, .. } => vars.push(dst),
-        StmtData::Var { value, .. } => vars.push(value),
-        _ => {}
-    }
-    vars.retain(|&v| matches!(k.values[v].def, ValueDef::Var(_)));
-    let shape_of = |k: &Kernel, v: Value| k.tile_ty(v).and_then(|t| k.const_shape(&t.shape));
-    let mut changed = false;
-    for &v in &vars {
-        if !unassigned(k, v) || followers.contains(&v) {
-            continue;
-        }
-        let shape = shape_of(k, v);
-        let found = vars
-            .iter()
-            .filter(|&&w| shape_of(k, w) == shape)
-            .find_map(|&w| k.tile_ty(w).and_then(|t| t.reg_layout.clone()));
-        if let (Some(layout), Some(tile)) = (found, k.tile_ty_mut(v)) {
-            tile.reg_layout = Some(layout);
-            changed = true;
-        }
-    }
-    changed
 }
 
 /// Thread layouts of copies that move between two memories.

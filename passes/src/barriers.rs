@@ -26,6 +26,7 @@ use crate::Cx;
 use place::Placed;
 use tilec_ir::diag::{Diagnostic, Reported, Severity};
 use tilec_ir::entities::Block;
+use tilec_ir::index;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -118,10 +119,7 @@ fn passed(k: &Kernel, block: Block) -> u64 {
     let count = |&s| match k.stmts[s] {
         StmtData::Barrier => 1,
         StmtData::For { start, end, step, body, .. } => {
-            let copies = (|| {
-                let span = k.as_int(end)?.checked_sub(k.as_int(start)?)?.max(0).unsigned_abs();
-                Some(span.div_ceil(k.as_int(step)?.max(1).unsigned_abs()))
-            })();
+            let copies = (|| index::trips(k.as_int(start)?, k.as_int(end)?, k.as_int(step)?))();
             passed(k, body).saturating_mul(copies.unwrap_or(1))
         }
         StmtData::If { then, otherwise, .. } => passed(k, then).max(otherwise.map_or(0, |b| passed(k, b))),

@@ -12,21 +12,25 @@
 
 mod block;
 mod cards;
+mod depends;
 #[cfg(test)]
 mod fit;
 mod independent;
 mod model;
+mod other;
 mod predict;
 mod ranked;
 mod rule;
 mod search;
 #[cfg(test)]
 mod tests;
+mod whole;
 mod work;
 
 pub use cards::{CARDS, Card, Rates};
 pub use model::Terms;
 pub(crate) use model::sharing;
+pub use other::with_other_values;
 pub use predict::{Choice, Prediction, Predictor, RunnerUp};
 pub use ranked::{Candidates, Ranked, candidates};
 pub use rule::{AtLeast, Branch, rule};
@@ -131,6 +135,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
         return Ok(None);
     }
     independent::check(k, cx, &autos)?;
+    depends::check(k, cx, &autos)?;
     let mut reason = None;
     let found = Search::new(k, cx.options, &autos).and_then(|s| if cx.enabled { s.best() } else { s.plain() });
     let values: Vec<(Value, i64)> = match found {

@@ -12,11 +12,15 @@ pub mod analysis;
 mod assign_layouts;
 mod barriers;
 pub mod choose;
+mod expand;
+mod feeds;
+mod graph;
 mod overlap_launches;
 mod pipeline;
 mod predicate;
 mod rewrite;
 mod schedule;
+mod schedule_loops;
 mod select_mma;
 mod specialize;
 mod specialize_warps;
@@ -193,6 +197,20 @@ pub const PASSES: &[PassInfo] = &[
         required: false,
         by_default: true,
         run: Run::Kernel(swizzle::run),
+    },
+    PassInfo {
+        name: schedule_loops::NAME,
+        summary: "decides when the statements of loops with wgmma run: channels, pipeline stages, cycles",
+        required: false,
+        by_default: true,
+        run: Run::Kernel(schedule_loops::run),
+    },
+    PassInfo {
+        name: expand::NAME,
+        summary: "makes prologue, steady state, drain and roles of scheduled loops",
+        required: false,
+        by_default: true,
+        run: Run::Kernel(expand::run),
     },
     PassInfo {
         name: "specialize-warps",

@@ -9,16 +9,15 @@
 //!
 //! Needs: pipelined loops if they are to be pipelined. Switched off: everything is checked at every access.
 
-mod bounds;
 mod residue;
 
 use crate::Cx;
+use crate::analysis::bounds::ends_within;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::kept_dims;
 use crate::rewrite::same_expr;
 use crate::vectorize::{accessed_views, copy_shape};
-use bounds::ends_within;
 use residue::Residue;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;

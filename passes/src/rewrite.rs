@@ -117,7 +117,11 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
         StmtData::Signal { op, signals, index } => {
             StmtData::Signal { op, signals: map.value(signals), index: clone_expr(k, index, map) }
         }
-        StmtData::Await { value, pending } => StmtData::Await { value: map.value(value), pending },
+        StmtData::Await { value, pending, after } => StmtData::Await {
+            value: map.value(value),
+            pending,
+            after: after.into_iter().map(|v| map.value(v)).collect(),
+        },
         StmtData::Ordered { body } => StmtData::Ordered { body: clone_block(k, body, map) },
         StmtData::Role { name, warps, replicas, registers, body } => {
             let warps = clone_expr(k, warps, map);
@@ -126,8 +130,10 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             StmtData::Role { name, warps, replicas, registers, body: clone_block(k, body, map) }
         }
     };
-    let span = k.stmt_spans[s];
-    k.stmt(data, span)
+    let (span, plan) = (k.stmt_spans[s], k.plans[s]);
+    let copy = k.stmt(data, span);
+    k.plans[copy] = plan;
+    copy
 }
 
 /// The same text form: equal trees.

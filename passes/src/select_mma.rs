@@ -20,25 +20,29 @@
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 mod asynchronous;
+mod from_registers;
+mod general;
 mod in_roles;
 mod scalar;
 pub(crate) mod sliced;
 pub(crate) mod warpgroup;
+mod warps;
 mod written;
 
 use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
-use crate::assign_layouts::{Reduced, plain_var};
+use crate::assign_layouts::{Reduced, accumulator_layout, plain_var};
 use tilec_ir::atoms::{Atom, AtomRow, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
+use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
+use warps::{Share, Shares};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let scheduled = k.schedule.threads.is_some();
@@ -48,19 +52,27 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
     written_threads(k);
     in_roles::select(k, cx)?;
+    general::select(k, cx)?;
     let cut = sliced::cut(k, cx);
+    let mut shares = Shares::default();
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
-            None => select(k, cx, s, dst, src, mma, &cut)?,
+            None => select(k, cx, s, (dst, src, mma), &cut, &mut shares)?,
             // Its operands are slots or registers already: nothing is left to decide.
-            Some(atom) if atom.row().asynchronous() && asynchronous::in_slots(k, &mma) => {}
+            Some(atom) if atom.row().asynchronous() && asynchronous::in_slots(k, &mma) => {
+                // Of a scheduled kernel `expand` makes the roles.
+                if !crate::schedule_loops::is_scheduled(k) {
+                    in_roles::demand_role(k, cx, s, src)?;
+                }
+            }
+            Some(atom) if atom.row().asynchronous() && general::fed(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
-                select(k, cx, s, dst, src, mma, &cut)?;
+                select(k, cx, s, (dst, src, mma), &cut, &mut shares)?;
             }
-            Some(atom) => check_written(k, cx, dst, src, &mma, atom)?,
+            Some(atom) => check_written(k, cx, (dst, src, &mma, atom), &mut shares)?,
         }
     }
     let products = all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
@@ -81,13 +93,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 fn check_written(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
-    acc: Value,
-    src: Expr,
-    mma: &Mma,
-    atom: Atom,
+    (acc, src, mma, atom): (Value, Expr, &Mma, Atom),
+    shares: &mut Shares,
 ) -> Result<(), Reported> {
-    let laid_out = |v: Option<Value>| v.and_then(|v| k.tile_ty(v)).is_some_and(|t| t.reg_layout.is_some());
-    if [Some(acc), plain_var(k, mma.a), plain_var(k, mma.b)].into_iter().all(laid_out) {
+    // What a warp computes says the accumulator's layout then.
+    if k.tile_ty(acc).is_some_and(|t| t.reg_layout.is_some()) {
         return Ok(());
     }
     let span = k.expr_spans[src];
@@ -97,10 +107,21 @@ fn check_written(
                 .with_note("a product with a named instruction takes register tiles of fixed shape"),
         ));
     };
-    let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
-    let groups = sliced::groups(k, acc);
-    let depth = depth / groups;
-    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_bytes, atom.row().unit, span)?;
+    let depth = depth / sliced::groups(k, acc);
+    let (wm, wn) = match atom.row().unit {
+        Unit::Warpgroup(_) => {
+            let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
+            asynchronous::warp_tile(k, cx, shape, acc_bytes, span)?
+        }
+        Unit::Warp => {
+            let share = shares.of(k, cx, acc, span)?;
+            let inputs = [mma.a, mma.b].map(|e| type_of(k, e).ok().and_then(|t| known(t.elem())));
+            if let [Some(a), Some(b)] = inputs {
+                lay_out(k, acc, (atom, mma.swap), Inputs { a, b }, share);
+            }
+            share.tile
+        }
+    };
     let (rows, cols) = if mma.swap { (wn, wm) } else { (wm, wn) };
     let (m, n, kk) = atom.row().log2_shape;
     if rows < 1 << m || cols < 1 << n || depth < 1 << kk {
@@ -139,10 +160,9 @@ fn select(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
     s: Stmt,
-    acc: Value,
-    src: Expr,
-    mma: Mma,
+    (acc, src, mut mma): (Value, Expr, Mma),
     cut: &[(Value, Value)],
+    shares: &mut Shares,
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
@@ -151,6 +171,7 @@ fn select(
     let (Some(shape), Some(acc_elem)) = (acc_shape(k, acc), known(k.tile_ty(acc).map(|t| t.elem))) else {
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
     };
+    from_registers::name(k, s, &mut mma);
     let mut a = operand(k, cx, mma.a, 1)?;
     let mut b = operand(k, cx, mma.b, 0)?;
     let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
@@ -164,7 +185,8 @@ fn select(
     if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b))? {
         return asynchronous::product(k, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
     }
-    let (wm, wn) = warp_tile(k, cx, shape, groups, acc_elem.bytes(), Unit::Warp, span)?;
+    let share = shares.of(k, cx, acc, span)?;
+    let (wm, wn) = share.tile;
     let inputs = Inputs { a: a.elem, b: b.elem };
     let tile = (wm, wn, sliced::depth(k, cx, span, (inputs, acc_elem), (wm, wn, k_extent), groups)?);
     let cut = cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
@@ -184,12 +206,6 @@ fn select(
         }
     };
     let row = atom.row();
-    if cx.enabled && !row.sums() {
-        for (e, operand, k_dim) in [(mma.a, &mut a, 1), (mma.b, &mut b, 0)] {
-            scalar::order_operand(k, cx, e, k_dim);
-            *operand = self::operand(k, cx, e, k_dim)?;
-        }
-    }
     if cx.enabled {
         let direction = if swap { ", transposed because the result is stored column-major" } else { "" };
         cx.remark(
@@ -202,15 +218,22 @@ fn select(
             ),
         );
     }
+    lay_out(k, acc, (atom, swap), inputs, share);
     if a.space == Space::Reg && b.space == Space::Reg {
+        for (e, operand) in [(&mut mma.a, &a), (&mut mma.b, &b)] {
+            if plain_var(k, *e).is_none() {
+                *e = from_registers::operand(k, cx, s, *e, operand.elem, true);
+            }
+        }
         k.exprs[src] = ExprData::Mma(Mma { atom: Some(atom), swap, ..mma });
         return Ok(());
     }
-    if a.space == Space::Reg || b.space == Space::Reg {
-        return Err(cx.report(
-            Diagnostic::error(codes::MMA_FORM, span, "one operand is in registers and the other is not")
-                .with_note("copy both into register tiles, or leave both in shared memory"),
-        ));
+    let names = [mma.a, mma.b].map(|e| format!("{}_frag", operand_name(k, e)));
+    for (e, operand, first) in [(&mut mma.a, &mut a, true), (&mut mma.b, &mut b, false)] {
+        if operand.space == Space::Reg {
+            *e = from_registers::operand(k, cx, s, *e, operand.elem, from_registers::keeps(row, first != swap));
+            *operand = self::operand(k, cx, *e, usize::from(first))?;
+        }
     }
     if groups > 1 && cut.is_none() {
         return Err(cx.report(
@@ -218,30 +241,53 @@ fn select(
                 .with_note("accumulate in a tile of two dimensions, and write `k_warps` into the schedule"),
         ));
     }
+    if cx.enabled && !row.sums() {
+        for (e, operand, k_dim) in [(mma.a, &mut a, 1), (mma.b, &mut b, 0)] {
+            scalar::order_operand(k, cx, e, k_dim);
+            *operand = self::operand(k, cx, e, k_dim)?;
+        }
+    }
     // Every group of warps its own part of the slice.
     let along = [&a, &b].map(|o| (o.k_contiguous || transposes(row, o.elem)).then(|| o.elem.bytes()));
     let depth = slice_depth(row, along, tile.2) * groups;
-    let a_name = format!("{}_frag", operand_name(k, mma.a));
-    let b_name = format!("{}_frag", operand_name(k, mma.b));
-    let fa = declare(k, s, &a_name, a.elem, &[shape.0, depth], span);
-    let fb = declare(k, s, &b_name, b.elem, &[depth, shape.1], span);
-    let kk = k.value("kk", span, ValueDef::Loop);
-    let body = {
-        let from_a = slice(k, mma.a, 1, kk, span);
-        let from_b = slice(k, mma.b, 0, kk, span);
-        let (ra, rb) = (k.value_ref(fa, span), k.value_ref(fb, span));
-        let copy_a = k.stmt(StmtData::Copy { src: from_a, dst: ra, attrs: CopyAttrs::default() }, span);
-        let copy_b = k.stmt(StmtData::Copy { src: from_b, dst: rb, attrs: CopyAttrs::default() }, span);
-        let (a, b, c) = (k.value_ref(fa, span), k.value_ref(fb, span), k.value_ref(acc, span));
-        let product = k.expr(ExprData::Mma(Mma { atom: Some(atom), swap, a, b, c }), span);
-        let assign = k.stmt(StmtData::Assign { dst: acc, src: product }, k.stmt_spans[s]);
-        k.block(vec![copy_a, copy_b, assign])
-    };
-    let start = k.int(0, span);
-    let end = k.int(k_extent as i64, span);
-    let step = k.int(depth as i64, span);
-    k.stmts[s] = StmtData::For { var: kk, start, end, step, unroll: true, body };
+    let fragments = [
+        declare(k, s, &names[0], a.elem, &[shape.0, depth], span),
+        declare(k, s, &names[1], b.elem, &[depth, shape.1], span),
+    ];
+    in_slices(k, s, (acc, Mma { atom: Some(atom), swap, ..mma }), fragments, (k_extent, depth));
     Ok(())
+}
+
+/// Makes the product `s` a loop over slices of a reduction of `extent`, `depth` deep, that copies fragments and multiplies them.
+fn in_slices(k: &mut Kernel, s: Stmt, (acc, mma): (Value, Mma), fragments: [Value; 2], (extent, depth): (u64, u64)) {
+    let span = match k.stmts[s] {
+        StmtData::Assign { src, .. } => k.expr_spans[src],
+        _ => k.stmt_spans[s],
+    };
+    let kk = k.value("kk", span, ValueDef::Loop);
+    let mut stmts = Vec::new();
+    for (fragment, operand, dim) in [(fragments[0], mma.a, 1), (fragments[1], mma.b, 0)] {
+        let (src, dst) = (slice(k, operand, dim, kk, span), k.value_ref(fragment, span));
+        stmts.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span));
+    }
+    let [a, b] = fragments.map(|f| k.value_ref(f, span));
+    let c = k.value_ref(acc, span);
+    let product = k.expr(ExprData::Mma(Mma { a, b, c, ..mma }), span);
+    stmts.push(k.stmt(StmtData::Assign { dst: acc, src: product }, k.stmt_spans[s]));
+    let body = k.block(stmts);
+    let [start, end, step] = [0, extent, depth].map(|n| k.int(n as i64, span));
+    k.stmts[s] = StmtData::For { var: kk, start, end, step, unroll: true, body };
+}
+
+/// Gives an accumulator the layout of its share, if that is another than the schedule's: the text has no other place for it.
+fn lay_out(k: &mut Kernel, acc: Value, (atom, swap): (Atom, bool), inputs: Inputs, share: Share) {
+    if share.scheduled {
+        return;
+    }
+    let layout = accumulator_layout(k, acc, (atom, swap), inputs, (share.tile, share.warps));
+    if let Some(tile) = k.tile_ty_mut(acc).filter(|t| t.reg_layout.is_none()) {
+        tile.reg_layout = layout;
+    }
 }
 
 fn not_in_place(k: &Kernel, cx: &mut Cx<'_>, src: Expr, acc: Value) -> Reported {
@@ -412,103 +458,6 @@ pub(crate) fn available(target: Target) -> String {
     format!("{} has {}", target.name(), list.join("; "))
 }
 
-/// The warp tile: as scheduled, else 64x64 or what the thread count allows; sets the thread count. `groups`: warps that
-/// compute the same part of the output, each from a slice of the reduction.
-fn warp_tile(
-    k: &mut Kernel,
-    cx: &mut Cx<'_>,
-    (bm, bn): (u64, u64),
-    groups: u64,
-    acc_bytes: u32,
-    unit: Unit,
-    span: Span,
-) -> Result<(u64, u64), Reported> {
-    // A warpgroup computes its tile as a warp does, with four times the threads.
-    let together = 1u64 << unit.warp_bits();
-    let as_u64 = |k: &Kernel, e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
-    let threads = k.schedule.threads.and_then(|e| as_u64(k, e));
-    let (wm, wn) = match k.schedule.warp_tile {
-        Some((m, n)) => {
-            let (Some(wm), Some(wn)) = (as_u64(k, m), as_u64(k, n)) else {
-                return Err(cx.report(Diagnostic::error(codes::WARP_TILE, span, "the warp tile is not constant")));
-            };
-            let warpgroups = matches!(unit, Unit::Warpgroup(_));
-            if !divides(wm, bm, warpgroups) || !divides(wn, bn, warpgroups) {
-                return Err(cx.report(
-                    Diagnostic::error(
-                        codes::WARP_TILE,
-                        k.expr_spans[m].to(k.expr_spans[n]),
-                        format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"),
-                    )
-                    .with_note("both extents must be powers of two and at most those of the accumulator"),
-                ));
-            }
-            (wm, wn)
-        }
-        None => {
-            let warps = threads.map(|t| t / u64::from(WARP) / groups / together);
-            match (&reduced_along(k, (bm, bn))[..], warps) {
-                ([], Some(warps)) => split_for(bm, bn, warps).unwrap_or((bm.min(64), bn.min(64))),
-                ([], None) => (bm.min(64), bn.min(64)),
-                // A warp has whole rows, or columns, of what is reduced along them.
-                (along, warps) => {
-                    let part =
-                        |all: u64, whole: u64| warps.map_or(4096 / whole.max(1), |w| all / w.max(1)).max(16).min(all);
-                    let wm = if along.contains(&0) { bm } else { part(bm, bn) };
-                    (wm, if along.contains(&1) { bn } else { part(bn, bm) })
-                }
-            }
-        }
-    };
-    let acc_registers = accumulator_registers(wm, wn, acc_bytes) / together;
-    if acc_registers > u64::from(REGISTERS_PER_THREAD) {
-        return Err(cx.report(
-            Diagnostic::error(
-                codes::WARP_TILE,
-                span,
-                format!("a {wm}x{wn} warp tile needs {acc_registers} accumulator registers per thread"),
-            )
-            .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
-        ));
-    }
-    let needed = bm / wm * (bn / wn) * u64::from(WARP) * groups * together;
-    let times = if groups > 1 { format!(", {groups} groups of them,") } else { String::new() };
-    if needed > u64::from(MAX_THREADS) {
-        return Err(cx.report(
-            Diagnostic::error(
-                codes::WARP_TILE,
-                span,
-                format!(
-                    "{bm}x{bn} in {wm}x{wn} warp tiles{times} needs {needed} threads, a block has at most {MAX_THREADS}"
-                ),
-            )
-            .with_note(if groups > 1 {
-                "enlarge `warp_tile` or lower `k_warps`"
-            } else {
-                "enlarge `warp_tile`"
-            }),
-        ));
-    }
-    match threads {
-        Some(t) if t != needed => {
-            return Err(cx.report(
-                Diagnostic::error(
-                    codes::WARP_TILE,
-                    span,
-                    format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {t}"),
-                )
-                .with_note("remove `threads` or change `warp_tile`"),
-            ));
-        }
-        Some(_) => {}
-        None => k.schedule.threads = Some(k.int(needed as i64, span)),
-    }
-    if k.schedule.warp_tile.is_none() {
-        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
-    }
-    Ok((wm, wn))
-}
-
 /// Whether a block tile of extent `b` splits into tiles of extent `w` of warps, or of warpgroups.
 pub(crate) fn divides(w: u64, b: u64, warpgroups: bool) -> bool {
     let shared_out = b.is_power_of_two() || warpgroups && warpgroup::is_rows(b);
@@ -518,15 +467,6 @@ pub(crate) fn divides(w: u64, b: u64, warpgroups: bool) -> bool {
 /// Registers of a thread that hold the accumulator of a warp tile.
 pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc_bytes: u32) -> u64 {
     (wm.saturating_mul(wn) / u64::from(WARP)).saturating_mul(u64::from(acc_bytes)) / 4
-}
-
-/// The most square split of `bm x bn` over `warps` warps.
-fn split_for(bm: u64, bn: u64, warps: u64) -> Option<(u64, u64)> {
-    (0..=warps.max(1).ilog2())
-        .map(|i| 1 << i)
-        .filter(|rows| warps.is_multiple_of(*rows) && bm.is_multiple_of(*rows) && bn.is_multiple_of(warps / rows))
-        .map(|rows| (bm / rows, bn / (warps / rows)))
-        .min_by_key(|&(m, n)| m.abs_diff(n))
 }
 
 /// Layouts of roles are for the threads of each, and nothing here knows more than one number of threads: the role that holds

@@ -3,24 +3,29 @@
 //! References to compile-time parameters become literals, in place; types and orders likewise. Then every expression is
 //! folded bottom-up, preconditions that hold are dropped and preconditions that cannot hold are errors.
 //!
-//! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, a target in the schedule.
+//! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, ends of windows only where they
+//! cut something off, a target in the schedule.
 
 mod bind;
 mod coalesce;
+mod ends;
 mod promises;
 mod repeats;
+mod steps;
 
 pub(crate) use bind::{given, substitute};
+pub(crate) use ends::drop_idle;
 pub(crate) use promises::assume;
 
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
-use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
 use crate::select_mma::warpgroup::{COLUMN_COUNTS, is_columns};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
@@ -42,6 +47,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_limits(k, cx)?;
     check_extents(k, cx)?;
     check_written(k, cx)?;
+    steps::check(k, cx);
+    drop_idle(k);
+    drop_zero_fills(k);
     repeats::check(k, cx);
     // Rules over extents and layouts hold or not only now that the parameters have values.
     cx.verify(k)
@@ -140,6 +148,15 @@ fn fold_branches(k: &mut Kernel) {
     }
 }
 
+/// What is outside the bounds reads as zero anyway.
+fn drop_zero_fills(k: &mut Kernel) {
+    for data in k.stmts.values_mut() {
+        if let StmtData::Copy { attrs, .. } = data {
+            attrs.fill = attrs.fill.filter(|fill| !fill.is_zero());
+        }
+    }
+}
+
 /// What a dropped block declares is no tile or buffer any more.
 fn forget(k: &mut Kernel, block: Block) {
     for s in all_stmts(k, block) {
@@ -217,7 +234,7 @@ fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             _ => {}
         }
         for e in reads {
-            for_each_ref(k, e, &mut |v| read[v] = read[v].or(Some(s)));
+            for_each_read(k, e, &mut |v| read[v] = read[v].or(Some(s)));
         }
     }
     let mut result = Ok(());
@@ -240,41 +257,9 @@ fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// The truth of a folded condition over literals, if it is one.
+/// The truth of a condition, as far as literals decide it.
 fn constant_truth(k: &Kernel, e: Expr) -> Option<bool> {
-    let ExprData::Op { op, args } = &k.exprs[e] else { return None };
-    match op {
-        Op::And => match (constant_truth(k, args[0]), constant_truth(k, args[1])) {
-            (Some(false), _) | (_, Some(false)) => Some(false),
-            (Some(true), Some(true)) => Some(true),
-            _ => None,
-        },
-        Op::Or => match (constant_truth(k, args[0]), constant_truth(k, args[1])) {
-            (Some(true), _) | (_, Some(true)) => Some(true),
-            (Some(false), Some(false)) => Some(false),
-            _ => None,
-        },
-        Op::Not => constant_truth(k, args[0]).map(|b| !b),
-        _ => {
-            // x % 1 == 0 holds whatever x is.
-            if let (Op::Eq, ExprData::Op { op: Op::Rem, args: rem }) = (op, &k.exprs[args[0]])
-                && k.as_int(rem[1]) == Some(1)
-                && k.as_int(args[1]) == Some(0)
-            {
-                return Some(true);
-            }
-            let (a, b) = (k.as_int(*args.first()?)?, k.as_int(*args.get(1)?)?);
-            Some(match op {
-                Op::Eq => a == b,
-                Op::Ne => a != b,
-                Op::Lt => a < b,
-                Op::Le => a <= b,
-                Op::Gt => a > b,
-                Op::Ge => a >= b,
-                _ => return None,
-            })
-        }
-    }
+    index::truth(&OfKernel::new(k, |_| None), e)
 }
 
 /// Divisors are positive: `x % 0` means nothing, and no precondition may promise it.

@@ -35,7 +35,7 @@
 
 mod cluster;
 mod pending;
-mod persistent;
+pub(crate) mod persistent;
 pub(crate) mod ping_pong;
 pub(crate) mod stream;
 
@@ -76,6 +76,9 @@ const SLOTS: u64 = 8;
 pub(crate) const BARRIER_BYTES: u64 = 1024;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if crate::schedule_loops::is_scheduled(k) {
+        return Ok(());
+    }
     let loops: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(|&s| multiplies(k, s)).collect();
     match loops[..] {
         [] => nothing_asked(k, cx),
@@ -153,7 +156,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     for &s in &products {
         read_slots(k, s, &buffers);
     }
-    let warps = warps(k);
+    let warps = consumer_warps(k);
     let (few, many) = registers(k, warps, !by_threads.is_empty());
     ping_pong::check(k, cx, warps)?;
     let turns = ping_pong::asked(k);
@@ -284,7 +287,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
 }
 
 /// Warps that multiply.
-fn warps(k: &Kernel) -> u32 {
+pub(crate) fn consumer_warps(k: &Kernel) -> u32 {
     k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128) / WARP
 }
 
@@ -319,9 +322,10 @@ fn promote(k: &mut Kernel, cx: &mut Cx<'_>, products: &[Stmt]) -> (Vec<Stmt>, Ve
                     cx.remark_note(span, message, "`promote 0` in the schedule leaves the sums to the instruction");
                 }
             }
-            StmtData::Await { value, pending } => {
+            StmtData::Await { value, pending, ref after } => {
                 if let Some(&(_, part)) = parts.iter().find(|(acc, _)| *acc == value) {
-                    k.stmts[s] = StmtData::Await { value: part, pending };
+                    let after = after.clone();
+                    k.stmts[s] = StmtData::Await { value: part, pending, after };
                 }
             }
             _ => {}
@@ -332,7 +336,7 @@ fn promote(k: &mut Kernel, cx: &mut Cx<'_>, products: &[Stmt]) -> (Vec<Stmt>, Ve
 }
 
 /// What is declared in the roles was copied, and named anew; where the original is gone its name is free again.
-fn plain_names(k: &mut Kernel) {
+pub(crate) fn plain_names(k: &mut Kernel) {
     let mut declared: Vec<Value> = Vec::new();
     k.walk(k.body, &mut |k, _, s| match k.stmts[s] {
         StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
@@ -516,7 +520,7 @@ fn common(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-fn role(
+pub(crate) fn role(
     k: &mut Kernel,
     name: &str,
     (warps, replicas): (u32, u32),
@@ -535,17 +539,22 @@ fn role(
 ///
 /// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
 /// there was: a warpgroup that asks for more waits for ever.
-fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
+pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
+    let few = match warps * ping_pong::replicas(k) {
+        _ if filling => FILLING,
+        12.. => 32,
+        _ => 40,
+    };
+    shared_out(k, warps, few)
+}
+
+/// The same with so many registers for a thread of the producer.
+pub(crate) fn shared_out(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
     let warps = warps * ping_pong::replicas(k);
     if share >= 232 {
         return (None, None);
     }
-    let few = match warps {
-        _ if filling => FILLING,
-        12.. => 32,
-        _ => 40,
-    };
     let (producer, consumer) = (i64::from(PRODUCER_WARPS), i64::from(warps.max(1)));
     let many = (share * (producer + consumer) - few * producer) / consumer / 8 * 8;
     match many {

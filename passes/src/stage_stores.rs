@@ -90,7 +90,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
         let by = fits(k, &facts, &deferred, (store, &to), neighbours).and_then(|pieces| match pieces {
             Some(pieces) => Ok(Mover::Threads { pieces, load: loads::like(k, &deferred, src, &to) }),
-            None => loads::of(k, cx, &facts, &deferred, at, (src, &to)).map(|load| Mover::Accelerator { load }),
+            None => loads::of(k, cx, &facts, &deferred, at, (store, src, &to)).map(|load| Mover::Accelerator { load }),
         });
         match by {
             Ok(by) => staged.push(Staged { store, tensor: to.base, by }),
@@ -311,7 +311,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
         match by {
             Mover::Accelerator { load } => {
                 stmts.extend(load.iter().flat_map(|load| loads::load(k, *s, src, load)));
-                stmts.push(k.stmt(StmtData::Await { value: buffer, pending: 0 }, span));
+                stmts.push(k.stmt(StmtData::Await { value: buffer, pending: 0, after: Vec::new() }, span));
             }
             Mover::Threads { pieces, load } => {
                 if let Some(from) = load {
@@ -340,7 +340,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
     if staged.iter().any(|s| matches!(s.by, Mover::Accelerator { .. })) {
-        let wait = k.stmt(StmtData::Await { value: buffer, pending: 0 }, span);
+        let wait = k.stmt(StmtData::Await { value: buffer, pending: 0, after: Vec::new() }, span);
         k.blocks[body].push(wait);
     }
 }

@@ -46,6 +46,9 @@ pub(crate) fn fits_unconverted(
     let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else {
         return Err("its types are not known".into());
     };
+    if attrs.fill.is_some() {
+        return Err(format!("the copy of `{name}` fills what is outside the bounds with another number than zero"));
+    }
     if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.prefetch || attrs.asynchronous {
         return Err(format!("the copy of `{name}` has attributes"));
     }
@@ -60,6 +63,9 @@ pub(crate) fn fits_unconverted(
             "`{name}` has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
         ));
     }
+    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        return Err(format!("the window of `{name}` has an end of its own"));
+    }
     wide(k, facts, from, &shape)?;
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
     match contiguous.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
@@ -73,9 +79,6 @@ pub(crate) fn fits_unconverted(
 /// Why a window of a tensor does not lie in pieces of 16 bytes as it is; `Ok`: it does.
 pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]) -> Result<(), String> {
     let name = &k.values[from.base].name;
-    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
-        return Err(format!("the window of `{name}` has an end of its own"));
-    }
     if from.transposed {
         return Err(format!("`{name}` is transposed"));
     }

@@ -12,11 +12,8 @@ use crate::assign_layouts::{log2_shape, plain_var};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::target::{REGISTERS_PER_THREAD, SHIFTED_ELEMENT_BYTES};
 use tilec_ir::typing::resolve_view;
-
-/// Widest elements that are shifted.
-pub(crate) const MAX_ELEMENT_BYTES: u32 = 4;
 
 /// An access that is made of aligned words.
 pub(crate) struct Unaligned {
@@ -76,6 +73,7 @@ pub(crate) fn applies(
     if !in_a_loop(k, s)
         || written(k, resolve_view(k, src)?.base)
         || attrs.keep
+        || attrs.fill.is_some()
         || attrs.reduce.is_some()
         || attrs.matrix
         || attrs.asynchronous
@@ -88,7 +86,7 @@ pub(crate) fn applies(
         return None;
     }
     let elem = elem_of(k, from.base).filter(|&e| elem_of(k, to.base) == Some(e))?;
-    if elem.bytes() > MAX_ELEMENT_BYTES {
+    if elem.bytes() > SHIFTED_ELEMENT_BYTES {
         return None;
     }
     contiguous_dim(k, from.base)?;

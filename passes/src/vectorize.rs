@@ -339,11 +339,16 @@ pub(crate) fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
     }
 }
 
-/// Log2 of the run of neighbours along `dim` that a thread owns. Which of its registers hold them does not matter: renaming
-/// is free, and halves of registers are exchanged by one instruction a pair.
+/// Log2 of the run of neighbours along `dim` that a thread owns, beginning at a multiple of it. Which of its registers hold them does not
+/// matter: renaming is free, and halves of registers are exchanged by one instruction a pair.
 pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize) -> u32 {
     let base: u32 = dim_bits[..dim].iter().sum();
-    let owned = |bit: &u32| (0..layout.value_bits()).any(|i| layout.value_col(i) == 1u64 << (base + bit));
+    let owned = |bit: &u32| {
+        let unit = 1u64 << (base + bit);
+        // Of a layout that mixes bits another column may move where the run begins.
+        let mixed = layout.value().cols().iter().chain(layout.thread().cols()).any(|&c| c != unit && c & unit != 0);
+        !mixed && layout.value().cols().contains(&unit)
+    };
     (0..dim_bits[dim]).take_while(owned).count() as u32
 }
 

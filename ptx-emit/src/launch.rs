@@ -3,6 +3,7 @@
 //! Expressions are strings in the notation of the language (`ceildiv(M, 128)`), over the names of the parameters of kind
 //! size, stride and scalar.
 
+use tilec_ir::interp::Number;
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, Scratch};
@@ -103,6 +104,6 @@ pub enum ParamKind {
         /// Element type.
         elem: Elem,
         /// Default.
-        default: Option<f64>,
+        default: Option<Number>,
     },
 }

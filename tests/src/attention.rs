@@ -1,21 +1,43 @@
 //! What attention is, in plain loops, and that `examples/flash_attention.tile` means it.
 
-/// `softmax(scale * q·kᵀ)·v` of one head whose rows have `width` elements, of powers of two, without a running maximum and in f64.
-pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], width: usize, scale: f64) -> Vec<f64> {
-    let mut out = Vec::with_capacity(q.len());
-    for q in q.chunks(width) {
-        let dot = |k: &[f64]| -> f64 { q.iter().zip(k).map(|(a, b)| a * b).sum() };
-        let scores: Vec<f64> = k.chunks(width).map(|k| (scale * dot(k)).exp2()).collect();
-        let total: f64 = scores.iter().sum();
-        let column = |d: usize| scores.iter().zip(v.chunks(width)).map(|(p, v)| p * v[d]).sum::<f64>() / total;
+/// What is computed of scores, and which keys a query sees.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Form {
+    /// Elements of a query, a key and a value.
+    pub(crate) width: usize,
+    /// What scores are multiplied by, for powers of two.
+    pub(crate) scale: f64,
+    /// Keys behind the query are not seen.
+    pub(crate) causal: bool,
+    /// So many keys up to the query are; 0: all.
+    pub(crate) window: usize,
+    /// Scores are bent to less than this.
+    pub(crate) cap: Option<f64>,
+}
+
+/// `softmax(scale * q·kᵀ)·v` of one head, without a running maximum and in f64, and of each row the natural logarithm of the sum of its weights.
+pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], form: Form) -> (Vec<f64>, Vec<f64>) {
+    let width = form.width;
+    let (mut out, mut logs) = (Vec::with_capacity(q.len()), Vec::new());
+    for (row, q) in q.chunks(width).enumerate() {
+        let seen = |key: usize| !(form.causal && key > row || form.window > 0 && key + form.window <= row);
+        let score = |k: &[f64]| -> f64 {
+            let x = form.scale * q.iter().zip(k).map(|(a, b)| a * b).sum::<f64>();
+            form.cap.map_or(x, |cap| cap * (x / cap).tanh())
+        };
+        let weight = |(key, k): (usize, &[f64])| if seen(key) { score(k).exp2() } else { 0.0 };
+        let weights: Vec<f64> = k.chunks(width).enumerate().map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        let column = |d: usize| weights.iter().zip(v.chunks(width)).map(|(p, v)| p * v[d]).sum::<f64>() / total;
         out.extend((0..width).map(column));
+        logs.push(total.ln());
     }
-    out
+    (out, logs)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::head;
+    use super::{Form, head};
     use crate::oracle;
     use crate::problem::Random;
     use std::collections::BTreeMap;
@@ -44,15 +66,16 @@ mod tests {
             inputs.consts = tile.into_iter().map(|(n, x)| (n.to_owned(), ConstValue::Int(x))).collect();
             let sizes = [("Z", batches), ("H", heads), ("L", rows)];
             inputs.sizes = sizes.into_iter().map(|(n, x)| (n.to_owned(), x as i64)).collect();
-            inputs.scalars = BTreeMap::from([("scale_log2".to_owned(), 0.25)]);
+            inputs.scalars = BTreeMap::from([("scale_log2".to_owned(), 0.25.into())]);
             let data = [("Q", q.clone()), ("K", k.clone()), ("V", v.clone()), ("O", vec![f64::NAN; count])];
             for (name, data) in data {
-                inputs.tensors.insert(name.to_owned(), interp::Tensor { elem: Elem::F16, data });
+                inputs.tensors.insert(name.to_owned(), interp::Tensor { elem: Elem::F16, data: data.into() });
             }
             interp::run(&kernel, &mut inputs, &interp::Options::default()).unwrap();
+            let form = Form { width: D, scale: 0.25, ..Form::default() };
             let heads = q.chunks(rows * D).zip(k.chunks(rows * D)).zip(v.chunks(rows * D));
-            let expected: Vec<f64> = heads.flat_map(|((q, k), v)| head(q, k, v, D, 0.25)).collect();
-            for (i, (got, expected)) in inputs.tensors["O"].data.iter().zip(&expected).enumerate() {
+            let expected: Vec<f64> = heads.flat_map(|((q, k), v)| head(q, k, v, form).0).collect();
+            for (i, (got, expected)) in inputs.tensors["O"].data.floats().iter().zip(&expected).enumerate() {
                 assert!((got - expected).abs() <= TOLERANCE, "{rows} rows, element {i}: {got}, not {expected}");
             }
         }

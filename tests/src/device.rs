@@ -143,21 +143,17 @@ struct State<'a> {
 impl State<'_> {
     fn launch(&mut self, contract: &Contract, function: &Function, run: &Run) -> Result<(), String> {
         let packed = |name: &str| match &contract.param(name)?.kind {
-            ParamKind::Stride { packed: Some(text), .. } => {
-                expr::integer(text, &|n| run.integer(n).ok().map(i128::from)).ok()
-            }
+            ParamKind::Stride { packed: Some(text), .. } => expr::integer(text, &|n| run.integer(n).ok()).ok(),
             _ => None,
         };
-        let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
+        let lookup = |name: &str| run.integer(name).ok().or_else(|| packed(name));
         for text in &contract.requires {
             if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
                 return Err(format!("the precondition `{text}` does not hold"));
             }
         }
-        let integer = |text: &str| -> Result<i64, String> {
-            let value = expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}"))?;
-            i64::try_from(value).map_err(|e| format!("`{text}`: {e}"))
-        };
+        let integer =
+            |text: &str| -> Result<i64, String> { expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}")) };
         let scalar = |name: &str| run.value(name).ok_or_else(|| format!("no value for `{name}`"));
         let mut args = Vec::new();
         for param in &contract.params {

@@ -18,6 +18,8 @@
 //! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
 //! | `choices`     | what the model chooses compiles: all targets, types, orders, sizes             |
+//! | `conversions` | every pair of element types at edge values: interpreter and PTX agree         |
+//! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
 //! | `device`      | launches on a GPU from the launch contract                                     |
@@ -29,6 +31,8 @@ mod attention;
 pub mod cases;
 pub mod choices;
 mod conflicts;
+#[cfg(test)]
+mod conversions;
 #[path = "../../sim/tests/corpus/mod.rs"]
 pub mod corpus;
 #[cfg(feature = "cuda")]
@@ -41,6 +45,8 @@ pub mod expect;
 mod functions;
 pub mod fuzz;
 pub mod golden;
+#[cfg(test)]
+mod indices;
 pub mod kinds;
 pub mod mutants;
 pub mod number;

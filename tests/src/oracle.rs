@@ -50,8 +50,8 @@ impl Problem {
             }
             let integer = |e| -> Result<i64, String> {
                 let text = tilec_ir::print::print_expr(kernel, e);
-                let value = tilec::expr::integer(&text, &|n| run.integer(n).ok().map(i128::from));
-                value.map_err(|e| format!("`{text}`: {e}")).and_then(|v| i64::try_from(v).map_err(|e| e.to_string()))
+                let value = tilec::expr::integer(&text, &|n| run.integer(n).ok());
+                value.map_err(|e| format!("`{text}`: {e}"))
             };
             let list = |exprs: &mut dyn Iterator<Item = Expr>| exprs.map(integer).collect::<Result<Vec<_>, _>>();
             let extents = |d: usize| match ty.modes(d) {
@@ -117,6 +117,19 @@ impl Problem {
     /// # Errors
     /// The interpreter refuses something.
     pub fn interpret_all(&self, kernels: &[Kernel], consts: &[Consts]) -> Result<Vec<Tensor>, String> {
+        self.interpret_with(kernels, consts, &interp::Options::default())
+    }
+
+    /// The memory after interpreting `kernels` one after the other, with so much work at most.
+    ///
+    /// # Errors
+    /// The interpreter refuses something.
+    pub(crate) fn interpret_with(
+        &self,
+        kernels: &[Kernel],
+        consts: &[Consts],
+        options: &interp::Options,
+    ) -> Result<Vec<Tensor>, String> {
         let mut inputs = interp::Inputs::default();
         for kernel in kernels {
             let name = |v| kernel.values[v].name.clone();
@@ -131,21 +144,22 @@ impl Problem {
             for &v in &kernel.params {
                 let scalar = matches!(kernel.values[v].def, ValueDef::Scalar { .. });
                 if let Some(value) = self.run.value(&name(v)).filter(|_| scalar) {
-                    inputs.scalars.insert(name(v), value);
+                    inputs.scalars.insert(name(v), value.into());
                 }
             }
         }
         for (tensor, &elem) in self.tensors.iter().zip(&self.elems) {
-            inputs.tensors.insert(tensor.name.clone(), interp::Tensor { elem, data: tensor.data.clone() });
+            inputs.tensors.insert(tensor.name.clone(), interp::Tensor { elem, data: tensor.data.clone().into() });
         }
         for (i, kernel) in kernels.iter().enumerate() {
             inputs.consts = consts.get(i).cloned().unwrap_or_default();
-            interp::run(kernel, &mut inputs, &interp::Options::default()).map_err(|d| one_line(&d))?;
+            interp::run(kernel, &mut inputs, options).map_err(|d| one_line(&d))?;
         }
         let mut after = self.tensors.clone();
         for tensor in &mut after {
             let result = inputs.tensors.remove(&tensor.name);
-            tensor.data = result.ok_or_else(|| format!("the interpreter lost `{}`", tensor.name))?.data;
+            let result = result.ok_or_else(|| format!("the interpreter lost `{}`", tensor.name))?;
+            tensor.data = result.data.floats().into_owned();
         }
         Ok(after)
     }
@@ -478,10 +492,10 @@ fn permits(kernel: &Kernel, run: &Run) -> bool {
                 Some(GivenStride::Leading(v)) => kernel.values[v].name == name,
                 _ => false,
             };
-            (0..t.strides.len()).find(is_it).map(|d| t.strides[d].into())
+            (0..t.strides.len()).find(is_it).map(|d| t.strides[d])
         })
     };
-    let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
+    let lookup = |name: &str| run.integer(name).ok().or_else(|| packed(name));
     kernel.requires.iter().all(|&e| {
         let text = tilec_ir::print::print_expr(kernel, e);
         tilec::expr::condition(&text, &lookup).unwrap_or(false)

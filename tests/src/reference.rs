@@ -19,8 +19,11 @@ pub enum Reference {
     Conv,
     /// `Y`, of each row of `X` the softmax: `exp(x) / sum of exp` of the row.
     Softmax,
-    /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`.
+    /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
+    /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention.
     Attention,
+    /// `Y`, of each row of `X` the largest element.
+    RowMaximum,
     /// The last tensor becomes the first.
     Copy,
     /// The last tensor becomes the first, transposed.
@@ -39,10 +42,11 @@ impl Reference {
             "conv" => Ok(Reference::Conv),
             "softmax" => Ok(Reference::Softmax),
             "attention" => Ok(Reference::Attention),
+            "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
             _ => Err(format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, copy and transpose"
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, row_maximum, copy and transpose"
             )),
         }
     }
@@ -53,9 +57,12 @@ impl Reference {
             Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
             // D is not the last parameter.
             Reference::Fused => false,
-            Reference::Conv | Reference::Softmax | Reference::Attention | Reference::Copy | Reference::Transpose => {
-                true
-            }
+            Reference::Conv
+            | Reference::Softmax
+            | Reference::Attention
+            | Reference::RowMaximum
+            | Reference::Copy
+            | Reference::Transpose => true,
         }
     }
 
@@ -148,17 +155,50 @@ impl Reference {
                 let (Some(q), Some(k), Some(v)) = (find("Q"), find("K"), find("V")) else {
                     return Err("the reference `attention` needs Q, K and V of four dimensions".to_owned());
                 };
-                let scale = run.value("scale_log2").unwrap_or(1.0);
-                let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
-                let (rows, width) = (q.shape[2] as usize, q.shape[3] as usize);
-                let (q, k, v) = (all(q), all(k), all(v));
-                let heads = q.chunks(rows * width).zip(k.chunks(rows * width)).zip(v.chunks(rows * width));
-                let out: Vec<f64> = heads.flat_map(|((q, k), v)| attention::head(q, k, v, width, scale)).collect();
-                let Some(o) = after.iter_mut().find(|t| t.name == "O") else {
-                    return Err("the reference `attention` needs O".to_owned());
+                let int = |name: &str| match consts.get(name) {
+                    Some(ConstValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
+                    _ => 0,
                 };
-                let places: Vec<usize> = o.addresses().collect();
-                places.into_iter().zip(out).for_each(|(at, x)| o.data[at] = x);
+                // Heads may end in the middle of a program's tile.
+                let form = attention::Form {
+                    width: q.shape[3] as usize,
+                    scale: run.value("scale_log2").unwrap_or(1.0),
+                    causal: int("CAUSAL") == 1,
+                    window: int("WINDOW"),
+                    cap: run.value("cap").filter(|_| int("CAP") == 1),
+                };
+                let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
+                let size = (q.shape[2] * q.shape[3]) as usize;
+                let (q, k, v) = (all(q), all(k), all(v));
+                let (mut out, mut logs) = (Vec::new(), Vec::new());
+                for (h, q) in q.chunks(size).enumerate() {
+                    let shared = h / int("G").max(1) * size;
+                    let (k, v) = (&k[shared..shared + size], &v[shared..shared + size]);
+                    let (rows, sums) = attention::head(q, k, v, form);
+                    out.extend(rows);
+                    logs.extend(sums);
+                }
+                let mut written = 0;
+                for (name, data) in [("O", out), ("LSE", logs)] {
+                    let Some(t) = after.iter_mut().find(|t| t.name == name) else { continue };
+                    written += usize::from(name == "O");
+                    let places: Vec<usize> = t.addresses().collect();
+                    places.into_iter().zip(data).for_each(|(at, x)| t.data[at] = x);
+                }
+                if written == 0 {
+                    return Err("the reference `attention` needs O".to_owned());
+                }
+            }
+            Reference::RowMaximum => {
+                let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
+                    return Err("no tensors".to_owned());
+                };
+                let all: Vec<f64> = from.addresses().map(|at| from.data[at]).collect();
+                let width = from.shape.last().map_or(1, |&n| n as usize);
+                let places: Vec<usize> = to.addresses().collect();
+                for (at, row) in places.into_iter().zip(all.chunks(width)) {
+                    to.data[at] = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                }
             }
             Reference::Copy | Reference::Transpose => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {

@@ -182,16 +182,12 @@ impl Executable {
         options: &Options,
     ) -> Result<Counters, Failure> {
         let packed = |name: &str| match &contract.param(name)?.kind {
-            ParamKind::Stride { packed: Some(text), .. } => {
-                expr::integer(text, &|n| run.integer(n).ok().map(i128::from)).ok()
-            }
+            ParamKind::Stride { packed: Some(text), .. } => expr::integer(text, &|n| run.integer(n).ok()).ok(),
             _ => None,
         };
-        let lookup = |name: &str| run.integer(name).ok().map(i128::from).or_else(|| packed(name));
-        let integer = |text: &str| -> Result<i64, String> {
-            let value = expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}"))?;
-            i64::try_from(value).map_err(|e| format!("`{text}`: {e}"))
-        };
+        let lookup = |name: &str| run.integer(name).ok().or_else(|| packed(name));
+        let integer =
+            |text: &str| -> Result<i64, String> { expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}")) };
         for text in &contract.requires {
             if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
                 return Err(Failure::Launch(format!("the precondition `{text}` does not hold")));
@@ -256,7 +252,10 @@ impl Executable {
                 }
                 ParamKind::Stride { .. } => integer(name)?.to_le_bytes().to_vec(),
                 ParamKind::Scalar { elem, default } => {
-                    let value = run.value(name).or(*default).ok_or_else(|| format!("no value for `{name}`"))?;
+                    let value = run
+                        .value(name)
+                        .or(default.map(|x| x.to_f64()))
+                        .ok_or_else(|| format!("no value for `{name}`"))?;
                     match elem {
                         Elem::I32 => (value as i32).to_le_bytes().to_vec(),
                         Elem::U32 => (value as u32).to_le_bytes().to_vec(),

@@ -9,7 +9,7 @@
 //!
 //! A candidate is usable when it runs, tells its version, and that version knows the target: 12.9 is
 //! the last that knows `sm_70`. Each refusal is kept with its reason, in the result as well as in the
-//! error. A `TILEC_PTXAS` that is no executable ends the search: whoever names a path wants that tool and no other.
+//! error. A `TILEC_PTXAS` that is not usable ends the search: whoever names a path wants that tool and no other.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -164,6 +164,19 @@ pub struct NotFound {
     pub looked: Vec<Refusal>,
 }
 
+impl NotFound {
+    /// Whether the tool's environment variable names one that cannot be used.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.looked.iter().any(|refusal| is_named(self.tool, &refusal.place))
+    }
+}
+
+/// Whether a place is the value of the tool's environment variable.
+fn is_named(tool: Tool, place: &str) -> bool {
+    place.starts_with(&format!("{}=", tool.variable()))
+}
+
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no {} for {} on this machine; looked at", self.tool, self.arch)?;
@@ -172,7 +185,7 @@ impl fmt::Display for NotFound {
         }
         let variable = self.tool.variable();
         match self.looked.as_slice() {
-            [only] if only.place.starts_with(variable) => {
+            [_] if self.is_named() => {
                 write!(f, "\nset {variable} to a {}, or unset it to have one looked for", self.tool)
             }
             _ => write!(f, "\nset {variable} to one, or run scripts/fetch_tools.sh"),
@@ -197,7 +210,7 @@ type AskVersion<'a> = &'a dyn Fn(Tool, &Path) -> Result<ToolVersion, String>;
 fn find_with(tool: Tool, arch: Arch, variable: Variable<'_>, ask: AskVersion<'_>) -> Result<Found, NotFound> {
     let mut looked = Vec::new();
     for (place, candidate) in candidates(tool, arch, variable) {
-        let named_in_vain = candidate.is_err() && place.starts_with(&format!("{}=", tool.variable()));
+        let named = is_named(tool, &place);
         let tried = candidate.and_then(|path| {
             let version = ask(tool, &path)?;
             version.serves(arch)?;
@@ -210,7 +223,7 @@ fn find_with(tool: Tool, arch: Arch, variable: Variable<'_>, ask: AskVersion<'_>
             Err(reason) => looked.push(Refusal { place, reason }),
         }
         // Whoever names a path wants that tool and no other.
-        if named_in_vain {
+        if named {
             break;
         }
     }
@@ -427,14 +440,22 @@ mod tests {
     }
 
     #[test]
+    fn a_named_tool_that_does_not_serve_is_not_replaced_by_another() {
+        let fake = Fake::new("named-useless", &["broken/ptxas", "env13/ptxas", "cache/ptxas-12.9/ptxas"]);
+        for (named, reason) in [("~/broken/ptxas", "does not run"), ("~/env13/ptxas", "no longer knows sm_70")] {
+            let set = [("TILEC_PTXAS", named), ("TILEC_TOOLS", "~/cache")];
+            let failure = find_with(Tool::Ptxas, arch("sm_70"), &fake.vars(&set), &by_folder).unwrap_err();
+            let text = failure.to_string();
+            assert!(failure.is_named() && text.contains("TILEC_PTXAS=") && text.contains(reason), "{text}");
+        }
+        let unset = find_with(Tool::Ptxas, arch("sm_70"), &|_| None, &|_, _| Err("no".to_owned())).unwrap_err();
+        assert!(!unset.is_named());
+    }
+
+    #[test]
     fn failure_names_every_place_and_reason() {
-        let fake = Fake::new("failure", &["broken/nvdisasm", "data", "broken-too/nvdisasm"]);
-        let set = [
-            ("TILEC_NVDISASM", "~/broken-too/nvdisasm"),
-            ("PATH", "relative:~/broken"),
-            ("CUDA_HOME", "~/nowhere"),
-            ("XDG_CACHE_HOME", "~"),
-        ];
+        let fake = Fake::new("failure", &["broken/nvdisasm", "data"]);
+        let set = [("PATH", "relative:~/broken"), ("CUDA_HOME", "~/nowhere"), ("XDG_CACHE_HOME", "~")];
         let failure = find_with(Tool::Nvdisasm, arch("sm_70"), &fake.vars(&set), &|tool, path| {
             // Whatever this machine has in /usr/local/cuda is not part of the test.
             if path.starts_with("/usr") { Err("does not run".to_owned()) } else { by_folder(tool, path) }
@@ -442,7 +463,6 @@ mod tests {
         .unwrap_err();
         let text = failure.to_string();
         for part in [
-            "broken-too/nvdisasm: does not run",
             "broken/nvdisasm: does not run",
             "nowhere: no such file",
             "/usr/local/cuda/bin/nvdisasm: ",

@@ -39,7 +39,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "for",
         "for k in 0..K step 32 { .. }",
-        "Runs its body for k = 0, 32, .. below K; `unroll` lays the bodies out one after the other.",
+        "Runs its body for k = 0, 32, .. below K; windows of tensors that begin at k end at K (`k..e`: at e, `k..inf`: with the tensor). `unroll` lays the bodies out one after the other.",
     ),
     ("in", "for k in 0..K { .. }", "Stands between a loop's variable and its bounds."),
     (
@@ -117,6 +117,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "keep",
         "copy A[i.., k..] -> r check (0) keep",
         "Elements outside the bounds keep what the registers held instead of becoming zero.",
+    ),
+    (
+        "fill",
+        "copy X[i.., j..] -> x fill -inf",
+        "Elements outside the bounds read as this number of the tensor's type instead of zero; threads put it there, so such a copy is neither `async` nor `tma`.",
     ),
     (
         "matrix",

@@ -7,10 +7,10 @@
 //! of a step.
 
 use crate::bind::TensorPlan;
-use crate::data::{POISON, float_format, get};
+use crate::data::{POISON, float_format, get_exact};
 use std::fmt::Write as _;
 use tilec_ir::atoms::{Atom, ShortSums};
-use tilec_ir::interp::{PartAccuracy, SumAccuracy};
+use tilec_ir::interp::{Number, Numbers, PartAccuracy, SumAccuracy};
 use tilec_ir::types::Elem;
 
 /// Mismatches that are shown.
@@ -50,7 +50,7 @@ pub fn accuracy(atom: &str, f16_accumulators: bool, cc: u32, promoted: Option<u6
 /// What a tensor is compared with.
 pub struct Expected<'a> {
     /// The reference, by offset.
-    pub values: &'a [f64],
+    pub values: &'a Numbers,
     /// How far the device may be from it, by offset; nowhere, if empty.
     pub errors: &'a [f64],
     /// A bound was wider than one missing product on the way.
@@ -114,15 +114,15 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
     plan.for_each(|index, offset| {
         element[offset] = true;
         verdict.elements += 1;
-        let got = get(plan.elem, after, offset);
-        let want = expected.values.get(offset).copied().unwrap_or(f64::NAN);
+        let got = get_exact(plan.elem, after, offset);
+        let want = expected.values.get(offset).unwrap_or(Number::Float(f64::NAN));
         let bound = expected.errors.get(offset).copied().unwrap_or(0.0);
         verdict.largest_bound = verdict.largest_bound.max(bound);
         verdict.weak |= !bound.is_finite();
-        let error = if got == want || (got.is_nan() && want.is_nan()) { 0.0 } else { (got - want).abs() };
+        let error = difference(got, want);
         verdict.largest_error = if error.is_nan() { f64::INFINITY } else { verdict.largest_error.max(error) };
         // An error that is not a number is too large.
-        if error.is_nan() || error > bound || (got.is_nan() && !want.is_nan()) {
+        if error.is_nan() || error > bound || (got.to_f64().is_nan() && !want.to_f64().is_nan()) {
             verdict.wrong += 1;
             if verdict.shown.len() < SHOWN {
                 let place: Vec<String> = index.iter().map(u64::to_string).collect();
@@ -139,6 +139,17 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
         verdict.stray_bytes += before[range.clone()].iter().zip(&after[range]).filter(|(a, b)| a != b).count() as u64;
     }
     verdict
+}
+
+/// How far apart two elements are: not at all if both are no number, and not a number if one is.
+fn difference(got: Number, want: Number) -> f64 {
+    match (got, want) {
+        (Number::Wide(got), Number::Wide(want)) => (i128::from(got) - i128::from(want)).unsigned_abs() as f64,
+        _ => {
+            let (got, want) = (got.to_f64(), want.to_f64());
+            if got == want || (got.is_nan() && want.is_nan()) { 0.0 } else { (got - want).abs() }
+        }
+    }
 }
 
 /// The largest difference from `want` of a sum of `k` products whose magnitudes add up to `s`, rounded to `elem`; 0 for
@@ -179,18 +190,20 @@ mod tests {
         bytes
     }
 
-    fn exact(values: &[f64]) -> Expected<'_> {
+    fn exact(values: &Numbers) -> Expected<'_> {
         Expected { values, errors: &[], drowned: false }
     }
 
-    const WANT: [f64; 5] = [1.0, 2.0, 0.0, 3.0, 4.0];
+    fn want() -> Numbers {
+        vec![1.0, 2.0, 0.0, 3.0, 4.0].into()
+    }
 
     #[test]
     fn equal_results_are_ok_and_others_are_shown() {
         let before = vec![POISON; 20];
-        let good = compare(&plan(), &before, &memory([1.0, 2.0, 3.0, 4.0]), &exact(&WANT));
+        let good = compare(&plan(), &before, &memory([1.0, 2.0, 3.0, 4.0]), &exact(&want()));
         assert!(good.ok() && good.elements == 4 && good.largest_error == 0.0);
-        let bad = compare(&plan(), &before, &memory([1.0, 2.0, 3.5, f64::NAN]), &exact(&WANT));
+        let bad = compare(&plan(), &before, &memory([1.0, 2.0, 3.5, f64::NAN]), &exact(&want()));
         assert_eq!((bad.ok(), bad.wrong), (false, 2));
         assert_eq!(bad.shown[0], "C[1, 0] = 3.5, expected 3");
         assert_eq!(bad.largest_error, f64::INFINITY);
@@ -200,7 +213,7 @@ mod tests {
     fn elements_that_nobody_writes_are_counted() {
         let mut after = memory([1.0, 2.0, 3.0, 4.0]);
         after[12..16].fill(POISON);
-        let want = [1.0, 2.0, 0.0, f64::NAN, 4.0];
+        let want = vec![1.0, 2.0, 0.0, f64::NAN, 4.0].into();
         let verdict = compare(&plan(), &[POISON; 20], &after, &exact(&want));
         assert!(verdict.ok() && verdict.unwritten == (1, Some("1, 0".to_owned())), "{verdict:?}");
         // What is read as well may stay as it is.
@@ -212,14 +225,15 @@ mod tests {
     fn writes_between_the_elements_are_found() {
         let mut after = memory([1.0, 2.0, 3.0, 4.0]);
         after[8] = 0;
-        let verdict = compare(&plan(), &[POISON; 20], &after, &exact(&WANT));
+        let verdict = compare(&plan(), &[POISON; 20], &after, &exact(&want()));
         assert_eq!((verdict.ok(), verdict.wrong, verdict.stray_bytes), (false, 0, 1));
     }
 
     #[test]
     fn bounds_hold_element_by_element() {
         let before = vec![POISON; 20];
-        let expected = |drowned| Expected { values: &WANT, errors: &[1e-3, 0.0, 0.0, 0.0, 0.0], drowned };
+        let values = want();
+        let expected = |drowned| Expected { values: &values, errors: &[1e-3, 0.0, 0.0, 0.0, 0.0], drowned };
         let near = memory([1.0 + 1e-4, 2.0, 3.0, 4.0]);
         let verdict = compare(&plan(), &before, &near, &expected(false));
         assert!(verdict.ok() && !verdict.weak && verdict.largest_error > 9e-5, "{verdict:?}");
@@ -231,8 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn integers_of_64_bits_are_compared_to_the_last_one() {
+        let plan = TensorPlan { elem: Elem::I64, ..plan() };
+        let big = (1i64 << 53) + 1;
+        let memory = |x: i64| [x, 0, -1, 2, 3].iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let want: Numbers = vec![big, 0, -1, 2, 3].into();
+        assert!(compare(&plan, &memory(0), &memory(big), &exact(&want)).ok());
+        let verdict = compare(&plan, &memory(0), &memory(big - 1), &exact(&want));
+        assert_eq!((verdict.wrong, verdict.largest_error), (1, 1.0));
+        assert_eq!(verdict.shown[0], "C[0, 0] = 9007199254740992, expected 9007199254740993");
+    }
+
+    #[test]
     fn nothing_stands_for_a_number() {
-        let expected = Expected { values: &WANT, errors: &[f64::INFINITY; 5], drowned: false };
+        let values = want();
+        let expected = Expected { values: &values, errors: &[f64::INFINITY; 5], drowned: false };
         let verdict = compare(&plan(), &[POISON; 20], &memory([f64::NAN, 2.0, 3.0, 4.0]), &expected);
         assert!(!verdict.ok() && verdict.weak);
     }

@@ -29,7 +29,9 @@ pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, D
     let result = reference::interpret(&pairs, &bound, &tensors, None).map_err(|d| fail(vec![*d]))?;
     for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(plan, _)| plan.access.writes()) {
         if let Some(tensor) = result.tensors.get(&plan.name) {
-            plan.for_each(|_, offset| data::set(plan.elem, bytes, offset, tensor.data[offset]));
+            plan.for_each(|_, offset| {
+                data::set_exact(plan.elem, bytes, offset, tensor.data.get(offset).expect("all of the tensor"))
+            });
         }
     }
     Ok(RunReport {

@@ -7,7 +7,7 @@ use crate::contract::{Contract, ParamKind};
 use crate::data;
 use crate::program::BoundProgram;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::interp::{self, SumAccuracy};
+use tilec_ir::interp::{self, Numbers, SumAccuracy};
 use tilec_ir::kernel::Kernel;
 
 /// Compares what the kernels left with what the interpreter computes.
@@ -21,12 +21,12 @@ pub(super) fn verify(
     notes: &mut Vec<String>,
 ) -> Result<Vec<(String, Verdict)>, Box<Diagnostic>> {
     let reference = interpret(kernels, bound, before, Some(accuracy))?;
-    let (nothing, sure): (&[f64], &[f64]) = (&[], &[]);
+    let (nothing, sure): (Numbers, &[f64]) = (Numbers::default(), &[]);
     let mut verdicts = Vec::new();
     for ((plan, before), after) in bound.tensors.iter().zip(before).zip(after) {
         let errors = reference.errors.get(&plan.name);
         let expected = Expected {
-            values: reference.tensors.get(&plan.name).map_or(nothing, |t| &t.data),
+            values: reference.tensors.get(&plan.name).map_or(&nothing, |t| &t.data),
             errors: errors.map_or(sure, |e| &e.largest),
             drowned: errors.is_some_and(|e| e.drowned),
         };
@@ -53,7 +53,7 @@ fn why_inexact(reference: &interp::Inputs, bound: &BoundProgram, before: &[Vec<u
         t.for_each(|_, offset| all &= whole(data::get(t.elem, bytes, offset)));
         all
     });
-    let scalars_whole = reference.scalars.values().all(|x| whole(*x));
+    let scalars_whole = reference.scalars.values().all(|x| whole(x.to_f64()));
     inputs_whole.then_some(match scalars_whole {
         true => "the sums may exceed the exact range, or fractions are multiplied and added",
         false => "a scalar is not a whole number",
@@ -79,14 +79,14 @@ pub(super) fn interpret(
                 inputs.strides.insert(name, value.to_i64().unwrap_or(0));
             }
             ParamKind::Scalar { elem, .. } => {
-                inputs.scalars.insert(name, data::decode(*elem, data::encode(*elem, value.to_f64())));
+                inputs.scalars.insert(name, data::element(*elem, data::encode_number(*elem, value)));
             }
             ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) => {}
         }
     }
     for (plan, bytes) in bound.tensors.iter().zip(before) {
         let span = usize::try_from(plan.span).expect("the tensor is in memory");
-        let values = (0..span).map(|i| data::get(plan.elem, bytes, i)).collect();
+        let values = data::numbers(plan.elem, bytes, span);
         inputs.tensors.insert(plan.name.clone(), interp::Tensor { elem: plan.elem, data: values });
     }
     let options = interp::Options { accuracy, ..interp::Options::default() };

@@ -66,7 +66,10 @@ fn contract() -> Contract {
             stride("A_ld", "K"),
             stride("B_ld", "N"),
             stride("C_ld", "N"),
-            Param { name: "alpha".to_owned(), kind: ParamKind::Scalar { elem: Elem::F32, default: Some(1.0) } },
+            Param {
+                name: "alpha".to_owned(),
+                kind: ParamKind::Scalar { elem: Elem::F32, default: Some(Number::Float(1.0)) },
+            },
         ],
         requires: vec!["K % 4 == 0".to_owned()],
     }
@@ -105,7 +108,7 @@ fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) 
         let pairs: Vec<_> = kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
         let result = interpret(&pairs, &bound, &tensors, Some(accuracy("m8n8k4", false, 70, None))).expect("defined");
         for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
-            plan.for_each(|_, i| data::set(plan.elem, bytes, i, result.tensors[&plan.name].data[i]));
+            plan.for_each(|_, i| data::set_exact(plan.elem, bytes, i, result.tensors[&plan.name].data.get(i).unwrap()));
         }
         harm(&bound.tensors, &mut tensors);
         let launched = Launched { device: "test".to_owned(), cc: 70, times_ms: vec![3.0, 1.0, 2.0] };
@@ -215,8 +218,8 @@ fn inputs_from_files_are_computed_with() {
     let sizes = [("M", 2.0), ("N", 2.0), ("K", 4.0), ("C_ld", 3.0)];
     let half = |x: f64| data::encode(Elem::F16, x).to_le_bytes()[..2].to_vec();
     let mut given = RunOptions { on: On::Simulator, ..options(&sizes) };
-    given.inputs.insert("A".to_owned(), [1., 2., 3., 4., 5., 6., 7., 8.].map(half).concat());
-    given.inputs.insert("B".to_owned(), [1., 0., 0., 1., 1., 0., 0., 1.].map(half).concat());
+    given.inputs.insert("A".to_owned(), Elements::Bytes([1., 2., 3., 4., 5., 6., 7., 8.].map(half).concat()));
+    given.inputs.insert("B".to_owned(), Elements::Bytes([1., 0., 0., 1., 1., 0., 0., 1.].map(half).concat()));
     let report = run_with(&compiled(), &given, |_, _| panic!("launched")).expect("runs");
     assert!(report.ok(), "{report}");
     let (plan, bytes) = report.tensors.iter().find(|(t, _)| t.name == "C").expect("there");
@@ -224,7 +227,7 @@ fn inputs_from_files_are_computed_with() {
     assert_eq!(data::packed(plan, bytes), c);
     for (name, length) in [("A", 3), ("D", 16), ("C", 16)] {
         let mut bad = given.clone();
-        bad.inputs.insert(name.to_owned(), vec![0; length]);
+        bad.inputs.insert(name.to_owned(), Elements::Bytes(vec![0; length]));
         let error = run_with(&compiled(), &bad, |_, _| panic!("launched")).expect_err(name).to_string();
         assert!(error.contains("E0616") && error.contains(&format!("`{name}`")), "{error}");
     }
@@ -249,4 +252,30 @@ fn nothing_is_launched_when_something_is_wrong() {
     let error = run_with(&program, &gpu, nobody).expect_err("no device").to_string();
     assert!(error.contains("E0611") && error.contains("no library"), "{error}");
     assert_eq!(Target::Sm70, program.target);
+}
+
+/// The number of tiles in front of an element, which depends on their size in a way that no text shows.
+#[test]
+fn a_result_that_depends_on_what_was_chosen_is_found_out() {
+    let text = "kernel counted<BN = auto>(X: gmem f32[8, N], Y: gmem f32[8, N]) {
+        var x = reg f32[8, BN]
+        var n = reg f32[8, BN] = 0.0
+        for k in 0..N step BN {
+            copy X[0.., k..] -> x
+            copy x + n -> Y[0.., k..]
+            n = n + 1.0
+        }
+    }";
+    let here = RunOptions { on: On::Simulator, ..options(&[("N", 600.0)]) };
+    let never = |_, _| panic!("launched");
+    let counted = crate::compile(text, &CompileOptions::default()).expect("compiles");
+    let report = run_with(&counted, &here, never).expect("runs");
+    assert!(!report.ok(), "{report}");
+    let same = text.replace("n = n + 1.0", "n = n + 0.0");
+    let report = run_with(&crate::compile(&same, &CompileOptions::default()).expect("compiles"), &here, never);
+    assert!(report.expect("runs").ok());
+    // Who writes the value wants it.
+    let defines = vec![("BN".to_owned(), "64".to_owned())];
+    let given = crate::compile(text, &CompileOptions { defines, ..CompileOptions::default() }).expect("compiles");
+    assert!(run_with(&given, &here, never).expect("runs").ok());
 }

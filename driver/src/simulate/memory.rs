@@ -238,7 +238,7 @@ pub(super) fn parameters(
                 let bits = match elem {
                     // Through f64 large ones would be rounded.
                     Elem::I64 => whole(&p.name).to_le_bytes(),
-                    _ => data::encode(*elem, value(&p.name).to_f64()).to_le_bytes(),
+                    _ => data::encode_number(*elem, value(&p.name)).to_le_bytes(),
                 };
                 bits[..elem.bytes() as usize].to_vec()
             }

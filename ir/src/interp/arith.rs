@@ -4,33 +4,13 @@
 //! them. (Of the operands of + - * / and the square root, rounding the result in `f64` once more rounds it as if it were done
 //! at once.) Integers are exact modulo the width of their registers: 64 bits, or 32 for all narrower types.
 
-use super::bounds;
-use super::tile::{Tile, computed, wrap};
+use super::tile::{Tile, computed, wrapped};
+use super::{Numbers, bounds};
+use crate::index::{self, Undefined};
 use crate::numerics::erf;
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
-
-/// `a / b` rounded toward minus infinity; `None` if it does not fit or `b` is zero.
-pub(super) fn floor_div(a: i64, b: i64) -> Option<i64> {
-    let q = a.checked_div(b)?;
-    Some(if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
-}
-
-/// The remainder of [`floor_div`].
-pub(super) fn floor_rem(a: i64, b: i64) -> Option<i64> {
-    if b == -1 {
-        return Some(0);
-    }
-    let r = a.checked_rem(b)?;
-    Some(if r != 0 && (r < 0) != (b < 0) { r + b } else { r })
-}
-
-/// `a / b` rounded toward plus infinity; `None` if it does not fit or `b` is zero.
-pub(super) fn ceil_div(a: i64, b: i64) -> Option<i64> {
-    let q = a.checked_div(b)?;
-    Some(if a % b != 0 && (a < 0) == (b < 0) { q + 1 } else { q })
-}
 
 /// The element type in which operands are combined: floats before integers, wide before narrow. What is made of literals
 /// and indices adapts.
@@ -44,24 +24,29 @@ pub(super) fn common_elem(operands: &[Rc<Tile>]) -> Elem {
     }
 }
 
-/// Applies `op` to operands of the shape of the result. An integer divisor is not zero.
-pub(super) fn elementwise(op: Op, elem: Elem, shape: Vec<usize>, args: &[&Tile], bounded: bool) -> Tile {
+/// Applies `op` to operands of the shape of the result, which are kept as `elem` is but for the condition of a selection.
+///
+/// # Errors
+/// An integer is divided by zero.
+pub(super) fn elementwise(
+    op: Op,
+    elem: Elem,
+    shape: Vec<usize>,
+    args: &[&Tile],
+    bounded: bool,
+) -> Result<Tile, Undefined> {
     let truth = matches!(op, Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not);
-    let exact = match args {
-        [a] => unary(op, elem, &a.data),
-        [a, b] if elem.class() == ElemClass::Int => int_binary(op, elem, &a.data, &b.data),
-        [a, b] => binary(op, &a.data, &b.data),
-        [c, a, b] => select(&c.data, &a.data, &b.data),
-        _ => Vec::new(),
-    };
     let weak = args.iter().all(|t| t.weak);
-    let data: Vec<f64> = match weak || truth {
-        true => exact.clone(),
-        false => exact.iter().map(|&x| computed(elem, x)).collect(),
+    let exact = results(op, elem, args)?;
+    let data = match &exact {
+        Numbers::Floats(exact) if !(weak || truth) && elem.is_float() => {
+            Numbers::Floats(exact.iter().map(|&x| computed(elem, x)).collect())
+        }
+        exact => exact.clone(),
     };
     let bound = if bounded && !weak {
-        let at = |x: &[f64]| unary(op, elem, x).first().copied().unwrap_or(f64::NAN);
-        bounds::elementwise(op, elem, args, (&exact, &data), at)
+        let at = |x: &[f64]| unary(op, x).first().copied().unwrap_or(f64::NAN);
+        bounds::elementwise(op, elem, args, (&exact.floats(), &data.floats()), at)
     } else {
         None
     };
@@ -69,23 +54,50 @@ pub(super) fn elementwise(op: Op, elem: Elem, shape: Vec<usize>, args: &[&Tile],
     out.exact = truth;
     out.poison = poison(op, args);
     out.bound = bound;
-    out
+    Ok(out)
+}
+
+/// The results before they are rounded.
+fn results(op: Op, elem: Elem, args: &[&Tile]) -> Result<Numbers, Undefined> {
+    let compares = index::compare(op, &0, &0).is_some();
+    let int = elem.class() == ElemClass::Int;
+    Ok(match args {
+        [c, a, b] => match (&a.data, &b.data) {
+            (Numbers::Wide(a), Numbers::Wide(b)) => select(&c.data.floats(), a, b).into(),
+            (a, b) => select(&c.data.floats(), &a.floats(), &b.floats()).into(),
+        },
+        [a, b] if compares => match (&a.data, &b.data) {
+            (Numbers::Wide(a), Numbers::Wide(b)) => compare(op, a, b).into(),
+            (a, b) => compare(op, &a.floats(), &b.floats()).into(),
+        },
+        [a, b] if int => {
+            let exact: Result<Vec<i128>, _> =
+                a.integers().zip(b.integers()).map(|(x, y)| index::exact(op, x, y)).collect();
+            wrapped(elem, exact?.into_iter())
+        }
+        [a, b] => binary(op, &a.data.floats(), &b.data.floats()).into(),
+        [a] if int => {
+            let exact: Result<Vec<i128>, _> = a.integers().map(|x| index::exact_unary(op, x)).collect();
+            wrapped(elem, exact?.into_iter())
+        }
+        [a] => unary(op, &a.data.floats()).into(),
+        _ => Numbers::default(),
+    })
 }
 
 fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     a.iter().zip(b).map(|(&x, &y)| f(x, y)).collect()
 }
 
-fn compare(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> bool) -> Vec<f64> {
-    zip(a, b, |x, y| f64::from(u8::from(f(x, y))))
+fn compare<T: PartialOrd>(op: Op, a: &[T], b: &[T]) -> Vec<f64> {
+    let holds = |(x, y)| f64::from(u8::from(index::compare(op, x, y) == Some(true)));
+    a.iter().zip(b).map(holds).collect()
 }
 
-fn unary(op: Op, elem: Elem, a: &[f64]) -> Vec<f64> {
+/// A function of floats, or of truth values; nothing if `op` is none.
+fn unary(op: Op, a: &[f64]) -> Vec<f64> {
     let map = |f: fn(f64) -> f64| a.iter().map(|&x| f(x)).collect();
-    let int = elem.class() == ElemClass::Int;
     match op {
-        Op::Neg if int => a.iter().map(|&x| wrap(elem, -(x as i128))).collect(),
-        Op::Abs if int => a.iter().map(|&x| wrap(elem, (x as i128).abs())).collect(),
         Op::Neg => map(|x| -x),
         Op::Abs => map(f64::abs),
         Op::Exp2 => map(f64::exp2),
@@ -104,7 +116,9 @@ fn unary(op: Op, elem: Elem, a: &[f64]) -> Vec<f64> {
     }
 }
 
+/// An operation on floats, or on truth values; nothing if `op` is none.
 fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
+    let truth = |f: fn(bool, bool) -> bool| zip(a, b, |x, y| f64::from(u8::from(f(x != 0.0, y != 0.0))));
     match op {
         Op::Add => zip(a, b, |x, y| x + y),
         Op::Sub => zip(a, b, |x, y| x - y),
@@ -115,44 +129,16 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         // A NaN operand loses, as `min.f32` and `max.f32` have it.
         Op::Min => zip(a, b, f64::min),
         Op::Max => zip(a, b, f64::max),
-        Op::Eq => compare(a, b, |x, y| x == y),
-        Op::Ne => compare(a, b, |x, y| x != y),
-        Op::Lt => compare(a, b, |x, y| x < y),
-        Op::Le => compare(a, b, |x, y| x <= y),
-        Op::Gt => compare(a, b, |x, y| x > y),
-        Op::Ge => compare(a, b, |x, y| x >= y),
-        Op::And => compare(a, b, |x, y| x != 0.0 && y != 0.0),
-        Op::Or => compare(a, b, |x, y| x != 0.0 || y != 0.0),
-        // Not binary, as above.
-        Op::Neg
-        | Op::Abs
-        | Op::Exp2
-        | Op::Exp
-        | Op::Log2
-        | Op::Sqrt
-        | Op::Rsqrt
-        | Op::Tanh
-        | Op::FastTanh
-        | Op::Erf
-        | Op::Not => Vec::new(),
-        Op::Select => Vec::new(),
+        Op::And => truth(|x, y| x && y),
+        Op::Or => truth(|x, y| x || y),
+        // Comparisons are done for all types alike; the others are not binary, as above.
+        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => Vec::new(),
+        Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt => Vec::new(),
+        Op::Tanh | Op::FastTanh | Op::Erf | Op::Not | Op::Select => Vec::new(),
     }
 }
 
-fn int_binary(op: Op, elem: Elem, a: &[f64], b: &[f64]) -> Vec<f64> {
-    let exact = |f: fn(i128, i128) -> i128| zip(a, b, |x, y| wrap(elem, f(x as i128, y as i128)));
-    match op {
-        Op::Add => exact(|x, y| x + y),
-        Op::Sub => exact(|x, y| x - y),
-        Op::Mul => exact(|x, y| x * y),
-        Op::Div => exact(|x, y| x.div_euclid(y) - i128::from(y < 0 && x.rem_euclid(y) != 0)),
-        Op::Rem => exact(|x, y| x.rem_euclid(y) + if y < 0 && x.rem_euclid(y) != 0 { y } else { 0 }),
-        Op::CeilDiv => exact(|x, y| x.div_euclid(y) + i128::from(y > 0 && x.rem_euclid(y) != 0)),
-        _ => binary(op, a, b),
-    }
-}
-
-fn select(c: &[f64], a: &[f64], b: &[f64]) -> Vec<f64> {
+fn select<T: Copy>(c: &[f64], a: &[T], b: &[T]) -> Vec<T> {
     c.iter().zip(a.iter().zip(b)).map(|(&c, (&x, &y))| if c != 0.0 { x } else { y }).collect()
 }
 
@@ -164,7 +150,10 @@ fn poison(op: Op, args: &[&Tile]) -> Option<Vec<bool>> {
     let bad = |t: &Tile, i: usize| t.poison.as_ref().is_some_and(|p| p[i]);
     let n = args.first().map_or(0, |t| t.data.len());
     Some(match (op, args) {
-        (Op::Select, [c, a, b]) => (0..n).map(|i| bad(c, i) || bad(if c.data[i] != 0.0 { a } else { b }, i)).collect(),
+        (Op::Select, [c, a, b]) => {
+            let holds = c.data.floats();
+            (0..n).map(|i| bad(c, i) || bad(if holds[i] != 0.0 { a } else { b }, i)).collect()
+        }
         _ => (0..n).map(|i| args.iter().any(|t| bad(t, i))).collect(),
     })
 }

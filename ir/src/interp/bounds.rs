@@ -6,7 +6,7 @@
 //! conversion can give whatever the numbers between both ends are converted to. So an integer that comes of a number next to a
 //! tie has a bound of one step, and one that comes of any other has none.
 
-use super::tile::{Tile, computed, convert};
+use super::tile::{Tile, computed};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::borrow::Cow;
@@ -169,8 +169,9 @@ fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
     }
     let (bits, least) = (2f64.powi(-23), 2f64.powi(-149));
     match op {
-        Op::Exp2 => r.abs() * 2f64.powi(-22) + least,
-        Op::Exp => (2.0 + 1.5 * x.abs()) * (r.abs() * bits + least),
+        // Results below the normal numbers are 0.
+        Op::Exp2 => r.abs() * 2f64.powi(-22) + 2f64.powi(-126),
+        Op::Exp => (2.0 + 1.5 * x.abs()) * r.abs() * bits + 2f64.powi(-126),
         Op::Log2 if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
         Op::Log2 => r.abs() * 2f64.powi(-22),
         Op::Rsqrt => r.abs() * 2f64.powf(-22.9),
@@ -204,7 +205,8 @@ pub(super) fn elementwise(
     if !(given || approximate || rounds || passes) {
         return None;
     }
-    let arg = |i: usize, at: usize| args[i].data[at];
+    let values: Vec<Cow<'_, [f64]>> = args.iter().map(|t| t.data.floats()).collect();
+    let arg = |i: usize, at: usize| values[i][at];
     let error = |i: usize, at: usize| {
         let rounding = if fuses { unrounded[i].map_or(0.0, |r| r[at]) } else { 0.0 };
         errors[i].as_ref().map_or(0.0, |b| b.error[at]) + rounding
@@ -270,15 +272,15 @@ pub(super) fn product(
     depth: usize,
     sum: impl Fn(&[f64], &[f64], &mut [f64]),
 ) {
-    let size = |t: &Tile| -> Vec<f64> { t.data.iter().map(|x| x.abs()).collect() };
-    let is_whole = |t: &Tile| t.bound.is_none() && t.data.iter().all(|x| x.fract() == 0.0);
+    let size = |t: &Tile| -> Vec<f64> { t.data.floats().iter().map(|x| x.abs()).collect() };
+    let is_whole = |t: &Tile| t.bound.is_none() && t.data.floats().iter().all(|x| x.fract() == 0.0);
     let mut bound = c.bound.take().map_or_else(|| Bound::none(c.data.len()), |b| *b);
     let mut sums = bound.sums.take().unwrap_or_else(|| Sums {
         accuracy: accuracy.of(c.elem),
         magnitude: size(c),
         largest: if accuracy.of(c.elem).parts.is_some() { vec![0.0; c.data.len()] } else { Vec::new() },
         terms: 1.0,
-        whole: c.data.iter().all(|x| x.fract() == 0.0),
+        whole: c.data.floats().iter().all(|x| x.fract() == 0.0),
     });
     sums.whole &= is_whole(a) && is_whole(b);
     sums.terms += depth as f64;
@@ -307,9 +309,4 @@ pub(super) fn product(
     }
     bound.sums = Some(sums);
     c.bound = Some(Box::new(bound));
-}
-
-/// A literal or an index beside elements of type `elem`: as exact as they are computed.
-pub(super) fn literal(elem: Elem, x: f64) -> f64 {
-    if elem.is_float() { computed(elem, x) } else { convert(elem, x) }
 }

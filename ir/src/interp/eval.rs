@@ -3,13 +3,15 @@
 //! A view has no extents of its own: it takes those of what it is combined with. So the extents that are known
 //! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
 
-use super::bounds::{self, Bound};
+use super::bounds::Bound;
 use super::memory::{Root, Window};
-use super::tile::{Tile, join_shapes};
-use super::{Binding, Fail, Machine, arith, fail};
+use super::numbers::moved;
+use super::tile::{Tile, computed, join_shapes, wrapped};
+use super::{Binding, Fail, Machine, Number, Numbers, arith, fail};
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
+use crate::index::{self, Scalar};
 use crate::kernel::{ExprData, Range};
 use crate::ops::{Op, ReduceOp};
 use crate::types::{Elem, ElemClass};
@@ -35,7 +37,7 @@ impl Val {
     /// As a tile; an index becomes a scalar that adapts.
     pub(super) fn into_tile(self) -> Rc<Tile> {
         match self {
-            Val::Index(x) => Rc::new(Tile::weak(Elem::I64, x as f64)),
+            Val::Index(x) => Rc::new(Tile::weak(Elem::I64, x)),
             Val::Tile(t) => t,
         }
     }
@@ -52,9 +54,10 @@ impl Machine<'_> {
         match self.eval(e, Some(&[]))? {
             Val::Index(x) => Ok(x),
             Val::Tile(t) => {
-                let x = self.scalar(&t, e)?;
-                let integer = t.elem.class() == ElemClass::Int && x.abs() < 9e15;
-                if integer { Ok(x as i64) } else { Err(fail(codes::ILL_FORMED, self.span(e), "this is not an index")) }
+                let not_index = || fail(codes::ILL_FORMED, self.span(e), "this is not an index");
+                let x = self.scalar(&t, e)?.to_i128();
+                let x = i64::try_from(x).ok().filter(|_| t.elem.class() == ElemClass::Int);
+                x.ok_or_else(not_index)
             }
         }
     }
@@ -62,15 +65,15 @@ impl Machine<'_> {
     /// The value of `e` as a truth value.
     pub(super) fn truth(&mut self, e: Expr) -> Result<bool, Fail> {
         let t = self.tile(e, Some(&[]))?;
-        Ok(self.scalar(&t, e)? != 0.0)
+        Ok(self.scalar(&t, e)?.to_f64() != 0.0)
     }
 
-    fn scalar(&self, t: &Tile, e: Expr) -> Result<f64, Fail> {
-        match (&t.data[..], &t.poison) {
+    fn scalar(&self, t: &Tile, e: Expr) -> Result<Number, Fail> {
+        match (t.data.get(0).filter(|_| t.data.len() == 1), &t.poison) {
             (_, Some(p)) if p.contains(&true) => {
                 Err(fail(codes::UNWRITTEN, self.span(e), "this depends on an element that was never written"))
             }
-            ([x], _) => Ok(*x),
+            (Some(x), _) => Ok(x),
             _ => Err(fail(codes::ILL_FORMED, self.span(e), "this is a tile where a scalar is needed")),
         }
     }
@@ -274,12 +277,24 @@ impl Machine<'_> {
         let n = self.count(&shape, span)?;
         self.work(n, span)?;
         let operands = if op == Op::Select { &tiles[1..] } else { &tiles[..] };
-        let elem = arith::common_elem(operands);
-        let weak = operands.iter().all(|t| t.weak);
+        let mut elem = arith::common_elem(operands);
+        let mut weak = operands.iter().all(|t| t.weak);
+        if weak && op == Op::Select && !shape.is_empty() {
+            // A choice by a tile of conditions is a tile, of 32 bits.
+            (weak, elem) = (false, if elem.is_float() { Elem::F32 } else { Elem::I32 });
+        }
         for t in &mut tiles {
             if t.weak && t.elem != Elem::Bool {
                 let t = Rc::make_mut(t);
-                t.data.iter_mut().for_each(|x| *x = if weak { *x } else { bounds::literal(elem, *x) });
+                if weak {
+                    t.data = std::mem::take(&mut t.data).kept_as(elem);
+                    t.elem = elem;
+                } else {
+                    t.adopt(elem);
+                }
+            } else if elem == Elem::I64 && t.elem.class() == ElemClass::Int && t.elem != elem {
+                let t = Rc::make_mut(t);
+                t.data = std::mem::take(&mut t.data).kept_as(elem);
                 t.elem = elem;
             }
             if t.shape != shape {
@@ -287,50 +302,32 @@ impl Machine<'_> {
             }
         }
         let tiles: Vec<&Tile> = tiles.iter().map(|t| &**t).collect();
-        let divides = matches!(op, Op::Div | Op::Rem | Op::CeilDiv) && !elem.is_float();
-        if divides && tiles[1].data.contains(&0.0) {
-            return Err(fail(codes::INDEX_ARITHMETIC, span, "division by zero"));
-        }
-        let mut out = arith::elementwise(op, elem, shape, &tiles, self.opts.accuracy.is_some());
+        let out = arith::elementwise(op, elem, shape, &tiles, self.opts.accuracy.is_some());
+        let mut out = out.map_err(|why| fail(codes::INDEX_ARITHMETIC, span, why.to_string()))?;
         out.weak = weak && op != Op::Select && out.elem != Elem::Bool;
         Ok(Val::tile(out))
     }
 
     fn index_op(&self, op: Op, a: i64, b: i64, span: Span) -> Result<Val, Fail> {
-        let truth = |x| Ok(Val::tile(Tile::truth(x)));
-        let division = matches!(op, Op::Div | Op::Rem | Op::CeilDiv);
-        if division && b == 0 {
-            return Err(fail(codes::INDEX_ARITHMETIC, span, "division by zero"));
-        }
-        let result = match op {
-            Op::Add => a.checked_add(b),
-            Op::Sub => a.checked_sub(b),
-            Op::Mul => a.checked_mul(b),
-            Op::Div => arith::floor_div(a, b),
-            Op::Rem => arith::floor_rem(a, b),
-            Op::CeilDiv => arith::ceil_div(a, b),
-            Op::Min => Some(a.min(b)),
-            Op::Max => Some(a.max(b)),
-            Op::Neg => a.checked_neg(),
-            Op::Abs => a.checked_abs(),
-            Op::Eq => return truth(a == b),
-            Op::Ne => return truth(a != b),
-            Op::Lt => return truth(a < b),
-            Op::Le => return truth(a <= b),
-            Op::Gt => return truth(a > b),
-            Op::Ge => return truth(a >= b),
+        let value = match op {
+            Op::Neg | Op::Abs => index::unary(op, a),
             Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf => {
                 let x = Tile::weak(Elem::F32, a as f64);
-                let mut out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.accuracy.is_some());
+                let out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.accuracy.is_some());
+                let mut out = out.map_err(|why| fail(codes::INDEX_ARITHMETIC, span, why.to_string()))?;
                 out.weak = true;
                 return Ok(Val::tile(out));
             }
             Op::And | Op::Or | Op::Not | Op::Select => {
                 return Err(fail(codes::ILL_FORMED, span, "an index is no truth value"));
             }
+            _ => index::binary(op, a, b),
         };
-        let message = || format!("the result of `{}` does not fit 64 bits", op.token());
-        result.map(Val::Index).ok_or_else(|| fail(codes::INDEX_ARITHMETIC, span, message()))
+        match value {
+            Ok(Scalar::Int(x)) => Ok(Val::Index(x)),
+            Ok(Scalar::Truth(x)) => Ok(Val::tile(Tile::truth(x))),
+            Err(why) => Err(fail(codes::INDEX_ARITHMETIC, span, why.to_string())),
+        }
     }
 
     fn reduce(&self, op: ReduceOp, axis: usize, t: &Tile, span: Span) -> Result<Tile, Fail> {
@@ -340,20 +337,7 @@ impl Machine<'_> {
         let inner: usize = t.shape[axis + 1..].iter().product();
         let mut shape = t.shape.clone();
         shape[axis] = 1;
-        let start = match op {
-            ReduceOp::Sum => 0.0,
-            ReduceOp::Maximum | ReduceOp::Minimum => f64::NAN,
-        };
-        let combine = |x: f64, y: f64| match op {
-            ReduceOp::Sum => x + y,
-            ReduceOp::Maximum => x.max(y),
-            ReduceOp::Minimum => x.min(y),
-        };
-        let mut out = Tile::new(t.elem, shape, fold_axis(&t.data, n, inner, start, combine));
-        if op == ReduceOp::Sum && t.elem.class() == ElemClass::Int {
-            out.data.iter_mut().for_each(|x| *x = super::tile::wrap(t.elem, *x as i128));
-        }
-        out.data.iter_mut().for_each(|x| *x = super::tile::computed(t.elem, *x));
+        let mut out = Tile::new(t.elem, shape, reduced(op, t, n, inner));
         out.exact = t.exact && op != ReduceOp::Sum;
         out.poison = t.poison.as_ref().map(|p| fold_axis(p, n, inner, false, |x, y| x || y));
         if self.opts.accuracy.is_some() && t.elem.is_float() {
@@ -361,14 +345,14 @@ impl Machine<'_> {
             let drowned = given.as_ref().is_some_and(|b| b.drowned);
             let mut error = vec![0.0; out.data.len()];
             let unit = if t.elem == Elem::F64 { 2f64.powi(-53) } else { 2f64.powi(-24) };
-            let exact = op != ReduceOp::Sum || (given.is_none() && t.data.iter().all(|x| x.fract() == 0.0));
+            let exact = op != ReduceOp::Sum || (given.is_none() && t.data.floats().iter().all(|x| x.fract() == 0.0));
             if let Some(given) = given {
                 let combine = |x: f64, y: f64| if op == ReduceOp::Sum { x + y } else { x.max(y) };
                 error = fold_axis(&given.error, n, inner, 0.0, combine);
             }
             if !exact {
                 // In whatever order the terms are added.
-                let sizes: Vec<f64> = t.data.iter().map(|x| x.abs()).collect();
+                let sizes: Vec<f64> = t.data.floats().iter().map(|x| x.abs()).collect();
                 let sizes = fold_axis(&sizes, n, inner, 0.0, |x, y| x + y);
                 error.iter_mut().zip(sizes).for_each(|(e, s)| *e += 2.0 * n as f64 * unit * s);
             }
@@ -385,7 +369,7 @@ impl Machine<'_> {
             poison: t.poison.as_ref().map(|p| flip(p, m, n)),
             bound: t.moved_bound(|e| flip(e, m, n)),
             exact: t.exact,
-            ..Tile::new(t.elem, vec![n, m], flip(&t.data, m, n))
+            ..Tile::new(t.elem, vec![n, m], moved!(&t.data, data => flip(data, m, n)))
         })
     }
 
@@ -396,9 +380,30 @@ impl Machine<'_> {
         let n = self.count(shape, span)?;
         self.work(n, span)?;
         let inner: usize = shape[axis + 1..].iter().product();
-        let data = (0..n).map(|i| (i / inner % extent) as f64).collect();
-        Ok(Tile { exact: true, ..Tile::new(Elem::I32, shape.to_vec(), data) })
+        let data: Vec<f64> = (0..n).map(|i| (i / inner % extent) as f64).collect();
+        Ok(Tile { exact: true, ..Tile::new(Elem::I32, shape.to_vec(), data.into()) })
     }
+}
+
+/// The reduction of the `n` elements along an axis, rounded to what it is computed in.
+fn reduced(op: ReduceOp, t: &Tile, n: usize, inner: usize) -> Numbers {
+    if t.elem.class() == ElemClass::Int {
+        let data: Vec<i128> = t.integers().collect();
+        let (start, combine): (i128, fn(i128, i128) -> i128) = match op {
+            ReduceOp::Sum => (0, |x, y| x + y),
+            ReduceOp::Maximum => (i128::MIN, Ord::max),
+            ReduceOp::Minimum => (i128::MAX, Ord::min),
+        };
+        return wrapped(t.elem, fold_axis(&data, n, inner, start, combine).into_iter());
+    }
+    let (start, combine): (f64, fn(f64, f64) -> f64) = match op {
+        ReduceOp::Sum => (0.0, |x, y| x + y),
+        ReduceOp::Maximum => (f64::NAN, f64::max),
+        ReduceOp::Minimum => (f64::NAN, f64::min),
+    };
+    let mut data = fold_axis(&t.data.floats(), n, inner, start, combine);
+    data.iter_mut().for_each(|x| *x = computed(t.elem, *x));
+    data.into()
 }
 
 /// Combines the `n` elements along an axis; `inner` is the number of elements of the dimensions after it.

@@ -6,7 +6,7 @@
 
 use super::bounds::Bound;
 use super::steps::DimSteps;
-use super::{Fail, Machine, fail};
+use super::{Fail, Machine, Numbers, fail};
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
@@ -22,7 +22,7 @@ pub(super) struct Global {
     pub(super) elem: Elem,
     pub(super) shape: Vec<i64>,
     pub(super) strides: Vec<DimSteps>,
-    pub(super) data: Vec<f64>,
+    pub(super) data: Numbers,
     /// How far the device may be from the elements; `None`: nothing.
     pub(super) bound: Option<Bound>,
 }
@@ -117,6 +117,25 @@ impl Plan {
         });
     }
 
+    /// The same of elements of type `elem`.
+    fn gather_numbers(&self, from: &Numbers, elem: Elem, out: &mut Numbers) {
+        *out = std::mem::take(out).kept_as(elem);
+        match (from, out) {
+            (Numbers::Floats(from), Numbers::Floats(out)) => self.gather(from, out),
+            (Numbers::Wide(from), Numbers::Wide(out)) => self.gather(from, out),
+            (Numbers::Floats(_), Numbers::Wide(_)) | (Numbers::Wide(_), Numbers::Floats(_)) => unlike(elem),
+        }
+    }
+
+    /// Puts the elements of a tile where the plan says; both are of one type.
+    fn scatter_numbers(&self, from: &Numbers, to: &mut Numbers, elem: Elem) {
+        match (from, to) {
+            (Numbers::Floats(from), Numbers::Floats(to)) => self.scatter(|address, i| to[address] = from[i]),
+            (Numbers::Wide(from), Numbers::Wide(to)) => self.scatter(|address, i| to[address] = from[i]),
+            (Numbers::Floats(_), Numbers::Wide(_)) | (Numbers::Wide(_), Numbers::Floats(_)) => unlike(elem),
+        }
+    }
+
     /// Hands the existing elements to `put(address, place in the tile)`.
     pub(super) fn scatter(&self, mut put: impl FnMut(usize, usize)) {
         let (run, step) = (self.run(), self.step());
@@ -137,6 +156,11 @@ impl Plan {
             && in_order
             && dense == len
     }
+}
+
+/// Elements are kept as their type wants it, and converted before they are stored.
+fn unlike(elem: Elem) -> ! {
+    panic!("bug in the interpreter: elements of {} are not kept as such", elem.name())
 }
 
 /// Row-major strides.
@@ -326,10 +350,19 @@ impl Machine<'_> {
         Ok(Plan { shape, valid, strides, tables, base: usize::try_from(first).unwrap_or(0) })
     }
 
-    /// Reads a tile; elements that do not exist are zero.
+    /// Reads a tile; elements that do not exist are zero, or what the copy fills in.
     pub(super) fn load(&mut self, w: &Window, shape: &[usize], check: Option<&[u32]>) -> Result<Tile, Fail> {
         let n = self.count(shape, w.span)?;
-        let mut out = Tile { exact: true, ..Tile::new(Elem::F32, shape.to_vec(), vec![0.0; n]) };
+        let elem = match w.root {
+            Root::Global(g) => self.globals[g].elem,
+            root => self.place(root, w.span)?.elem,
+        };
+        let mut out = Tile { exact: true, ..Tile::new(elem, shape.to_vec(), Numbers::zeros(elem, n)) };
+        if let (Root::Global(_), Some(fill)) = (w.root, self.fill) {
+            let unfit = || fail(codes::ILL_FORMED, w.span, format!("{} has no such number as `fill`", elem.name()));
+            let outside = fill.value(elem).ok_or_else(unfit)?;
+            out.data = Numbers::Floats(vec![outside; n]).kept_as(elem);
+        }
         self.load_over(w, check, &mut out)?;
         Ok(out)
     }
@@ -354,7 +387,7 @@ impl Machine<'_> {
             plan.scatter(|address, i| over.error[i] = bound.as_ref().map_or(0.0, |b| b.error[address]));
             out.bound = over.kept();
         }
-        plan.gather(data, &mut out.data);
+        plan.gather_numbers(data, elem, &mut out.data);
         match (poison, &mut out.poison) {
             (Some(p), over) => plan.gather(p, over.get_or_insert_with(|| vec![false; out.data.len()])),
             (None, Some(over)) => plan.scatter(|_, i| over[i] = false),
@@ -382,7 +415,7 @@ impl Machine<'_> {
             plan.scatter(|address, i| to.error[address] = from.as_ref().map_or(0.0, |b| b.error[i]));
             place.bound = to.kept();
         }
-        plan.scatter(|address, i| place.data[address] = tile.data[i]);
+        plan.scatter_numbers(&tile.data, &mut place.data, place.elem);
         match (&tile.poison, &mut place.poison) {
             (Some(from), to) => {
                 let to = to.get_or_insert_with(|| vec![false; len]);
@@ -426,7 +459,7 @@ impl Machine<'_> {
             }
         }
         let global = &mut self.globals[g];
-        plan.scatter(|address, i| global.data[address] = tile.data[i]);
+        plan.scatter_numbers(&tile.data, &mut global.data, global.elem);
         let from = tile.errors();
         if global.bound.is_some() || from.is_some() {
             let none = || Bound::none(global.data.len());

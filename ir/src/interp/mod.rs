@@ -16,6 +16,7 @@ mod arith;
 mod bounds;
 mod eval;
 mod memory;
+mod numbers;
 mod product;
 mod roles;
 mod steps;
@@ -27,6 +28,7 @@ mod tile;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
+use crate::fill::Fill;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
 use crate::ops::Op;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy};
@@ -34,6 +36,7 @@ use bounds::Bound;
 pub use bounds::{PartAccuracy, SumAccuracy};
 use cranelift_entity::SecondaryMap;
 use memory::{Global, Root, Window};
+pub use numbers::{Number, Numbers};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use steps::DimSteps;
@@ -46,7 +49,7 @@ pub struct Tensor {
     pub elem: Elem,
     /// The allocation, from the address of element 0 on: element `(i, j)` is at `i * stride0 + j * stride1`. Every number
     /// is a value of `elem`.
-    pub data: Vec<f64>,
+    pub data: Numbers,
 }
 
 /// The arguments of a run, by name.
@@ -59,7 +62,7 @@ pub struct Inputs {
     /// Run-time strides, in elements. A leading stride (`A_ld`) that is absent is that of a dense tensor.
     pub strides: BTreeMap<String, i64>,
     /// Scalars; the others take their defaults.
-    pub scalars: BTreeMap<String, f64>,
+    pub scalars: BTreeMap<String, Number>,
     /// Tensors, changed in place.
     pub tensors: BTreeMap<String, Tensor>,
     /// A result, filled if [`Options::accuracy`] is set, and taken up by a later kernel that reads the tensor: how far a device
@@ -112,6 +115,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         depth: 0,
         in_role: false,
         check: None,
+        fill: None,
         outside: false,
         at: k.name_span,
     };
@@ -188,6 +192,8 @@ struct Machine<'k> {
     in_role: bool,
     /// The dimensions that the current copy tests; `None`: all.
     check: Option<Vec<u32>>,
+    /// What elements outside the bounds read as in the copy being done; `None`: zero.
+    fill: Option<Fill>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     outside: bool,
     /// The statement being executed.
@@ -334,12 +340,12 @@ impl Machine<'_> {
             if let ValueDef::Scalar { elem, default } = &k.values[v].def {
                 let elem = self.elem(*elem, k.values[v].span)?;
                 let given = inputs.scalars.get(&k.values[v].name).copied();
-                let x = match (given, default) {
-                    (Some(x), _) => x,
-                    (None, Some(e)) => self.tile(*e, None)?.data.first().copied().unwrap_or(0.0),
+                let mut tile = match (given, default) {
+                    (Some(Number::Float(x)), _) => Tile::new(Elem::F64, Vec::new(), vec![x].into()),
+                    (Some(Number::Wide(x)), _) => Tile::new(Elem::I64, Vec::new(), vec![x].into()),
+                    (None, Some(e)) => Tile::clone(&*self.tile(*e, None)?),
                     (None, None) => return Err(self.unfit(v, "has no value and no default".to_owned())),
                 };
-                let mut tile = Tile::new(elem, Vec::new(), vec![x]);
                 tile.convert(elem);
                 self.set(v, Binding::Tile(Rc::new(tile)));
             }
@@ -445,7 +451,7 @@ impl Machine<'_> {
             if tensor.elem != elem {
                 return Err(self.unfit(v, format!("has elements of type {}, not {}", elem.name(), tensor.elem.name())));
             }
-            let data = std::mem::take(&mut tensor.data);
+            let data = std::mem::take(&mut tensor.data).kept_as(elem);
             // What an earlier kernel knew of what it stored here.
             let known = inputs.errors.remove(&k.values[v].name);
             let known = known.filter(|e| self.opts.accuracy.is_some() && e.largest.len() == data.len());
@@ -457,21 +463,21 @@ impl Machine<'_> {
     }
 
     /// Memory that is no input. What nobody has written is no number.
-    fn scratch(&self, v: Value, scratch: Scratch, strides: &[DimSteps], shape: &[i64]) -> Result<Vec<f64>, Fail> {
+    fn scratch(&self, v: Value, scratch: Scratch, strides: &[DimSteps], shape: &[i64]) -> Result<Numbers, Fail> {
         let spans = strides.iter().zip(shape).map(|(s, &n)| s.reach(n.max(1)));
         let span = usize::try_from(spans.fold(1, i64::saturating_add)).ok().filter(|&n| n <= self.opts.memory);
         let Some(span) = span else {
             let message = format!("`{}` is larger than {} elements", self.k.values[v].name, self.opts.memory);
             return Err(fail(codes::OUT_OF_MEMORY, self.k.values[v].span, message));
         };
-        Ok(vec![if scratch == Scratch::Signals { 0.0 } else { f64::NAN }; span])
+        Ok(vec![if scratch == Scratch::Signals { 0.0 } else { f64::NAN }; span].into())
     }
 
     /// That no signal is left up: the next launch would take it for one of its own.
     fn all_down(&self) -> Result<(), Fail> {
         for global in &self.globals {
             let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);
-            if signals && let Some(i) = global.data.iter().position(|&x| x != 0.0) {
+            if signals && let Some(i) = global.data.floats().iter().position(|&x| x != 0.0) {
                 let data = &self.k.values[global.value];
                 let message = format!("`{}[{i}]` is up at the end: nobody has awaited it", data.name);
                 return Err(fail(codes::CHANNEL, data.span, message));

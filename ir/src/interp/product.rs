@@ -5,8 +5,9 @@
 //! left out; a zero that meets something else is not, since it may meet an infinity.
 
 use super::bounds::{self, Bound};
-use super::tile::{Tile, wrap};
-use super::{Fail, Machine, fail};
+use super::numbers::moved;
+use super::tile::{Tile, wrapped};
+use super::{Fail, Machine, Numbers, fail};
 use crate::codes;
 use crate::diag::Span;
 use crate::kernel::Mma;
@@ -69,23 +70,29 @@ impl Machine<'_> {
         let out = Rc::make_mut(&mut c);
         let elem = out.elem;
         if let Some(accuracy) = self.opts.accuracy {
-            let used = used_depth(&a.data, &b.data, depth, n);
+            let used = used_depth(&a.data.floats(), &b.data.floats(), depth, n);
             bounds::product(accuracy, (a, b), out, used, |a, b, into| accumulate(a, b, into, depth, n));
         }
         // The sums of more than 2^22 products of 16-bit numbers are exact in f64; wider integers are not.
-        if elem.class() == ElemClass::Int && a.elem.bits().max(b.elem.bits()) > 8 {
-            for (i, row) in out.data.chunks_mut(n).enumerate() {
-                for (j, x) in row.iter_mut().enumerate() {
-                    let terms = (0..depth).map(|k| (a.data[i * depth + k] as i128) * (b.data[k * n + j] as i128));
-                    *x = wrap(elem, terms.fold(*x as i128, i128::wrapping_add));
+        let wide = elem.class() == ElemClass::Int && a.elem.bits().max(b.elem.bits()) > 8;
+        let mut sums = std::mem::take(&mut out.data);
+        out.data = match (&a.data, &b.data, &mut sums) {
+            (Numbers::Floats(x), Numbers::Floats(y), Numbers::Floats(sums)) if !wide => {
+                accumulate(x, y, sums, depth, n);
+                match elem.class() {
+                    ElemClass::Int => wrapped(elem, sums.iter().map(|&x| x as i128)),
+                    _ => std::mem::take(sums).into(),
                 }
             }
-        } else {
-            accumulate(&a.data, &b.data, &mut out.data, depth, n);
-            if elem.class() == ElemClass::Int {
-                out.data.iter_mut().for_each(|x| *x = wrap(elem, *x as i128));
+            (.., sums) => {
+                let [x, y, c]: [Vec<i128>; 3] = [&a.data, &b.data, sums].map(|t| t.integers().collect());
+                let sum = |i: usize, j: usize| {
+                    (0..depth)
+                        .fold(c[i * n + j], |sum, k| sum.wrapping_add(x[i * depth + k].wrapping_mul(y[k * n + j])))
+                };
+                wrapped(elem, (0..m * n).map(|at| sum(at / n, at % n)))
             }
-        }
+        };
         if a.poison.is_some() || b.poison.is_some() {
             let none = Vec::new();
             let row = |i: usize| a.poison.as_ref().unwrap_or(&none).iter().skip(i * depth).take(depth).any(|&x| x);
@@ -119,7 +126,7 @@ impl Machine<'_> {
         }
         let poisoned = sums.iter().any(|t| t.poison.is_some());
         Ok(Rc::new(Tile {
-            data: sums.iter().flat_map(|t| t.data.iter().copied()).collect(),
+            data: Numbers::joined(c.elem, sums.iter().map(|t| &t.data)),
             poison: poisoned.then(|| {
                 let plane = |t: &Rc<Tile>| t.poison.clone().unwrap_or_else(|| vec![false; m * n]);
                 sums.iter().flat_map(plane).collect()
@@ -130,7 +137,7 @@ impl Machine<'_> {
                 let error = |b: &Option<Bound>| b.as_ref().map_or_else(|| vec![0.0; m * n], |b| b.error.clone());
                 Bound::of(bounds.iter().flat_map(error).collect(), drowned)
             }),
-            ..Tile::new(c.elem, c.shape.clone(), Vec::new())
+            ..Tile::new(c.elem, c.shape.clone(), Numbers::default())
         }))
     }
 }
@@ -148,10 +155,10 @@ fn part(t: &Tile, dim: usize, from: usize, len: usize) -> Tile {
     shape[dim] = len;
     Tile {
         shape,
-        data: cut(&t.data, width, dim, from, len),
+        data: moved!(&t.data, data => cut(data, width, dim, from, len)),
         poison: t.poison.as_ref().map(|p| cut(p, width, dim, from, len)),
         bound: t.moved_bound(|e| cut(e, width, dim, from, len)),
-        ..Tile::new(t.elem, Vec::new(), Vec::new())
+        ..Tile::new(t.elem, Vec::new(), Numbers::default())
     }
 }
 

@@ -19,8 +19,8 @@ impl DimSteps {
                 let mut offset = 0;
                 for (i, &(extent, stride)) in modes.iter().enumerate().rev() {
                     // The outermost digit is what is left.
-                    let digit = if i == 0 { left } else { left.rem_euclid(extent.max(1)) };
-                    left = left.div_euclid(extent.max(1));
+                    let digit = if i == 0 { left } else { left % extent.max(1) };
+                    left /= extent.max(1);
                     offset += i128::from(digit) * i128::from(stride);
                 }
                 offset

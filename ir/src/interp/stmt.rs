@@ -2,8 +2,8 @@
 
 use super::eval::Val;
 use super::memory::{Root, Window};
-use super::tile::{Tile, rounds_in_registers, wrap};
-use super::{Binding, Fail, Machine, Ring, fail, roles};
+use super::tile::{Tile, rounds_in_registers};
+use super::{Binding, Fail, Machine, Numbers, Ring, arith, fail, roles};
 use crate::codes;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
@@ -45,9 +45,9 @@ impl Machine<'_> {
                     Some(cond) => !self.truth(cond)?,
                     None => false,
                 };
-                self.check = attrs.check.clone();
+                (self.check, self.fill) = (attrs.check.clone(), attrs.fill);
                 self.copy(*src, *dst, attrs)?;
-                (self.check, self.outside) = (None, false);
+                (self.check, self.outside, self.fill) = (None, false, None);
                 Ok(())
             }
             StmtData::For { var, start, end, step, body, .. } => self.repeat(*var, [*start, *end, *step], *body),
@@ -80,7 +80,10 @@ impl Machine<'_> {
         let Binding::Global(g) = self.env[signals] else {
             return Err(fail(codes::ILL_FORMED, span, format!("`{name}` is no tensor")));
         };
-        let place = usize::try_from(at).ok().and_then(|i| self.globals[g].data.get_mut(i));
+        let place = match &mut self.globals[g].data {
+            Numbers::Floats(data) => usize::try_from(at).ok().and_then(|i| data.get_mut(i)),
+            Numbers::Wide(_) => return Err(fail(codes::ILL_FORMED, span, format!("`{name}` holds no signals"))),
+        };
         let Some(up) = place else {
             return Err(fail(codes::OUT_OF_BOUNDS, span, format!("there is no signal {at} in `{name}`")));
         };
@@ -177,20 +180,15 @@ impl Machine<'_> {
             value = Rc::new(value.broadcast(&shape));
         }
         let sum = matches!(k.exprs[src], ExprData::Mma(_));
-        if elem.is_float() && !sum && (value.elem != elem || value.weak || elem.bits() < 32) {
+        if !sum && (value.elem != elem || value.weak || elem.bits() < 32) {
             // Only sums of products stay as they are.
             Rc::make_mut(&mut value).convert(elem);
         } else if value.elem != elem || value.weak {
             let t = Rc::make_mut(&mut value);
-            let round = elem.class() == ElemClass::Int;
-            match (t.elem.class(), round) {
-                (ElemClass::Int, true) if elem.bits() >= 32 => {
-                    t.data.iter_mut().for_each(|x| *x = wrap(elem, *x as i128));
-                }
-                (_, true) => t.convert(elem),
-                (_, false) => t.exact = false,
+            match elem.class() {
+                ElemClass::Int => t.convert(elem),
+                ElemClass::Float | ElemClass::Bool => (t.elem, t.exact, t.weak) = (elem, false, false),
             }
-            (t.elem, t.weak) = (elem, false);
         }
         self.set(dst, Binding::Tile(value));
         Ok(())
@@ -269,14 +267,15 @@ impl Machine<'_> {
     fn combined(&mut self, op: Op, to: &Window, value: &Rc<Tile>) -> Result<Tile, Fail> {
         let check = self.check.clone();
         let old = Rc::new(self.load(to, &value.shape, check.as_deref())?);
-        let elem = super::arith::common_elem(&[old.clone(), value.clone()]);
+        let elem = arith::common_elem(&[old.clone(), value.clone()]);
         if op.arity() != 2 {
             return Err(fail(codes::ILL_FORMED, self.at, "this operation cannot be done in memory"));
         }
         if matches!(op, Op::Div | Op::Rem | Op::CeilDiv) {
             return Err(fail(codes::ILL_FORMED, self.at, "a division cannot be done in memory"));
         }
-        Ok(super::arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.accuracy.is_some()))
+        let sum = arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.accuracy.is_some());
+        sum.map_err(|why| fail(codes::INDEX_ARITHMETIC, self.at, why.to_string()))
     }
 
     fn repeat(&mut self, var: Value, [start, end, step]: [Expr; 3], body: Block) -> Result<(), Fail> {

@@ -1,11 +1,13 @@
 //! Tile values: what a register tile, a shared-memory buffer or an intermediate result holds.
 //!
-//! Elements are `f64` in row-major order, whatever layout the tile has on the device. Beside the values a tile may carry
+//! Elements are in row-major order, whatever layout the tile has on the device. Beside the values a tile may carry
 //! which elements were never written (`poison`), and how far the device may be from them ([`Bound`]). Both are absent in the
 //! common case, so that they cost nothing.
 
 use super::bounds::{Bound, spread_of};
-use crate::numerics::{FloatFormat, IntFormat, Overflow};
+use super::numbers::moved;
+use super::{Number, Numbers};
+use crate::numerics::cast;
 use crate::types::{Elem, ElemClass};
 use std::borrow::Cow;
 
@@ -17,7 +19,7 @@ pub(super) struct Tile {
     /// Extents; empty for a scalar.
     pub(super) shape: Vec<usize>,
     /// Elements, last dimension fastest.
-    pub(super) data: Vec<f64>,
+    pub(super) data: Numbers,
     /// Elements that were never written; `None`: all were.
     pub(super) poison: Option<Vec<bool>>,
     /// How far the device may be from the elements; `None`: nothing.
@@ -30,23 +32,23 @@ pub(super) struct Tile {
 
 impl Tile {
     /// A tile of computed elements.
-    pub(super) fn new(elem: Elem, shape: Vec<usize>, data: Vec<f64>) -> Tile {
-        Tile { elem, shape, data, poison: None, bound: None, exact: false, weak: false }
+    pub(super) fn new(elem: Elem, shape: Vec<usize>, data: Numbers) -> Tile {
+        Tile { elem, shape, data: data.kept_as(elem), poison: None, bound: None, exact: false, weak: false }
     }
 
     /// A scalar that was written as a literal or comes from index arithmetic.
-    pub(super) fn weak(elem: Elem, x: f64) -> Tile {
-        Tile { weak: true, ..Tile::new(elem, Vec::new(), vec![x]) }
+    pub(super) fn weak(elem: Elem, x: impl Into<Number>) -> Tile {
+        Tile { weak: true, ..Tile::new(elem, Vec::new(), Numbers::one(elem, x.into())) }
     }
 
     /// A truth value.
     pub(super) fn truth(x: bool) -> Tile {
-        Tile { exact: true, ..Tile::new(Elem::Bool, Vec::new(), vec![f64::from(u8::from(x))]) }
+        Tile { exact: true, ..Tile::new(Elem::Bool, Vec::new(), vec![f64::from(u8::from(x))].into()) }
     }
 
     /// A tile of `n` elements none of which was written.
     pub(super) fn unwritten(elem: Elem, shape: Vec<usize>, n: usize) -> Tile {
-        Tile { poison: Some(vec![true; n]), exact: true, ..Tile::new(elem, shape, vec![0.0; n]) }
+        Tile { poison: Some(vec![true; n]), exact: true, ..Tile::new(elem, shape, Numbers::zeros(elem, n)) }
     }
 
     /// The tile broadcast to `shape`, which its own shape fits.
@@ -54,7 +56,7 @@ impl Tile {
         Tile {
             elem: self.elem,
             shape: shape.to_vec(),
-            data: spread(&self.data, &self.shape, shape).into_owned(),
+            data: moved!(&self.data, data => spread(data, &self.shape, shape).into_owned()),
             poison: self.poison.as_ref().map(|p| spread(p, &self.shape, shape).into_owned()),
             bound: self.moved_bound(|e| spread(e, &self.shape, shape).into_owned()),
             exact: self.exact,
@@ -66,21 +68,39 @@ impl Tile {
     pub(super) fn convert(&mut self, elem: Elem) {
         if !(self.exact && self.elem == elem) {
             let from = self.elem;
+            let data = std::mem::take(&mut self.data);
             match self.bound.take().map(|b| b.settled()) {
                 // Whatever the device has lies between the ends, and conversions keep the order.
-                Some(mut bound) if !reinterprets(from, elem) => {
-                    for (x, e) in self.data.iter_mut().zip(&mut bound.error) {
-                        (*x, *e) = spread_of(*x, *e, |x| convert_from(from, elem, x));
+                Some(mut bound) if !cast::keeps_bits(from, elem) => {
+                    let to = |x: f64| convert_number(from, elem, Number::Float(x)).to_f64();
+                    for (x, e) in data.floats().iter().zip(&mut bound.error) {
+                        *e = spread_of(*x, *e, to).1;
                     }
+                    self.data = convert_all(from, elem, data);
                     self.bound = bound.kept();
                 }
                 bound => {
-                    convert_all(from, elem, &mut self.data);
+                    self.data = convert_all(from, elem, data);
                     self.bound = bound.and_then(Bound::kept);
                 }
             }
         }
         (self.elem, self.exact, self.weak) = (elem, true, false);
+    }
+
+    /// Makes literals and indices elements of type `elem`, as exact as these are computed.
+    pub(super) fn adopt(&mut self, elem: Elem) {
+        let numbers = (0..self.data.len()).filter_map(|i| self.data.get(i)).map(|x| literal(elem, x));
+        self.data = match elem {
+            Elem::I64 => Numbers::Wide(numbers.map(|x| x.to_i128() as i64).collect()),
+            _ => Numbers::Floats(numbers.map(Number::to_f64).collect()),
+        };
+        self.elem = elem;
+    }
+
+    /// The elements as integers, of an integer type.
+    pub(super) fn integers(&self) -> impl Iterator<Item = i128> {
+        self.data.integers()
     }
 
     /// The bound of elements in another order, or repeated.
@@ -139,49 +159,43 @@ pub(super) fn spread<'a, T: Copy>(data: &'a [T], from: &[usize], to: &[usize]) -
     Cow::Owned(out)
 }
 
-/// `x` as a value of `elem`: rounded to nearest even; 8-bit floats and integers saturate, as `cvt` does.
-pub(super) fn convert(elem: Elem, x: f64) -> f64 {
-    let int = |format: IntFormat| format.from_f64(x) as f64;
-    match elem {
-        Elem::F16 => FloatFormat::F16.round_f64(x),
-        Elem::BF16 => FloatFormat::BF16.round_f64(x),
-        Elem::TF32 => FloatFormat::TF32.round_f64(x),
-        Elem::F32 => f64::from(x as f32),
-        Elem::F64 => x,
-        Elem::E4M3 => FloatFormat::E4M3.round_with(x, Overflow::Saturate),
-        Elem::E5M2 => FloatFormat::E5M2.round_with(x, Overflow::Saturate),
-        Elem::I8 => int(IntFormat::S8),
-        Elem::U8 => int(IntFormat::U8),
-        Elem::I32 => int(IntFormat::S32),
-        Elem::U32 => int(IntFormat::U32),
-        Elem::I64 => int(IntFormat::S64),
-        Elem::Bool => f64::from(u8::from(x != 0.0)),
+/// `x`, of type `from`, as a value of `elem` ([`cast`]).
+fn convert_number(from: Elem, elem: Elem, x: Number) -> Number {
+    let int = |x: i128| match elem {
+        Elem::I64 => Number::Wide(i64::try_from(x).expect("a value of the type")),
+        _ => Number::Float(x as f64),
+    };
+    match (x, cast::int_format(elem)) {
+        (Number::Float(x), _) if elem == Elem::Bool => Number::Float(f64::from(u8::from(x != 0.0))),
+        (Number::Float(x), Some(format)) if !cast::is_int(from) => int(cast::float_to_int(from, format, x)),
+        (x, Some(_)) => int(cast::int_to_int(from, elem, x.to_i128())),
+        (Number::Wide(x), None) => Number::Float(cast::int_to_float(elem, x)),
+        (Number::Float(x), None) => Number::Float(cast::to_float(elem, x)),
     }
 }
 
-/// Whether a conversion keeps the bits of a 32-bit integer and not its value.
-fn reinterprets(from: Elem, to: Elem) -> bool {
-    matches!((from, to), (Elem::I32, Elem::U32) | (Elem::U32, Elem::I32))
-}
-
-/// `x`, of type `from`, as a value of `elem`.
-fn convert_from(from: Elem, elem: Elem, x: f64) -> f64 {
-    // Where either type has 64 bits, `cvt` gives the sign bit alone; 8 bits come by way of 32.
-    if x.is_nan() && (from == Elem::F64 || elem == Elem::I64) && elem.class() == ElemClass::Int {
-        return match elem {
-            Elem::U32 => 2f64.powi(31),
-            Elem::I64 => -2f64.powi(63),
-            _ => convert(elem, -2f64.powi(31)),
-        };
-    }
-    if reinterprets(from, elem) { wrap(elem, x as i128) } else { convert(elem, x) }
-}
-
-fn convert_all(from: Elem, elem: Elem, data: &mut [f64]) {
-    match elem {
-        Elem::F32 => data.iter_mut().for_each(|x| *x = f64::from(*x as f32)),
-        Elem::F64 => {}
-        _ => data.iter_mut().for_each(|x| *x = convert_from(from, elem, *x)),
+fn convert_all(from: Elem, elem: Elem, data: Numbers) -> Numbers {
+    match data {
+        Numbers::Floats(mut data) if elem == Elem::F32 => {
+            data.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+            Numbers::Floats(data)
+        }
+        Numbers::Floats(data) if elem == Elem::F64 => Numbers::Floats(data),
+        Numbers::Floats(mut data) if elem != Elem::I64 => {
+            data.iter_mut().for_each(|x| *x = convert_number(from, elem, Number::Float(*x)).to_f64());
+            Numbers::Floats(data)
+        }
+        Numbers::Floats(data) => {
+            let wide = |x| match convert_number(from, elem, Number::Float(x)) {
+                Number::Wide(x) => x,
+                Number::Float(x) => x as i64,
+            };
+            Numbers::Wide(data.into_iter().map(wide).collect())
+        }
+        Numbers::Wide(data) if elem == Elem::I64 => Numbers::Wide(data),
+        Numbers::Wide(data) => {
+            Numbers::Floats(data.into_iter().map(|x| convert_number(from, elem, Number::Wide(x)).to_f64()).collect())
+        }
     }
 }
 
@@ -190,14 +204,19 @@ pub(super) fn computed(elem: Elem, x: f64) -> f64 {
     if elem.is_float() && elem != Elem::F64 { f64::from(x as f32) } else { x }
 }
 
-/// An integer result in a register of type `elem`, which has 64 bits or, for all others, 32.
-pub(super) fn wrap(elem: Elem, x: i128) -> f64 {
-    let format = match elem {
-        Elem::I64 => IntFormat::S64,
-        Elem::U32 => IntFormat::U32,
-        _ => IntFormat::S32,
-    };
-    format.wrap(x) as f64
+/// A literal or an index beside elements of type `elem`: as exact as they are computed.
+fn literal(elem: Elem, x: Number) -> Number {
+    let computed_in = if elem.is_float() && elem != Elem::F64 { Elem::F32 } else { elem };
+    convert_number(if matches!(x, Number::Wide(_)) { Elem::I64 } else { Elem::F64 }, computed_in, x)
+}
+
+/// Integers in the register of type `elem`, which has 64 bits or, for all others, 32.
+pub(super) fn wrapped(elem: Elem, data: impl Iterator<Item = i128>) -> Numbers {
+    let format = cast::register_format(elem);
+    match elem {
+        Elem::I64 => Numbers::Wide(data.map(|x| x as i64).collect()),
+        _ => Numbers::Floats(data.map(|x| format.wrap(x) as f64).collect()),
+    }
 }
 
 /// Whether registers of this type hold only values of the type after a `copy`: everything below binary32.

@@ -19,6 +19,7 @@ pub mod convert;
 pub mod cute;
 mod cute_algebra;
 mod cute_text;
+mod exchange;
 pub mod extents;
 pub mod f2;
 pub mod hardware;
@@ -36,6 +37,7 @@ pub use access::{Wavefronts, wavefronts_by_enumeration, wavefronts_by_rank, wide
 pub use convert::{cute_to_f2, f2_to_cute, swizzled_to_f2};
 pub use cute::{CuteLayout, IntTuple, LayoutError, LayoutParseError};
 pub use cute_text::{parse_cute, parse_cute_prefix};
+pub use exchange::{Gather, Reach};
 pub use extents::{Held, extent_bits, shape_bits};
 pub use f2::F2Map;
 pub use reduction::{NoReduction, Reduction};

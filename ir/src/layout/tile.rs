@@ -132,6 +132,39 @@ impl RegLayout {
         Some((RegLayout::new(value, thread, bits.iter().sum())?, registers))
     }
 
+    /// The layout of a tile of extents `2^dim_bits[i]` of which this layout, of extents `2^bits[i]`, is that of every
+    /// [`window`](RegLayout::window): a thread has the windows one after the other. `None` if the extents do not fit.
+    pub fn of_windows(&self, bits: &[u32], dim_bits: &[u32]) -> Option<RegLayout> {
+        let fits = bits.len() == dim_bits.len() && bits.iter().zip(dim_bits).all(|(part, all)| part <= all);
+        if !fits || bits.iter().sum::<u32>() != self.out_bits() {
+            return None;
+        }
+        let widened = |column: &u64| {
+            let (mut out, mut from, mut to) = (0, 0, 0);
+            for (&part, &all) in bits.iter().zip(dim_bits) {
+                out |= (column >> from & mask(part)) << to;
+                from += part;
+                to += all;
+            }
+            out
+        };
+        let mut value: Vec<u64> = self.value.cols().iter().map(widened).collect();
+        let mut base = 0;
+        for (&part, &all) in bits.iter().zip(dim_bits) {
+            value.extend((part..all).map(|bit| 1u64 << (base + bit)));
+            base += all;
+        }
+        RegLayout::new(value, self.thread.cols().iter().map(widened).collect(), base)
+    }
+
+    /// The layout of the same elements of a tile of two dimensions, the first of extent `2^first`, seen transposed.
+    pub fn transposed(&self, first: u32) -> Option<RegLayout> {
+        let second = self.out_bits().checked_sub(first)?;
+        let flipped = |column: &u64| column >> first | (column & mask(first)) << second;
+        let [value, thread] = [&self.value, &self.thread].map(|map| map.cols().iter().map(flipped).collect());
+        RegLayout::new(value, thread, self.out_bits())
+    }
+
     /// Whether every element of the tile is held by some thread.
     pub fn covers_tile(&self) -> bool {
         self.map().is_surjective()

@@ -8,6 +8,7 @@
 //! Invariants: a format is data (a row of constants, no code per format); no operation panics for
 //! any input; all results are independent of the host's rounding mode and fast-math settings.
 
+pub mod cast;
 mod erf;
 mod float;
 mod int;

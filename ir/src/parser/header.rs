@@ -6,6 +6,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::Expr;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
 use crate::lexer::{Tok, clip};
+use crate::loop_ends::write_out;
 use crate::target::Target;
 use crate::types::Elem;
 
@@ -49,6 +50,9 @@ impl<'s> Parser<'s, '_> {
         let stmts = std::mem::take(&mut self.kernel.blocks[body]);
         let body = self.kernel.body;
         self.kernel.blocks[body] = stmts;
+        if self.sink.error_count() == before {
+            write_out(&mut self.kernel);
+        }
         Ok(())
     }
 

@@ -4,7 +4,8 @@ use super::{MAX_STMTS, Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
+use crate::fill::Fill;
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 
@@ -73,6 +74,7 @@ impl Parser<'_, '_> {
         match self.peek() {
             Tok::Word("copy") if self.pos > 0 && self.tokens[self.pos - 1].tok == Tok::Sign("=") => false,
             Tok::Word(word) if BEGINNINGS.contains(&word) => true,
+            Tok::Sign("@") => true,
             Tok::Word(word) => !is_reserved(word) && self.peek_at(1) == Tok::Sign("="),
             _ => false,
         }
@@ -84,7 +86,56 @@ impl Parser<'_, '_> {
         stmts.push(stmt);
     }
 
+    /// `@(producer, stage 1, cycle 512)` in front of a statement.
+    fn plan(&mut self) -> Parsed<StmtPlan> {
+        let start = self.span();
+        self.expect_sign("@")?;
+        self.expect_sign("(")?;
+        let mut plan = StmtPlan::default();
+        let mut seen: Vec<&str> = Vec::new();
+        loop {
+            let at = self.span();
+            let Tok::Word(word @ ("producer" | "stage" | "cycle" | "ordered")) = self.peek() else {
+                return Err(self.expected("`producer`, `stage`, `cycle` or `ordered`"));
+            };
+            if seen.contains(&word) {
+                return Err(self.report(codes::REPEATED, at, format!("`{word}` stands here twice")));
+            }
+            seen.push(word);
+            self.bump();
+            match word {
+                "producer" => plan.producer = true,
+                "ordered" => plan.ordered = true,
+                "stage" => plan.stage = Some(self.small_int("a pipeline stage")?),
+                _ => plan.cycle = Some(self.small_int("a number of clocks")?),
+            }
+            if !self.eat_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign(")")?;
+        if plan.stage.is_none() && plan.cycle.is_some() {
+            let message = "a cycle belongs to a pipeline stage: write `stage 0` beside it";
+            return Err(self.report(codes::EXPECTED, self.since(start), message));
+        }
+        Ok(plan)
+    }
+
+    /// A statement with its schedule, if one is written in front of it.
     fn statement(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        if !self.at_sign("@") {
+            return self.bare_statement(stmts);
+        }
+        let plan = self.plan()?;
+        let before = stmts.len();
+        self.bare_statement(stmts)?;
+        for &s in &stmts[before..] {
+            self.kernel.plans[s] = plan;
+        }
+        Ok(())
+    }
+
+    fn bare_statement(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let start = self.span();
         self.n_stmts += 1;
         if self.n_stmts > MAX_STMTS {
@@ -121,7 +172,12 @@ impl Parser<'_, '_> {
                     return Ok(());
                 }
                 self.expect_sign(",")?;
-                StmtData::Await { value, pending: self.small_int("a number of products or stores")? }
+                let pending = self.small_int("a number of products or stores")?;
+                let mut after = Vec::new();
+                if self.eat_word("after") {
+                    after = self.comma_list(|p| p.named("a register tile"))?;
+                }
+                StmtData::Await { value, pending, after }
             }
             "signal" => {
                 self.bump();
@@ -305,7 +361,7 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
@@ -318,6 +374,7 @@ impl Parser<'_, '_> {
                     | "check"
                     | "when"
                     | "keep"
+                    | "fill"
                     | "matrix"
                     | "async"
                     | "tma"
@@ -334,6 +391,7 @@ impl Parser<'_, '_> {
                 "threads" => attrs.threads = Some(self.reg_layout()?),
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
+                "fill" => attrs.fill = Some(self.fill()?),
                 "matrix" => attrs.matrix = true,
                 "async" => attrs.asynchronous = true,
                 "tma" => attrs.tensor = true,
@@ -345,6 +403,20 @@ impl Parser<'_, '_> {
             }
         }
         Ok(attrs)
+    }
+
+    /// A number: `-inf`.
+    fn fill(&mut self) -> Parsed<Fill> {
+        let span = self.span();
+        let e = self.expr()?;
+        match (self.kernel.as_int(e), &self.kernel.exprs[e]) {
+            (Some(x), _) => Ok(Fill::Int(x)),
+            (None, ExprData::Float(bits)) => Ok(Fill::Float(*bits)),
+            _ => {
+                let d = Diagnostic::error(codes::EXPECTED, self.since(span), "`fill` takes a number");
+                Err(self.error(d.with_note("`fill -inf`: what is outside the bounds reads as this; of what is computed at run time, use `select`")))
+            }
+        }
     }
 
     /// `(0, 1)` or `()`.

@@ -2,7 +2,9 @@
 
 use super::Printer;
 use crate::entities::Expr;
+use crate::fill::Fill;
 use crate::kernel::{ExprData, Kernel, Range, Slot, View};
+use crate::loop_ends::{LoopEnds, implied, loop_variable};
 use crate::ops::{Form, Op};
 use crate::types::ElemRef;
 
@@ -109,17 +111,34 @@ impl Printer<'_> {
             return;
         }
         self.put("[");
-        self.list(&view.ranges, |p, r| match r {
-            Range::At(e) => p.expr(*e),
+        let dims: Vec<usize> = (0..view.ranges.len()).collect();
+        self.list(&dims, |p, &d| match view.ranges[d] {
+            Range::At(e) => p.expr(e),
             Range::From { start, end } => {
-                p.expr(*start);
+                p.expr(start);
                 p.put("..");
-                if let Some(end) = end {
-                    p.expr(*end);
+                match end {
+                    Some(end) => p.expr(end),
+                    None if p.ends_with_its_loop(view, d) => p.put("inf"),
+                    None => {}
                 }
             }
         });
         self.put("]");
+    }
+
+    /// Whether range `d` of a window would end with a loop if no end were written.
+    fn ends_with_its_loop(&self, view: &View, d: usize) -> bool {
+        let Range::From { start, .. } = view.ranges[d] else { return false };
+        loop_variable(self.k, start).is_some()
+            && implied(self.k, self.loops.get_or_init(|| LoopEnds::of(self.k)), view, d).is_some()
+    }
+
+    pub(super) fn fill(&mut self, fill: Fill) {
+        match fill {
+            Fill::Int(x) => self.put(&x.to_string()),
+            Fill::Float(bits) => self.put(&float(f64::from_bits(bits))),
+        }
     }
 
     pub(super) fn elem_ref(&mut self, elem: ElemRef) {

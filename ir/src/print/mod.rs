@@ -8,8 +8,10 @@ mod expr;
 mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, Kernel, Module, Sequence, StmtData, ValueDef};
+use crate::kernel::{CopyAttrs, Kernel, Module, Sequence, StmtData, StmtPlan, ValueDef};
+use crate::loop_ends::LoopEnds;
 use crate::types::TileTy;
+use std::cell::OnceCell;
 
 /// Columns that wrapped lists try to stay within.
 const WIDTH: usize = 120;
@@ -29,7 +31,7 @@ pub fn print_sequence(sequence: &Sequence) -> String {
 
 /// Prints a kernel; the text ends with a line end.
 pub fn print(kernel: &Kernel) -> String {
-    let mut p = Printer { k: kernel, out: String::new(), indent: 0 };
+    let mut p = Printer::new(kernel);
     p.header();
     p.out.push_str("{\n");
     p.statements(kernel.body);
@@ -39,14 +41,14 @@ pub fn print(kernel: &Kernel) -> String {
 
 /// Prints an expression.
 pub fn print_expr(kernel: &Kernel, e: Expr) -> String {
-    let mut p = Printer { k: kernel, out: String::new(), indent: 0 };
+    let mut p = Printer::new(kernel);
     p.expr(e);
     p.out
 }
 
 /// Prints a statement with the blocks it owns; the text ends with a line end.
 pub fn print_stmt(kernel: &Kernel, stmt: Stmt) -> String {
-    let mut p = Printer { k: kernel, out: String::new(), indent: 0 };
+    let mut p = Printer::new(kernel);
     p.stmt(stmt);
     p.out.push('\n');
     p.out
@@ -56,6 +58,14 @@ struct Printer<'k> {
     k: &'k Kernel,
     out: String,
     indent: usize,
+    /// The loops of the kernel, once they are asked for.
+    loops: OnceCell<LoopEnds>,
+}
+
+impl<'k> Printer<'k> {
+    fn new(k: &'k Kernel) -> Printer<'k> {
+        Printer { k, out: String::new(), indent: 0, loops: OnceCell::new() }
+    }
 }
 
 impl Printer<'_> {
@@ -113,8 +123,21 @@ impl Printer<'_> {
         self.stmt_here(stmt);
     }
 
+    /// `@(producer, stage 1, cycle 512) `.
+    fn plan(&mut self, plan: StmtPlan) {
+        let mut items = Vec::new();
+        items.extend(plan.producer.then(|| "producer".to_owned()));
+        items.extend(plan.stage.map(|n| format!("stage {n}")));
+        items.extend(plan.cycle.map(|n| format!("cycle {n}")));
+        items.extend(plan.ordered.then(|| "ordered".to_owned()));
+        self.put(&format!("@({}) ", items.join(", ")));
+    }
+
     fn stmt_here(&mut self, stmt: Stmt) {
         let k = self.k;
+        if k.plans[stmt].is_some() {
+            self.plan(k.plans[stmt]);
+        }
         match &k.stmts[stmt] {
             StmtData::Let { value, init } => {
                 self.put("let ");
@@ -176,7 +199,9 @@ impl Printer<'_> {
                 if let Some(block) = otherwise {
                     self.put(" else ");
                     match k.blocks[*block][..] {
-                        [only] if matches!(k.stmts[only], StmtData::If { .. }) => self.stmt_here(only),
+                        [only] if matches!(k.stmts[only], StmtData::If { .. }) && !k.plans[only].is_some() => {
+                            self.stmt_here(only);
+                        }
                         _ => self.block(*block),
                     }
                 }
@@ -190,10 +215,14 @@ impl Printer<'_> {
                 }
             }
             StmtData::Barrier => self.put("barrier"),
-            StmtData::Await { value, pending } => {
+            StmtData::Await { value, pending, after } => {
                 self.put("await ");
                 self.value(*value);
                 self.put(&format!(", {pending}"));
+                if !after.is_empty() {
+                    self.put(" after ");
+                    self.list(after, |p, &v| p.value(v));
+                }
             }
             StmtData::Signal { op, signals, index } => {
                 self.put(op.token());
@@ -301,6 +330,10 @@ impl Printer<'_> {
         }
         if attrs.keep {
             self.put(" keep");
+        }
+        if let Some(fill) = attrs.fill {
+            self.put(" fill ");
+            self.fill(fill);
         }
         if let Some(op) = attrs.reduce {
             self.put(" ");

@@ -1,13 +1,14 @@
 //! Copies: rules 12 and 13.
 
 use super::structure::mentions;
-use super::{Cx, statements};
+use super::{Cx, matrices, statements};
 use crate::cluster::Uniform;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
+use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
-use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK};
+use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK, SHIFTED_ELEMENT_BYTES};
 use crate::types::{ElemRef, Scratch, Space};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
 
@@ -133,6 +134,12 @@ fn attributes(
             "what memory holds is kept anyway where nothing is written",
         );
     }
+    if let Some(fill) = attrs.fill {
+        filled(cx, s, src, attrs, fill, to);
+    }
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    };
     if let Some(op) = attrs.reduce
         && to != Space::Gmem
     {
@@ -176,6 +183,9 @@ fn attributes(
     }
     if let Some(aligned) = attrs.unaligned {
         unaligned(cx, s, src, attrs, aligned, to);
+    }
+    if attrs.matrix {
+        matrices::check(cx, s, src, dst, attrs, to, &sources);
     }
     if attrs.asynchronous {
         asynchronous(cx, s, src, dst, attrs, target);
@@ -265,18 +275,57 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
             "the elements are loaded in words that others share, and shifted in registers",
         );
     }
-    if !aligned.is_power_of_two() || attrs.vec.is_some_and(|vec| aligned >= vec) {
+    let Some(ElemRef::Known(elem)) = elem else { return };
+    let (bytes, wide) = (elem.bytes(), MAX_ACCESS as u32 / elem.bytes());
+    if bytes > SHIFTED_ELEMENT_BYTES {
         bad(
-            format!("`unaligned {aligned}` must be a power of two below the width of the access"),
+            format!("`unaligned` with elements of {bytes} bytes"),
+            "elements of 1, 2 or 4 bytes are shifted; without `unaligned` accesses are as wide as they are aligned",
+        );
+    } else if let Some(vec) = attrs.vec.filter(|&vec| vec != wide) {
+        bad(
+            format!("`unaligned` with accesses of {vec} elements of {bytes} bytes"),
+            "unaligned accesses are of 16 bytes: leave `vec` out",
+        );
+    } else if !aligned.is_power_of_two() || aligned >= wide {
+        bad(
+            format!("`unaligned {aligned}` must be a power of two below the {wide} elements of an access"),
             "it says how many elements are known to be aligned; an access of which all are is not `unaligned`",
         );
     }
-    if let (Some(ElemRef::Known(elem)), Some(vec)) = (elem, attrs.vec)
-        && (u64::from(vec) * u64::from(elem.bytes()) != MAX_ACCESS || elem.bytes() > 4)
+}
+
+/// What is outside the bounds reads as a number of the tensor's type; the hardware's copies know zero alone.
+fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Fill, to: Space) {
+    let k = cx.k;
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    };
+    let from = resolve_view(k, src).filter(|view| view.space(k) == Space::Gmem);
+    let Some(tensor) = from.and_then(|view| k.tensor_ty(view.base)).filter(|_| to != Space::Gmem) else {
+        return bad(
+            "`fill` is for copies of a window of a tensor into a tile".to_owned(),
+            "copy the window into registers first (`var x = reg f32[64, 64]`, `copy X[i.., j..] -> x fill -inf`), and compute with them",
+        );
+    };
+    if attrs.keep || attrs.reduce.is_some() || attrs.fragment {
+        bad(
+            "`fill` goes with no `keep`, `fragment`, `add`, `min` or `max`".to_owned(),
+            "it says what the destination holds where the window is outside the bounds",
+        );
+    }
+    if !fill.is_zero() && (attrs.asynchronous || attrs.tensor || attrs.unaligned.is_some()) {
+        bad(
+            "`async`, `tma` and `unaligned` fill with zero".to_owned(),
+            "without them threads load the elements and put the number in the place of those outside the bounds",
+        );
+    }
+    if let ElemRef::Known(elem) = tensor.elem
+        && fill.value(elem).is_none()
     {
         bad(
-            format!("`unaligned` with accesses of {vec} elements of {} bytes", elem.bytes()),
-            "unaligned accesses are of 16 bytes, of elements of 1, 2 or 4",
+            format!("the tensor's type {} has no such number as its `fill`", elem.name()),
+            "elements outside the bounds read as if the tensor had them, before they are converted",
         );
     }
 }

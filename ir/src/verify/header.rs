@@ -1,6 +1,7 @@
 //! Parameters, preconditions, grid and schedule: rules 4 to 8.
 
 use super::{Cx, is_launch};
+use crate::cluster::MAX_BLOCKS;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
@@ -225,7 +226,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         let max = match what {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
-            "`cluster`" => 16,
+            "`cluster`" => MAX_BLOCKS,
             "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
             _ => 1 << 20,
         };
@@ -247,8 +248,28 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         let message = format!("`k_warps` must be a power of two, found {x}");
         cx.error_at(codes::BAD_SCHEDULE, e, message, "the reduction of a product is cut in halves, quarters, ..");
     }
-    if k.schedule.cluster.len() > MAX_AXES {
-        let message = format!("a cluster has at most {MAX_AXES} axes, found {}", k.schedule.cluster.len());
-        cx.error_at(codes::BAD_SCHEDULE, k.schedule.cluster[MAX_AXES], message, "");
+    cluster(cx);
+}
+
+/// The blocks of a cluster: as many as every device runs at once, along axes that the grid has.
+fn cluster(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let axes = k.grid.len().min(MAX_AXES);
+    if let Some(&beyond) = k.schedule.cluster.get(axes) {
+        let message = format!("a cluster has at most the {axes} axes of its grid, found {}", k.schedule.cluster.len());
+        let note = "a cluster is so many neighbouring blocks along each axis: `grid (i: .., j: ..)`, `cluster (2, 1)`";
+        cx.error_at(codes::BAD_SCHEDULE, beyond, message, note);
+        return;
+    }
+    let Some(along) = k.schedule.cluster.iter().map(|&e| const_int(k, e)).collect::<Option<Vec<i64>>>() else { return };
+    // Axes that are too long by themselves are reported.
+    if along.iter().any(|n| !(1..=MAX_BLOCKS).contains(n)) {
+        return;
+    }
+    let blocks = along.iter().fold(1, |all: i64, &n| all.saturating_mul(n));
+    if let Some(&first) = k.schedule.cluster.first().filter(|_| blocks > MAX_BLOCKS || blocks.count_ones() != 1) {
+        let message = format!("a cluster of {blocks} blocks");
+        let note = "a cluster has 1, 2, 4 or 8 blocks in all: more no device can be relied on to run at once";
+        cx.error_at(codes::BAD_SCHEDULE, first, message, note);
     }
 }

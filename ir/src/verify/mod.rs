@@ -14,8 +14,8 @@
 //!  5. Scalar defaults are literals of the scalar's type.
 //!  6. Preconditions are truth values over sizes, strides and compile-time parameters.
 //!  7. A grid has at most three axes; extents are indices over the same, at least 1 where known.
-//!  8. Schedule items are compile-time indices, at least 1; threads a multiple of 32, at most 1024; a cluster has no more
-//!     axes than a launch.
+//!  8. Schedule items are compile-time indices, at least 1; threads a multiple of 32, at most 1024; a cluster has 1, 2, 4 or 8
+//!     blocks, and no more axes than the grid.
 //!
 //! Statements (`statements.rs`, `copies.rs`, `roles.rs`); every expression has a type by the rules of [`crate::typing`]
 //!  9. Tiles have at most 5 dimensions with compile-time extents of at least 1 and at most 2^20 elements; tiles in shared
@@ -26,15 +26,18 @@
 //!     convert.
 //! 13. `vec` is a power of two and at most 16 bytes; `check` names dimensions of the global side; `keep` is for copies into
 //!     registers, `add` and its like for copies into global memory, `threads` for copies that touch no registers; `tma` moves a
-//!     window of a tensor into a whole slot, or a whole buffer to a window of a tensor, and goes with nothing else.
+//!     window of a tensor into a whole slot, or a whole buffer to a window of a tensor, and goes with nothing else; `matrix`
+//!     moves 8x8 matrices between shared memory and registers, `unaligned` words of 16 bytes from global memory.
 //! 14. Loop bounds are indices, steps at least 1 where known; an unrolled loop has compile-time bounds, and the bodies
 //!     laid out by nested ones are at most 4096.
 //! 15. Conditions are scalar truth values.
 //! 16. `acquire`, `publish`, `wait`, `release` name channels, each once; `await` names a register variable or a
 //!     buffer.
-//! 17. Roles stand next to each other in the body of the kernel, have 1 to 32 warps (together at most 32), different names,
-//!     and 24 to 256 registers per thread in steps of 8. One with replicas is names and one loop; `ordered` stands in the body of
+//! 17. Roles stand next to each other in the body of the kernel, beside nothing but names, buffers, channels and barriers; they have 1 to
+//!     32 warps (together at most 32), different names, and 24 to 256 registers per thread in steps of 8. One with replicas is names and one loop; `ordered` stands in the body of
 //!     such a loop.
+//! 25. Either no statement of a loop has a pipeline stage, or all of them have one, 0 or 1. The producer warps run channel
+//!     operations, copies into slots, and loops and branches around these. A kernel with roles has neither (`plans.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
@@ -54,6 +57,8 @@ mod copies;
 mod fragments;
 mod header;
 mod layouts;
+mod matrices;
+mod plans;
 mod pointers;
 mod roles;
 mod statements;
@@ -79,6 +84,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     statements::check(&mut cx);
     layouts::check(&mut cx);
     fragments::check(&mut cx);
+    plans::check(&mut cx);
     pointers::check(&mut cx);
     written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)

@@ -67,8 +67,30 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             }
         }
     }
+    beside(cx);
     ordered(cx);
     register_budget(cx, total);
+}
+
+/// What stands beside roles is done by nobody's threads: it says what they share.
+fn beside(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let body = &k.blocks[k.body];
+    let Some(&role) = body.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. })) else { return };
+    let shared = |s: &Stmt| match k.stmts[*s] {
+        StmtData::Let { .. } | StmtData::Alloc { .. } | StmtData::Barrier | StmtData::Role { .. } => true,
+        // Is reported as such.
+        StmtData::Ordered { .. } => true,
+        _ => false,
+    };
+    if let Some(&s) = body.iter().find(|s| !shared(s)) {
+        let message =
+            "names, buffers, channels and barriers stand beside roles, nothing else: no threads would do this";
+        let d = Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], message)
+            .with_place(k.stmt_spans[role], "the role")
+            .with_note("move it into a role; a kernel without roles gets them from the compiler where that pays");
+        cx.report(d);
+    }
 }
 
 /// A role with replicas does nothing but take turns.
@@ -88,6 +110,12 @@ fn ordered(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut allowed: Vec<Stmt> = Vec::new();
     for &s in &k.blocks[k.body] {
+        // Warpgroups of one role do it one after the other, wherever it stands.
+        if let StmtData::Role { replicas: None, warps, body, .. } = k.stmts[s]
+            && const_int(k, warps).is_none_or(|n| n > i64::from(WARPGROUP) && n % i64::from(WARPGROUP) == 0)
+        {
+            k.walk(body, &mut |_, _, s| allowed.push(s));
+        }
         if let StmtData::Role { replicas: Some(_), body, .. } = k.stmts[s]
             && let Some(turns) = dealt_out(k, body)
             && let StmtData::For { body, .. } = k.stmts[turns]
@@ -98,8 +126,8 @@ fn ordered(cx: &mut Cx<'_, '_>) {
     k.walk(k.body, &mut |k, _, s| {
         if matches!(k.stmts[s], StmtData::Ordered { .. }) && !allowed.contains(&s) {
             cx.report(
-                Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], "`ordered` stands in no loop whose iterations replicas take in turns")
-                    .with_note("it stands in the body of the loop itself, not in branches or loops there: `role consumer warps 4 replicas 2 { for tile in .. { ordered { .. } } }`"),
+                Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], "`ordered` stands where neither replicas nor warpgroups take turns")
+                    .with_note("in a role of several warpgroups it stands anywhere; with replicas it stands in the body of the loop itself, not in branches or loops there: `role consumer warps 4 replicas 2 { for tile in .. { ordered { .. } } }`"),
             );
         }
     });

@@ -6,6 +6,7 @@ use super::{Cx, copies, is_const, roles};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::index;
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
 use crate::types::{Elem, ElemRef, Scratch, Space, TileTy};
@@ -100,7 +101,15 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 cx.report(d);
             }
         }
-        StmtData::Await { value, .. } => {
+        StmtData::Await { value, after, .. } => {
+            for &v in after {
+                let tile = k.tile_ty(v).filter(|_| matches!(k.values[v].def, ValueDef::Var(_)));
+                if tile.is_none_or(|t| matches!(t.elem, ElemRef::Known(e) if e != Elem::F32)) {
+                    let message = format!("`after` names register tiles of f32, and `{}` is none", cx.name(v));
+                    let d = Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message);
+                    cx.report(d.with_note("it names what is computed in front of the wait: `await o, 0 after m, l`"));
+                }
+            }
             if !matches!(k.values[*value].def, ValueDef::Var(_) | ValueDef::Smem(_)) {
                 let message = format!(
                     "`await` takes an accumulator or a buffer, and `{}` is no register variable and no shared memory",
@@ -275,8 +284,8 @@ fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64
         }
         return copies;
     };
-    let span = u64::try_from(end.saturating_sub(start)).unwrap_or(0);
-    let trips = span.div_ceil(u64::try_from(step).unwrap_or(1).max(1));
+    // A step below 1 is refused elsewhere.
+    let trips = index::trips(start, end, step.max(1)).unwrap_or(0);
     let total = trips.max(1).saturating_mul(copies);
     if total > MAX_UNROLL {
         let message = format!("unrolling lays out {total} copies of the body, expected at most {MAX_UNROLL}");

@@ -98,7 +98,7 @@ fn uses(stmt: &StmtData) -> Vec<Value> {
         StmtData::Assign { dst, .. } => vec![*dst],
         StmtData::Alloc { over, .. } => over.clone(),
         StmtData::Channel { channels, .. } => channels.clone(),
-        StmtData::Await { value, .. } => vec![*value],
+        StmtData::Await { value, after, .. } => std::iter::once(*value).chain(after.iter().copied()).collect(),
         StmtData::Signal { signals, .. } => vec![*signals],
         _ => Vec::new(),
     }

@@ -3,8 +3,8 @@
 //! Only integers are folded: floating-point arithmetic is left to the device so that its rounding is the device's.
 
 use tilec_ir::entities::Expr;
+use tilec_ir::index::{self, Scalar};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
-use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
 
@@ -21,24 +21,20 @@ pub fn fold_tree(k: &mut Kernel, e: Expr) {
     }
     let ExprData::Op { op, args } = k.exprs[e].clone() else { return };
     let ints: Vec<Option<i64>> = args.iter().map(|&a| k.as_int(a)).collect();
-    let folded = match (op, ints.as_slice()) {
-        (Op::Neg, [Some(x)]) => x.checked_neg(),
-        (_, [Some(x), Some(y)]) => eval_int(op, *x, *y),
+    let folded = match ints.as_slice() {
+        [Some(x)] => index::unary(op, *x).ok(),
+        [Some(x), Some(y)] => index::binary(op, *x, *y).ok(),
         _ => None,
     };
-    if let Some(x) = folded {
+    if let Some(Scalar::Int(x)) = folded {
         k.exprs[e] = ExprData::Int(x);
         return;
     }
-    let replacement = match (op, ints.as_slice()) {
-        (Op::Add, [Some(0), None]) | (Op::Mul, [Some(1), None]) => Some(args[1]),
-        (Op::Add | Op::Sub, [None, Some(0)]) | (Op::Mul | Op::Div | Op::CeilDiv, [None, Some(1)]) => Some(args[0]),
-        _ => None,
-    };
-    if let Some(r) = replacement
-        && is_index(k, r)
+    if let [x, y] = ints[..]
+        && let Some(operand) = index::unchanged(op, [x, y]).map(|i| args[i])
+        && is_index(k, operand)
     {
-        replace(k, e, r);
+        replace(k, e, operand);
     }
 }
 
@@ -65,25 +61,4 @@ fn is_stored_as(k: &Kernel, cast: Expr, arg: Expr) -> bool {
 /// Neutral elements are dropped only where the other side is an index: `x * 1` on tiles may convert types.
 fn is_index(k: &Kernel, e: Expr) -> bool {
     matches!(tilec_ir::typing::type_of(k, e), Ok(tilec_ir::typing::Type::Index))
-}
-
-/// The value of an integer operation, if it is defined and fits.
-pub fn eval_int(op: Op, x: i64, y: i64) -> Option<i64> {
-    match op {
-        Op::Add => x.checked_add(y),
-        Op::Sub => x.checked_sub(y),
-        Op::Mul => x.checked_mul(y),
-        Op::Div => floor_div(x, y),
-        Op::Rem => x.checked_sub(floor_div(x, y)?.checked_mul(y)?),
-        Op::CeilDiv => floor_div(x.checked_neg()?, y)?.checked_neg(),
-        Op::Min => Some(x.min(y)),
-        Op::Max => Some(x.max(y)),
-        _ => None,
-    }
-}
-
-fn floor_div(x: i64, y: i64) -> Option<i64> {
-    let q = x.checked_div(y)?;
-    let inexact = x.checked_rem(y)? != 0;
-    Some(if inexact && ((x < 0) != (y < 0)) { q - 1 } else { q })
 }

@@ -1,7 +1,9 @@
 //! Facts about index expressions and views that several passes need.
 
+pub(crate) mod bounds;
 pub mod fold;
 pub(crate) mod order;
+pub(crate) mod sums;
 pub mod uses;
 pub mod width;
 

@@ -15,6 +15,19 @@ pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     }
 }
 
+/// Calls `f` for everything whose elements `e` reads: not for what is only counted along (`iota(x, 0)`).
+pub fn for_each_read(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
+    match &k.exprs[e] {
+        ExprData::Iota { .. } => return,
+        ExprData::Ref(v) => f(*v),
+        ExprData::View(view) => f(view.base),
+        _ => {}
+    }
+    for child in k.children(e) {
+        for_each_read(k, child, f);
+    }
+}
+
 /// Whether `e` mentions `v`.
 pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
     let mut found = false;

@@ -8,21 +8,21 @@
 //! The rows past the end of the tensor, which read as zero, read as the others then. So the destination must have the same
 //! extent and start in the repeated dimensions: those rows are not stored.
 
-use super::beside::contexts;
-use super::log2_shape;
+use super::threads::Threads;
+use super::{infer, log2_shape};
 use crate::Cx;
 use crate::analysis::facts::repeats;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
 use crate::rewrite::same_expr;
-use crate::vectorize::{copy_layout, copy_shape, register_layout};
+use crate::vectorize::{copy_layout, copy_shape};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{ElemRef, TileTy};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, same_product};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 
 /// A store of register tiles to global memory, or to the buffer that the accelerator stores there.
 struct Store {
@@ -85,51 +85,19 @@ fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut
     }
 }
 
-/// Register tiles that are repeated and whose layout nobody wrote (`open`) get that of the tile that they are combined with.
-pub(super) fn adopt(k: &mut Kernel, open: &[Value]) {
-    let mut all: Vec<(RegLayout, Vec<u64>, Vec<Expr>)> = Vec::new();
-    for store in stores(k) {
-        all.push((store.layout, store.shape, store.leaves.into_iter().map(|(e, _)| e).collect()));
-    }
-    let deferred = Deferred::of(k);
-    for s in all_stmts(k, k.body) {
-        let whole = match k.stmts[s] {
-            StmtData::Let { value, init } if deferred.init(value).is_none() => Some((init, register_layout(k, init))),
-            StmtData::Assign { dst, src } if !matches!(k.exprs[src], ExprData::Mma(_)) => {
-                Some((src, k.tile_ty(dst).and_then(|t| t.reg_layout.clone())))
-            }
-            _ => None,
-        };
-        // And what is reduced.
-        let inner = contexts(k, &deferred, s).into_iter().flat_map(|c| c.leaves).filter_map(|e| match k.exprs[e] {
-            ExprData::Reduce { arg, .. } => Some((arg, register_layout(k, arg))),
-            _ => None,
-        });
-        for (e, layout) in whole.into_iter().chain(inner) {
-            if let (Some(layout), Some(shape)) = (layout, fixed_shape(k, e)) {
-                let mut parts = Vec::new();
-                leaves(k, &deferred, e, None, &mut parts);
-                all.push((layout, shape, parts.into_iter().map(|(e, _)| e).collect()));
-            }
+/// Tiles that repeat beside others, that are only loaded and whose layout nobody wrote (`open`), get it anew: what they are combined with
+/// may have been exchanged.
+pub(super) fn infer_again(k: &mut Kernel, threads: Threads, open: &[Value]) {
+    for &v in open {
+        let repeats = |t: &TileTy| k.const_shape(&t.shape).is_some_and(|s| s.contains(&1));
+        if k.tile_ty(v).is_some_and(repeats)
+            && only_loaded(k, v)
+            && let Some(tile) = k.tile_ty_mut(v)
+        {
+            tile.reg_layout = None;
         }
     }
-    let mut done = Vec::new();
-    for (layout, whole, parts) in all {
-        for e in parts {
-            let ExprData::Ref(v) = k.exprs[e] else { continue };
-            let Some(shape) = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)) else { continue };
-            if shape == whole || done.contains(&v) || !open.contains(&v) || !only_loaded(k, v) {
-                continue;
-            }
-            let bits = log2_shape(&whole);
-            let layout = Some(&layout).filter(|l| l.out_bits() == bits.iter().sum());
-            let layout = layout.and_then(|l| l.repeated(&bits, &log2_shape(&shape)));
-            if let (Some(layout), Some(tile)) = (layout, k.tile_ty_mut(v)) {
-                tile.reg_layout = Some(layout);
-                done.push(v);
-            }
-        }
-    }
+    infer::assign(k, threads, true);
 }
 
 /// Whether nothing fills a tile but copies from global memory, and nothing needs it in a layout of its own.

@@ -7,10 +7,12 @@
 //! (volta884.md section 4 describes the exchange; the choice of the bit is what makes every sector of a store full).
 //! A store with a written `vec` or `threads` stays as it is written.
 
+use super::broadcast::only_loaded;
 use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, for_each_ref, path_to};
-use crate::analysis::width::{global_width, window_contiguous_dim};
+use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
+use crate::vectorize::owned_run;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -19,8 +21,9 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
 
-/// Inserts re-layouts where they make stores wider.
-pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
+/// Inserts re-layouts where they make stores wider. Tiles that are stored with the one that is exchanged, only loaded and `open` to any layout,
+/// lose theirs, to be found anew.
+pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     let mut done: Vec<Relaid> = Vec::new();
     let deferred = Deferred::of(k);
     for s in all_stmts(k, k.body) {
@@ -45,13 +48,21 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
                 vars.push(v);
             }
         });
-        // One tile is re-laid-out; several would have to agree, which they do only if they already share a layout.
-        let [var] = vars[..] else { continue };
+        // One tile is re-laid-out; those that are loaded beside it can as well be loaded in its new layout. Others would have to agree.
+        let (loaded, computed): (Vec<Value>, Vec<Value>) =
+            vars.iter().partition(|&&v| open.contains(&v) && only_loaded(k, v));
+        let (var, loaded) = match (&computed[..], &vars[..]) {
+            (&[var], _) => (var, loaded),
+            (_, &[var]) => (var, Vec::new()),
+            _ => continue,
+        };
         if named {
             continue;
         }
         let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
-        let Some(better) = exchange(&layout, &shape, &wanted) else { continue };
+        let Some(better) = exchange(&layout, &shape, &wanted).filter(|_| !stores_lines(k, dst, &layout, &shape)) else {
+            continue;
+        };
         // Numbers of rows that were computed stay where they are.
         if !super::beside::still_beside(k, &deferred, src, &shape, &better) {
             continue;
@@ -72,6 +83,11 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>) {
             }
         };
         replace(k, &deferred, src, var, out);
+        for v in loaded {
+            if let Some(tile) = k.tile_ty_mut(v) {
+                tile.reg_layout = None;
+            }
+        }
     }
 }
 
@@ -87,6 +103,19 @@ fn wanted_bits(k: &Kernel, src: Expr, dst: Expr) -> Option<(usize, Vec<u64>)> {
     let base: u32 = bits[..dim].iter().sum();
     let all = (0..bits[dim]).map(|b| 1u64 << (base + b)).collect();
     Some((width.ilog2() as usize, all))
+}
+
+/// Whether warps store whole lines of the cache as it is: then wider stores of threads would be worth no exchange.
+fn stores_lines(k: &Kernel, dst: Expr, layout: &RegLayout, shape: &[u64]) -> bool {
+    let found = (|| {
+        let view = resolve_view(k, dst)?;
+        let dim = window_contiguous_dim(k, &view)?;
+        let bytes = elem_of(k, view.base)?.bytes();
+        let width = u64::from(global_width(k, &Facts::new(k), &view, shape).elems);
+        let run = width.min(1 << owned_run(layout, &super::log2_shape(shape), dim));
+        Some(super::cost::covers_lines(layout, shape, dim, run, bytes))
+    })();
+    found.unwrap_or(false)
 }
 
 /// The layout in which a thread owns the first `wanted.0` bits of the run, or as many of them as it can; `None` if it

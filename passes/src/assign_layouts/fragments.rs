@@ -6,17 +6,18 @@
 //! construction. Warps that share a reduction take a part of it each: the highest bits along the reduction, and the first
 //! dimension of the accumulator, which has a sum for each. The verifier proves it again from the layouts alone.
 
-use super::log2_shape;
+use super::{in_windows, log2_shape};
 use crate::Cx;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use tilec_ir::atoms::{AtomRow, Bit, Fragment, Inputs, Place, Unit};
+use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Inputs, Place, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
 use tilec_ir::layout::{RegLayout, extent_bits};
+use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Gives every product's operands their layouts.
@@ -69,6 +70,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
+    in_windows::lay_out(k);
     // A layout written in the text, or that of another product, may not go with those found here.
     if met { cx.verify(k) } else { Ok(()) }
 }
@@ -92,8 +94,9 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
         }
         let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
         let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
+        let warps = side_by_side(extents, warp);
         let product =
-            Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, warp, places };
+            Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, places, warps };
         Some((product.accumulator(&types.c), product.operand(row.a.first()?, true)))
     })();
     let (sums, fragment) = layouts.unwrap_or_default();
@@ -132,6 +135,9 @@ fn type_list(row: &AtomRow) -> String {
     pairs.join(", ")
 }
 
+/// Side and tile bit that each bit of a warp's number tells; `None`: warps that differ in it compute the same.
+type Warps = Vec<Option<(usize, u32)>>;
+
 /// A product in terms of the instruction: rows are the instruction's M, whatever the tile calls them.
 struct Product {
     row: &'static AtomRow,
@@ -144,15 +150,21 @@ struct Product {
     k_bits: u32,
     /// Log2 of the slices of the reduction that the accumulator has sums for, each for warps of its own.
     slice_bits: u32,
-    /// Log2 extents of the warp tile along the instruction's rows and columns.
-    warp: [u32; 2],
     /// Tile bit of each atom coordinate bit, and of each repetition, along rows and columns.
     places: [Places; 2],
+    /// Which part of the accumulator each warp has.
+    warps: Warps,
 }
 
+#[derive(Default)]
 struct Places {
     atom: Vec<u32>,
     repeat: Vec<u32>,
+}
+
+/// What bits of a warp's number tell: rows of warp tiles of so many bits of the accumulator's `extents`, then columns.
+fn side_by_side(extents: [u32; 2], warp: [u32; 2]) -> Warps {
+    [0, 1].into_iter().flat_map(|side| (warp[side]..extents[side]).map(move |p| Some((side, p)))).collect()
 }
 
 /// `run`: repetition bits of a run of 16 bytes of an input.
@@ -205,19 +217,70 @@ impl Product {
         let row = mma.atom?.row();
         let var = |e: Expr| super::plain_var(k, e);
         let (a, b) = (var(mma.a)?, var(mma.b)?);
-        let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
-        let (c_bits, slice_bits) = match log2_shape(&c_shape)[..] {
-            [m, n] => ([m, n], 0),
-            [slices, m, n] => ([m, n], slices),
-            _ => return None,
-        };
+        let (c_bits, slice_bits) = accumulator_bits(k, acc)?;
         let k_bits = *log2_shape(&fixed_shape(k, mma.a)?).get(1)?;
-        let warp = scheduled_warp_tile(k, mma.swap)?;
-        let (m, n, _) = row.log2_shape;
-        let natural = !cx.enabled;
-        let run = (16 / elem_of(k, a)?.bytes().max(1)).max(1).ilog2();
-        let places = [places(row, m, warp[0], run, natural), places(row, n, warp[1], run, natural)];
-        Some(Product { row, swap: mma.swap, a, b, c_bits, k_bits, slice_bits, warp, places })
+        let mut product = Product {
+            row,
+            swap: mma.swap,
+            a,
+            b,
+            c_bits,
+            k_bits,
+            slice_bits,
+            places: [Places::default(), Places::default()],
+            warps: Vec::new(),
+        };
+        let inputs = Inputs { a: elem_of(k, product.instr_a().0)?, b: elem_of(k, product.instr_b().0)? };
+        let types = row.types_for(inputs, elem_of(k, acc)?);
+        let laid_out = k.tile_ty(acc)?.reg_layout.as_ref();
+        let known = types.zip(laid_out).and_then(|(types, layout)| product.read_off(&types.c, layout));
+        (product.places, product.warps) = match known {
+            Some(known) => known,
+            None => {
+                let warp = scheduled_warp_tile(k, mma.swap)?;
+                let run = run_of(elem_of(k, a)?);
+                let extents = [product.extent(0), product.extent(1)];
+                (places_of(row, warp, run, !cx.enabled), side_by_side(extents, warp))
+            }
+        };
+        Some(product)
+    }
+
+    /// Places and warps of a product whose accumulator has a layout already, that of `c` of the instruction repeated.
+    fn read_off(&self, c: &Fragment, layout: &RegLayout) -> Option<([Places; 2], Warps)> {
+        let (m, n, _) = self.row.log2_shape;
+        let dims = [0..self.c_bits[0], self.c_bits[0]..self.c_bits[0] + self.c_bits[1]];
+        // Side and tile bit of a column.
+        let place = |column: u64| {
+            let at = (column >> self.slice_bits).trailing_zeros();
+            let dim = dims.iter().position(|d| column.is_power_of_two() && d.contains(&at))?;
+            Some((if self.swap { 1 - dim } else { dim }, at - dims[dim].start))
+        };
+        let mut atom = [vec![None; m as usize], vec![None; n as usize]];
+        let mut places = [Places::default(), Places::default()];
+        let own = c.value.len() as u32;
+        let value = c.value.iter().zip((0..own).map(|i| layout.value_col(i)));
+        let lane = c.lane.iter().zip((0..).map(|i| layout.thread_col(i)));
+        for (bit, column) in value.chain(lane) {
+            let (wanted, i) = match *bit {
+                Bit::M(i) => (0, i),
+                Bit::N(i) => (1, i),
+                Bit::K(_) | Bit::Same => continue,
+            };
+            let (side, at) = place(column).filter(|&(side, _)| side == wanted)?;
+            *atom[side].get_mut(usize::from(i))? = Some(at);
+        }
+        for i in own..layout.value_bits() {
+            let (side, at) = place(layout.value_col(i))?;
+            places[side].repeat.push(at);
+        }
+        for (places, atom) in places.iter_mut().zip(atom) {
+            places.atom = atom.into_iter().collect::<Option<Vec<u32>>>()?;
+        }
+        let slices = (1u64 << self.slice_bits) - 1;
+        let columns = (c.lane.len() as u32..layout.thread_bits()).map(|i| layout.thread_col(i));
+        let warps = columns.filter(|c| c & slices == 0).map(|c| if c == 0 { Some(None) } else { place(c).map(Some) });
+        Some((places, warps.collect::<Option<Vec<_>>>()?))
     }
 
     /// The instruction's A operand: its tile, and which dimension of the tile is the reduction.
@@ -243,11 +306,6 @@ impl Product {
         self.c_bits[if self.swap { 1 - side } else { side }]
     }
 
-    /// The warp bits of a side: number of warps along it, as a power of two.
-    fn warp_bits(&self, side: usize) -> u32 {
-        self.extent(side).saturating_sub(self.warp[side])
-    }
-
     /// The accumulator's column-major index bit for tile bit `p` along the instruction's rows or columns.
     fn c_column(&self, side: usize, p: u32) -> u64 {
         let dim = if self.swap { 1 - side } else { side };
@@ -267,9 +325,7 @@ impl Product {
         if let Unit::Warpgroup(bits) = self.row.unit {
             thread.extend(bits.iter().map(column));
         }
-        for side in [0, 1] {
-            thread.extend((0..self.warp_bits(side)).map(|w| self.c_column(side, self.warp[side] + w)));
-        }
+        thread.extend(self.warps.iter().map(|warp| warp.map_or(0, |(side, p)| self.c_column(side, p))));
         thread.extend((0..self.slice_bits).map(|i| 1u64 << i));
         RegLayout::new(value, thread, self.slice_bits + self.c_bits[0] + self.c_bits[1])
     }
@@ -303,14 +359,55 @@ impl Product {
         if let Unit::Warpgroup(bits) = self.row.unit {
             thread.extend(bits.iter().map(column));
         }
-        for s in [0, 1] {
-            for w in 0..self.warp_bits(s) {
-                thread.push(if s == side { o_column(self.warp[s] + w) } else { 0 });
-            }
-        }
+        let along = |warp: &Option<(usize, u32)>| warp.filter(|&(s, _)| s == side).map_or(0, |(_, p)| o_column(p));
+        thread.extend(self.warps.iter().map(along));
         thread.extend((k_slice..self.k_bits).map(k_column));
         RegLayout::new(value, thread, outer_bits + self.k_bits)
     }
+}
+
+/// Repetition bits of a run of 16 bytes of elements.
+fn run_of(elem: Elem) -> u32 {
+    (16 / elem.bytes().max(1)).max(1).ilog2()
+}
+
+/// The places of a product in warp tiles of so many bits along the instruction's rows and columns.
+fn places_of(row: &AtomRow, warp: [u32; 2], run: u32, natural: bool) -> [Places; 2] {
+    let (m, n, _) = row.log2_shape;
+    [places(row, m, warp[0], run, natural), places(row, n, warp[1], run, natural)]
+}
+
+/// Log2 extents of an accumulator, and of the slices of the reduction that it has sums for.
+fn accumulator_bits(k: &Kernel, acc: Value) -> Option<([u32; 2], u32)> {
+    match log2_shape(&k.const_shape(&k.tile_ty(acc)?.shape)?)[..] {
+        [m, n] => Some(([m, n], 0)),
+        [slices, m, n] => Some(([m, n], slices)),
+        _ => None,
+    }
+}
+
+/// The layout of the accumulator of a product of warps, each of which computes a tile of `warp` elements along the accumulator's rows and
+/// columns; of `warps` warps those that are left over compute what others do.
+pub(crate) fn accumulator_layout(
+    k: &Kernel,
+    acc: Value,
+    (atom, swap): (Atom, bool),
+    inputs: Inputs,
+    (warp, warps): ((u64, u64), u64),
+) -> Option<RegLayout> {
+    let row = atom.row();
+    let (c_bits, slice_bits) = accumulator_bits(k, acc)?;
+    let warp = [extent_bits(warp.0), extent_bits(warp.1)];
+    let sides = if swap { [1, 0] } else { [0, 1] };
+    let (warp, extents) = (sides.map(|d| warp[d]), sides.map(|d| c_bits[d]));
+    let run = run_of(inputs.a);
+    let mut shared = side_by_side(extents, warp);
+    shared.resize(shared.len().max(extent_bits(warps) as usize), None);
+    let places = places_of(row, warp, run, false);
+    let product = Product { row, swap, a: acc, b: acc, c_bits, k_bits: 0, slice_bits, places, warps: shared };
+    let inputs = if swap { Inputs { a: inputs.b, b: inputs.a } } else { inputs };
+    let types = row.types_for(inputs, elem_of(k, acc)?)?;
+    product.accumulator(&types.c)
 }
 
 /// The dimension along which the memory that a register tile is filled from is contiguous.
@@ -321,10 +418,10 @@ fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
             continue;
         }
         let Some(view) = resolve_view(k, src) else { continue };
-        let dim = if k.tensor_ty(view.base).is_some() {
-            crate::analysis::width::window_contiguous_dim(k, &view)
-        } else {
-            smem_window_dim(k, &view)
+        let dim = match view.space(k) {
+            Space::Gmem => crate::analysis::width::window_contiguous_dim(k, &view),
+            Space::Smem => smem_window_dim(k, &view),
+            Space::Reg => None,
         };
         if dim.is_some() {
             return dim;

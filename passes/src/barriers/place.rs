@@ -23,6 +23,7 @@ use crate::vectorize::register_layout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::tensor_store;
@@ -308,7 +309,7 @@ impl State {
         match &k.stmts[s] {
             StmtData::Barrier | StmtData::Signal { .. } => self.fence(),
             // The thread that waits knows that the buffer is read; the others do after a barrier.
-            StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+            StmtData::Await { value, pending, .. } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
                 for (&v, &store) in &self.storing {
                     self.buffers.entry(v).or_default().note(false, store);
                 }
@@ -643,8 +644,7 @@ const MAX_COPIES: u64 = 16;
 /// How often a loop between literals runs.
 fn literal_trips(k: &Kernel, s: Stmt) -> Option<u64> {
     let StmtData::For { start, end, step, .. } = k.stmts[s] else { return None };
-    let span = k.as_int(end)?.checked_sub(k.as_int(start)?)?.max(0).unsigned_abs();
-    Some(span.div_ceil(k.as_int(step)?.max(1).unsigned_abs()))
+    index::trips(k.as_int(start)?, k.as_int(end)?, k.as_int(step)?)
 }
 
 /// Whether a loop certainly runs: between literals, or from 0 to a size.

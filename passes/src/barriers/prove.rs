@@ -41,6 +41,7 @@ use std::rc::Rc;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index;
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::tensor_store;
@@ -425,9 +426,10 @@ enum Trips {
 
 fn trips(k: &Kernel, s: Stmt) -> Trips {
     let StmtData::For { start, end, step, .. } = k.stmts[s] else { return Trips::Exactly(0) };
-    if let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step)) {
-        let span = u64::try_from(i128::from(to) - i128::from(from)).unwrap_or(0);
-        return Trips::Exactly(span.div_ceil(by.max(1).unsigned_abs()));
+    if let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step))
+        && let Some(trips) = index::trips(from, to, by)
+    {
+        return Trips::Exactly(trips);
     }
     let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
     Trips::AtLeast(u64::from(sized && k.as_int(start).is_some_and(|x| x <= 0)))

@@ -10,10 +10,10 @@ use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
 use crate::specialize_warps::{BARRIER_BYTES, LINE, PRODUCER_WARPS, choose_cluster};
 use crate::stage_stores::narrow;
-use crate::unaligned::MAX_ELEMENT_BYTES;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
 use tilec_ir::layout::hardware::{Exchange, rows};
+use tilec_ir::target::SHIFTED_ELEMENT_BYTES;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, MAX_THREADS, REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 
@@ -275,6 +275,7 @@ impl Setting<'_> {
             wide: moves().all(|m| !m.load || self.access(env, m, &shapes) >= 16)
                 && moves().filter(|m| m.buffer.is_some() && self.shifted(env, m, &shapes)).count() < 2,
             mixed: operands().filter(|o| o.along).count() as u64,
+            lone: true,
         };
         let pieces = !block.wide || moves().any(|m| m.bytes < 4 && self.transposed(m, &shapes));
         let staged = parts.iter().any(|p| p.staged);
@@ -638,7 +639,7 @@ impl Setting<'_> {
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
         m.load
             && m.plain
-            && m.bytes <= u64::from(MAX_ELEMENT_BYTES)
+            && m.bytes <= u64::from(SHIFTED_ELEMENT_BYTES)
             && m.width * m.bytes < wide
             && run >= wide
             && !self.transposed(m, shapes)

@@ -6,6 +6,7 @@ use super::cards::Card;
 use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::ranked::Ranked;
+use super::whole;
 use super::work::{Env, Work};
 use crate::assign_layouts::reduced_axes;
 use crate::select_mma::divides;
@@ -181,8 +182,9 @@ impl<'a> Search<'a> {
         for axis in &k.grid {
             search.env[axis.index] = Some(0);
         }
-        search.domains = search.autos.iter().map(|a| search.domain(a.role)).collect();
-        Ok(search)
+        let mut domains: Vec<Vec<i64>> = search.autos.iter().map(|a| search.domain(a.role)).collect();
+        whole::keep(k, &values, &search.autos, &mut domains);
+        Ok(Search { domains, ..search })
     }
 
     /// The extent of a size that is not given: dimensions are large, long if the kernel has vectors only, and there is one batch.

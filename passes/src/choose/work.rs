@@ -12,8 +12,8 @@ use crate::specialize;
 use cranelift_entity::SecondaryMap;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{let_init, resolve_view};
 
@@ -131,10 +131,9 @@ impl<'k> Work<'k> {
         Ok(work)
     }
 
-    /// The value of an index expression in the middle of the grid, if everything else in it is known.
-    pub(super) fn int(&self, env: &Env, e: Expr) -> Option<i64> {
-        match &self.k.exprs[e] {
-            ExprData::Int(x) => Some(*x),
+    /// The expressions of the kernel, with these values, in the middle of the grid.
+    fn valued(&self, env: &Env) -> impl Tree<Node = Expr> {
+        OfKernel::new(self.k, move |e| match &self.k.exprs[e] {
             ExprData::Ref(v) => env[*v].or_else(|| match self.k.values[*v].def {
                 // That of a block in the middle.
                 ValueDef::Grid => {
@@ -146,12 +145,13 @@ impl<'k> Work<'k> {
                     self.int(env, *init)
                 }
             }),
-            ExprData::Op { op: Op::Neg, args } => self.int(env, args[0])?.checked_neg(),
-            ExprData::Op { op, args } if args.len() == 2 => {
-                crate::analysis::fold::eval_int(*op, self.int(env, args[0])?, self.int(env, args[1])?)
-            }
             _ => None,
-        }
+        })
+    }
+
+    /// The value of an index expression in the middle of the grid, if everything else in it is known.
+    pub(super) fn int(&self, env: &Env, e: Expr) -> Option<i64> {
+        index::int(&self.valued(env), e)
     }
 
     /// The same of an extent.
@@ -167,38 +167,15 @@ impl<'k> Work<'k> {
     /// Trips of a region; loops whose bounds are not known count once.
     pub(super) fn trips(&self, env: &Env, region: &Region) -> f64 {
         let trips = |&[start, end, step]: &[Expr; 3]| {
-            let length = self.int(env, end)?.checked_sub(self.int(env, start)?)?;
-            let step = self.int(env, step).filter(|&s| s > 0)?;
-            Some((length.max(0) as u64).div_ceil(step as u64) as f64)
+            let [start, end, step] = [start, end, step].map(|e| self.int(env, e));
+            index::trips(start?, end?, step?).map(|n| n as f64)
         };
         region.loops.iter().map(|l| trips(l).unwrap_or(1.0)).product()
     }
 
     /// The truth of a condition, if it is known.
     pub(super) fn truth(&self, env: &Env, e: Expr) -> Option<bool> {
-        let ExprData::Op { op, args } = &self.k.exprs[e] else { return None };
-        match op {
-            Op::Not => return self.truth(env, args[0]).map(|b| !b),
-            Op::And | Op::Or => {
-                let decisive = *op == Op::Or;
-                return match (self.truth(env, args[0]), self.truth(env, args[1])) {
-                    (Some(a), _) | (_, Some(a)) if a == decisive => Some(decisive),
-                    (Some(_), Some(_)) => Some(!decisive),
-                    _ => None,
-                };
-            }
-            _ => {}
-        }
-        let (a, b) = (self.int(env, *args.first()?)?, self.int(env, *args.get(1)?)?);
-        match op {
-            Op::Eq => Some(a == b),
-            Op::Ne => Some(a != b),
-            Op::Lt => Some(a < b),
-            Op::Le => Some(a <= b),
-            Op::Gt => Some(a > b),
-            Op::Ge => Some(a >= b),
-            _ => None,
-        }
+        index::truth(&self.valued(env), e)
     }
 }
 
@@ -337,6 +314,10 @@ impl Reader<'_> {
     fn sources(&self, e: Expr, out: &mut Vec<Expr>) {
         if resolve_view(self.sketch, e).is_some() {
             out.push(e);
+            return;
+        }
+        // Only the extents of what is counted along are wanted.
+        if matches!(self.sketch.exprs[e], ExprData::Iota { .. }) {
             return;
         }
         if let ExprData::Ref(v) = self.sketch.exprs[e] {

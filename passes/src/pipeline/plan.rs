@@ -1,6 +1,7 @@
 //! Whether and how a loop can be pipelined.
 
 use crate::Cx;
+use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -71,6 +72,11 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     if fills.is_empty() {
         return Ok(None);
     }
+    // A tile is fetched past the end of the loop, too, and products take it to be zero.
+    if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()) {
+        let name = &k.values[fill.buffer].name;
+        return Err(format!("what is outside the bounds is not zero in `{name}` (`fill`)"));
+    }
     let rest = &stmts[fills.len()..];
     let default = if fills.iter().any(|f| f.direct) { DIRECT_SLOTS } else { STAGED_SLOTS };
     let stages = k.schedule.stages.and_then(|e| k.as_int(e)).map_or(Ok(default), u64::try_from);
@@ -83,13 +89,15 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     }
     check_rest(k, &fills, rest, var, at)?;
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
-    let limit = cx.options.target.smem_per_block();
+    let limit = cx.options.target.smem_per_block().saturating_sub(elsewhere(k, &fills));
     if k.schedule.stages.is_none() {
         while stages > 1 && per_slot * stages > limit {
             stages -= 1;
         }
         if stages == 1 {
-            return Err(format!("two slots of {per_slot} bytes exceed the {limit} bytes of shared memory"));
+            return Err(format!(
+                "two slots of {per_slot} bytes exceed the {limit} bytes of shared memory that are left"
+            ));
         }
     }
     // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself.
@@ -130,6 +138,21 @@ fn at_least_one(k: &Kernel, e: Expr) -> bool {
         ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
         _ => false,
     }
+}
+
+/// Bytes of the buffers and channels of the kernel that a loop does not fill, but for those that take the memory of others.
+fn elsewhere(k: &Kernel, fills: &[Fill]) -> u64 {
+    let bytes = |s: Stmt| match &k.stmts[s] {
+        StmtData::Alloc { value, over } if over.is_empty() && fills.iter().all(|f| f.buffer != *value) => {
+            let slots = match k.values[*value].def {
+                ValueDef::Channel { slots, .. } => k.as_int(slots).and_then(|n| u64::try_from(n).ok()).unwrap_or(1),
+                _ => 1,
+            };
+            slots * tile_bytes(k, *value)
+        }
+        _ => 0,
+    };
+    all_stmts(k, k.body).into_iter().map(bytes).sum()
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
@@ -197,6 +220,10 @@ fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -
             | StmtData::Role { .. } => return Err("its body has more than copies and products".into()),
         }
     }
+    // Register tiles, too, hold behind the loop what the last iteration left.
+    if let Some(v) = super::loop_body(k, at).and_then(|body| outlives(k, body, false)) {
+        return Err(format!("`{}` is also used outside the loop", k.values[v].name));
+    }
     let body = super::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
     for s in all_stmts(k, k.body) {
         if body.contains(&s) {
@@ -205,6 +232,9 @@ fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -
         let mut outside = None;
         for e in stmt_exprs(k, s) {
             for_each_ref(k, e, &mut |v| outside = outside.or(buffers.contains(&v).then_some(v)));
+        }
+        if let StmtData::Await { value, .. } = k.stmts[s] {
+            outside = outside.or(buffers.contains(&value).then_some(value));
         }
         if let Some(v) = outside {
             return Err(format!("`{}` is also used outside the loop", k.values[v].name));
@@ -250,5 +280,5 @@ fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
 
 /// Accumulation is what a tile of zeros does not change.
 fn is_product(k: &Kernel, s: Stmt) -> bool {
-    matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)))
+    accumulator(k, s).is_some()
 }

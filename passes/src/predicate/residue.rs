@@ -10,9 +10,10 @@
 //! A loop that may have no iteration reads nothing in front of it then: the windows there have the condition `S < E`.
 
 use super::add_condition;
-use super::bounds::End;
 use crate::Cx;
+use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
+use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::kept_dims;
 use crate::rewrite::{Map, Subst, clone_block, same_expr};
@@ -82,6 +83,10 @@ impl Residue {
             if attrs.tensor {
                 return Ok(None);
             }
+            // Other tiles would have other elements outside the bounds.
+            if attrs.fill.is_some() {
+                return Err("a copy fills what is outside the bounds with another number than zero".to_owned());
+            }
             let other = || format!("a copy uses `{}` other than as `{0}..`", k.values[var].name);
             let view = resolve_view(k, src).ok_or_else(other)?;
             let (dim, distance) = reduction_dim(k, &view, var, bound.extent).ok_or_else(other)?;
@@ -116,6 +121,9 @@ impl Residue {
         let extent = bound.extent;
         let mut residue = Residue { at, var, extent, start, end, whole, skipped, ahead, step, fetches, prologue };
         residue.find_prologue(k)?;
+        if let Some(v) = outlives(k, body, residue.leads()) {
+            return Err(format!("the last tile in `{}` is also used outside the loop", k.values[v].name));
+        }
         Ok(Some(residue))
     }
 
@@ -371,12 +379,17 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[Fetch]) -> Option<String> {
                     return Some(format!("its body also reads or writes `{}`", k.values[to.base].name));
                 }
             }
-            StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)) => {}
+            StmtData::Assign { .. } if accumulator(k, s).is_some() => {}
             StmtData::For { unroll: true, .. } | StmtData::Channel { .. } | StmtData::Barrier => {}
             _ => return Some("its body is more than a sum of products".into()),
         }
     }
-    None
+    for f in fetches {
+        if cut_elsewhere(k, body, f.at, f.dim).is_some() {
+            return Some("what it fetches is multiplied along another dimension".into());
+        }
+    }
+    unfinished_sum(k, body).map(|v| format!("its body uses the sum `{}` before it is whole", k.values[v].name))
 }
 
 /// The register tile that a fetch fills, if something else than a channel slot gets what it holds.

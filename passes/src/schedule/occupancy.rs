@@ -12,11 +12,14 @@ use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::{Threads, plain_var};
-use tilec_ir::entities::Value;
+use crate::vectorize::register_layout;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{resolve_view, type_of};
 
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: u64 = 4;
@@ -40,6 +43,8 @@ pub(crate) struct Block {
     pub(crate) wide: bool,
     /// Operands of products whose shared-memory addresses the swizzle mixes.
     pub(crate) mixed: u64,
+    /// Whether the kernel is the loop of one product: for others a tight fit was not measured.
+    pub(crate) lone: bool,
 }
 
 impl Block {
@@ -57,7 +62,7 @@ impl Block {
         let comfort = if self.wide { COMFORT } else { 2 * COMFORT };
         let blocks = self.with_registers(self.tiles + comfort, target);
         let tight = self.tiles + TIGHT * self.mixed.max(1);
-        let one_more = self.tiles >= LARGE && self.wide && blocks < limit && self.cap(blocks + 1) >= tight;
+        let one_more = self.lone && self.tiles >= LARGE && self.wide && blocks < limit && self.cap(blocks + 1) >= tight;
         blocks + u64::from(one_more)
     }
 
@@ -91,6 +96,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         shared: shared_bytes(k),
         wide: wide_loads(k),
         mixed: mixed_operands(k),
+        lone: lone_product(k),
     };
     let blocks = block.resident(cx.options.target);
     if blocks < 2 {
@@ -128,6 +134,14 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             sum += (bits * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
         }
     }
+    // So are elements that a `let` names beside accumulators, unless they are computed where they are stored.
+    let deferred = Deferred::of(k);
+    let products = k.exprs.values().any(|e| matches!(e, ExprData::Mma(_)));
+    for s in all_stmts(k, k.body).into_iter().filter(|_| products) {
+        let StmtData::Let { value, init } = k.stmts[s] else { continue };
+        let (Some(layout), None) = (register_layout(k, init), deferred.init(value)) else { continue };
+        sum += ((1u64 << layout.value_bits().min(32)) * elem_bytes(k, init)).div_ceil(4);
+    }
     // Copies between two memories pass through registers of their own.
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { continue };
@@ -139,6 +153,32 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
         sum += ((1u64 << layout.value_bits().min(32)) * bytes).div_ceil(4);
     }
     sum
+}
+
+/// Bytes of an element of an expression.
+fn elem_bytes(k: &Kernel, e: Expr) -> u64 {
+    match type_of(k, e).ok().and_then(|t| t.elem()) {
+        Some(ElemRef::Known(elem)) => u64::from(elem.bytes()),
+        _ => 4,
+    }
+}
+
+/// Whether all products of a kernel add to one accumulator, in loops that no branch leaves out.
+fn lone_product(k: &Kernel) -> bool {
+    let accumulator = |&s: &Stmt| match k.stmts[s] {
+        StmtData::Assign { dst, src } if matches!(k.exprs[src], ExprData::Mma(_)) => Some(dst),
+        _ => None,
+    };
+    let within = |s: Stmt| k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
+    let multiplies = |s: Stmt| {
+        matches!(k.stmts[s], StmtData::For { unroll: false, .. }) && within(s).any(|s| accumulator(&s).is_some())
+    };
+    let stmts = all_stmts(k, k.body);
+    let branched = stmts.iter().any(|&s| matches!(k.stmts[s], StmtData::If { .. }) && within(s).any(multiplies));
+    let mut accumulators: Vec<Value> = stmts.iter().filter_map(accumulator).collect();
+    accumulators.sort_unstable();
+    accumulators.dedup();
+    accumulators.len() == 1 && !branched
 }
 
 /// Whether every access to global memory in a loop is as wide as the hardware has, and at most one copy is made of words
@@ -206,7 +246,7 @@ mod tests {
     #[test]
     fn the_most_blocks_are_those_whose_cap_suffices() {
         for threads in [32, 64, 128, 256, 512, 1024] {
-            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0 };
+            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0, lone: true };
             for registers in 1..=300 {
                 let limit = block.limit(Target::Sm80);
                 let searched = (1..=limit).rev().find(|&b| block.cap(b) >= registers).unwrap_or(1);

@@ -2,18 +2,20 @@
 
 use super::warpgroup::{self, Way};
 use super::{
-    Operand, acc_shape, declare, insert_at, operand_name, reduced_along, scheduled_tile, stored_column_major, warp_tile,
+    Operand, acc_shape, accumulator_registers, declare, divides, insert_at, operand_name, reduced_along,
+    scheduled_tile, stored_column_major,
 };
 use crate::Cx;
-use crate::analysis::uses::path_to;
+use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
 use crate::specialize::odd_extents;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
@@ -82,6 +84,12 @@ pub(super) fn choose(
     }
     // Said already (`in_roles`).
     if mma.atom.is_none() && super::in_roles::in_role(k, s) {
+        return Ok(None);
+    }
+    if mma.atom.is_none() && several(k) {
+        let why = "the kernel has several products, and warps have roles for one of them";
+        refuse_odd_extents(k, cx, why)?;
+        cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
         return Ok(None);
     }
     let preferred = mma.swap || stored_column_major(k, acc);
@@ -156,7 +164,7 @@ pub(super) fn choose(
     if k.schedule.warp_tile.is_none() {
         k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
     }
-    warp_tile(k, cx, shape, 1, elem.bytes(), atom.row().unit, span)?;
+    warp_tile(k, cx, shape, elem.bytes(), span)?;
     if let Some(depth) = warpgroup::promoted_of(k, atom, elem).filter(|_| k.schedule.promote.is_none()) {
         k.schedule.promote = Some(k.int(depth as i64, span));
     }
@@ -182,6 +190,13 @@ pub(super) fn choose(
     Ok(Some((atom, way)))
 }
 
+/// Whether a kernel has more than one product.
+fn several(k: &Kernel) -> bool {
+    let product =
+        |&s: &Stmt| matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)));
+    all_stmts(k, k.body).iter().filter(|s| product(s)).count() > 1
+}
+
 /// Whether both operands are slots of channels, or the instruction's A is a register tile.
 pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     let slot = |e: Expr| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
@@ -205,9 +220,56 @@ pub(super) fn product(
     }
     k.exprs[src] = ExprData::Mma(mma);
     let StmtData::Assign { dst, .. } = k.stmts[s] else { return Ok(()) };
-    let wait = k.stmt(StmtData::Await { value: dst, pending: 0 }, k.stmt_spans[s]);
+    let wait = k.stmt(StmtData::Await { value: dst, pending: 0, after: Vec::new() }, k.stmt_spans[s]);
     if let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() {
         k.blocks[block].insert(index + 1, wait);
     }
     Ok(())
+}
+
+/// The tile of a warpgroup: as scheduled, else of 64 rows and columns; sets the thread count.
+pub(super) fn warp_tile(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    (bm, bn): (u64, u64),
+    acc_bytes: u32,
+    span: Span,
+) -> Result<(u64, u64), Reported> {
+    let mut refuse = |at: Span, message: String, note: &str| {
+        Err(cx.report(Diagnostic::error(codes::WARP_TILE, at, message).with_note(note)))
+    };
+    let (wm, wn) = match scheduled_tile(k) {
+        Some(Some(tile)) => tile,
+        Some(None) => return refuse(span, "the warp tile is not constant".to_owned(), "give it numbers"),
+        None => (bm.min(64), bn.min(64)),
+    };
+    if !divides(wm, bm, true) || !divides(wn, bn, true) {
+        let at = k.schedule.warp_tile.map_or(span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));
+        let note = "both extents must be powers of two and at most those of the accumulator";
+        return refuse(at, format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"), note);
+    }
+    // A warpgroup computes its tile as a warp does, with four times the threads.
+    let registers = accumulator_registers(wm, wn, acc_bytes) / u64::from(WARPGROUP);
+    if registers > u64::from(REGISTERS_PER_THREAD) {
+        let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
+        return refuse(span, message, "a thread has 255 registers; use more warps (a smaller `warp_tile`)");
+    }
+    let needed = bm / wm * (bn / wn) * u64::from(WARP * WARPGROUP);
+    if needed > u64::from(MAX_THREADS) {
+        let message =
+            format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}");
+        return refuse(span, message, "enlarge `warp_tile`");
+    }
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e));
+    if let Some(t) = threads.filter(|&t| u64::try_from(t) != Ok(needed)) {
+        let message = format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}");
+        return refuse(span, message, "remove `threads` or change `warp_tile`");
+    }
+    if threads.is_none() {
+        k.schedule.threads = Some(k.int(needed as i64, span));
+    }
+    if k.schedule.warp_tile.is_none() {
+        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+    }
+    Ok((wm, wn))
 }

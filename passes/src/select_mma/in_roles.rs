@@ -53,8 +53,8 @@ pub(super) fn threads(k: &mut Kernel) {
     }
 }
 
-/// A product in a role.
-struct Product {
+/// A product whose instruction is found.
+pub(super) struct Product {
     s: Stmt,
     src: Expr,
     mma: Mma,
@@ -77,7 +77,15 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if !in_role(k, s) || laid_out(k, dst) || mma.atom.is_some_and(|a| !a.row().asynchronous()) {
             continue;
         }
-        let Some(registers) = in_slots(k, &mma) else { continue };
+        let Some(registers) = in_slots(k, &mma) else {
+            if mma.atom.is_none() {
+                continue;
+            }
+            let message = "this cannot be a product of warpgroups: an operand is no whole slot that copies fill";
+            return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
+                "both operands are slots (`a.get`) of channels that copies fill, or one is and the other is a register tile",
+            )));
+        };
         match product(k, cx, (s, src, dst), mma, registers)? {
             Ok(product) => found.push(product),
             Err(why) if mma.atom.is_some() => {
@@ -95,8 +103,18 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Err(why) => cx.remark(k.stmt_spans[s], format!("no product of warpgroups (`wgmma`): {why}")),
         }
     }
+    settle(k, cx, found)
+}
+
+/// Writes down the instructions of products, and the tile of a warpgroup.
+pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Product>) -> Result<(), Reported> {
     if found.is_empty() {
         return Ok(());
+    }
+    if let Some(e) = k.schedule.k_warps.filter(|&e| k.as_int(e) != Some(1)) {
+        let message = "`k_warps` in a kernel whose roles multiply by warpgroups: each has the whole reduction";
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+        return Err(cx.report(d.with_note("leave `k_warps` out, or deal the reduction out to roles by hand")));
     }
     if k.schedule.warp_tile.is_none() {
         let largest = |of: fn(&Product) -> u64| found.iter().map(of).max().unwrap_or(1);
@@ -163,6 +181,17 @@ pub(super) fn in_role(k: &Kernel, s: Stmt) -> bool {
     path.iter().any(|&(block, index)| matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. }))
 }
 
+/// Refuses a product of warpgroups on slots that stands in no role: who fills slots beside it would be the same threads.
+pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Result<(), Reported> {
+    if in_role(k, s) {
+        return Ok(());
+    }
+    let message = "a product of warpgroups on slots stands in a role";
+    Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
+        "one role fills the slots and another multiplies (`role consumer warps 4 { .. }`); or multiply buffers, and the compiler makes the roles",
+    )))
+}
+
 fn laid_out(k: &Kernel, acc: Value) -> bool {
     k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some())
 }
@@ -186,7 +215,7 @@ fn in_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
 }
 
 /// How warpgroups compute a product; inside, why they do not. `registers`: the second operand is in registers, or the first.
-fn product(
+pub(super) fn product(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
     (s, src, acc): (Stmt, Expr, Value),

@@ -19,7 +19,7 @@ use super::{Operand, fits, known, operand};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
-use crate::specialize_warps::{consumer_registers, share};
+use crate::specialize_warps::{PRODUCER_WARPS, consumer_registers, share};
 use crate::tensor_copies;
 use crate::thread_fills;
 use crate::{Cx, Options};
@@ -183,7 +183,9 @@ pub(super) fn possible(
     };
     let inside = all_stmts(k, body);
     for other in all_stmts(k, k.body).into_iter().filter(|o| !inside.contains(o) && *o != loop_stmt) {
-        let uses = |v: Value| crate::analysis::uses::stmt_exprs(k, other).iter().any(|&e| mentions(k, e, v));
+        let awaited = |v: Value| matches!(k.stmts[other], StmtData::Await { value, .. } if value == v);
+        let uses =
+            |v: Value| awaited(v) || crate::analysis::uses::stmt_exprs(k, other).iter().any(|&e| mentions(k, e, v));
         if let Some(&v) = filled.iter().find(|&&v| uses(v)) {
             return Err(format!("`{}` is also used outside the loop", k.values[v].name));
         }
@@ -233,7 +235,7 @@ pub(crate) fn promoted_of(k: &Kernel, atom: Atom, acc: Elem) -> Option<u64> {
 /// of other than a power of two), or all of it. With them whether the product is computed transposed: as preferred, or else, since an instruction has 64 rows, if the tile has
 /// fewer; with A in registers as it has to be. `None`: the instruction does not compute such tiles. `sums`: registers that hold one, two if
 /// parts of it are summed beside it. `reduced`: dimensions along which tiles like the accumulator are reduced, so that a warp has all
-/// elements along them: those of a row of the instruction.
+/// elements along them if it can: those of a row of the instruction.
 pub(crate) fn tile(
     atom: Atom,
     scheduled: Option<(u64, u64)>,
@@ -244,7 +246,7 @@ pub(crate) fn tile(
 ) -> Option<((u64, u64), bool)> {
     let ways = if way.registers { [way.swap; 2] } else { [way.swap, !way.swap] };
     let whole_rows = |swap: &bool| reduced.iter().all(|&d| d == usize::from(!swap));
-    ways.into_iter().filter(whole_rows).find_map(|swap| {
+    let found = ways.into_iter().filter(whole_rows).find_map(|swap| {
         let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
         let part = if rows.is_power_of_two() { rows / 2 } else { ROWS };
         let parts = if swap { (bm, part) } else { (part, bn) };
@@ -256,8 +258,20 @@ pub(crate) fn tile(
             (own_cols == cols || reduced.is_empty() && cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS)
         };
         let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| is_rows(rows) && depth.is_power_of_two()));
-        let fits = |&t: &(u64, u64)| works(atom, t, swap, tiles_of(atom, (t, depth), Way { swap, ..way }, (acc, sums)));
+        // Those that fill the slots need a place in the block, too.
+        let room = |(wm, wn): (u64, u64)| {
+            let groups = (bm / wm.max(1)).saturating_mul(bn / wn.max(1));
+            groups.saturating_mul(u64::from(WARPGROUP)) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS)
+        };
+        let fits = |&t: &(u64, u64)| {
+            room(t) && works(atom, t, swap, tiles_of(atom, (t, depth), Way { swap, ..way }, (acc, sums)))
+        };
         tiles.into_iter().flatten().find(fits).map(|t| (t, swap))
+    });
+    // Otherwise what is reduced is exchanged between warps first (`assign-layouts`), if threads can share out the tile in another way.
+    found.or_else(|| {
+        let exchanged = !reduced.is_empty() && bm.is_power_of_two() && bn.is_power_of_two();
+        exchanged.then(|| tile(atom, scheduled, (bm, bn, depth), way, (acc, sums), &[])).flatten()
     })
 }
 

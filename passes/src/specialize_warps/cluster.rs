@@ -5,7 +5,6 @@
 //! both: less passes through the second-level cache, and fewer rows are asked for.
 
 use crate::analysis::facts::contiguous_dim;
-use crate::analysis::fold::eval_int;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::choose::Card;
@@ -13,6 +12,7 @@ use crate::{Cx, thread_fills};
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::ops::Op;
@@ -226,18 +226,14 @@ fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
 
 /// Tiles along an axis, if the sizes are given.
 pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
-    match &k.exprs[e] {
-        ExprData::Int(x) => Some(*x),
+    let size = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => {
             let name = &k.values[*v].name;
             cx.options.sizes.iter().rev().find(|(n, _)| n == name).map(|&(_, x)| x)
         }
-        ExprData::Op { op, args } => match args[..] {
-            [a, b] => eval_int(*op, tiles(k, cx, a)?, tiles(k, cx, b)?),
-            _ => None,
-        },
         _ => None,
-    }
+    };
+    index::int(&OfKernel::new(k, size), e)
 }
 
 /// Lets the blocks of a cluster share the copies under `block` whose windows are the same in all of them.

@@ -251,7 +251,8 @@ impl Steps<'_> {
     fn settle(&mut self, own: Own, pending: u32) -> Vec<Stmt> {
         let span = self.span;
         let Part::Multiply(product, channels) = self.part else { return Vec::new() };
-        let wait = self.k.stmt(StmtData::Await { value: own.part.unwrap_or(product.acc), pending }, span);
+        let wait =
+            self.k.stmt(StmtData::Await { value: own.part.unwrap_or(product.acc), pending, after: Vec::new() }, span);
         let mut out = vec![wait, channel_op(self.k, ChannelOp::Release, channels, span)];
         if let Some(part) = own.part {
             let (whole, more) = (self.k.value_ref(product.acc, span), self.k.value_ref(part, span));

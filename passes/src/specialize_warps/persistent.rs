@@ -32,7 +32,7 @@ const MOST: i64 = i32::MAX as i64;
 const LAYERS: i64 = 65_535;
 
 /// How tiles are dealt out.
-pub(super) struct Persistent {
+pub(crate) struct Persistent {
     axes: Vec<GridAxis>,
     /// The index of a block.
     block: Value,
@@ -61,7 +61,7 @@ pub(super) fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
 
 impl Persistent {
     /// `None`: the kernel has no grid to walk over.
-    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Persistent> {
+    pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Persistent> {
         if k.grid.is_empty() {
             return None;
         }
@@ -71,6 +71,16 @@ impl Persistent {
         let groups = clusters(k, cx, cluster.blocks()).max(1);
         let reach = groups * i64::from(ping_pong::replicas(k));
         Some(Persistent { axes: k.grid.clone(), block, cluster, groups, reach, columns, stream: None, span })
+    }
+
+    /// Walks along an axis last. Tiles that differ in it take different times: so those that run at once take about as long.
+    pub(crate) fn along_last(&mut self, index: Value) {
+        let Some(at) = self.axes.iter().position(|axis| axis.index == index) else { return };
+        // Two axes are walked in strips; the third is the outermost.
+        if self.axes.len() == 3 && self.cluster.blocks() == 1 {
+            let axis = self.axes.remove(at);
+            self.axes.push(axis);
+        }
     }
 
     fn copy(k: &mut Kernel, e: Expr) -> Expr {
@@ -191,7 +201,7 @@ impl Persistent {
     }
 
     /// The statements for every tile of a block, in a loop, behind what that needs.
-    pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
+    pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         if let Some(stream) = &self.stream {
             return stream.walk(k, self, stmts);
         }
@@ -298,7 +308,7 @@ impl Persistent {
     }
 
     /// The grid of such a kernel.
-    pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
+    pub(crate) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
         let mut extent = match &self.stream {
             Some(stream) => stream.workers(k, self),
             None => {

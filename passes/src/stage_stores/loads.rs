@@ -47,7 +47,7 @@ pub(super) fn of(
     facts: &Facts,
     deferred: &Deferred,
     at: Stmt,
-    (src, to): (Expr, &ResolvedView),
+    (store, src, to): (Stmt, Expr, &ResolvedView),
 ) -> Result<Option<Load>, String> {
     let mut direct: Vec<ResolvedView> = crate::vectorize::memory_views(k, src);
     direct.retain(|view| is_matrix(k, view));
@@ -60,6 +60,9 @@ pub(super) fn of(
         };
     };
     let why = |reason: &str| Err(format!("`{}` is loaded for it, as wide as threads store: {reason}", name(k, &from)));
+    if crate::schedule_loops::is_scheduled(k) {
+        return why("the slots of a scheduled loop hold its operands alone");
+    }
     if all.iter().any(|view| *view != from) {
         return why("the accelerator loads one matrix for a store");
     }
@@ -85,6 +88,11 @@ pub(super) fn of(
     }
     if !row_major(&from) || !operand.is_some_and(|view| row_major(&view)) {
         return why("it is not row by row in memory, as the left operand");
+    }
+    // The producer asks for one tile behind those of the main loop, on the same sides of branches.
+    let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
+    if crate::analysis::uses::path_to(k, store).is_some_and(|path| path.iter().any(looped)) {
+        return why("it is stored in a loop");
     }
     if crate::thread_fills::any(k, cx.options) {
         return why("threads fill slots of the main loop");

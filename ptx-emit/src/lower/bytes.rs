@@ -5,7 +5,7 @@
 
 use super::Lower;
 use super::accesses::{guard, load_op, store_op, vector};
-use super::copy::Access;
+use super::copy::{Access, Filled};
 use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -87,11 +87,10 @@ impl Lower<'_> {
             source[v] = Some(b);
         }
         for (i, part) in source.chunks(tile.per_register).enumerate() {
-            if part.iter().all(Option::is_none) {
-                continue;
-            }
-            let whole: Vec<(Reg, usize)> =
-                part.iter().enumerate().map(|(b, s)| s.unwrap_or((tile.regs[i], b))).collect();
+            let Some(&any) = part.iter().flatten().next() else { continue };
+            // What is not there may be anything.
+            let others = |b: usize| if tile.held.has(i * tile.per_register + b) { (tile.regs[i], b) } else { any };
+            let whole: Vec<(Reg, usize)> = part.iter().enumerate().map(|(b, s)| s.unwrap_or(others(b))).collect();
             let reg = self.assemble(&whole, &mut pairs);
             self.mov(tile.regs[i], reg);
         }
@@ -151,7 +150,11 @@ impl Lower<'_> {
                         let word = if half { self.emit.def(Class::B16, P::CvtU16U32, vec![word.into()]) } else { word };
                         self.mov(r, word);
                     }
-                    None => self.zero_reg(r),
+                    None => {
+                        // A single byte has the whole register.
+                        let bits = if group.len() == 1 { 32 } else { 8 };
+                        self.fill_reg(r, access.fill.map(|fill| Filled { bits, ..fill }));
+                    }
                 }
             }
         }

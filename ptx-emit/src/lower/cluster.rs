@@ -11,8 +11,7 @@ use super::shared::Ring;
 use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::ops::Op as P;
 use tilec_ir::cluster;
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::Reported;
 use tilec_ir::kernel::{ChannelOp, StmtData};
 
 /// Most axes of a cluster.
@@ -36,13 +35,6 @@ impl Lower<'_> {
         if !self.target.has_clusters() {
             let what = format!("{} has no clusters; leave `cluster` out of the schedule", self.target.name());
             return Err(self.unsupported(first, &what));
-        }
-        if blocks > cluster::MAX_BLOCKS || (blocks.count_ones() != 1) {
-            let message = format!("a cluster of {blocks} blocks");
-            return Err(self.sink.report(
-                Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[first], message)
-                    .with_note("a cluster has 1, 2, 4 or 8 blocks: more no device can be relied on to run at once"),
-            ));
         }
         if self.raster() > 1 {
             return Err(

@@ -1,14 +1,16 @@
 //! The launch contract of a kernel.
 
-use super::index::{Int, MAX_SIZE, MAX_STRIDE, Repr, range};
+use super::index::{MAX_SIZE, MAX_STRIDE};
 use super::{Lower, MAX_BLOCKS_X, MAX_BLOCKS_YZ};
 use crate::launch::{Access, Launch, LaunchParam, ParamKind};
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::index::Interval;
+use tilec_ir::interp::Number;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::types::{DimStride, GivenStride, OrderRef, Strides, TensorTy};
-use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
+use tilec_ir::typing::{const_int, let_init, resolve_view};
 
 impl Lower<'_> {
     pub(super) fn launch(&self, threads: u32) -> Launch {
@@ -33,10 +35,10 @@ impl Lower<'_> {
                     reads_gaps: self.reads_gaps(v),
                     may_alias: may_alias(v),
                 },
-                ValueDef::Scalar { default, .. } => ParamKind::Scalar {
-                    elem: self.elem(v).expect("specialised"),
-                    default: default.and_then(|e| number(k, e)),
-                },
+                ValueDef::Scalar { default, .. } => {
+                    let elem = self.elem(v).expect("specialised");
+                    ParamKind::Scalar { elem, default: default.and_then(|e| default_number(k, elem, e)) }
+                }
                 _ => continue,
             };
             params.push(LaunchParam { name: name(v), kind });
@@ -178,16 +180,12 @@ fn limits(k: &Kernel) -> Vec<String> {
 
 /// The largest value that an expression over sizes and strides can have.
 fn largest(k: &Kernel, e: Expr) -> i128 {
-    fn bounds(k: &Kernel, e: Expr) -> Option<Int> {
-        let of = |lo, hi| Some(Int { repr: Repr::Const(0), lo, hi });
+    fn bounds(k: &Kernel, e: Expr) -> Option<Interval> {
         match &k.exprs[e] {
-            ExprData::Int(x) => Some(Int::constant(*x)),
-            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Size) => of(1, MAX_SIZE),
-            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Stride) => of(0, MAX_STRIDE),
-            ExprData::Op { op, args } => {
-                let (lo, hi) = range(*op, bounds(k, *args.first()?)?, bounds(k, *args.get(1)?)?)?;
-                of(lo, hi)
-            }
+            ExprData::Int(x) => Some(Interval::new(i128::from(*x), i128::from(*x))),
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Size) => Some(Interval::new(1, MAX_SIZE)),
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Stride) => Some(Interval::new(0, MAX_STRIDE)),
+            ExprData::Op { op, args } => Interval::of(*op, bounds(k, *args.first()?)?, bounds(k, *args.get(1)?)?),
             _ => None,
         }
     }
@@ -227,11 +225,14 @@ fn factor(k: &Kernel, e: Expr) -> String {
     if k.children(e).is_empty() { text } else { format!("({text})") }
 }
 
-fn number(k: &Kernel, e: Expr) -> Option<f64> {
+/// The default of a scalar: a literal, or the negative of one; integers of 64 bits stay exact.
+fn default_number(k: &Kernel, elem: Elem, e: Expr) -> Option<Number> {
+    if let Some(x) = const_int(k, e) {
+        return Some(if elem == Elem::I64 { Number::Wide(x) } else { Number::Float(x as f64) });
+    }
     match &k.exprs[e] {
-        ExprData::Int(x) => Some(*x as f64),
-        ExprData::Float(bits) => Some(f64::from_bits(*bits)),
-        ExprData::Op { op: Op::Neg, args } => number(k, args[0]).map(|x| -x),
+        ExprData::Float(bits) => Some(Number::Float(f64::from_bits(*bits))),
+        ExprData::Op { op: Op::Neg, args } => default_number(k, elem, args[0]).map(|x| Number::Float(-x.to_f64())),
         _ => None,
     }
 }

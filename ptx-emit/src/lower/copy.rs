@@ -19,7 +19,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
 use tilec_ir::layout::{Held, RegLayout, wavefronts_by_rank};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::types::{Elem, ElemRef, Space};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 /// Bytes of an access to scratch memory.
 const FRAGMENT_BYTES: u32 = 16;
@@ -52,13 +52,31 @@ pub(super) struct Access {
     pub(super) dim_bits: Dims,
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) preds: Vec<Option<Reg>>,
+    /// What elements outside the bounds read as; `None`: zero.
+    pub(super) fill: Option<Filled>,
+}
+
+/// An element outside the bounds.
+#[derive(Copy, Clone)]
+pub(super) struct Filled {
+    pub(super) pattern: u64,
+    /// Bits of the part of a register that it takes.
+    pub(super) bits: u32,
 }
 
 impl Access {
     /// An access to global memory whose predicates are somebody else's.
     pub(super) fn global(w: super::global::GlobalWindow, tile: &Tile, groups: Vec<Vec<usize>>) -> Access {
         let (layout, dim_bits) = (tile.layout.clone(), tile.dim_bits.clone());
-        Access { window: Window::Global(w), space: Space::Gmem, layout, dim_bits, groups, preds: Vec::new() }
+        Access {
+            window: Window::Global(w),
+            space: Space::Gmem,
+            layout,
+            dim_bits,
+            groups,
+            preds: Vec::new(),
+            fill: None,
+        }
     }
 
     /// The predicate of each group.
@@ -76,13 +94,18 @@ impl Lower<'_> {
             return self.copy_tensor(s, src);
         }
         // Registers to registers: a different layout of the same elements.
-        if let (Some(from), Some(to)) = (self.tile_of(src), self.tile_of(dst)) {
+        if let Some(to) = self.tile_of(dst)
+            && let Some(from) = self.named_registers(src, to.dim_bits.extents())?
+        {
             return self.relayout(dst, &from, &to);
         }
         let Some(to) = resolve_view(self.k, dst) else { return Err(self.unsupported(dst, "this destination")) };
         if to.space(self.k) == Space::Reg {
-            let shape = self.copy_shape(src, dst);
-            let Some(tile) = self.tile_of(dst).or_else(|| self.window_of_tile(&to, &shape?)) else {
+            let window = match (self.tile_of(dst), self.copy_shape(src, dst)) {
+                (None, Some(shape)) => self.window_of_tile(&to, &shape)?,
+                (tile, _) => tile,
+            };
+            let Some(tile) = window else {
                 return Err(self.unsupported(dst, "this window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
@@ -96,7 +119,8 @@ impl Lower<'_> {
                 }
                 return self.load(s, src, &from, &tile, attrs, None);
             }
-            return self.copy_elementwise(dst, &tile, src, attrs);
+            let value = self.without_cast(src, Some(tile.elem));
+            return self.copy_elementwise(dst, &tile, value, attrs);
         }
         let Some(shape) = self.copy_shape(src, dst) else {
             return Err(self.unsupported(src, "a copy without extents"));
@@ -131,14 +155,18 @@ impl Lower<'_> {
             return self.store(s, dst, &to, &Source::Tile(&tile), attrs);
         }
         let scope = Scope { layout, dim_bits: bits };
-        // A store converts to the type of its destination by itself.
-        let mut value = src;
-        while let ExprData::Cast { elem: ElemRef::Known(elem), arg } = self.k.exprs[value]
-            && Some(elem) == self.elem(to.base)
-        {
-            value = arg;
-        }
+        let value = self.without_cast(src, self.elem(to.base));
         self.store(s, dst, &to, &Source::Elementwise(value, &scope), attrs)
+    }
+
+    /// What is converted to `to`: a copy converts to the type of its destination by itself.
+    fn without_cast(&self, mut e: Expr, to: Option<Elem>) -> Expr {
+        while let ExprData::Cast { elem: ElemRef::Known(elem), arg } = self.k.exprs[e]
+            && Some(elem) == to
+        {
+            e = arg;
+        }
+        e
     }
 
     /// The extents of the tile a copy moves: those of a whole tile on either side, else those of the expression.
@@ -155,25 +183,35 @@ impl Lower<'_> {
         }
     }
 
-    /// A window of a register tile whose place is known: some of its registers.
-    fn window_of_tile(&self, view: &ResolvedView, shape: &[u64]) -> Option<Tile> {
-        let (layout, registers) = window_of_registers(self.k, view, shape)?;
-        let tile = self.tiles[view.base].as_ref()?;
-        let per = tile.per_register;
-        // Words stay whole.
-        let whole = registers.chunks(per).all(|word| {
-            word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
-        });
-        let dim_bits = Dims::of(shape);
-        let held = Held::of(&layout, dim_bits.extents())?;
-        whole.then(|| Tile {
-            elem: tile.elem,
-            layout,
-            dim_bits,
-            held,
-            regs: registers.chunks(per).map(|word| tile.regs[word[0] / per]).collect(),
-            per_register: per,
-        })
+    /// The registers that `e` names: of a whole tile, or of a window of these extents of one, as it is or transposed.
+    fn named_registers(&mut self, e: Expr, shape: &[u64]) -> Result<Option<Tile>, Reported> {
+        if let Some(tile) = self.tile_of(e) {
+            return Ok(Some(tile));
+        }
+        let view = resolve_view(self.k, e).filter(|v| v.space(self.k) == Space::Reg);
+        match (view, shape) {
+            (Some(view), &[rows, columns]) if view.transposed => {
+                Ok(self.window_of_tile(&view, &[columns, rows])?.and_then(Tile::transposed))
+            }
+            (Some(view), _) => self.window_of_tile(&view, shape),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// A window of a register tile whose place is known: some of its registers. Variables of unrolled loops are known.
+    fn window_of_tile(&mut self, view: &ResolvedView, shape: &[u64]) -> Result<Option<Tile>, Reported> {
+        let mut starts = Vec::new();
+        for dim in &view.dims {
+            let ViewDim::From { starts: parts, end: None } = dim else { return Ok(None) };
+            let mut start = Some(0u64);
+            for &part in parts {
+                let at = self.index(part)?.as_const().and_then(|at| u64::try_from(at).ok());
+                start = start.zip(at).and_then(|(sum, at)| sum.checked_add(at));
+            }
+            starts.extend(start);
+        }
+        // A place that is not known leaves fewer of them than there are dimensions.
+        Ok(self.tiles[view.base].as_ref().and_then(|tile| tile.window(&starts, shape)))
     }
 
     /// The layout of the largest register tile in an expression: smaller ones are repeated.
@@ -231,7 +269,14 @@ impl Lower<'_> {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
             (Window::Shared(w), vec![None; groups.len()])
         };
-        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.clone(), groups, preds })
+        let fill = match attrs.fill.filter(|_| space == Space::Gmem) {
+            Some(fill) => match fill.bits(elem) {
+                Some(pattern) => Some(Filled { pattern, bits: elem.bits() }),
+                None => return Err(self.unsupported(e, "a number that the tensor's type does not have")),
+            },
+            None => None,
+        };
+        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.clone(), groups, preds, fill })
     }
 
     ///
@@ -294,7 +339,7 @@ impl Lower<'_> {
         let firsts = groups.iter().map(|g| g[0]).collect();
         let window = Window::Fragment(FragmentWindow { base, firsts, step });
         let (layout, dim_bits) = (layout.clone(), dim_bits.clone());
-        Ok(Access { window, space: Space::Gmem, layout, dim_bits, groups, preds })
+        Ok(Access { window, space: Space::Gmem, layout, dim_bits, groups, preds, fill: None })
     }
 
     /// The dimension of a window along which its memory is contiguous.
@@ -369,7 +414,7 @@ impl Lower<'_> {
                 let address = self.address(&mut access, group[0])?;
                 if pred.is_some() && !attrs.keep {
                     for &r in &regs {
-                        self.zero_reg(r);
+                        self.fill_reg(r, access.fill);
                     }
                 }
                 self.emit.push_if(guard(pred), op, vec![vector(regs), address]);
@@ -417,18 +462,23 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let op = if access.space == Space::Gmem { P::LdGlobalB16 } else { P::LdSharedB16 };
         for pair in tile.registers() {
-            let halves = [2 * pair, 2 * pair + 1];
-            let regs: Vec<Reg> = halves.iter().map(|_| self.emit.mutable(Class::B16)).collect();
+            // Of extents that are no power of two a register may hold one element.
+            let halves: Vec<usize> = [2 * pair, 2 * pair + 1].into_iter().filter(|&v| tile.held.has(v)).collect();
+            let mut regs: Vec<Reg> = [0, 1].map(|_| self.emit.mutable(Class::B16)).to_vec();
             if keep {
                 self.emit.push(P::UnpackB32B16, vec![Operand::Vec(regs.clone()), tile.regs[pair].into()]);
             }
-            for (&v, &r) in halves.iter().zip(&regs) {
+            for &v in &halves {
+                let r = regs[v % 2];
                 let at = groups.iter().position(|g| g[0] == v).expect("groups of one element cover the tile");
                 let address = self.address(access, v)?;
                 if preds[at].is_some() && !keep {
-                    self.zero_reg(r);
+                    self.fill_reg(r, access.fill);
                 }
                 self.emit.push_if(guard(preds[at]), op, vec![r.into(), address]);
+            }
+            if let [alone] = halves[..] {
+                regs[1 - alone % 2] = regs[alone % 2];
             }
             self.emit.push(P::PackB32B16, vec![tile.regs[pair].into(), Operand::Vec(regs)]);
         }
@@ -457,7 +507,7 @@ impl Lower<'_> {
                     let halves = pair.iter().map(|&v| self.raw(tile, v)).collect();
                     self.emit.push(P::PackB32B16, vec![r.into(), Operand::Vec(halves)]);
                 } else {
-                    self.zero_reg(r);
+                    self.fill_reg(r, access.fill);
                 }
             }
             let address = self.address(access, group[0])?;
@@ -505,7 +555,7 @@ impl Lower<'_> {
         };
         if pred.is_some() {
             for &r in &regs {
-                self.zero_reg(r);
+                self.fill_reg(r, access.fill);
             }
         }
         let address = self.address(access, group[0])?;
@@ -734,7 +784,7 @@ impl Lower<'_> {
         (touched.len() as f64 * f64::from(elem.bytes())) / (sectors.len() as f64 * 32.0)
     }
 
-    /// Moves elements between two register layouts by exchanging a lane bit with a register bit, as often as needed.
+    /// Copies a register tile to another, of any layout that threads of a warp can exchange.
     fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
         if from.same_shape(to) {
             for i in to.registers() {
@@ -742,20 +792,34 @@ impl Lower<'_> {
             }
             return Ok(());
         }
-        if from.layout == to.layout {
-            let mut values = Vec::new();
-            for v in to.elements() {
-                let x = self.get(from, v);
-                let x = self.wide_enough(x, Some(from.elem), to.elem);
-                match self.narrow(x, to.elem) {
-                    Some(r) => values.push((v, r)),
-                    None => return Err(self.unsupported(dst, "this conversion")),
-                }
-            }
-            self.set_raw(to, &values);
-            return Ok(());
+        if from.elem == to.elem {
+            return super::relayout::exchange(self, dst, from, to);
         }
-        super::relayout::exchange(self, dst, from, to)
+        if from.layout == to.layout {
+            return self.converted(dst, from, to);
+        }
+        // The narrower of the two types moves.
+        let first = from.elem.bits() <= to.elem.bits();
+        let (elem, layout) = if first { (from.elem, &to.layout) } else { (to.elem, &from.layout) };
+        let Some(between) = self.new_tile(elem, layout.clone(), to.dim_bits.clone(), true) else {
+            return Err(self.unsupported(dst, "elements of this type in registers"));
+        };
+        if first {
+            super::relayout::exchange(self, dst, from, &between)?;
+            return self.converted(dst, &between, to);
+        }
+        self.converted(dst, from, &between)?;
+        super::relayout::exchange(self, dst, &between, to)
+    }
+
+    /// Fills `to` with the elements of `from`, which has the same layout, converted.
+    fn converted(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
+        let mut values = Vec::new();
+        for v in to.elements() {
+            let x = self.get(from, v);
+            values.push((v, self.wide_enough(x, Some(from.elem), to.elem)));
+        }
+        self.set_computed(dst, to, &values)
     }
 }
 

@@ -11,7 +11,8 @@ use super::reduce::Reduced;
 use super::tiles::{Tile, compute_class};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::diag::Reported;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, ValueDef};
 use tilec_ir::layout::{RegLayout, drop_dims};
@@ -118,6 +119,10 @@ impl Lower<'_> {
             out.windows.push((e, access, elem));
             return Ok(());
         }
+        // Of what it counts along only the extents are wanted.
+        if matches!(self.k.exprs[e], ExprData::Iota { .. }) {
+            return Ok(());
+        }
         if matches!(self.k.exprs[e], ExprData::Reduce { .. }) {
             let reduced = self.reduce(e)?;
             out.reduced.push((e, reduced));
@@ -217,6 +222,15 @@ impl Lower<'_> {
         e: Expr,
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
+        if let ExprData::Ref(v) = self.k.exprs[e]
+            && let Some(other) = self.tiles[v].clone().filter(|other| other.same_shape(tile))
+        {
+            // As they are: an infinity of e5m2 would not survive a conversion.
+            for i in tile.registers() {
+                self.mov(tile.regs[i], other.regs[i]);
+            }
+            return Ok(());
+        }
         let scope = Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() };
         let mut operands = self.operands(e, &scope, attrs, None)?;
         let mut values = Vec::new();
@@ -227,16 +241,9 @@ impl Lower<'_> {
         for (g, group) in groups.iter().enumerate() {
             let xs = self.compute_group(e, &mut operands, g, group)?;
             let from = self.elem_of_expr(e);
-            for (&v, x) in group.iter().zip(xs) {
-                let x = self.wide_enough(x, from, tile.elem);
-                match self.narrow(x, tile.elem) {
-                    Some(r) => values.push((v, r)),
-                    None => return Err(self.unsupported(at, "this conversion")),
-                }
-            }
+            values.extend(group.iter().zip(xs).map(|(&v, x)| (v, self.wide_enough(x, from, tile.elem))));
         }
-        self.set_raw(tile, &values);
-        Ok(())
+        self.set_computed(at, tile, &values)
     }
 
     fn eval(&mut self, e: Expr, operands: &Operands, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
@@ -366,7 +373,7 @@ impl Lower<'_> {
             }
             if tile.layout != operands.scope.layout {
                 let Some(elements) = repeated_elements((&tile.layout, &tile.dim_bits), &operands.scope, group) else {
-                    return Err(self.unsupported(e, "tiles of different layouts in one expression"));
+                    return Err(self.different_layouts(e, v, &tile, operands));
                 };
                 return Ok(elements
                     .into_iter()
@@ -392,6 +399,23 @@ impl Lower<'_> {
             return self.eval(init, operands, group, class);
         }
         Err(self.unsupported(e, "this value"))
+    }
+
+    /// Refuses a tile that threads hold in another way than what it is combined with.
+    fn different_layouts(&mut self, e: Expr, v: Value, tile: &Tile, operands: &Operands) -> Reported {
+        let name = &self.k.values[v].name;
+        let message = format!(
+            "not compiled to PTX for {} yet: `{name}` has the layout {}, and is combined with tiles in the layout {}",
+            self.target.name(),
+            tile.layout,
+            operands.scope.layout
+        );
+        let d = Diagnostic::error(codes::NOT_LOWERED, self.k.expr_spans[e], message)
+            .with_place(self.k.values[v].span, format!("`{name}` gets its layout here"))
+            .with_note(format!(
+                "copy it to a tile without a layout, which takes the other one: `var y = reg ..`, `copy {name} -> y`"
+            ));
+        self.sink.report(d)
     }
 
     /// A reduction's part of a group.
@@ -504,7 +528,7 @@ impl Lower<'_> {
             (Op::Exp, Class::F32) => {
                 let log2e = self.literal(std::f64::consts::LOG2_E, class);
                 let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), log2e.into()]);
-                return Some(self.emit.pure(class, P::Ex2ApproxF32, vec![scaled.into()]));
+                return Some(self.emit.pure(class, P::Ex2ApproxFtzF32, vec![scaled.into()]));
             }
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
@@ -666,7 +690,7 @@ pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P>
         (Op::Abs, Class::F64) => P::AbsF64,
         (Op::Abs, Class::B32) => P::AbsS32,
         (Op::Abs, Class::B64) => P::AbsS64,
-        (Op::Exp2, Class::F32) => P::Ex2ApproxF32,
+        (Op::Exp2, Class::F32) => P::Ex2ApproxFtzF32,
         (Op::Log2, Class::F32) => P::Lg2ApproxF32,
         (Op::Sqrt, Class::F32) => P::SqrtRnF32,
         (Op::Sqrt, Class::F64) => P::SqrtRnF64,
@@ -699,6 +723,12 @@ fn compare_op(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
         (Op::Le, Class::B32) => P::SetpLeS32,
         (Op::Gt, Class::B32) => P::SetpGtS32,
         (Op::Ge, Class::B32) => P::SetpGeS32,
+        (Op::Eq, Class::B64) => P::SetpEqS64,
+        (Op::Ne, Class::B64) => P::SetpNeS64,
+        (Op::Lt, Class::B64) => P::SetpLtS64,
+        (Op::Le, Class::B64) => P::SetpLeS64,
+        (Op::Gt, Class::B64) => P::SetpGtS64,
+        (Op::Ge, Class::B64) => P::SetpGeS64,
         _ => return None,
     })
 }

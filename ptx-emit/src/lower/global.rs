@@ -4,7 +4,8 @@
 //! what depends on the register index is an immediate along dimensions whose stride is a literal, and a chain of additions
 //! of a loop-invariant step along the others. In a loop that moves the window, the pointer is *induced*: computed in front
 //! of the loop, advanced by a constant at its end. Along a dimension of several modes (`modes`) this holds within blocks of
-//! neighbours that are known to be in one mode; each block that a thread reaches has a pointer of its own.
+//! neighbours that are known to be in one mode; each block that a thread reaches has a pointer of its own, and so has each part of a
+//! tile along coordinate bits that both the thread and the register index set.
 //!
 //! Bounds are compared as unsigned numbers, so an index below zero is out of bounds too. Inside loops, comparisons that do
 //! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
@@ -19,7 +20,7 @@ use tilec_ir::kernel::{ExprData, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::GivenStride;
-use tilec_ir::typing::{ResolvedView, ViewDim};
+use tilec_ir::typing::{ResolvedView, ViewDim, let_init};
 
 /// Immediate offsets stay below this: the instruction holds 24 signed bits.
 const REACH: i64 = 1 << 22;
@@ -50,7 +51,7 @@ pub(super) struct WindowDim {
     pub(super) dim: usize,
     /// Stride in elements; of several modes, that of the innermost.
     pub(super) stride: Int,
-    /// Coordinate bits that number blocks within which the stride holds; 0: it holds everywhere.
+    /// Coordinate bits that number blocks within which the stride holds, and bits are those of threads or of registers; 0: that is everywhere.
     blocks: u64,
     /// Index of the thread's first element along the dimension.
     pub(super) first: Int,
@@ -184,12 +185,17 @@ impl Lower<'_> {
             let start = self.window_start(view, d)?;
             let first = self.sum(view, start, thread)?;
             let stride = self.stride(tensor, d)?;
-            let blocks = self.blocks(view, d, mask);
+            // Bits of a coordinate that both the thread and the register index set are no sum: each such part has a pointer of its own.
+            let value = layout.value().cols().iter().fold(0, |a, c| a | c >> shift & mask);
+            let blocks = self.blocks(view, d, mask) | reach & value;
             let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
             let mut limit = self.index(extent)?;
             if let ViewDim::From { end: Some(end), .. } = view.dims[d] {
                 let end = self.index(end)?;
-                limit = self.int_op(Op::Min, limit, end).unwrap_or(limit);
+                limit = match self.int_op(Op::Min, limit, end) {
+                    Some(limit) => limit,
+                    None => return Err(self.unsupported_at(self.k.name_span, "a window that may end so far out")),
+                };
             }
             let checked = check.is_none_or(|c| c.contains(&(w as u32)));
             let thread_reg = match thread.repr {
@@ -312,7 +318,13 @@ impl Lower<'_> {
         // The pointer for the loop's first iteration.
         let saved = self.ints[var];
         self.ints[var] = Some(loop_start);
+        // What is named in the loop after its variable has another value there.
+        let mut named = Vec::new();
+        for e in view.dims.iter().flat_map(starts) {
+            self.forget_named(*e, var, &mut named);
+        }
         let initial = self.first_pointer(w, base, blocks);
+        named.into_iter().rev().for_each(|(v, int)| self.ints[v] = int);
         self.ints[var] = saved;
         let initial = initial?;
         let key = format!("{initial:?}");
@@ -335,6 +347,23 @@ impl Lower<'_> {
             l.induced.push((key, reg, advance));
         }
         Ok(reg)
+    }
+
+    /// Takes the values of the names in an index that stand for something with `var` in it; gives them back in `taken`. Whether it has `var` in it.
+    fn forget_named(&mut self, e: Expr, var: Value, taken: &mut Vec<(Value, Option<Int>)>) -> bool {
+        let k = self.k;
+        if let ExprData::Ref(v) = k.exprs[e] {
+            let depends = v == var || let_init(k, v).is_some_and(|init| self.forget_named(init, var, taken));
+            if depends && v != var {
+                taken.push((v, self.ints[v].take()));
+            }
+            return depends;
+        }
+        let mut depends = false;
+        for child in k.children(e) {
+            depends |= self.forget_named(child, var, taken);
+        }
+        depends
     }
 
     /// The pointer to the thread's first element in a block, rounded if the window says so.
@@ -363,7 +392,14 @@ impl Lower<'_> {
                 terms.push((within, dim.stride));
                 continue;
             }
-            let thread = dim.thread.map_or(Int::constant(0), |r| Int::r32(r, 0, i128::from(dim.reach)));
+            let thread = match dim.thread {
+                Some(r) if block != 0 => {
+                    let x = self.emit.pure(Class::B32, P::XorB32, vec![r.into(), Operand::Imm(block as i64)]);
+                    Int::r32(x, 0, i128::from(dim.reach | block))
+                }
+                Some(r) => Int::r32(r, 0, i128::from(dim.reach)),
+                None => Int::constant(0),
+            };
             terms.push((self.sum(view, start, thread)?, dim.stride));
         }
         for (d, dim) in view.dims.iter().enumerate() {
@@ -432,7 +468,7 @@ impl Lower<'_> {
         match &self.k.exprs[e] {
             ExprData::Int(_) => Some(0),
             ExprData::Ref(v) if *v == var => Some(1),
-            ExprData::Ref(v) => match tilec_ir::typing::let_init(self.k, *v) {
+            ExprData::Ref(v) => match let_init(self.k, *v) {
                 Some(init) => self.coefficient(init, var),
                 None => Some(0),
             },

@@ -14,6 +14,7 @@
 use super::Lower;
 use super::contract::{Uses, uses};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index;
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
 use tilec_ir::layout::F2Map;
 use tilec_ir::print::print_expr;
@@ -99,8 +100,8 @@ impl Lower<'_> {
         for &(block, index) in &store.path {
             if let StmtData::For { var, start, end, step, .. } = k.stmts[k.blocks[block][index]] {
                 let Some(step) = k.as_int(step).filter(|s| *s > 0) else { return false };
-                let length = k.as_int(end).zip(k.as_int(start)).map(|(end, start)| end.saturating_sub(start).max(0));
-                movers.push(Mover { var, step, times: length.map(|n| n.unsigned_abs().div_ceil(step.unsigned_abs())) });
+                let times = k.as_int(start).zip(k.as_int(end)).and_then(|(start, end)| index::trips(start, end, step));
+                movers.push(Mover { var, step, times });
             }
         }
         let Some(extents) = self.extents(store) else { return false };

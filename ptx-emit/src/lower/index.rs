@@ -10,6 +10,7 @@ use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
+use tilec_ir::index::{self, Interval};
 use tilec_ir::kernel::{ExprData, ValueDef};
 use tilec_ir::ops::Op;
 
@@ -41,6 +42,10 @@ impl Int {
 
     pub(super) fn r32(reg: Reg, lo: i128, hi: i128) -> Int {
         Int { repr: Repr::R32(reg), lo, hi }
+    }
+
+    pub(super) fn interval(self) -> Interval {
+        Interval::new(self.lo, self.hi)
     }
 
     pub(super) fn as_const(self) -> Option<i64> {
@@ -83,9 +88,13 @@ impl Lower<'_> {
             }
             ExprData::Op { op, args } => {
                 let a = self.index(args[0])?;
-                if op == Op::Neg {
-                    let zero = Int::constant(0);
-                    return self.int_op(Op::Sub, zero, a).ok_or(()).map_err(|()| self.overflow(e));
+                if matches!(op, Op::Neg | Op::Abs) {
+                    let negative = self.int_op(Op::Sub, Int::constant(0), a);
+                    let value = match op {
+                        Op::Neg => negative,
+                        _ => negative.and_then(|negative| self.int_op(Op::Max, a, negative)),
+                    };
+                    return value.ok_or(()).map_err(|()| self.overflow(e, None));
                 }
                 let b = match args.get(1) {
                     Some(&b) => self.index(b)?,
@@ -97,8 +106,16 @@ impl Lower<'_> {
                     return Ok(self.bounded_product(a, b, bound));
                 }
                 match op {
-                    Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
-                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e))
+                    Op::Mul => match self.int_op(op, a, b) {
+                        Some(product) => Ok(product),
+                        None => self
+                            .promised_product(e, [(args[0], a), (args[1], b)])
+                            .ok_or(())
+                            .map_err(|()| self.overflow(e, None)),
+                    },
+                    Op::Add | Op::Sub | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
+                        let divisor = matches!(op, Op::Div | Op::Rem | Op::CeilDiv).then_some(b);
+                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e, divisor))
                     }
                     _ => Err(self.unsupported(e, "this operator does not work on indices")),
                 }
@@ -107,31 +124,40 @@ impl Lower<'_> {
         }
     }
 
-    fn overflow(&mut self, e: Expr) -> Reported {
+    /// What keeps an operation from being compiled: a divisor that may not be positive, or a result that may be too large.
+    fn overflow(&mut self, e: Expr, divisor: Option<Int>) -> Reported {
         let text = tilec_ir::print::print_expr(self.k, e);
-        self.sink.report(
-            Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], format!("`{text}` may not fit 64 bits"))
-                .with_note(
-                    "sizes may be up to 2^31, strides up to 2^40; divide by a literal, not by a size that may be 0",
-                ),
-        )
+        let (message, note) = match divisor.filter(|b| b.lo < 1) {
+            Some(_) => (
+                format!("the divisor of `{text}` may not be positive"),
+                "sizes are at least 1: divide by one, by a literal, or by `max(1, x)`",
+            ),
+            None => (
+                format!("`{text}` may not fit 64 bits"),
+                "sizes may be up to 2^31, strides up to 2^40; bound products of sizes (`where Z * H <= 65535`)",
+            ),
+        };
+        self.sink.report(Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], message).with_note(note))
     }
 
     /// `a op b`; `None` if the result may not fit 64 bits or the divisor may not be positive.
     pub(super) fn int_op(&mut self, op: Op, a: Int, b: Int) -> Option<Int> {
-        let (lo, hi) = range(op, a, b)?;
+        let Interval { lo, hi } = Interval::of(op, a.interval(), b.interval())?;
         if lo < i128::from(i64::MIN) || hi > i128::from(i64::MAX) {
             return None;
         }
-        if let (Some(x), Some(y)) = (a.as_const(), b.as_const()) {
-            return Some(Int::constant(fold(op, x, y)?));
+        let known = [a.as_const(), b.as_const()];
+        if let [Some(x), Some(y)] = known {
+            return Some(Int::constant(index::binary(op, x, y).ok()?.int()?));
         }
-        match (op, a.as_const(), b.as_const()) {
-            (Op::Add, Some(0), _) | (Op::Mul, Some(1), _) => return Some(b),
-            (Op::Add | Op::Sub, _, Some(0)) | (Op::Mul | Op::Div | Op::CeilDiv, _, Some(1)) => return Some(a),
-            (Op::Mul, Some(0), _) | (Op::Mul, _, Some(0)) | (Op::Rem, _, Some(1)) => return Some(Int::constant(0)),
-            (Op::Mul, Some(_), None) => return self.int_op(op, b, a),
-            _ => {}
+        if index::vanishes(op, known) {
+            return Some(Int::constant(0));
+        }
+        if let Some(operand) = index::unchanged(op, known) {
+            return Some([a, b][operand]);
+        }
+        if op == Op::Mul && known[0].is_some() {
+            return self.int_op(op, b, a);
         }
         if op == Op::CeilDiv {
             let one = Int::constant(1);
@@ -139,9 +165,11 @@ impl Lower<'_> {
             let sum = self.int_op(Op::Add, a, bias)?;
             return self.int_op(Op::Div, sum, b);
         }
-        let negative = a.lo < 0;
         let narrow = fits32(lo, hi) && fits32(a.lo, a.hi) && fits32(b.lo, b.hi);
         let shift = b.as_const().filter(|c| *c > 0 && c.count_ones() == 1).map(|c| i64::from(c.trailing_zeros()));
+        if matches!(op, Op::Div | Op::Rem) && shift.is_none() && a.lo < 0 {
+            return Some(self.floored(op, (a, b), (lo, hi), narrow));
+        }
         let class = if narrow { Class::B32 } else { Class::B64 };
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
         let pick = |n: P, w: P| if narrow { n } else { w };
@@ -152,9 +180,9 @@ impl Lower<'_> {
             (Op::Add, _) => (pick(P::AddS32, P::AddS64), y),
             (Op::Sub, _) => (pick(P::SubS32, P::SubS64), y),
             (Op::Mul, _) => (pick(P::MulLoS32, P::MulLoS64), y),
-            // Truncating division agrees with flooring where nothing is negative.
-            (Op::Div, _) if !negative => (pick(P::DivU32, P::DivU64), y),
-            (Op::Rem, _) if !negative => (pick(P::RemU32, P::RemU64), y),
+            // Truncation is flooring where nothing is negative.
+            (Op::Div, _) => (pick(P::DivU32, P::DivU64), y),
+            (Op::Rem, _) => (pick(P::RemU32, P::RemU64), y),
             (Op::Min, _) => (pick(P::MinS32, P::MinS64), y),
             (Op::Max, _) => (pick(P::MaxS32, P::MaxS64), y),
             _ => return None,
@@ -162,6 +190,26 @@ impl Lower<'_> {
         let reg = self.emit.pure(class, instr, vec![x, y]);
         let repr = if narrow { Repr::R32(reg) } else { Repr::R64(reg) };
         Some(Int { repr, lo, hi })
+    }
+
+    /// `a / b` or `a % b` of an `a` that may be negative, by a positive `b`: the machine truncates, so a remainder below zero is put
+    /// back by one divisor.
+    fn floored(&mut self, op: Op, (a, b): (Int, Int), (lo, hi): (i128, i128), narrow: bool) -> Int {
+        let class = if narrow { Class::B32 } else { Class::B64 };
+        let pick = |n: P, w: P| if narrow { n } else { w };
+        let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
+        let rest = self.emit.pure(class, pick(P::RemS32, P::RemS64), vec![x.clone(), y.clone()]);
+        // All ones where the remainder is negative, else nothing.
+        let sign = Operand::Imm(if narrow { 31 } else { 63 });
+        let below = self.emit.pure(class, pick(P::ShrS32, P::ShrS64), vec![rest.into(), sign]);
+        let reg = if op == Op::Div {
+            let quotient = self.emit.pure(class, pick(P::DivS32, P::DivS64), vec![x, y]);
+            self.emit.pure(class, pick(P::AddS32, P::AddS64), vec![quotient.into(), below.into()])
+        } else {
+            let back = self.emit.pure(class, pick(P::AndB32, P::AndB64), vec![below.into(), y]);
+            self.emit.pure(class, pick(P::AddS32, P::AddS64), vec![rest.into(), back.into()])
+        };
+        Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi }
     }
 
     /// As a 32-bit operand; the range must fit.
@@ -300,37 +348,5 @@ fn flip(op: Op) -> Op {
         Op::Gt => Op::Lt,
         Op::Ge => Op::Le,
         other => other,
-    }
-}
-
-fn fold(op: Op, x: i64, y: i64) -> Option<i64> {
-    match op {
-        Op::Add => x.checked_add(y),
-        Op::Sub => x.checked_sub(y),
-        Op::Mul => x.checked_mul(y),
-        Op::Div if y > 0 => Some(x.div_euclid(y)),
-        Op::Rem if y > 0 => Some(x.rem_euclid(y)),
-        Op::CeilDiv if y > 0 => Some(-((-x).div_euclid(y))),
-        Op::Min => Some(x.min(y)),
-        Op::Max => Some(x.max(y)),
-        _ => None,
-    }
-}
-
-pub(super) fn range(op: Op, a: Int, b: Int) -> Option<(i128, i128)> {
-    let corners = |f: &dyn Fn(i128, i128) -> i128| {
-        let all = [f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)];
-        (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
-    };
-    match op {
-        Op::Add => Some((a.lo + b.lo, a.hi + b.hi)),
-        Op::Sub => Some((a.lo - b.hi, a.hi - b.lo)),
-        Op::Mul => Some(corners(&|x, y| x.saturating_mul(y))),
-        Op::Div if b.lo > 0 => Some(corners(&|x, y| x.div_euclid(y))),
-        Op::CeilDiv if b.lo > 0 => Some(corners(&|x, y| -((-x).div_euclid(y)))),
-        Op::Rem if b.lo > 0 => Some((0, if a.lo >= 0 { a.hi.min(b.hi - 1) } else { b.hi - 1 })),
-        Op::Min => Some((a.lo.min(b.lo), a.hi.min(b.hi))),
-        Op::Max => Some((a.lo.max(b.lo), a.hi.max(b.hi))),
-        _ => None,
     }
 }

@@ -165,6 +165,7 @@ impl Lower<'_> {
             layout: matrices.rows.clone(),
             groups: (0..1usize << matrices.outer_bits.len()).map(|o| vec![o]).collect(),
             preds: Vec::new(),
+            fill: None,
             dim_bits: dim_bits.clone(),
         })
     }

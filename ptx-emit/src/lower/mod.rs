@@ -2,7 +2,7 @@
 //!
 //! [`lower`] walks the kernel once. Index arithmetic (`index`) carries ranges and is value-numbered and hoisted while it
 //! is emitted (`emit`); register tiles (`tiles`) name the registers of their elements; `global` and `shared`
-//! compute addresses and bounds from layouts; `modes` does so along dimensions of several modes; `copy`, `elementwise`, `relayout` and `mma` emit the work;
+//! compute addresses and bounds from layouts; `modes` does so along dimensions of several modes; `copy`, `elementwise`, `relayout`, `gather` and `mma` emit the work;
 //! `contract` writes down how to launch it.
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
@@ -18,6 +18,7 @@ mod dims;
 mod elementwise;
 mod emit;
 mod erf;
+mod gather;
 mod global;
 mod in_place;
 mod index;
@@ -68,6 +69,12 @@ use tiles::Tile;
 const MAX_BLOCKS_X: i128 = i32::MAX as i128;
 const MAX_BLOCKS_YZ: i128 = 65_535;
 
+/// Columns of blocks that are walked together; 1: none.
+fn raster(k: &Kernel) -> i64 {
+    let g = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1);
+    if k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
+}
+
 /// What lowering makes of a kernel.
 #[derive(Clone, Debug)]
 pub struct Lowered {
@@ -90,6 +97,8 @@ pub(crate) struct Lower<'a> {
     facts: Facts,
     /// Extents that are products.
     extents: Vec<modes::Extent>,
+    /// Products that preconditions bound.
+    promised: Vec<modes::Extent>,
     /// `let`s that are computed where they are stored.
     deferred: Deferred,
     kinds: SecondaryMap<Expr, Option<elementwise::Kind>>,
@@ -186,6 +195,7 @@ impl<'a> Lower<'a> {
             ints: SecondaryMap::new(),
             facts: Facts::new(k),
             extents: modes::Extent::all(k),
+            promised: modes::Extent::promised(k),
             deferred: Deferred::of(k),
             kinds: SecondaryMap::new(),
             scalars: SecondaryMap::new(),
@@ -332,7 +342,7 @@ impl Lower<'_> {
         if group > 1 && indices.len() >= 2 {
             let (e0, e1) = (indices[0].1, indices[1].1);
             let x = Int::r32(raw[0], 0, (e0.hi * i128::from(group) - 1).min(i128::from(i32::MAX)));
-            let y = Int::r32(raw[1], 0, e1.hi / i128::from(group) + 1);
+            let y = Int::r32(raw[1], 0, (e1.hi / i128::from(group) + 1).min(i128::from(i32::MAX)));
             let g = Int::constant(group);
             let bad = "grid indices stay within 31 bits";
             let row = self.int_op(Op::Div, x, g).expect(bad);
@@ -378,8 +388,7 @@ impl Lower<'_> {
 
     /// Columns that are walked together; 1: none.
     fn raster(&self) -> i64 {
-        let g = self.k.schedule.raster.and_then(|e| self.k.as_int(e)).unwrap_or(1);
-        if self.k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
+        raster(self.k)
     }
 
     /// A source position and a comment with the statement's text.

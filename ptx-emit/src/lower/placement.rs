@@ -53,8 +53,14 @@ const TENSOR_ALIGN: u64 = 1024;
 impl Lower<'_> {
     /// Places every buffer; declares the block of shared memory.
     pub(super) fn place_shared(&mut self) -> Result<(), Reported> {
-        let is_shared = |def: &ValueDef| matches!(def, ValueDef::Smem(_) | ValueDef::Channel { .. });
-        let buffers: Vec<Value> = self.k.values.iter().filter(|(_, d)| is_shared(&d.def)).map(|(v, _)| v).collect();
+        // Passes leave buffers behind whose statements they have put elsewhere, with others in their place.
+        let mut buffers: Vec<Value> = Vec::new();
+        self.k.walk(self.k.body, &mut |k, _, s| {
+            if let StmtData::Alloc { value, .. } = k.stmts[s] {
+                buffers.push(value);
+            }
+        });
+        buffers.sort_unstable();
         let overlays = Overlays::of(self.k);
         // What lies where the same buffers lie.
         let mut above: BTreeMap<&[Value], Vec<Value>> = BTreeMap::new();

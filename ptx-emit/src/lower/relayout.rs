@@ -1,73 +1,81 @@
-//! Moving elements between register layouts that differ by transpositions of lane bits and register bits.
+//! Moving elements between register layouts inside a warp.
 //!
-//! Exchanging lane bit `l` with register bit `v`: of each pair of registers that differ in `v`, a thread keeps the one
-//! that belongs to its own value of `l` and trades the other with the lane that differs in `l`: one `shfl.sync.bfly` and
-//! three selections a pair. Two elements of 16 bits share a register; the bit that tells them apart trades places with a register bit
-//! first, two permutations of bytes a pair.
+//! Where layouts differ by transpositions of lane bits and register bits ([`RegLayout::swaps`]): of each pair of registers that
+//! differ in register bit `v`, a thread keeps the one that belongs to its own value of lane bit `l` and trades the other with the lane
+//! that differs in `l`: one `shfl.sync.bfly` and three selections a pair. Two elements of 16 bits share a register; the bit that
+//! tells them apart trades places with a register bit first, two permutations of bytes a pair. All others are gathered (`gather.rs`).
+//! What crosses warps the text copies by way of shared memory (`assign-layouts`).
 
 use super::Lower;
 use super::tiles::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::diag::Reported;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 
-/// Fills `to` with the elements of `from`.
+/// Fills `to` with the elements of `from`, which are of one type.
 pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
-    let unsupported = |cx: &mut Lower<'_>| {
-        Err(cx.unsupported(dst, "a re-layout other than exchanges of lane bits and register bits"))
-    };
-    if from.elem != to.elem || from.layout.value_bits() != to.layout.value_bits() {
-        return unsupported(cx);
+    if swapped(cx, from, to) {
+        return Ok(());
     }
+    match from.layout.gather(&to.layout) {
+        Some(gather) => super::gather::gather(cx, dst, from, to, &gather),
+        None => Err(across_warps(cx, dst)),
+    }
+}
+
+/// Refuses a copy of which elements cross warps.
+fn across_warps(cx: &mut Lower<'_>, dst: Expr) -> Reported {
+    let message = format!(
+        "not compiled to PTX for {} yet: a copy between register tiles whose elements cross warps",
+        cx.target.name()
+    );
+    let d = Diagnostic::error(codes::NOT_LOWERED, cx.k.expr_spans[dst], message);
+    cx.sink.report(d.with_note("copy the tile to shared memory, and that to the other: `let s = smem ..`"))
+}
+
+/// Fills `to` by exchanges of register bits with lane bits, if these suffice.
+fn swapped(cx: &mut Lower<'_>, from: &Tile, to: &Tile) -> bool {
+    let Some(swaps) = from.layout.swaps(&to.layout) else { return false };
     // The elements of a register move together, unless they are two.
-    let first = from.per_register.ilog2().min(from.layout.value_bits());
+    let first = from.per_register.ilog2().min(from.layout.value_bits()) as usize;
     let pairs = first == 1 && from.regs.len() > 1;
-    if !pairs && (0..first).any(|i| from.layout.value_col(i) != to.layout.value_col(i)) {
-        return unsupported(cx);
+    let mut value = from.layout.value().cols().to_vec();
+    let wanted = to.layout.value().cols();
+    if !pairs && (value[..first] != wanted[..first] || swaps.iter().any(|&(v, _)| v < first)) {
+        return false;
     }
-    let n_thread = from.layout.thread_bits();
-    let mut value: Vec<u64> = (0..from.layout.value_bits()).map(|i| from.layout.value_col(i)).collect();
-    let first = first as usize;
+    if !swaps.is_empty() && from.regs.iter().any(|&r| cx.emit.func.regs[r].bytes() < 4) {
+        return false;
+    }
     let mut regs: Vec<Reg> = from.regs.clone();
     // What trades places is below what tells elements that are there from others, or else threads would not agree about them.
     let has = |i: usize| from.has_register(i);
-    for l in 0..n_thread {
-        let (have, want) = (from.layout.thread_col(l), to.layout.thread_col(l));
-        if have == want {
-            continue;
-        }
-        // The wanted bit must be in a register now, and the lane's bit must be wanted in one.
-        let Some(mut v) = value.iter().position(|&c| c == want).filter(|_| l < 5) else { return unsupported(cx) };
+    for (_, l) in swaps {
+        let want = to.layout.thread_col(l);
+        let mut v = value.iter().position(|&c| c == want).expect("the wanted bit is in a register");
         if v < first {
-            if !pairs {
-                return unsupported(cx);
-            }
             regs = transpose(cx, &regs, 0, &has);
             value.swap(v, first);
             v = first;
         }
-        regs = swap(cx, &regs, v - first, l, &has)?;
-        value[v] = have;
+        regs = swap(cx, &regs, v - first, l, &has);
+        value[v] = from.layout.thread_col(l);
     }
-    if pairs && value[0] != to.layout.value_col(0) {
-        let Some(v) = value.iter().position(|&c| c == to.layout.value_col(0)) else { return unsupported(cx) };
+    let place = |value: &[u64], c: u64| value.iter().position(|&x| x == c).expect("a bit that a register tells apart");
+    if pairs && value[0] != wanted[0] {
+        let v = place(&value, wanted[0]);
         regs = transpose(cx, &regs, v - first, &has);
         value.swap(0, v);
     }
     // What is left is a renaming of registers.
-    let registers = &value[first..];
-    let Some(order) = (first as u32..to.layout.value_bits())
-        .map(|i| registers.iter().position(|&c| c == to.layout.value_col(i)))
-        .collect::<Option<Vec<usize>>>()
-    else {
-        return unsupported(cx);
-    };
+    let order: Vec<usize> = wanted[first..].iter().map(|&c| place(&value[first..], c)).collect();
     for v in to.registers() {
         let source = order.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((v >> i & 1) << b));
         cx.mov(to.regs[v], regs[source]);
     }
-    Ok(())
+    true
 }
 
 /// Exchanges register bit `v` with the bit that tells the two elements of a register apart.
@@ -84,7 +92,7 @@ fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize, has: &dyn Fn(usize) -> 
 }
 
 /// Exchanges register bit `v` with lane bit `l`.
-fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) -> bool) -> Result<Vec<Reg>, Reported> {
+fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) -> bool) -> Vec<Reg> {
     let tid = cx.tid();
     let bit = cx.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(1 << l)]);
     let high = cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]);
@@ -92,10 +100,6 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
     for lo in (0..regs.len()).filter(|&i| i >> v & 1 == 0 && has(i)) {
         let hi = lo | 1 << v;
         let class = cx.emit.func.regs[regs[lo]];
-        let words = class.bytes() / 4;
-        if words == 0 || words > 2 {
-            continue;
-        }
         let select = match class {
             Class::F32 => P::SelpF32,
             Class::F64 => P::SelpF64,
@@ -108,14 +112,19 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
         out[lo] = cx.emit.def(class, select, vec![received.into(), regs[lo].into(), high.into()]);
         out[hi] = cx.emit.def(class, select, vec![regs[hi].into(), received.into(), high.into()]);
     }
-    Ok(out)
+    out
 }
 
 /// What the lane that differs in bit `l` of its number has in `x`.
 pub(super) fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
+    shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(1 << l)))
+}
+
+/// What another lane has in `x`: the one that the shuffle `op` finds by `lane`.
+pub(super) fn shuffled(cx: &mut Lower<'_>, x: Reg, class: Class, (op, lane): (P, Operand)) -> Reg {
     let word = |cx: &mut Lower<'_>, r: Reg| {
-        let operands = vec![r.into(), Operand::Imm(1 << l), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
-        cx.emit.def(Class::B32, P::ShflSyncBflyB32, operands)
+        let operands = vec![r.into(), lane.clone(), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
+        cx.emit.def(Class::B32, op, operands)
     };
     match class {
         Class::F32 => {

@@ -1,4 +1,5 @@
-//! Replicas of a role, which take the iterations of its loop in turns ([`tilec_ir::roles`]).
+//! Replicas of a role, which take the iterations of its loop in turns ([`tilec_ir::roles`]), and warpgroups of a role, which do `ordered`
+//! statements one after the other.
 //!
 //! Each `ordered` statement has an mbarrier for every replica, which completes a phase when all warps of the replica in front of it have left the
 //! statement. The last replica leaves each once in front of the loop, so that the first may enter.
@@ -20,7 +21,7 @@ use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::roles::{dealt_out, replicas};
-use tilec_ir::target::WARP;
+use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What replicas need to do an `ordered` statement in turns.
 #[derive(Clone, Debug)]
@@ -36,11 +37,18 @@ pub(super) struct Turns {
     parity: Option<Reg>,
 }
 
-/// The `ordered` statements of a role with several replicas, how many these are, and the warps of one.
+/// The `ordered` statements of a role, how many groups of warps do them in turns, and the warps of one: its replicas, or, of a role without these,
+/// its warpgroups.
 fn ordered(k: &Kernel, role: Stmt) -> Option<(Vec<Stmt>, u32, u32)> {
     let StmtData::Role { warps, body, .. } = k.stmts[role] else { return None };
-    let replicas = replicas(k, role).filter(|&n| n > 1)?;
     let warps = k.as_int(warps).and_then(|n| u32::try_from(n).ok())?;
+    let replicas = replicas(k, role)?;
+    if replicas == 1 {
+        let mut parts = Vec::new();
+        k.walk(body, &mut |k, _, s| parts.extend(matches!(k.stmts[s], StmtData::Ordered { .. }).then_some(s)));
+        let groups = warps / WARPGROUP;
+        return (!parts.is_empty() && groups > 1).then_some((parts, groups, WARPGROUP));
+    }
     let StmtData::For { body, .. } = k.stmts[dealt_out(k, body)?] else { return None };
     let parts = k.blocks[body].iter().copied().filter(|&s| matches!(k.stmts[s], StmtData::Ordered { .. }));
     Some((parts.collect(), replicas, warps))
@@ -68,12 +76,15 @@ impl Lower<'_> {
     /// Finds room for what `ordered` statements need, behind `used` bytes; returns where that ends.
     pub(super) fn place_turns(&mut self, mut used: u64) -> u64 {
         let k = self.k;
-        for (parts, replicas, warps) in k.blocks[k.body].iter().filter_map(|&s| ordered(k, s)) {
+        for (role, (parts, replicas, warps)) in k.blocks[k.body].iter().filter_map(|&s| Some((s, ordered(k, s)?))) {
+            let handed = tilec_ir::roles::replicas(k, role) != Some(1);
             for s in parts {
                 let StmtData::Ordered { body } = k.stmts[s] else { continue };
                 let offset = used;
                 used += u64::from(replicas) * BARRIER_BYTES;
-                let emptied = |r: &usize| self.rings[*r].barriers.is_some() && waits(k, body, &self.rings[*r].channels);
+                // Warpgroups of one role all wait for the same slots: there is no place to hand on.
+                let emptied =
+                    |r: &usize| handed && self.rings[*r].barriers.is_some() && waits(k, body, &self.rings[*r].channels);
                 let rings: Vec<usize> = (0..self.rings.len()).filter(emptied).collect();
                 let mut places = Vec::new();
                 for r in rings {
@@ -103,10 +114,11 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::AndB32, vec![warp.into(), last])
     }
 
-    /// The number of the thread's replica.
+    /// The number of the thread's replica; of a role without replicas, of its warpgroup.
     pub(super) fn replica(&mut self, part: Part) -> Reg {
         let warp = self.warp_in_role(part);
-        let bits = Operand::Imm(i64::from((part.threads / WARP).max(1).ilog2()));
+        let warps = if part.replicas > 1 { part.threads / WARP } else { WARPGROUP };
+        let bits = Operand::Imm(i64::from(warps.max(1).ilog2()));
         self.emit.pure(Class::B32, P::ShrU32, vec![warp.into(), bits])
     }
 
@@ -144,7 +156,7 @@ impl Lower<'_> {
                 all.push(turns.clone());
             }
         }
-        self.emit.comment("the last replica lets the first one begin");
+        self.emit.comment("the last one lets the first one begin");
         let own = self.replica(part);
         let last = Operand::Imm(i64::from(replicas) - 1);
         let other = self.emit.pure(Class::Pred, P::SetpNeS32, vec![own.into(), last]);
@@ -171,7 +183,7 @@ impl Lower<'_> {
             self.take_place(r, word, own);
         }
         self.block(body)?;
-        self.emit.comment("the next replica may begin");
+        self.emit.comment("the next one may begin");
         self.hand_on(&turns, part);
         Ok(())
     }

@@ -300,7 +300,7 @@ impl Lower<'_> {
             }
         });
         self.positions_into_registers(&|op, c| changes.contains(&(op, c)));
-        if let Some(part) = self.part.filter(|p| p.replicas > 1) {
+        if let Some(part) = self.part {
             self.begin_turns(role, part);
         }
         self.block(body)?;

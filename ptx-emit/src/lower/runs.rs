@@ -159,7 +159,13 @@ impl Lower<'_> {
     fn elements_inside(&mut self, w: &GlobalWindow, dim: usize, c: Int, vec: u32) -> Operand {
         let all = Int::constant(i64::from(vec));
         let at = self.int_op(Op::Add, w.dims[dim].first, c);
-        let left = at.and_then(|at| self.int_op(Op::Sub, w.dims[dim].limit, at));
+        // A window that ends far below zero has no elements, as one that ends there.
+        let limit = w.dims[dim].limit;
+        let left = at.and_then(|at| {
+            let whole = self.int_op(Op::Sub, limit, at);
+            whole
+                .or_else(|| self.int_op(Op::Max, limit, Int::constant(0)).and_then(|end| self.int_op(Op::Sub, end, at)))
+        });
         let some = left.and_then(|left| self.int_op(Op::Max, left, Int::constant(0)));
         let n = some.and_then(|some| self.int_op(Op::Min, some, all));
         self.as32(n.expect("indices have 32 bits and some"))

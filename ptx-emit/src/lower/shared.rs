@@ -14,6 +14,7 @@ use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Value;
+use tilec_ir::index::Interval;
 use tilec_ir::kernel::{ChannelOp, Slot};
 use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::ops::Op as IrOp;
@@ -278,9 +279,9 @@ impl Lower<'_> {
             };
             // The first and the last multiple of the extent that the start may be.
             let n = i128::from(extent);
-            let (first, last) = match known {
-                true => (start.lo + (-start.lo).rem_euclid(n), start.hi - start.hi.rem_euclid(n)),
-                false => (start.lo, start.hi),
+            let Interval { lo: first, hi: last } = match known {
+                true => start.interval().multiples_of(extent),
+                false => start.interval(),
             };
             if first < 0 || last + n > tile {
                 let name = &self.k.values[view.base].name;

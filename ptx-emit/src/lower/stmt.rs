@@ -104,7 +104,8 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::Barrier => self.barrier(s),
-            StmtData::Await { value, pending } => {
+            StmtData::Await { value, pending, after } => {
+                self.compute_first(&after);
                 if self.accumulates_asynchronously(value) {
                     self.await_products(pending);
                 } else if tilec_ir::tensor_store::is_stored(self.k, value) {
@@ -259,13 +260,8 @@ impl Lower<'_> {
             return Err(self.too_far(span, step));
         }
         // Ring positions that the body changes live in registers from here on.
-        let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
-        self.k.walk(body, &mut |k, _, s| {
-            if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
-                changes.extend(channels.iter().map(|&c| (*op, c)));
-            }
-        });
-        self.positions_into_registers(&|op, c| changes.contains(&(op, c)));
+        let changes = Moves::of(self.k, body);
+        self.positions_into_registers(&|op, c| changes.list.contains(&(op, c)));
 
         let skip = self.emit.label(&format!("after_{name}"));
         let head = self.emit.label(&format!("loop_{name}"));
@@ -332,6 +328,12 @@ impl Lower<'_> {
         let holds = self.condition(cond)?;
         let end = self.emit.label("end_if");
         let other = if otherwise.is_some() { self.emit.label("else") } else { end };
+        // Positions that the sides move differently live in registers from here on.
+        let sides = [Some(then), otherwise].map(|b| b.map_or_else(Moves::default, |b| Moves::of(self.k, b)));
+        if sides[0] != sides[1] || sides.iter().any(|side| side.varies) {
+            let moved = |op, c| sides.iter().any(|side| side.list.contains(&(op, c)));
+            self.positions_into_registers(&moved);
+        }
         let rings = self.rings.clone();
         self.emit.push_frame();
         self.block(then)?;
@@ -351,17 +353,50 @@ impl Lower<'_> {
             self.emit.item(Item::Label(other));
             self.emit.items(else_items);
         }
-        let agree =
-            self.rings.iter().zip(&after_then).all(|(a, b)| a.put == b.put && a.get == b.get && a.filling == b.filling);
-        if !agree {
+        let both = || self.rings.iter().zip(&after_then);
+        assert!(
+            both().all(|(a, b)| a.put == b.put && a.get == b.get),
+            "positions that a branch moves live in registers"
+        );
+        if both().any(|(a, b)| a.filling != b.filling) {
             let span = self.k.stmt_spans[s];
-            return Err(self.unsupported_at(span, "branches that move a channel differently"));
+            return Err(self.unsupported_at(span, "a branch that fills part of a slot"));
         }
         for (ring, then) in self.rings.iter_mut().zip(&after_then) {
             ring.read |= then.read;
         }
         self.emit.item(Item::Label(end));
         Ok(())
+    }
+}
+
+/// What a block does to channels, statement after statement.
+#[derive(Default, PartialEq, Eq)]
+struct Moves {
+    list: Vec<(ChannelOp, Value)>,
+    /// Some of it any number of times, or not always.
+    varies: bool,
+}
+
+impl Moves {
+    fn of(k: &Kernel, block: Block) -> Moves {
+        let mut moves = Moves::default();
+        for &s in &k.blocks[block] {
+            if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
+                moves.list.extend(channels.iter().map(|&c| (*op, c)));
+            }
+            let mut inner: Vec<Moves> = k.sub_blocks(s).into_iter().map(|b| Moves::of(k, b)).collect();
+            moves.varies |= match k.stmts[s] {
+                StmtData::For { .. } => inner.iter().any(|side| !side.list.is_empty()),
+                StmtData::If { .. } => {
+                    inner.resize_with(2, Moves::default);
+                    inner[0] != inner[1] || inner[0].varies
+                }
+                _ => inner.iter().any(|side| side.varies),
+            };
+            moves.list.extend(inner.into_iter().flat_map(|side| side.list));
+        }
+        moves
     }
 }
 

@@ -1,6 +1,7 @@
 //! Register tiles: which PTX registers hold which elements of a thread.
 
 use super::Lower;
+use super::copy::Filled;
 use super::dims::Dims;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -34,9 +35,9 @@ impl Tile {
         (0..self.len()).filter(|&v| self.held.has(v)).collect()
     }
 
-    /// Whether there are elements in a register.
+    /// Whether there are elements in a register: in all of its parts, or in some.
     pub(super) fn has_register(&self, i: usize) -> bool {
-        self.held.has(i * self.per_register)
+        (0..self.per_register).any(|part| self.held.has(i * self.per_register + part))
     }
 
     /// The numbers of the registers that have elements.
@@ -52,6 +53,29 @@ impl Tile {
     /// Where 8-bit element `v` is: a register, and a byte of it.
     pub(super) fn byte_of(&self, v: usize) -> (Reg, usize) {
         (self.regs[v / self.per_register], v % self.per_register)
+    }
+
+    /// The window of extents `shape` that begins at `starts`: some of the registers. `None` if threads have no whole part of it, or words are
+    /// taken apart.
+    pub(super) fn window(&self, starts: &[u64], shape: &[u64]) -> Option<Tile> {
+        let dim_bits = Dims::of(shape);
+        let (layout, registers) = self.layout.window(&self.dim_bits, starts, &dim_bits)?;
+        let per = self.per_register;
+        let whole = registers.chunks(per).all(|word| {
+            word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
+        });
+        let held = Held::of(&layout, dim_bits.extents())?;
+        let regs = registers.chunks(per).map(|word| self.regs[word[0] / per]).collect();
+        whole.then_some(Tile { elem: self.elem, layout, dim_bits, held, regs, per_register: per })
+    }
+
+    /// The same registers as a tile of two dimensions seen transposed.
+    pub(super) fn transposed(self) -> Option<Tile> {
+        let &[rows, columns] = self.dim_bits.extents() else { return None };
+        let layout = self.layout.transposed(self.dim_bits[0])?;
+        let dim_bits = Dims::of(&[columns, rows]);
+        let held = Held::of(&layout, dim_bits.extents())?;
+        Some(Tile { layout, dim_bits, held, ..self })
     }
 
     /// Whether another tile holds its elements in the same places.
@@ -101,6 +125,22 @@ impl Lower<'_> {
         for i in tile.registers() {
             self.zero_reg(tile.regs[i]);
         }
+    }
+
+    /// What elements outside the bounds read as: a number of `bits` bits in all parts of a register.
+    pub(super) fn fill_reg(&mut self, r: Reg, fill: Option<Filled>) {
+        let Some(Filled { pattern, bits }) = fill else { return self.zero_reg(r) };
+        let part = u64::MAX >> (64 - bits) & pattern;
+        let all = (0..64 / bits).fold(0, |all: u64, i| all | part << (i * bits));
+        let (op, value) = match self.emit.func.regs[r] {
+            Class::B16 => (P::MovB16, Operand::Imm(i64::from(all as u16))),
+            Class::B32 => (P::MovB32, Operand::Imm(i64::from(all as u32))),
+            Class::B64 => (P::MovB64, Operand::Imm(all.cast_signed())),
+            Class::F32 => (P::MovF32, Operand::F32(f32::from_bits(all as u32))),
+            Class::F64 => (P::MovF64, Operand::F64(f64::from_bits(all))),
+            Class::Pred => unreachable!("elements are numbers"),
+        };
+        self.emit.push(op, vec![r.into(), value]);
     }
 
     pub(super) fn zero_reg(&mut self, r: Reg) {
@@ -268,6 +308,11 @@ impl Lower<'_> {
                 let clamped = self.emit.def(Class::B64, P::MinS64, vec![above.into(), Operand::Imm(high)]);
                 self.emit.def(Class::B32, P::CvtS32S64, vec![clamped.into()])
             }
+            (Class::B64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S64, vec![x.into()]),
+            (Class::B64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+                let odd = self.round_to_odd(x);
+                return self.narrow(odd, to);
+            }
             (Class::B64, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S64, vec![x.into()]),
             (Class::B64, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S64, vec![x.into()]),
             _ => return None,
@@ -330,12 +375,17 @@ impl Lower<'_> {
         raw.chunks(2).map(pack).collect()
     }
 
-    /// An f64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with two
-    /// fraction bits less rounds the f64 (Boldo and Melquiond, "When double rounding is odd", 2005).
+    /// An f64 or i64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with
+    /// two fraction bits less rounds the number itself (Boldo and Melquiond, "When double rounding is odd", 2005).
     fn round_to_odd(&mut self, x: Reg) -> Reg {
-        let cut = self.emit.def(Class::F32, P::CvtRzF32F64, vec![x.into()]);
-        let back = self.emit.def(Class::F64, P::CvtF64F32, vec![cut.into()]);
-        let inexact = self.emit.def(Class::Pred, P::SetpNeuF64, vec![back.into(), x.into()]);
+        let wide = self.emit.func.regs[x];
+        let (cut, back, differs) = match wide {
+            Class::B64 => (P::CvtRzF32S64, P::CvtRziS64F32, P::SetpNeS64),
+            _ => (P::CvtRzF32F64, P::CvtF64F32, P::SetpNeuF64),
+        };
+        let cut = self.emit.def(Class::F32, cut, vec![x.into()]);
+        let back = self.emit.def(wide, back, vec![cut.into()]);
+        let inexact = self.emit.def(Class::Pred, differs, vec![back.into(), x.into()]);
         let bits = self.emit.def(Class::B32, P::MovB32F32, vec![cut.into()]);
         let sticky = self.emit.def(Class::B32, P::OrB32, vec![bits.into(), Operand::Imm(1)]);
         let bits = self.emit.def(Class::B32, P::SelpB32, vec![sticky.into(), bits.into(), inexact.into()]);
@@ -386,6 +436,38 @@ impl Lower<'_> {
         self.emit.push(op, vec![dst.into(), src.into()]);
     }
 
+    /// Sets elements to numbers of the computed form, rounded; two that share a register in one instruction where there is one.
+    pub(super) fn set_computed(&mut self, at: Expr, tile: &Tile, values: &[(usize, Reg)]) -> Result<(), Reported> {
+        let mut raw = Vec::new();
+        for &(v, x) in values {
+            let other = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
+            if let Some(other) = other.filter(|_| tile.packed() && tile.elem.bits() == 16) {
+                let (low, high) = if v.is_multiple_of(2) { (x, other) } else { (other, x) };
+                if let Some(word) = self.paired(low, high, tile.elem, v) {
+                    word.into_iter().for_each(|word| self.mov(tile.regs[v / 2], word));
+                    continue;
+                }
+            }
+            match self.narrow(x, tile.elem) {
+                Some(r) => raw.push((v, r)),
+                None => return Err(self.unsupported(at, "this conversion")),
+            }
+        }
+        self.set_raw(tile, &raw);
+        Ok(())
+    }
+
+    /// [`narrow_pair`](Lower::narrow_pair) for the lower element `v` of a pair; inside, nothing for the upper one, which came with it. `None`: there is no
+    /// such instruction.
+    fn paired(&mut self, low: Reg, high: Reg, to: Elem, v: usize) -> Option<Option<Reg>> {
+        if v.is_multiple_of(2) {
+            return self.narrow_pair(low, high, to).map(Some);
+        }
+        let floats = [low, high].iter().all(|&r| self.emit.func.regs[r] == Class::F32);
+        let pairs = matches!(to, Elem::F16 | Elem::BF16) && self.target.has_pair_conversions();
+        (floats && pairs).then_some(None)
+    }
+
     /// Puts stored-form elements into a tile, packing pairs.
     pub(super) fn set_raw(&mut self, tile: &Tile, values: &[(usize, Reg)]) {
         if !tile.packed() {
@@ -399,10 +481,15 @@ impl Lower<'_> {
             return self.set_bytes(tile, &bytes);
         }
         for &(v, r) in values {
-            let pair = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
+            let given = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
+            // Beside an element without a neighbour stands anything.
+            let pair = given.or((!tile.held.has(v ^ 1)).then_some(r));
             match pair {
                 Some(other) if v.is_multiple_of(2) => {
                     self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(vec![r, other])]);
+                }
+                Some(other) if given.is_none() => {
+                    self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(vec![other, r])]);
                 }
                 Some(_) => {}
                 None => {

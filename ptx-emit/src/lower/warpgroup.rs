@@ -7,12 +7,12 @@
 use super::Lower;
 use super::shared::Position;
 use super::tiles::Tile;
-use crate::inst::{Class, Operand, Reg};
+use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Expr;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::Mma;
 use tilec_ir::layout::extent_bits;
 use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
@@ -251,6 +251,19 @@ impl Lower<'_> {
             (None, n) => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
         };
         self.emit.pure(Class::B32, P::ShrU32, vec![own.into(), Operand::Imm(2)])
+    }
+
+    /// Has these tiles computed by now: the assembler moves arithmetic behind a wait that does not depend on it. An instruction that is executed under a
+    /// predicate of their elements, and does nothing, keeps it in front.
+    pub(super) fn compute_first(&mut self, tiles: &[Value]) {
+        let regs: Vec<Reg> =
+            tiles.iter().filter_map(|&v| self.tiles[v].as_ref()).flat_map(|t| t.regs.clone()).collect();
+        let Some((&first, rest)) = regs.split_first() else { return };
+        let sum = rest.iter().fold(first, |sum, &r| self.emit.def(Class::F32, P::AddF32, vec![sum.into(), r.into()]));
+        // Of numbers nobody sleeps; where there is a NaN, for a moment.
+        let unordered = self.emit.def(Class::Pred, P::SetpNeuF32, vec![sum.into(), sum.into()]);
+        let guard = Some(Guard { reg: unordered, negated: false });
+        self.emit.push_if(guard, P::NanosleepU32, vec![Operand::Imm(1)]);
     }
 
     /// Waits until at most so many groups of products are pending.

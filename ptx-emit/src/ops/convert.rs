@@ -58,8 +58,8 @@ macro_rules! convert_rows {
         "9.7.9.21" V6_0 Pure [F32] [B32] "32-bit integer to f32" {
             CvtRnF32S32 "cvt.rn.f32.s32", CvtRnF32U32 "cvt.rn.f32.u32",
         }
-        "9.7.9.21" V6_0 Pure [F32] [B64] "64-bit integer to f32" {
-            CvtRnF32S64 "cvt.rn.f32.s64", CvtRnF32U64 "cvt.rn.f32.u64",
+        "9.7.9.21" V6_0 Pure [F32] [B64] "64-bit integer to f32, to nearest even or toward zero" {
+            CvtRnF32S64 "cvt.rn.f32.s64", CvtRnF32U64 "cvt.rn.f32.u64", CvtRzF32S64 "cvt.rz.f32.s64",
         }
         "9.7.9.21" V6_0 Pure [F64] [B32] "32-bit integer to f64, exact" {
             CvtRnF64S32 "cvt.rn.f64.s32", CvtRnF64U32 "cvt.rn.f64.u32",

@@ -181,7 +181,7 @@ fn product(target: Target, disabled: Option<&str>, defines: &[(&str, &str)]) -> 
     let compiled = tilec::compile(crate::cases::GEMM, &options).map_err(|e| e.to_string())?;
     let contract = compiled.contracts().into_iter().next().ok_or("no kernel")?;
     let packed = |name: &str| match name {
-        "M" | "N" | "K" | "A_ld" | "B_ld" | "C_ld" => Some(SIZE as i128),
+        "M" | "N" | "K" | "A_ld" | "B_ld" | "C_ld" => Some(SIZE as i64),
         _ => None,
     };
     let column = |name: &str| defines.contains(&(name, "col"));
@@ -218,7 +218,9 @@ fn product(target: Target, disabled: Option<&str>, defines: &[(&str, &str)]) -> 
             ParamKind::TensorMap(_) => return Err(format!("`{}`: tensor maps are not counted", param.name)),
             ParamKind::Size { .. } => Param::Value((SIZE as u32).to_le_bytes().to_vec()),
             ParamKind::Stride { .. } => Param::Value((SIZE as i64).to_le_bytes().to_vec()),
-            ParamKind::Scalar { default, .. } => Param::Value((default.unwrap_or(1.0) as f32).to_le_bytes().to_vec()),
+            ParamKind::Scalar { default, .. } => {
+                Param::Value((default.map_or(1.0, |x| x.to_f64()) as f32).to_le_bytes().to_vec())
+            }
         });
     }
     let mut grid = [0; 3];

@@ -59,7 +59,7 @@ pub(super) fn input(random: &mut Random) -> Input {
     }
     let _ = write!(text, "\n{{\n{}}}\n", w.body);
     let run = Run::parse(&format!("{} seed={seed} range=3", w.run)).expect("names and numbers");
-    Input { text, options, run, meant: true }
+    Input { text, options, run, meant: true, tried: false }
 }
 
 impl Writer<'_> {

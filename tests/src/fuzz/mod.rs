@@ -1,17 +1,21 @@
 //! Fuzzing the compiler as a whole.
 //!
-//! Two sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong;
-//! `generate` writes plausible kernels, most of which are right. `check` says what must hold of a compilation.
+//! Three sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong; `alter` changes their
+//! statements, attributes and schedules, as somebody might who tries things out; `generate` writes plausible kernels, most of which are right. `check`
+//! says what must hold of a compilation, `tried` of altered programs that compile.
 //!
 //! Every run tries the same inputs in the same order: as many as `SMOKE` says in the tests, else as the time allows,
 //! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`, from the seed `TILEC_FUZZ_SEED`. That mode also assembles a
 //! sample, and reports one input for every kind of failure, cut down as far as it fails in the same way.
 
+mod alter;
+mod alterations;
 mod check;
 mod generate;
 mod mutate;
 mod shrink;
 pub mod targets;
+mod tried;
 mod words;
 
 use crate::problem::Random;
@@ -21,8 +25,22 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Inputs of each of the two tests, mutated and generated: not a time, so that a slow machine tries no others than a fast one.
-const SMOKE: [usize; 2] = [1500, 60];
+/// A source of programs, by the name of its test.
+type Source = (&'static str, fn() -> Result<Programs, String>);
+/// The next program.
+type Programs = Box<dyn Fn(&mut Random) -> Input>;
+
+/// The sources, and how many inputs of each the tests try: not a time, so that a slow machine tries no others than a fast one.
+const SOURCES: [(Source, usize); 3] = [
+    (
+        ("mutated", || {
+            mutate::Mutator::new(long().is_some()).map(|m| Box::new(move |r: &mut Random| m.input(r)) as Programs)
+        }),
+        1500,
+    ),
+    (("altered", || alter::Alterer::new().map(|a| Box::new(move |r: &mut Random| a.input(r)) as Programs)), 400),
+    (("generated", || Ok(Box::new(generate::input))), 60),
+];
 /// No input takes this long; the process ends, naming the input.
 const HANG: Duration = Duration::from_secs(60);
 /// Different failures after which a long run stops.
@@ -30,10 +48,10 @@ const ENOUGH: usize = 40;
 
 /// The tests of this module, by name.
 pub fn tests() -> Vec<crate::programs::Test> {
-    let mut tests: Vec<crate::programs::Test> = vec![
-        ("fuzz/mutated".to_owned(), Box::new(|| fuzz("mutated"))),
-        ("fuzz/generated".to_owned(), Box::new(|| fuzz("generated"))),
-    ];
+    let mut tests: Vec<crate::programs::Test> = Vec::new();
+    for (source, inputs) in SOURCES {
+        tests.push((format!("fuzz/{}", source.0), Box::new(move || fuzz(source, inputs))));
+    }
     for entry in &targets::TARGETS {
         tests.push((
             format!("fuzz/{}", entry.name),
@@ -51,14 +69,14 @@ fn long() -> Option<u64> {
     std::env::var("TILEC_FUZZ_SECONDS").ok()?.parse().ok()
 }
 
-fn fuzz(kind: &str) -> Result<(), String> {
+fn fuzz((kind, source): Source, inputs: usize) -> Result<(), String> {
     let seed = std::env::var("TILEC_FUZZ_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
     let (time, inputs) = match long() {
         Some(seconds) => (Duration::from_secs(seconds), usize::MAX),
-        None => (Duration::MAX, SMOKE[usize::from(kind == "generated")]),
+        None => (Duration::MAX, inputs),
     };
     let mut random = Random(seed);
-    let mutator = if kind == "mutated" { Some(mutate::Mutator::new(long().is_some())?) } else { None };
+    let programs = source()?;
     let current = Arc::new(Mutex::new((Instant::now(), String::new())));
     watch(&current);
     check::silence_panics();
@@ -66,11 +84,10 @@ fn fuzz(kind: &str) -> Result<(), String> {
     let mut failures = BTreeMap::<String, (Input, String, usize)>::new();
     let start = Instant::now();
     while start.elapsed() < time && tried.values().sum::<usize>() < inputs && failures.len() < ENOUGH {
-        let input = match &mutator {
-            Some(mutator) => mutator.input(&mut random),
-            None => generate::input(&mut random),
-        };
-        *current.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), input.text.clone());
+        let input = programs(&mut random);
+        let (target, defines) = (input.options.target.name(), &input.options.defines);
+        let what = format!("target {target} defines {defines:?} run {:?}\n{}", input.run, input.text);
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), what);
         match check::check(&input, &mut random) {
             Ok(outcome) => *tried.entry(outcome).or_default() += 1,
             Err(failure) => {
@@ -110,9 +127,11 @@ fn watch(current: &Arc<Mutex<(Instant, String)>>) {
     std::thread::spawn(move || {
         while let Some(current) = current.upgrade() {
             let (since, text) = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if Instant::now().saturating_duration_since(since) > HANG {
+            // In a long run the assembler works beside, and other processes may.
+            let limit = if long().is_some() { 4 * HANG } else { HANG };
+            if Instant::now().saturating_duration_since(since) > limit {
                 use std::io::Write as _;
-                let _ = writeln!(std::io::stderr(), "this input takes longer than {} s:\n{text}", HANG.as_secs());
+                let _ = writeln!(std::io::stderr(), "this input takes longer than {} s:\n{text}", limit.as_secs());
                 std::process::exit(1);
             }
             drop(current);

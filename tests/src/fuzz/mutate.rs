@@ -245,7 +245,7 @@ impl Mutator {
             }
         }
         let run = Run::parse("").expect("an empty line is a run");
-        Input { text: words.concat(), options, run, meant: false }
+        Input { text: words.concat(), options, run, meant: false, tried: false }
     }
 
     fn change(&self, words: &mut Vec<String>, random: &mut Random) {

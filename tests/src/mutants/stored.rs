@@ -188,8 +188,8 @@ impl Stored {
         for (line, mode) in expanded(&runs)? {
             let run = Run::parse(&line)?;
             let value = |text: &str| {
-                let value = expr::integer(text, &|name| run.integer(name).ok().map(i128::from));
-                value.map_err(|e| e.to_string()).and_then(|v| i64::try_from(v).map_err(|e| e.to_string()))
+                let value = expr::integer(text, &|name| run.integer(name).ok());
+                value.map_err(|e| e.to_string())
             };
             let mut random = Random(run.seed);
             let mut before = Vec::new();

@@ -120,7 +120,7 @@ fn preconditions_are_tested() {
 fn results_round_once_to_the_output_type() {
     // 1 + 2^-11 lies in the middle between two f16 values: to even, once.
     let mut a = tensor(Elem::F16, 2);
-    a.data = vec![1.0, 2f64.powi(-11)];
+    a.data = vec![1.0, 2f64.powi(-11)].into();
     let inputs = Inputs::default()
         .given("Acc", ConstValue::Elem(Elem::F16))
         .given("ALIGN", int(1))
@@ -128,7 +128,7 @@ fn results_round_once_to_the_output_type() {
         .size("N", 2)
         .size("K", 2)
         .tensor("A", a)
-        .tensor("B", Tensor { elem: Elem::F16, data: vec![1.0, 3.0, 1.0, 3.0] })
+        .tensor("B", Tensor { elem: Elem::F16, data: vec![1.0, 3.0, 1.0, 3.0].into() })
         .tensor("C", tensor(Elem::F16, 2));
     let out = result(&gemm(), inputs);
     assert_eq!(out.data("C"), [1.0, 3.0 + 2f64.powi(-9)]);
@@ -138,7 +138,10 @@ fn results_round_once_to_the_output_type() {
 fn errors_follow_the_absolute_products() {
     let (m, n, k) = (5, 6, 9);
     let inputs = |scale: f64| {
-        let scaled = |elem, n| Tensor { data: tensor(elem, n).data.iter().map(|x| x * scale).collect(), elem };
+        let scaled = |elem, n| Tensor {
+            data: tensor(elem, n).data.floats().iter().map(|x| x * scale).collect::<Vec<f64>>().into(),
+            elem,
+        };
         Inputs::default()
             .given("ALIGN", int(1))
             .size("M", m)
@@ -171,7 +174,7 @@ fn errors_follow_the_absolute_products() {
 
 /// The largest bound of `C` for a reduction of `k` ones times `x`, in tiles of 32, on a device that sums each of them to a few bits.
 fn bound_of_parts(k: usize, x: f64) -> f64 {
-    let ones = |n: usize, x: f64| Tensor { elem: Elem::F16, data: vec![x; n] };
+    let ones = |n: usize, x: f64| Tensor { elem: Elem::F16, data: vec![x; n].into() };
     let mut inputs = Inputs::default()
         .given("ALIGN", int(1))
         .size("M", 1)

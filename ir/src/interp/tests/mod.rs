@@ -9,7 +9,7 @@ mod gemm;
 mod programs;
 mod rounding;
 
-use super::{Inputs, Options, Tensor, run};
+use super::{Inputs, Numbers, Options, Tensor, run};
 use crate::diag::{Diagnostic, Sink};
 use crate::kernel::{ConstValue, Kernel};
 use crate::parser::parse;
@@ -31,7 +31,7 @@ fn number(i: usize) -> f64 {
 
 /// An allocation of `n` small integers.
 fn tensor(elem: Elem, n: usize) -> Tensor {
-    Tensor { elem, data: (0..n).map(number).collect() }
+    Tensor { elem, data: (0..n).map(number).collect::<Vec<f64>>().into() }
 }
 
 fn int(x: i64) -> ConstValue {
@@ -55,7 +55,7 @@ impl Inputs {
     }
 
     fn scalar(mut self, name: &str, x: f64) -> Inputs {
-        self.scalars.insert(name.to_owned(), x);
+        self.scalars.insert(name.to_owned(), x.into());
         self
     }
 
@@ -65,7 +65,10 @@ impl Inputs {
     }
 
     fn data(&self, name: &str) -> &[f64] {
-        &self.tensors[name].data
+        match &self.tensors[name].data {
+            Numbers::Floats(data) => data,
+            Numbers::Wide(_) => panic!("`{name}` holds i64"),
+        }
     }
 }
 

@@ -98,7 +98,7 @@ fn flash_attention_sketch() {
     let n = z * h * l * d;
     let scale = f64::from(0.1f32);
     let data = |seed: usize| (0..n).map(|i| number(i * 3 + seed) / 4.0).collect::<Vec<_>>();
-    let of = |seed| Tensor { elem: Elem::F16, data: data(seed) };
+    let of = |seed| Tensor { elem: Elem::F16, data: data(seed).into() };
     let mut inputs = Inputs::default()
         .size("Z", z)
         .size("H", h)
@@ -146,10 +146,10 @@ fn bytes_multiply_exactly_and_saturate_on_stores() {
     );
     let inputs = Inputs::default()
         .size("K", 2)
-        .tensor("A", Tensor { elem: Elem::I8, data: vec![127.0; 32] })
-        .tensor("B", Tensor { elem: Elem::U8, data: vec![255.0; 16] })
-        .tensor("C", Tensor { elem: Elem::I32, data: vec![0.0; 128] })
-        .tensor("D", Tensor { elem: Elem::I8, data: vec![0.0; 128] });
+        .tensor("A", Tensor { elem: Elem::I8, data: vec![127.0; 32].into() })
+        .tensor("B", Tensor { elem: Elem::U8, data: vec![255.0; 16].into() })
+        .tensor("C", Tensor { elem: Elem::I32, data: vec![0.0; 128].into() })
+        .tensor("D", Tensor { elem: Elem::I8, data: vec![0.0; 128].into() });
     let out = result(&k_, inputs);
     let wrapped = 2_147_483_000_i64 + 2 * 127 * 255 - (1 << 32);
     assert_eq!(out.data("C"), vec![wrapped as f64; 128]);
@@ -243,8 +243,8 @@ fn windows_may_be_transposed() {
     let inputs = Inputs::default()
         .size("M", m)
         .tensor("X", tensor(Elem::F32, 4 * m))
-        .tensor("Y", Tensor { elem: Elem::F32, data: vec![0.5; 4 * m] })
-        .tensor("Z", Tensor { elem: Elem::F32, data: vec![0.5; 4 * m] });
+        .tensor("Y", Tensor { elem: Elem::F32, data: vec![0.5; 4 * m].into() })
+        .tensor("Z", Tensor { elem: Elem::F32, data: vec![0.5; 4 * m].into() });
     let out = result(&k_, inputs);
     let expected: Vec<f64> = (0..4 * m).map(|i| number(i % m * 4 + i / m)).collect();
     assert_eq!(out.data("Y"), expected);
@@ -286,7 +286,7 @@ fn masked_elements_become_zero_or_stay() {
         }",
     );
     let inputs = Inputs::default()
-        .tensor("X", Tensor { elem: Elem::F32, data: vec![1.0, 2.0, 3.0] })
+        .tensor("X", Tensor { elem: Elem::F32, data: vec![1.0, 2.0, 3.0].into() })
         .tensor("Y", tensor(Elem::F32, 4))
         .tensor("Z", tensor(Elem::F32, 4))
         .tensor("W", tensor(Elem::F32, 4));
@@ -329,7 +329,7 @@ fn narrow_registers_round() {
     let third = 1.0 / 3.0;
     let x = vec![f64::from(third as f32); 4];
     let inputs = Inputs::default()
-        .tensor("X", Tensor { elem: Elem::F32, data: x })
+        .tensor("X", Tensor { elem: Elem::F32, data: x.into() })
         .tensor("Y", tensor(Elem::F32, 4))
         .tensor("Z", tensor(Elem::F32, 4));
     let out = result(&k_, inputs);

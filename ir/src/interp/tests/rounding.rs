@@ -14,12 +14,13 @@ fn of(from: &str, to: &str, e: &str, x: [f64; 8]) -> (Vec<f64>, Option<Errors>) 
         }}"
     );
     let elem = |name| Elem::ALL.iter().copied().find(|e| e.name() == name).unwrap();
-    let mut inputs =
-        Inputs::default().tensor("X", Tensor { elem: elem(from), data: x.to_vec() }).tensor("Y", tensor(elem(to), 8));
+    let mut inputs = Inputs::default()
+        .tensor("X", Tensor { elem: elem(from), data: x.to_vec().into() })
+        .tensor("Y", tensor(elem(to), 8));
     let accuracy = SumAccuracy::new(2f64.powi(24), 2f64.powi(-23));
     run(&kernel(&source), &mut inputs, &Options { accuracy: Some(accuracy), ..Options::default() }).unwrap();
     let data = inputs.tensors.remove("Y").unwrap().data;
-    (data, inputs.errors.remove("Y"))
+    (data.floats().into_owned(), inputs.errors.remove("Y"))
 }
 
 #[test]
@@ -51,10 +52,11 @@ fn a_register_tile_of_16_bits_rounds() {
         y = x * 1.001
         copy cast<f32>(y) -> Y[0..]
     }";
-    let mut inputs =
-        Inputs::default().tensor("X", Tensor { elem: Elem::F16, data: vec![3.0; 8] }).tensor("Y", tensor(Elem::F32, 8));
+    let mut inputs = Inputs::default()
+        .tensor("X", Tensor { elem: Elem::F16, data: vec![3.0; 8].into() })
+        .tensor("Y", tensor(Elem::F32, 8));
     run(&kernel(source), &mut inputs, &Options::default()).unwrap();
-    assert_eq!(inputs.tensors["Y"].data[0], 3.0 + 2f64.powi(-9) * 2.0);
+    assert_eq!(inputs.data("Y")[0], 3.0 + 2f64.powi(-9) * 2.0);
 }
 
 #[test]

@@ -226,3 +226,33 @@ fn windows_are_some_of_the_registers() {
     assert_eq!(sums.window(&bits, &[0, 32], &[6, 4]), None);
     assert_eq!(sums.window(&bits, &[0, 0], &[6, 6]), None);
 }
+
+#[test]
+fn windows_of_a_layout_of_windows_have_that_layout() {
+    // A of m16n8k16, 16 x 16, and a tile of 32 x 64 of which it is every window.
+    let fragment = RegLayout::new(vec![1 << 4, 8, 1 << 7], vec![1 << 5, 1 << 6, 1, 2, 4], 8).expect("a layout");
+    let whole = fragment.of_windows(&[4, 4], &[5, 6]).expect("it fits");
+    assert_eq!((whole.out_bits(), whole.value_bits()), (11, 6));
+    let mut met = std::collections::BTreeSet::new();
+    for (row, column) in [0, 16].into_iter().flat_map(|r| [0, 16, 32, 48].map(|c| (r, c))) {
+        let (part, registers) = whole.window(&[5, 6], &[row, column], &[4, 4]).expect("it is a window");
+        assert_eq!(part, fragment);
+        assert!(registers.into_iter().all(|v| met.insert(v)));
+    }
+    assert_eq!(met.len(), 1 << whole.value_bits());
+    assert_eq!(fragment.of_windows(&[4, 4], &[5, 3]), None);
+    assert_eq!(fragment.of_windows(&[4, 5], &[5, 5]), None);
+}
+
+#[test]
+fn a_transposed_layout_has_the_coordinates_the_other_way_round() {
+    let layout = RegLayout::new(vec![1 << 4, 8, 1 << 6], vec![1 << 5, 0, 1, 2, 4], 7).expect("a layout");
+    let transposed = layout.transposed(4).expect("it has so many rows");
+    for (thread, value) in (0..32).flat_map(|t| (0..8).map(move |v| (t, v))) {
+        let mut here = layout.coords(thread, value, &[4, 3]);
+        here.reverse();
+        assert_eq!(transposed.coords(thread, value, &[3, 4]), here);
+    }
+    assert_eq!(transposed.transposed(3), Some(layout.clone()));
+    assert_eq!(layout.transposed(8), None);
+}

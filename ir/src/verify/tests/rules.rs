@@ -28,6 +28,17 @@ fn body(statements: &str, expected: &[(&str, &str)]) {
     breaks(&source, expected);
 }
 
+/// A kernel without statements of its own but names of memory.
+fn block(statements: &str, expected: &[(&str, &str)]) {
+    let source = format!(
+        "kernel t(A: gmem f16[M, K]) where K % 8 == 0 grid (g: M) schedule {{ threads 128 }} {{
+            let ring = channel f16[64, 32] slots 2
+            {statements}
+        }}"
+    );
+    breaks(&source, expected);
+}
+
 #[test]
 fn tensors() {
     breaks("kernel t(A: gmem f32[M, N, K, L, P, Q]) {}", &[("E0234", "A")]);
@@ -62,7 +73,23 @@ fn schedules() {
     breaks("kernel t() schedule { threads 100 } {}", &[("E0238", "100")]);
     breaks("kernel t() schedule { threads 2048 } {}", &[("E0238", "2048")]);
     breaks("kernel t() schedule { warp_tile (0, 64) stages 0 } {}", &[("E0238", "0"), ("E0238", "0")]);
+    let cluster = |text: &str, expected: &[(&str, &str)]| {
+        breaks(&format!("kernel t() grid (i: 64, j: 64) schedule {{ cluster {text} }} {{}}"), expected);
+    };
+    for fits in ["(1)", "(2)", "(1, 2)", "(2, 4)", "(8, 1)"] {
+        cluster(fits, &[]);
+    }
+    for (odd, first) in
+        [("(3)", "3"), ("(3, 1)", "3"), ("(3, 3)", "3"), ("(4, 8)", "4"), ("(5, 5)", "5"), ("(4, 4)", "4")]
+    {
+        cluster(odd, &[("E0238", first)]);
+    }
+    cluster("(16, 1)", &[("E0238", "16")]);
+    cluster("(1, 9223372036854775807)", &[("E0238", "9223372036854775807")]);
+    // As many axes as the grid has.
+    cluster("(1, 1, 2)", &[("E0238", "2")]);
     breaks("kernel t() schedule { cluster (1, 1, 1, 1) } {}", &[("E0238", "1")]);
+    breaks("kernel t<C: int>() grid (i: C) schedule { cluster (C) } {}", &[]);
     breaks("kernel t(A: gmem f32[M]) schedule { stages M } {}", &[("E0233", "M")]);
 }
 
@@ -173,38 +200,47 @@ fn channels() {
 #[test]
 fn roles() {
     let one = "role one warps 4 {\n}\n";
-    body(&format!("{one}barrier\nrole two warps 4 {{}}"), &[("E0242", "role two warps 4 {}")]);
-    body(&format!("{one}role one warps 4 {{}}"), &[("E0242", "role one warps 4 {}")]);
-    body("if g < M { role one warps 4 {} }", &[("E0242", "role one warps 4 {}")]);
-    body("role one warps 0 {}", &[("E0242", "0")]);
-    body("role one warps 20 {}\nrole two warps 20 {}", &[("E0242", "20")]);
-    body("role one warps 4 registers 20 {}", &[("E0242", "20"), ("E0242", "20")]);
-    body(&format!("barrier\n{one}role two warps 8 registers 208 {{}}\nbarrier"), &[("E0242", "208")]);
-    body("role one warps 4 registers 40 {}\nrole two warps 8 registers 232 {}", &[]);
+    block(&format!("{one}barrier\nrole two warps 4 {{}}"), &[("E0242", "role two warps 4 {}")]);
+    block(&format!("{one}role one warps 4 {{}}"), &[("E0242", "role one warps 4 {}")]);
+    block("if g < M { role one warps 4 {} }", &[("E0242", "role one warps 4 {}")]);
+    block("role one warps 0 {}", &[("E0242", "0")]);
+    block("role one warps 20 {}\nrole two warps 20 {}", &[("E0242", "20")]);
+    block("role one warps 4 registers 20 {}", &[("E0242", "20"), ("E0242", "20")]);
+    block(&format!("barrier\n{one}role two warps 8 registers 208 {{}}\nbarrier"), &[("E0242", "208")]);
+    block("role one warps 4 registers 40 {}\nrole two warps 8 registers 232 {}", &[]);
     // Half a warpgroup cannot give registers away, nor one that begins in the middle of another.
-    body("role one warps 2 registers 40 {}", &[("E0242", "40")]);
-    body("role one warps 2 {}\nrole two warps 4 registers 40 {}", &[("E0242", "40")]);
+    block("role one warps 2 registers 40 {}", &[("E0242", "40")]);
+    block("role one warps 2 {}\nrole two warps 4 registers 40 {}", &[("E0242", "40")]);
     // A multiprocessor has 65536: 168 for each of 384 threads.
-    body("role one warps 4 registers 48 {}\nrole two warps 8 registers 240 {}", &[("E0242", "240")]);
-    body("role one warps 4 registers 24 {}\nrole two warps 8 registers 240 {}", &[]);
-    body("role one warps 4 {}\nrole two warps 8 registers 176 {}", &[("E0242", "176")]);
+    block("role one warps 4 registers 48 {}\nrole two warps 8 registers 240 {}", &[("E0242", "240")]);
+    block("role one warps 4 registers 24 {}\nrole two warps 8 registers 240 {}", &[]);
+    block("role one warps 4 {}\nrole two warps 8 registers 176 {}", &[("E0242", "176")]);
     // Replicas take the iterations of one loop in turns, and have warps each.
     let turns = "for t in 0..M { ordered { barrier } ordered { } }";
-    body(&format!("role one warps 4 replicas 2 {{ let last = M - 1\n{turns} }}"), &[]);
-    body(&format!("role one warps 4 replicas 0 {{ {turns} }}"), &[("E0242", "0")]);
-    body(&format!("role one warps 12 replicas 3 {{ {turns} }}"), &[("E0242", "12")]);
+    block(&format!("role one warps 4 replicas 2 {{ let last = M - 1\n{turns} }}"), &[]);
+    block(&format!("role one warps 4 replicas 0 {{ {turns} }}"), &[("E0242", "0")]);
+    block(&format!("role one warps 12 replicas 3 {{ {turns} }}"), &[("E0242", "12")]);
     let given =
         |n| format!("role one warps 4 registers 40 {{}}\nrole two warps 4 replicas 2 registers {n} {{ {turns} }}");
-    body(&given(232), &[]);
-    body(&given(240), &[("E0242", "240")]);
+    block(&given(232), &[]);
+    block(&given(240), &[("E0242", "240")]);
     let no_loop = "role one warps 4 replicas 2 { barrier }";
-    body(no_loop, &[("E0242", no_loop)]);
+    block(no_loop, &[("E0242", no_loop)]);
     let two = "role one warps 4 replicas 2 { for t in 0..M {}\nfor t in 0..M {} }";
-    body(two, &[("E0242", two)]);
+    block(two, &[("E0242", two)]);
     let laid_out = "role one warps 4 replicas 2 { for t in 0..4 unroll {} }";
-    body(laid_out, &[("E0242", laid_out)]);
+    block(laid_out, &[("E0242", laid_out)]);
     // What is done in order stands in their loop, and is done in each iteration.
-    body("role one warps 4 replicas 2 { for t in 0..M { if t < 3 { ordered {} } } }", &[("E0242", "ordered {}")]);
-    body("role one warps 4 { for t in 0..M { ordered {} } }", &[("E0242", "ordered {}")]);
-    body("ordered {}", &[("E0242", "ordered {}")]);
+    block("role one warps 4 replicas 2 { for t in 0..M { if t < 3 { ordered {} } } }", &[("E0242", "ordered {}")]);
+    block("role one warps 4 { for t in 0..M { ordered {} } }", &[("E0242", "ordered {}")]);
+    block("ordered {}", &[("E0242", "ordered {}")]);
+    // What else stands beside them would be done by nobody.
+    let copy = "copy A[0.., 0..] -> ring.put";
+    for text in [format!("{copy}\n{one}"), format!("{one}{copy}"), format!("barrier\n{one}let n = M - 1\n{copy}")] {
+        block(&text, &[("E0242", copy)]);
+    }
+    let made = "var r = reg f16[64, 32] = 0.0";
+    block(&format!("{made}\n{one}"), &[("E0242", made)]);
+    let multiplied = "for k in 0..K {}";
+    block(&format!("{multiplied}\n{one}"), &[("E0242", multiplied)]);
 }

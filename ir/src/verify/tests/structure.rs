@@ -104,7 +104,7 @@ fn a_value_is_used_where_it_exists() {
 
     let mut k = sample();
     let i = value(&k, "i");
-    push(&mut k, StmtData::Await { value: i, pending: 0 });
+    push(&mut k, StmtData::Await { value: i, pending: 0, after: Vec::new() });
     assert_eq!(codes(&k), ["E0232"]);
 }
 

@@ -4,9 +4,9 @@
 //! [`fold_tree`](crate::analysis::fold::fold_tree) and `Kernel::binary`, so that what they make of an expression has the number of what it was.
 //! Every expression is entered once, however often it recurs under names.
 
-use crate::analysis::fold::eval_int;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::index::{self, Scalar};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
@@ -108,22 +108,30 @@ impl<'k> Forms<'k> {
 
     pub(super) fn op(&mut self, op: Op, args: Vec<Form>) -> Form {
         let ints: Vec<Option<i64>> = args.iter().map(|&a| self.as_int(a)).collect();
-        let folded = match (op, &ints[..]) {
-            (Op::Neg, [Some(x)]) => x.checked_neg(),
-            (_, [Some(x), Some(y)]) => eval_int(op, *x, *y),
-            (Op::Rem, [_, Some(1)]) => Some(0),
+        let folded = match ints[..] {
+            [Some(x)] => index::unary(op, x).ok().and_then(Scalar::int),
+            [Some(x), Some(y)] => index::binary(op, x, y).ok().and_then(Scalar::int),
+            [x, y] if index::vanishes(op, [x, y]) => Some(0),
             _ => None,
         };
-        match (op, &ints[..]) {
-            _ if folded.is_some() => self.int(folded.unwrap_or_default()),
-            (Op::Add, [Some(0), _]) | (Op::Mul, [Some(1), _]) => args[1],
-            (Op::Add | Op::Sub, [_, Some(0)]) | (Op::Mul | Op::Div | Op::CeilDiv, [_, Some(1)]) => args[0],
-            _ => self.node(Node::Op(op, args)),
+        if let Some(x) = folded {
+            return self.int(x);
         }
+        if let [x, y] = ints[..]
+            && let Some(operand) = index::unchanged(op, [x, y])
+        {
+            return args[operand];
+        }
+        self.node(Node::Op(op, args))
     }
 
     pub(super) fn binary(&mut self, op: Op, a: Form, b: Form) -> Form {
         self.op(op, vec![a, b])
+    }
+
+    /// The number of an operation on two expressions, if anything mentions it.
+    pub(super) fn known(&self, op: Op, a: Form, b: Form) -> Option<Form> {
+        self.numbers.get(&Node::Op(op, vec![a, b])).copied()
     }
 
     pub(super) fn as_int(&self, form: Form) -> Option<i64> {
@@ -241,7 +249,8 @@ impl<'k> Forms<'k> {
             Node::Op(Op::Rem, args) if args[0] == name && self.as_int(args[1]) == Some(by) => Some(rest),
             Node::Op(op, args) => {
                 let &[a, b] = &args[..] else { return None };
-                eval_int(*op, self.valued(a, (name, by, rest), work)?, self.valued(b, (name, by, rest), work)?)
+                let (a, b) = (self.valued(a, (name, by, rest), work)?, self.valued(b, (name, by, rest), work)?);
+                index::binary(*op, a, b).ok()?.int()
             }
             Node::Name(_) | Node::Opaque(_) => None,
         }

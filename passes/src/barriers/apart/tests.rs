@@ -183,3 +183,38 @@ fn tensor_stores_of_a_block_lie_apart() {
         assert!(found.iter().any(|m| m.contains("tensor stores to `") && m.contains("may meet")), "{body}\n{found:#?}");
     }
 }
+
+/// A loop that stores a tile of a batch in every iteration.
+fn batch(tensor: &str, window: &str, end: &str) -> Vec<String> {
+    said(&format!(
+        "kernel t(C: gmem f16[{tensor}, 64, 64] multiple 8, V: gmem f16[Z, H, W])\n{{\nlet s = smem f16[64, 64]\nfor z in 0..{end} {{\nawait s, 0\n\
+         copy s -> C[{window}, 0.., 0..] tma\n}}\nawait s, 0\n}}\n"
+    ))
+}
+
+/// An index is told by its quotient and its remainder, by one number that is positive.
+#[test]
+fn quotients_and_remainders_tell_an_index() {
+    for (tensor, window, end) in [
+        ("Z, H", "z / H, z % H", "Z * H"),
+        ("H, Z", "z % H, z / H", "Z * H"),
+        ("Z, 4", "z / 4, z % 4", "Z * 4"),
+        ("Z, H, W", "z / (H * W), z / W % H, z % W", "Z * H * W"),
+        ("Z, H, W", "z / (W * H), z / W % H, z % W", "Z * H * W"),
+        ("Z, H, W", "z / W / H, z / W % H, z % W", "Z * H * W"),
+    ] {
+        let met = batch(tensor, window, end);
+        assert!(met.iter().all(|m| !m.contains("may meet")), "{window}: {met:?}");
+    }
+    for (tensor, window) in [
+        ("Z, H", "z / H, z % Z"),
+        ("Z, H", "z % Z, z % H"),
+        ("Z, H", "z / H, 0"),
+        ("Z, H", "z / (H - W), z % (H - W)"),
+        ("Z, H, W", "z / (H * H), z / W % H, z % W"),
+        ("Z, H, W", "z / (H * W), z % H, z % W"),
+    ] {
+        let met = batch(tensor, window, "Z * H * W");
+        assert!(met.iter().any(|m| m.contains("may meet")), "{window}: {met:?}");
+    }
+}

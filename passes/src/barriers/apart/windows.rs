@@ -12,6 +12,9 @@ use tilec_ir::typing::{ViewDim, resolve_view};
 #[derive(Clone, Debug)]
 pub(super) struct Window(Vec<(Sum, i64)>);
 
+/// How often an index is divided into quotient and remainder on its way into a window: dimensions of a tensor.
+const PARTS: u32 = 4;
+
 /// From the first value that something takes to the last.
 type Range = (i64, i64);
 
@@ -87,18 +90,61 @@ impl<'k> Windows<'k> {
         ranges: &BTreeMap<Form, Range>,
         [a, b]: [&Window; 2],
     ) -> bool {
-        digits.iter().all(|&(digit, by)| {
-            a.0.iter().zip(&b.0).any(|(x, y)| {
-                let (Some(&times), Some(&other)) = (x.0.terms.get(&digit), y.0.terms.get(&digit)) else { return false };
-                let rest = self.rest(x, y, Some(digit), settled, ranges);
-                times == other
-                    && times.checked_mul(by).is_some_and(|step| {
-                        rest.is_some_and(|[(a, b), (c, d)]| {
-                            b.max(d).checked_sub(a.min(c)).is_some_and(|reach| reach <= step.saturating_abs())
-                        })
+        digits.iter().all(|&digit| self.told(digit, settled, ranges, [a, b], PARTS))
+    }
+
+    /// Whether windows have nothing in common where an index differs by so much at least: by itself, or by its quotient and its remainder
+    /// (`z / H`, `z % H`), one of which differs if it does. These may be divided again, `parts` times.
+    fn told(
+        &self,
+        (digit, by): (Form, i64),
+        settled: &dyn Fn(Value) -> bool,
+        ranges: &BTreeMap<Form, Range>,
+        [a, b]: [&Window; 2],
+        parts: u32,
+    ) -> bool {
+        let by_itself = a.0.iter().zip(&b.0).any(|(x, y)| {
+            let (Some(&times), Some(&other)) = (x.0.terms.get(&digit), y.0.terms.get(&digit)) else { return false };
+            let rest = self.rest(x, y, Some(digit), settled, ranges);
+            times == other
+                && times.checked_mul(by).is_some_and(|step| {
+                    rest.is_some_and(|[(a, b), (c, d)]| {
+                        b.max(d).checked_sub(a.min(c)).is_some_and(|reach| reach <= step.saturating_abs())
                     })
-            })
-        })
+                })
+        });
+        let told = |form: Form| self.told((form, 1), settled, ranges, [a, b], parts - 1);
+        by_itself
+            || parts > 0
+                && self.divisors(digit, a).into_iter().any(|n| {
+                    let remainder = self.forms.known(Op::Rem, digit, n);
+                    self.forms.positive(n)
+                        && remainder.is_some_and(told)
+                        && self.quotients(digit, n).into_iter().any(told)
+                })
+    }
+
+    /// By what a window divides an index, or what it has made of the index so.
+    fn divisors(&self, digit: Form, window: &Window) -> Vec<Form> {
+        let mut found = Vec::new();
+        for mut form in window.0.iter().flat_map(|(sum, _)| sum.terms.keys().copied()) {
+            while let Some([x, n]) = [Op::Div, Op::Rem].iter().find_map(|&op| self.forms.args(form, op)) {
+                if x == digit && !found.contains(&n) {
+                    found.push(n);
+                }
+                form = x;
+            }
+        }
+        found
+    }
+
+    /// The quotient of an index, as it may be written: of `z / W` by `H` it is `z / W / H`, and `z / (H * W)`.
+    fn quotients(&self, digit: Form, n: Form) -> Vec<Form> {
+        let at_once = self.forms.args(digit, Op::Div).filter(|&[_, m]| self.forms.positive(m)).map(|[x, m]| {
+            let products = [self.forms.known(Op::Mul, n, m), self.forms.known(Op::Mul, m, n)];
+            products.into_iter().flatten().filter_map(|by| self.forms.known(Op::Div, x, by)).collect::<Vec<Form>>()
+        });
+        self.forms.known(Op::Div, digit, n).into_iter().chain(at_once.unwrap_or_default()).collect()
     }
 
     /// From where to where two windows reach, without what is the same in both.

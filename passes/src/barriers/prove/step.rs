@@ -17,7 +17,7 @@ impl Run<'_> {
         self.access(s, state, trace)?;
         self.touch(s, state, trace)?;
         match &k.stmts[s] {
-            StmtData::Await { value, pending } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+            StmtData::Await { value, pending, .. } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
                 let read = state.storing.len().saturating_sub(*pending as usize);
                 for v in state.storing.drain(..read) {
                     // One thread knows.

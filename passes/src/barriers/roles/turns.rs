@@ -131,7 +131,7 @@ impl Turns<'_> {
             if let Some(store) = std::iter::once(s).chain(inner).find(|&s| tensor_store(k, s).is_some()) {
                 open = Some(store);
             }
-            if matches!(k.stmts[s], StmtData::Await { value, pending: 0 } if matches!(k.values[value].def, ValueDef::Smem(_)))
+            if matches!(k.stmts[s], StmtData::Await { value, pending: 0, .. } if matches!(k.values[value].def, ValueDef::Smem(_)))
             {
                 open = None;
             }

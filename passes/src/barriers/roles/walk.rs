@@ -100,7 +100,7 @@ impl Walk<'_> {
                     self.channel(s, *op, v);
                 }
             }
-            StmtData::Await { value, pending } if !matches!(self.k.values[*value].def, ValueDef::Smem(_)) => {
+            StmtData::Await { value, pending, .. } if !matches!(self.k.values[*value].def, ValueDef::Smem(_)) => {
                 while self.state.pending.len() > *pending as usize {
                     self.state.pending.pop_front();
                 }

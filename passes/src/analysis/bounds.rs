@@ -4,16 +4,9 @@ use crate::analysis::facts::Facts;
 use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::loop_ends::{covers, meaning};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{let_init, same_product};
-
-/// What an expression is, names of index values looked up.
-fn meaning(k: &Kernel, e: Expr) -> Expr {
-    match k.exprs[e] {
-        ExprData::Ref(v) => let_init(k, v).map_or(e, |init| meaning(k, init)),
-        _ => e,
-    }
-}
+use tilec_ir::typing::same_product;
 
 /// The run-time extent that an expression is: a size, or what is the extent of some dimension of a tensor.
 fn extent(k: &Kernel, e: Expr) -> Option<Expr> {
@@ -27,13 +20,13 @@ fn extent(k: &Kernel, e: Expr) -> Option<Expr> {
 }
 
 /// The end of a loop over a dimension: its extent, or the smaller of that and something else.
-pub(super) struct End {
-    pub(super) extent: Expr,
-    pub(super) or: Option<Expr>,
+pub(crate) struct End {
+    pub(crate) extent: Expr,
+    pub(crate) or: Option<Expr>,
 }
 
 impl End {
-    pub(super) fn of(k: &Kernel, e: Expr) -> Option<End> {
+    pub(crate) fn of(k: &Kernel, e: Expr) -> Option<End> {
         if let Some(extent) = extent(k, e) {
             return Some(End { extent, or: None });
         }
@@ -47,7 +40,7 @@ impl End {
     }
 
     /// Whether a loop from `start` in steps of `step` (a power of two) covers whole steps, unless it ends at the extent.
-    pub(super) fn whole_steps(&self, k: &Kernel, facts: &Facts, start: Option<Expr>, step: u64) -> bool {
+    pub(crate) fn whole_steps(&self, k: &Kernel, facts: &Facts, start: Option<Expr>, step: u64) -> bool {
         let Some(end) = self.or else { return true };
         let Some(start) = start.map(|start| self.start(k, start)) else { return facts.divisor(k, end) >= step };
         if facts.divisor(k, start) >= step && facts.divisor(k, end) >= step {
@@ -62,7 +55,7 @@ impl End {
     }
 
     /// Where the loop begins if it runs at all: `min(extent, x)` is `x` then.
-    pub(super) fn start(&self, k: &Kernel, start: Expr) -> Expr {
+    pub(crate) fn start(&self, k: &Kernel, start: Expr) -> Expr {
         let it = |e: Expr| same_product(k, meaning(k, e), self.extent);
         match &k.exprs[meaning(k, start)] {
             ExprData::Op { op: Op::Min, args } if it(args[0]) => args[1],
@@ -73,8 +66,39 @@ impl End {
 }
 
 /// Whether `end` is at most `extent`: that itself, or the smaller of it and something else.
-pub(super) fn ends_within(k: &Kernel, end: Expr, extent: Expr) -> bool {
+pub(crate) fn ends_within(k: &Kernel, end: Expr, extent: Expr) -> bool {
     let end = meaning(k, end);
     same_product(k, end, meaning(k, extent))
         || matches!(&k.exprs[end], ExprData::Op { op: Op::Min, args } if args.iter().any(|&a| ends_within(k, a, extent)))
 }
+
+/// Whether a window of `tile` elements that begins at the variable of a loop from `start` to `end` in steps of `step` reaches past `end` only where it reaches
+/// past `extent`, too: each bound that `end` is the smallest of is that or more, or a whole number of tiles away from `start`.
+pub(crate) fn whole_tiles(k: &Kernel, facts: &Facts, [start, end, step]: [Expr; 3], tile: u64, extent: Expr) -> bool {
+    let (Some(step), Ok(n)) = (k.as_int(step), i64::try_from(tile)) else { return false };
+    if n < 1 || step < 1 || step % n != 0 {
+        return false;
+    }
+    let whole = |bound: Expr| match (k.as_int(start), k.as_int(meaning(k, bound))) {
+        (Some(a), Some(b)) => b.checked_sub(a).is_some_and(|length| length % n == 0),
+        _ => tile.is_power_of_two() && End { extent, or: Some(bound) }.whole_steps(k, facts, Some(start), tile),
+    };
+    bounds(k, end).into_iter().all(|bound| covers(k, bound, extent) || whole(bound))
+}
+
+/// What an index is the smallest of.
+fn bounds(k: &Kernel, e: Expr) -> Vec<Expr> {
+    let mut found = Vec::new();
+    let mut rest = vec![e];
+    while let Some(e) = rest.pop() {
+        match &k.exprs[meaning(k, e)] {
+            // What is longer has no whole tiles anyway.
+            ExprData::Op { op: Op::Min, args } if found.len() < MOST_BOUNDS => rest.extend(args.iter().copied()),
+            _ => found.push(e),
+        }
+    }
+    found
+}
+
+/// Bounds that are looked at one by one.
+const MOST_BOUNDS: usize = 8;

@@ -1,0 +1,70 @@
+//! Elements of tensors that are given: raw bytes in row-major order of the index, without gaps.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+/// Where the elements of a tensor come from.
+#[derive(Clone, Debug)]
+pub enum Elements {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A file, which is read once the tensor is known, if it has the tensor's size.
+    File(PathBuf),
+}
+
+/// Why there are no elements.
+#[derive(Debug)]
+pub(super) enum NoElements {
+    /// There are so many bytes (in words), which are not those of the tensor.
+    Size(String),
+    /// The file cannot be read.
+    Unreadable(PathBuf, io::Error),
+}
+
+impl Elements {
+    /// The `expected` bytes of a tensor. Of a file of another size nothing is read; of a pipe, whose size nobody knows, one byte more.
+    pub(super) fn read(&self, expected: u64) -> Result<Cow<'_, [u8]>, NoElements> {
+        let path = match self {
+            Elements::Bytes(bytes) if u64::try_from(bytes.len()) == Ok(expected) => return Ok(Cow::Borrowed(bytes)),
+            Elements::Bytes(bytes) => return Err(NoElements::Size(bytes.len().to_string())),
+            Elements::File(path) => path,
+        };
+        let unreadable = |e| NoElements::Unreadable(path.clone(), e);
+        let file = File::open(path).map_err(unreadable)?;
+        let known = file.metadata().map_err(unreadable)?;
+        if known.is_file() && known.len() != expected {
+            return Err(NoElements::Size(known.len().to_string()));
+        }
+        let mut bytes = Vec::new();
+        file.take(expected.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+        match u64::try_from(bytes.len()) {
+            Ok(n) if n == expected => Ok(Cow::Owned(bytes)),
+            Ok(n) if n > expected => Err(NoElements::Size(format!("more than {expected}"))),
+            _ => Err(NoElements::Size(bytes.len().to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_size_is_not_read() {
+        let path = std::env::temp_dir().join(format!("tilec-elements-{}", std::process::id()));
+        let file = File::create(&path).expect("made");
+        // As many bytes as no machine reads here; none of them takes room.
+        file.set_len(1 << 40).expect("sparse");
+        let started = std::time::Instant::now();
+        let why = Elements::File(path.clone()).read(16).expect_err("too large");
+        assert!(matches!(&why, NoElements::Size(n) if *n == (1u64 << 40).to_string()), "{why:?}");
+        assert!(started.elapsed().as_secs() < 5);
+        file.set_len(16).expect("cut");
+        assert_eq!(Elements::File(path.clone()).read(16).expect("fits").len(), 16);
+        std::fs::remove_file(&path).expect("removed");
+        assert!(matches!(Elements::File(path).read(16), Err(NoElements::Unreadable(..))));
+        assert!(matches!(Elements::Bytes(vec![0; 3]).read(2), Err(NoElements::Size(n)) if n == "3"));
+    }
+}

@@ -1,0 +1,98 @@
+//! What elements outside the bounds read as: `copy X[i..] -> t fill -inf`.
+
+use crate::numerics::{FloatFormat, IntFormat};
+use crate::types::Elem;
+
+/// A number that elements outside the bounds read as, in place of zero.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// A whole number.
+    Int(i64),
+    /// A fraction, an infinity or NaN, as the bits of an f64.
+    Float(u64),
+}
+
+impl Fill {
+    /// Whether it is what such elements read as anyway.
+    pub fn is_zero(self) -> bool {
+        matches!(self, Fill::Int(0)) || self == Fill::Float(0)
+    }
+
+    /// It as a number of an element type, rounded to nearest; `None`: the type has no such number.
+    pub fn value(self, elem: Elem) -> Option<f64> {
+        let x = match self {
+            Fill::Int(x) => x as f64,
+            Fill::Float(bits) => f64::from_bits(bits),
+        };
+        if let Some(format) = int_format(elem) {
+            let whole = match self {
+                Fill::Int(x) => i128::from(x),
+                Fill::Float(_) => return None,
+            };
+            return (format.min()..=format.max()).contains(&whole).then_some(x);
+        }
+        let rounded = match elem {
+            Elem::F64 => x,
+            Elem::F32 => f64::from(x as f32),
+            _ => float_format(elem)?.round_f64(x),
+        };
+        // Neither becomes a finite number infinite or NaN, nor an infinity something else.
+        (x.is_nan() == rounded.is_nan() && x.is_infinite() == rounded.is_infinite()).then_some(rounded)
+    }
+
+    /// The bits of an element of that type; `None`: the type has no such number.
+    pub fn bits(self, elem: Elem) -> Option<u64> {
+        let x = self.value(elem)?;
+        Some(match (self, elem) {
+            (Fill::Int(x), elem) if int_format(elem).is_some() => x.cast_unsigned() & u64::MAX >> (64 - elem.bits()),
+            (_, Elem::F64) => x.to_bits(),
+            (_, Elem::F32 | Elem::TF32) => u64::from((x as f32).to_bits()),
+            (_, elem) => float_format(elem)?.encode(x),
+        })
+    }
+}
+
+fn int_format(elem: Elem) -> Option<IntFormat> {
+    Some(match elem {
+        Elem::I8 => IntFormat::S8,
+        Elem::U8 => IntFormat::U8,
+        Elem::I32 => IntFormat::S32,
+        Elem::U32 => IntFormat::U32,
+        Elem::I64 => IntFormat::S64,
+        _ => return None,
+    })
+}
+
+fn float_format(elem: Elem) -> Option<FloatFormat> {
+    Some(match elem {
+        Elem::F16 => FloatFormat::F16,
+        Elem::BF16 => FloatFormat::BF16,
+        Elem::TF32 => FloatFormat::TF32,
+        Elem::E4M3 => FloatFormat::E4M3,
+        Elem::E5M2 => FloatFormat::E5M2,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_element_type() {
+        let float = |x: f64| Fill::Float(x.to_bits());
+        let minus_infinity = float(f64::NEG_INFINITY);
+        assert_eq!(minus_infinity.bits(Elem::F16), Some(0xfc00));
+        assert_eq!(minus_infinity.bits(Elem::BF16), Some(0xff80));
+        assert_eq!(minus_infinity.bits(Elem::F32), Some(0xff80_0000));
+        assert_eq!(minus_infinity.bits(Elem::E4M3), None);
+        assert_eq!(minus_infinity.bits(Elem::I32), None);
+        assert_eq!(Fill::Int(-1).bits(Elem::I8), Some(0xff));
+        assert_eq!(Fill::Int(-1).bits(Elem::I64), Some(u64::MAX));
+        assert_eq!((Fill::Int(-1).bits(Elem::U8), Fill::Int(128).bits(Elem::I8)), (None, None));
+        assert_eq!(Fill::Int(1).bits(Elem::F16), Some(0x3c00));
+        assert_eq!((float(1e6).bits(Elem::F16), float(0.1).value(Elem::F32)), (None, Some(f64::from(0.1f32))));
+        assert!(float(0.0).is_zero() && !float(-0.0).is_zero() && Fill::Int(0).is_zero());
+        assert!(float(f64::NAN).bits(Elem::F32).is_some_and(|b| f32::from_bits(b as u32).is_nan()));
+    }
+}

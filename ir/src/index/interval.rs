@@ -1,0 +1,52 @@
+//! Bounds of what index arithmetic can give.
+
+use super::exact;
+use crate::ops::Op;
+
+/// The integers from `lo` to `hi`. Bounds may lie beyond 64 bits: whoever needs them narrower asks.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Interval {
+    /// The least.
+    pub lo: i128,
+    /// The greatest.
+    pub hi: i128,
+}
+
+impl Interval {
+    /// The integers from `lo` to `hi`.
+    pub fn new(lo: i128, hi: i128) -> Interval {
+        Interval { lo, hi }
+    }
+
+    /// From the first to the last multiple of a positive `n` in it: empty (`lo` above `hi`) where there is none.
+    pub fn multiples_of(self, n: u64) -> Interval {
+        let n = i128::from(n);
+        let multiple = |op, x| exact(op, x, n).map_or(x, |times| times.saturating_mul(n));
+        Interval { lo: multiple(Op::CeilDiv, self.lo), hi: multiple(Op::Div, self.hi) }
+    }
+
+    /// What `a op b` can be for operands in these intervals; `None` where a divisor may be below 1, or `op` gives no integer.
+    /// Bounds beyond 128 bits are cut there.
+    pub fn of(op: Op, a: Interval, b: Interval) -> Option<Interval> {
+        match op {
+            // Each of these goes one way in either operand while the other stands still, so the ends are at corners.
+            Op::Add | Op::Sub | Op::Mul | Op::Min | Op::Max => {}
+            Op::Div | Op::CeilDiv if b.lo > 0 => {}
+            Op::Rem if b.lo > 0 => {
+                let below = b.hi - 1;
+                return Some(Interval::new(0, if a.lo >= 0 { a.hi.min(below) } else { below }));
+            }
+            _ => return None,
+        }
+        let corner = |x: i128, y: i128| {
+            let negative = match op {
+                Op::Mul => (x < 0) != (y < 0),
+                _ => x < 0,
+            };
+            exact(op, x, y).unwrap_or(if negative { i128::MIN } else { i128::MAX })
+        };
+        let corners = [corner(a.lo, b.lo), corner(a.lo, b.hi), corner(a.hi, b.lo), corner(a.hi, b.hi)];
+        let (lo, hi) = corners.iter().fold((i128::MAX, i128::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x)));
+        Some(Interval { lo, hi })
+    }
+}

@@ -1,0 +1,194 @@
+//! Where windows that begin at a loop variable end.
+//!
+//! In the body of `for k in a..b step s` a window of a tensor that is written `k..` looks at a tile of the range `a..b`, so it ends at `b`: elements at and
+//! past `b` read as zero and are not written, whatever the extent of the tile is. So the result of a loop over tiles does not depend on their size. `k..e`
+//! ends at `e` instead, and `k..inf` at the end of the tensor alone.
+//!
+//! The parser writes these ends out ([`write_out`]), so everything else sees windows that end where their ranges say. A window has no end where the loop's end
+//! is that of the tensor or past it. The printer writes `inf` where the parser would put an end ([`implied`]).
+
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
+use crate::ops::Op;
+use crate::typing::{ResolvedView, ViewDim, let_init, resolve_view, same_product};
+
+/// The loops of a kernel: their variables and ends.
+#[derive(Debug, Default)]
+pub struct LoopEnds(Vec<(Value, Expr)>);
+
+impl LoopEnds {
+    /// Those of `k`.
+    pub fn of(k: &Kernel) -> LoopEnds {
+        let mut loops = Vec::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::For { var, end, .. } = k.stmts[s] {
+                loops.push((var, end));
+            }
+        });
+        LoopEnds(loops)
+    }
+
+    /// Where the loop of a variable ends.
+    pub fn end(&self, var: Value) -> Option<Expr> {
+        self.0.iter().find(|(v, _)| *v == var).map(|&(_, end)| end)
+    }
+}
+
+/// The loop variable that an index is, by its own name or that of a `let`.
+pub fn loop_variable(k: &Kernel, e: Expr) -> Option<Value> {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Loop => Some(*v),
+            ValueDef::Let => loop_variable(k, let_init(k, *v)?),
+            _ => None,
+        },
+        ExprData::Op { op, args } => match (op, args.as_slice()) {
+            (Op::Add | Op::Sub, &[a, b]) if k.as_int(b) == Some(0) => loop_variable(k, a),
+            (Op::Mul | Op::Div, &[a, b]) if k.as_int(b) == Some(1) => loop_variable(k, a),
+            (Op::Add, &[a, b]) if k.as_int(a) == Some(0) => loop_variable(k, b),
+            (Op::Mul, &[a, b]) if k.as_int(a) == Some(1) => loop_variable(k, b),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What an index is, names of index values looked up.
+pub fn meaning(k: &Kernel, e: Expr) -> Expr {
+    match k.exprs[e] {
+        ExprData::Ref(v) => let_init(k, v).map_or(e, |init| meaning(k, init)),
+        _ => e,
+    }
+}
+
+/// Operators through which [`covers`] looks.
+const DEPTH: usize = 8;
+
+/// Whether the index `e` is at least `extent`, as the text of both shows.
+pub fn covers(k: &Kernel, e: Expr, extent: Expr) -> bool {
+    covers_within(k, e, extent, DEPTH)
+}
+
+fn covers_within(k: &Kernel, e: Expr, extent: Expr, depth: usize) -> bool {
+    let (e, extent) = (meaning(k, e), meaning(k, extent));
+    if same_product(k, e, extent) || k.as_int(e).zip(k.as_int(extent)).is_some_and(|(e, n)| e >= n) {
+        return true;
+    }
+    let (ExprData::Op { op, args }, Some(depth)) = (&k.exprs[e], depth.checked_sub(1)) else { return false };
+    let &[a, b] = args.as_slice() else { return false };
+    let covers = |e: Expr| covers_within(k, e, extent, depth);
+    let at_least_zero = |e: Expr| k.as_int(e).is_some_and(|x| x >= 0);
+    match op {
+        Op::Add => at_least_zero(b) && covers(a) || at_least_zero(a) && covers(b),
+        Op::Max => covers(a) || covers(b),
+        Op::Min => covers(a) && covers(b),
+        // `ceildiv(n, c) * c`
+        Op::Mul => [(a, b), (b, a)].into_iter().any(|(count, size)| match &k.exprs[meaning(k, count)] {
+            ExprData::Op { op: Op::CeilDiv, args } => {
+                same_product(k, args[1], size) && covers_within(k, args[0], extent, depth)
+            }
+            _ => false,
+        }),
+        _ => false,
+    }
+}
+
+/// What the base of a window looks at, if that is a tensor.
+fn tensor_of(k: &Kernel, base: Value) -> Option<ResolvedView> {
+    match &k.values[base].def {
+        ValueDef::Tensor(t) => Some(ResolvedView {
+            base,
+            slot: None,
+            dims: vec![ViewDim::From { starts: Vec::new(), end: None }; t.shape.len()],
+            transposed: false,
+        }),
+        ValueDef::Let => resolve_view(k, let_init(k, base)?).filter(|view| k.tensor_ty(view.base).is_some()),
+        _ => None,
+    }
+}
+
+/// The end that range `d` of a window has if none is written: that of the loop at whose variable it begins, where the tensor may go on there.
+pub fn implied(k: &Kernel, loops: &LoopEnds, view: &View, d: usize) -> Option<Expr> {
+    let Range::From { start, .. } = *view.ranges.get(d)? else { return None };
+    let end = loops.end(loop_variable(k, start)?)?;
+    let tensor = tensor_of(k, view.base)?;
+    let &dim = tensor.kept().get(d)?;
+    let &extent = k.tensor_ty(tensor.base)?.shape.get(dim)?;
+    (!covers(k, end, extent)).then_some(end)
+}
+
+/// Writes out the ends of windows that begin at loop variables, and leaves out those that are `inf`.
+pub(crate) fn write_out(k: &mut Kernel) {
+    let loops = LoopEnds::of(k);
+    for e in k.exprs.keys().collect::<Vec<Expr>>() {
+        let ExprData::View(view) = &k.exprs[e] else { continue };
+        let mut view = view.clone();
+        let ends: Vec<Option<Expr>> = (0..view.ranges.len())
+            .map(|d| match view.ranges[d] {
+                Range::From { end: None, .. } => implied(k, &loops, &view, d),
+                _ => None,
+            })
+            .collect();
+        for (range, implied) in view.ranges.iter_mut().zip(&ends) {
+            let Range::From { end, .. } = range else { continue };
+            *end = match (*end, implied) {
+                (Some(written), _) => (!is_infinite(k, written)).then_some(written),
+                (None, implied) => implied.map(|implied| k.clone_expr(implied, &mut |_, _| None)),
+            };
+        }
+        k.exprs[e] = ExprData::View(view.clone());
+        if ends.iter().any(Option::is_some) && resolve_view(k, e).is_none() {
+            on_tensor(k, e, &view);
+        }
+    }
+}
+
+/// Whether the end of a range is `inf`.
+fn is_infinite(k: &Kernel, e: Expr) -> bool {
+    matches!(k.exprs[e], ExprData::Float(bits) if f64::from_bits(bits) == f64::INFINITY)
+}
+
+/// A window of a named window that begins past its beginning: as one of the tensor, in whose coordinates its end is a sum.
+fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
+    let Some(outer) = tensor_of(k, view.base) else { return };
+    let kept = outer.kept();
+    if kept.len() != view.ranges.len() {
+        return; // For the verifier to say.
+    }
+    let span = k.expr_spans[e];
+    let mut ranges = Vec::new();
+    for (d, dim) in outer.dims.iter().enumerate() {
+        let (starts, outer_end) = match dim {
+            ViewDim::Fixed(at) => {
+                ranges.push(Range::At(k.clone_expr(*at, &mut |_, _| None)));
+                continue;
+            }
+            ViewDim::From { starts, end } => (starts, *end),
+        };
+        let moved = |k: &mut Kernel, by: Expr| {
+            let by = k.clone_expr(by, &mut |_, _| None);
+            starts.iter().rev().fold(by, |sum, &start| {
+                let start = k.clone_expr(start, &mut |_, _| None);
+                k.binary(Op::Add, start, sum, span)
+            })
+        };
+        let inner = kept.iter().position(|&kept| kept == d).expect("a dimension with a range is kept");
+        ranges.push(match view.ranges[inner] {
+            Range::At(at) => Range::At(moved(k, at)),
+            Range::From { start, end } => {
+                let start = moved(k, start);
+                let outer_end = outer_end.map(|end| k.clone_expr(end, &mut |_, _| None));
+                let end = match (end.map(|end| moved(k, end)), outer_end) {
+                    (Some(a), Some(b)) => Some(k.binary(Op::Min, a, b, span)),
+                    (a, b) => a.or(b),
+                };
+                Range::From { start, end }
+            }
+        });
+    }
+    let window = ExprData::View(View { base: outer.base, slot: None, ranges });
+    k.exprs[e] = match outer.transposed && view.ranges.iter().all(|r| matches!(r, Range::From { .. })) {
+        true => ExprData::Transpose(k.expr(window, span)),
+        false => window,
+    };
+}

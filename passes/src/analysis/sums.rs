@@ -1,0 +1,130 @@
+//! Loops that are sums of products: what they compute does not depend on where the reduction is cut into tiles, nor on tiles of zeros.
+
+use super::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::typing::resolve_view;
+
+/// The accumulator of a statement that adds a product to it: `acc = mma(a, b, acc)`.
+pub(crate) fn accumulator(k: &Kernel, s: Stmt) -> Option<Value> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    let ExprData::Mma(mma) = k.exprs[src] else { return None };
+    let own = matches!(k.exprs[mma.c], ExprData::Ref(v) if v == dst);
+    (own && !mentions(k, mma.a, dst) && !mentions(k, mma.b, dst)).then_some(dst)
+}
+
+/// What a statement under `body` makes of a sum before all of it is there, if one does.
+pub(crate) fn unfinished_sum(k: &Kernel, body: Block) -> Option<Value> {
+    let all = all_stmts(k, body);
+    let sums: Vec<Value> = all.iter().filter_map(|&s| accumulator(k, s)).collect();
+    all.iter().find_map(|&s| match k.stmts[s] {
+        StmtData::Assign { dst, src } => match k.exprs[src] {
+            ExprData::Mma(mma) if accumulator(k, s).is_some() => {
+                sums.iter().copied().find(|&v| mentions(k, mma.a, v) || mentions(k, mma.b, v))
+            }
+            _ => Some(dst),
+        },
+        _ => stmt_exprs(k, s).into_iter().find_map(|e| sums.iter().copied().find(|&v| mentions(k, e, v))),
+    })
+}
+
+/// A tile that is filled under `body`, once for each tile of the reduction, and of which something else than a sum of products reads what the
+/// last one left. Where the loop has `led`, what the pipeline has laid out around it continues it: its products, and copies into such tiles.
+pub(crate) fn outlives(k: &Kernel, body: Block, led: bool) -> Option<Value> {
+    let inside = all_stmts(k, body);
+    let mut filled: Vec<Value> = Vec::new();
+    for &s in &inside {
+        if let StmtData::Copy { dst, .. } = k.stmts[s]
+            && let Some(to) = resolve_view(k, dst)
+            && to.slot.is_none()
+            && k.tensor_ty(to.base).is_none()
+        {
+            filled.push(to.base);
+        }
+    }
+    let sums: Vec<Value> = inside.iter().filter_map(|&s| accumulator(k, s)).collect();
+    let continues = |s: Stmt| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => {
+            resolve_view(k, dst).is_some_and(|to| to.slot.is_some() || filled.contains(&to.base))
+        }
+        _ => accumulator(k, s).is_some_and(|acc| sums.contains(&acc)),
+    };
+    let mut found = None;
+    let mut stack = vec![(k.body, Vec::new())];
+    while let Some((block, outer)) = stack.pop() {
+        // Filled anew in front of what follows.
+        let mut anew: Vec<Value> = outer;
+        for &s in &k.blocks[block] {
+            if !(inside.contains(&s) || led && continues(s)) {
+                for e in stmt_exprs(k, s) {
+                    let into = matches!(k.stmts[s], StmtData::Copy { dst, .. } if dst == e);
+                    for_each_ref(k, e, &mut |v| {
+                        if filled.contains(&v) && !anew.contains(&v) && !into {
+                            found = found.or(Some(v));
+                        }
+                    });
+                }
+            }
+            if let StmtData::Copy { dst, ref attrs, .. } = k.stmts[s]
+                && !inside.contains(&s)
+                && !attrs.keep
+                && !attrs.prefetch
+                && let ExprData::Ref(v) = k.exprs[dst]
+            {
+                anew.push(v);
+            }
+            stack.extend(k.sub_blocks(s).into_iter().filter(|&b| b != body).map(|b| (b, anew.clone())));
+        }
+    }
+    found
+}
+
+/// A product under `body` of which another dimension than that of the reduction is cut where `fetched`, a copy from a tensor, is cut along `dim`; or a
+/// copy that leaves that dimension out. Then the loop is no sum over it.
+pub(crate) fn cut_elsewhere(k: &Kernel, body: Block, fetched: Stmt, dim: usize) -> Option<Stmt> {
+    let StmtData::Copy { src, dst, .. } = k.stmts[fetched] else { return Some(fetched) };
+    let Some(first) = moved(k, src, dst, dim) else { return Some(fetched) };
+    let all = all_stmts(k, body);
+    // Tiles, and the dimension of each that is cut.
+    let mut cut = vec![first];
+    let mut at = 0;
+    while let Some(&(tile, dim)) = cut.get(at) {
+        at += 1;
+        for &s in &all {
+            match k.stmts[s] {
+                StmtData::Copy { src, dst, .. } if mentions(k, src, tile) => match moved(k, src, dst, dim) {
+                    Some(next) if cut.contains(&next) => {}
+                    Some(next) => cut.push(next),
+                    None => return Some(s),
+                },
+                StmtData::Assign { src, .. } if mentions(k, src, tile) => {
+                    let ExprData::Mma(mma) = k.exprs[src] else { return Some(s) };
+                    // The last dimension of the left operand and the last but one of the right one are multiplied.
+                    let reduced = [(mma.a, 1), (mma.b, 2)].into_iter().all(|(e, last)| {
+                        !mentions(k, e, tile) || position(k, e, dim).is_some_and(|(at, rank)| at + last == rank)
+                    });
+                    if !reduced {
+                        return Some(s);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Where a dimension of its memory is among those of a window, and how many these are.
+fn position(k: &Kernel, e: Expr, dim: usize) -> Option<(usize, usize)> {
+    let view = resolve_view(k, e)?;
+    let kept = view.kept();
+    kept.iter().position(|&d| d == dim).map(|at| (at, kept.len()))
+}
+
+/// The tile that a copy fills, and the dimension of it that dimension `dim` of its source becomes.
+fn moved(k: &Kernel, src: Expr, dst: Expr, dim: usize) -> Option<(Value, usize)> {
+    let (at, rank) = position(k, src, dim)?;
+    let to = resolve_view(k, dst)?;
+    let kept = to.kept();
+    (kept.len() == rank).then(|| (to.base, kept[at]))
+}

@@ -1,0 +1,422 @@
+//! Exchanges between layouts, as statements.
+//!
+//! Where the layouts of a kernel's tiles are known, those of contexts are found ([`super::infer`]), and each edge of the graph whose
+//! ends do not go together becomes a copy in the text: an operand is copied to a tile in the layout of its context
+//! (`var y = reg ..; copy x -> y`), in front of the statement, and of the loops that do not change it; a reduction and a
+//! context's result are put into tiles of their own first. What crosses warps goes through a buffer (`copy x -> s; copy s -> y`), so that
+//! barriers, swizzles and the budget of shared memory see it. A context of which no operand has all elements is computed into a tile.
+//!
+//! Needs: a layout for every register tile. Always on: a program whose exchanges are missing is not compiled.
+
+use super::cost;
+use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
+use super::infer::{self, given, goes_with, wanted};
+use super::spent;
+use super::threads::Threads;
+use crate::Cx;
+use crate::analysis::order::smem_contiguous;
+use crate::analysis::uses::path_to;
+use std::collections::BTreeMap;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::types::{ElemRef, Order, Space, TileTy};
+use tilec_ir::typing::{resolve_view, type_of};
+
+/// Inserts the exchanges of a kernel.
+pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Result<(), Reported> {
+    let graph = Graph::of(k);
+    let layouts = infer::layouts(&graph, threads, cx.enabled);
+    let mut work = Work { graph: &graph, layouts: &layouts, copies: BTreeMap::new(), buffers: Vec::new() };
+    let mut result = Ok(());
+    // Operands before what is computed of them, and that before where it goes.
+    for relation in [Relation::Operand, Relation::Extents, Relation::Reduction, Relation::Result, Relation::Copy] {
+        for edge in graph.edges.iter().filter(|e| e.relation == relation) {
+            result = result.and(work.settle(k, cx, edge));
+        }
+        if relation == Relation::Extents {
+            work.complete(k);
+        }
+    }
+    for (_, buffer) in work.buffers {
+        order(k, buffer);
+    }
+    result
+}
+
+/// Gives a buffer the order in which threads own neighbours of what goes through it, if it has a name.
+fn order(k: &mut Kernel, buffer: Value) {
+    let rank = k.tile_ty(buffer).map_or(0, |t| t.shape.len());
+    let dim = smem_contiguous(k, buffer).unwrap_or(rank.saturating_sub(1));
+    let found = [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == dim);
+    if let Some(tile) = k.tile_ty_mut(buffer) {
+        tile.order = found;
+    }
+}
+
+/// Whether a statement, or one inside it, declares or changes `v`.
+pub(super) fn changes(k: &Kernel, s: Stmt, v: Value) -> bool {
+    let here = match k.stmts[s] {
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } => value == v,
+        StmtData::Assign { dst, .. } => dst == v,
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
+        _ => false,
+    };
+    here || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| changes(k, s, v)))
+}
+
+/// A statement, by its place.
+type Place = (Block, usize);
+
+/// In front of the statement `at`, and of the loops around it that do not change `v`.
+fn place(k: &Kernel, at: Stmt, v: Value) -> Place {
+    let path = path_to(k, at).expect("a statement of the kernel");
+    let mut steps = path.iter().rev().copied();
+    let mut place = steps.next().expect("a path ends at its statement");
+    for (block, index) in steps {
+        let around = k.blocks[block][index];
+        if !matches!(k.stmts[around], StmtData::For { .. }) || changes(k, around, v) {
+            break;
+        }
+        place = (block, index);
+    }
+    place
+}
+
+struct Work<'a> {
+    graph: &'a Graph,
+    layouts: &'a [Option<RegLayout>],
+    /// Exchanged tiles, by what they are copied from and to which layout: with the statement that fills them.
+    copies: BTreeMap<Value, Vec<(RegLayout, Value, Stmt)>>,
+    /// Buffers that exchanges have gone through, with the block that declares them.
+    buffers: Vec<(Block, Value)>,
+}
+
+/// A tile that is copied.
+struct Source {
+    value: Value,
+    elem: ElemRef,
+    shape: Vec<u64>,
+    layout: RegLayout,
+}
+
+impl Work<'_> {
+    fn layout(&self, n: NodeId) -> Option<&RegLayout> {
+        self.layouts[n].as_ref()
+    }
+
+    /// Makes the ends of an edge go together.
+    fn settle(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge) -> Result<(), Reported> {
+        let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
+        let (Some(of_a), Some(of_b)) = (self.layout(edge.a).cloned(), self.layout(edge.b).cloned()) else {
+            return Ok(());
+        };
+        let Some(to) = wanted(edge, a, b, &of_a) else { return Ok(()) };
+        // A reduction that the layout does not allow, since a person wrote it: lowering says so.
+        let Some(from) = given(edge, b, &of_b) else { return Ok(()) };
+        if goes_with(&to, &from) {
+            return Ok(());
+        }
+        if to.thread_bits() != from.thread_bits() {
+            return Err(self.apart(k, cx, edge, &to, &from));
+        }
+        match (edge.relation, edge.leaf) {
+            (Relation::Operand, Some(leaf)) => {
+                let source = self.source(k, leaf, b.shape.clone(), from);
+                self.operand(k, cx, edge, leaf, source, to);
+            }
+            (Relation::Extents, Some(leaf)) => match self.another_whole(k, edge) {
+                Some(v) => k.exprs[leaf] = ExprData::Ref(v),
+                None => {
+                    let source = self.source(k, leaf, b.shape.clone(), from);
+                    self.operand(k, cx, edge, leaf, source, to);
+                }
+            },
+            (Relation::Reduction, Some(leaf)) => {
+                own_tile(k, edge.at, leaf, &reduced_shape(b), from.clone(), "reduced");
+                let source = self.source(k, leaf, reduced_shape(b), from);
+                self.operand(k, cx, edge, leaf, source, to);
+            }
+            (Relation::Result, _) => self.result(k, cx, edge, (to, from)),
+            (Relation::Copy, _) => self.copy(k, cx, edge, (&to, &from)),
+            (_, None) => unreachable!("an operand has an expression"),
+        }
+        Ok(())
+    }
+
+    /// The tile that an expression names.
+    fn source(&self, k: &Kernel, leaf: Expr, shape: Vec<u64>, layout: RegLayout) -> Source {
+        let ExprData::Ref(value) = k.exprs[leaf] else { unreachable!("operands are names of tiles") };
+        let elem = type_of(k, leaf).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+        Source { value, elem, shape, layout }
+    }
+
+    /// Replaces an operand by a copy of it in the layout of its context.
+    fn operand(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, leaf: Expr, source: Source, to: RegLayout) {
+        let place = place(k, edge.at, source.value);
+        let known = self.copies.get(&source.value).into_iter().flatten();
+        let reuse = known
+            .filter(|(layout, ..)| goes_with(layout, &to))
+            .find(|(_, _, filled)| still_holds(k, *filled, source.value, place));
+        let copied = match reuse.map(|&(_, v, _)| v) {
+            Some(v) => v,
+            None => {
+                let (v, filled) = self.exchange(k, cx, place, edge.at, &source, &to);
+                self.copies.entry(source.value).or_default().push((to, v, filled));
+                v
+            }
+        };
+        k.exprs[leaf] = ExprData::Ref(copied);
+    }
+
+    /// Declares a tile in the layout `to`, and fills it from `source`, at `place`. Returns it, and the statement that fills it.
+    fn exchange(
+        &mut self,
+        k: &mut Kernel,
+        cx: &mut Cx<'_>,
+        (block, index): Place,
+        at: Stmt,
+        source: &Source,
+        to: &RegLayout,
+    ) -> (Value, Stmt) {
+        let span = k.stmt_spans[at];
+        let name = k.values[source.value].name.clone();
+        let tile = tile(k, at, source.elem, &source.shape, Some(to.clone()));
+        let v = k.value(&format!("{name}_exchanged"), span, ValueDef::Var(tile));
+        let mut stmts = vec![k.stmt(StmtData::Var { value: v, init: None }, span)];
+        let from = k.value_ref(source.value, span);
+        let fill = self.fill(k, (block, index), at, from, source, to);
+        let mut say = "between lanes";
+        let last = match fill {
+            Some((before, buffer)) => {
+                say = "between warps, by way of shared memory";
+                stmts.extend(before);
+                buffer
+            }
+            None => from,
+        };
+        let dst = k.value_ref(v, span);
+        let filled = k.stmt(StmtData::Copy { src: last, dst, attrs: CopyAttrs::default() }, span);
+        stmts.push(filled);
+        k.blocks[block].splice(index..index, stmts);
+        let message = format!("`{name}` is exchanged {say}: it is computed with in two layouts");
+        let note = format!("it has the layout {}, and here it meets {}", source.layout, to);
+        cx.remark_note(span, message, note);
+        (v, filled)
+    }
+
+    /// The statements that put a tile into a buffer, if that is how it comes into the layout `to`, and the buffer.
+    fn fill(
+        &mut self,
+        k: &mut Kernel,
+        place: Place,
+        at: Stmt,
+        from: Expr,
+        source: &Source,
+        to: &RegLayout,
+    ) -> Option<(Vec<Stmt>, Expr)> {
+        if !cost::through_memory(&source.layout, to) {
+            return None;
+        }
+        let span = k.stmt_spans[at];
+        let mut stmts = Vec::new();
+        let buffer = match self.buffer(k, place, source) {
+            Some(buffer) => buffer,
+            None => {
+                let name = format!("{}_exchange", k.values[source.value].name);
+                let ty = tile(k, at, source.elem, &source.shape, None);
+                let over = spent::buffers(k, place);
+                let buffer = k.value(&name, span, ValueDef::Smem(ty));
+                stmts.push(k.stmt(StmtData::Alloc { value: buffer, over }, span));
+                self.buffers.push((place.0, buffer));
+                buffer
+            }
+        };
+        let (to, back) = (k.value_ref(buffer, span), k.value_ref(buffer, span));
+        stmts.push(k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span));
+        Some((stmts, back))
+    }
+
+    /// A buffer of this type that another exchange in the same block, in front of `place`, went through.
+    fn buffer(&self, k: &Kernel, (block, index): Place, source: &Source) -> Option<Value> {
+        let declared = |v: Value| {
+            let before = &k.blocks[block][..index];
+            before.iter().any(|&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if value == v))
+        };
+        let alike = |v: Value| {
+            k.tile_ty(v)
+                .is_some_and(|t| t.elem == source.elem && k.const_shape(&t.shape).as_ref() == Some(&source.shape))
+        };
+        self.buffers.iter().filter(|&&(b, _)| b == block).map(|&(_, v)| v).find(|&v| alike(v) && declared(v))
+    }
+
+    /// An operand of the same context with all elements, which goes with it by now.
+    fn another_whole(&self, k: &Kernel, edge: &Edge) -> Option<Value> {
+        let shape = &self.graph.nodes[edge.a].shape;
+        let others = self.graph.edges.iter().filter(|e| e.a == edge.a && e.relation == Relation::Operand);
+        let whole = others.filter(|e| self.graph.nodes[e.b].shape == *shape);
+        let named = whole.filter_map(|e| match k.exprs[e.leaf?] {
+            ExprData::Ref(v) => Some(v),
+            _ => None,
+        });
+        // A name that is visible where the extents are asked for.
+        let at = path_to(k, edge.at)?;
+        named.into_iter().find(|&v| {
+            let declares =
+                |s: Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } | StmtData::Var { value, .. } if value == v);
+            at.iter().any(|&(b, i)| k.blocks[b][..i].iter().any(|&s| declares(s)))
+        })
+    }
+
+    /// Computes contexts of which no operand has all elements, and what is reduced with operands in memory, into tiles of their own.
+    fn complete(&mut self, k: &mut Kernel) {
+        for (n, node) in self.graph.nodes.iter().enumerate() {
+            let (Some(e), Some(at), Some(layout)) = (node.expr, node.at, self.layout(n)) else { continue };
+            let from_memory = matches!(node.what, What::Reduced(_)) && !node.accesses.is_empty();
+            if self.graph.has_whole_operand(n) && !from_memory {
+                continue;
+            }
+            match node.what {
+                // Assigned to a tile, its layout is the tile's.
+                What::Source(s) if goes_to_tile(k, s) => {}
+                What::Let(v) => {
+                    let elem = type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+                    let ty = tile(k, at, elem, &node.shape, Some(layout.clone()));
+                    k.values[v].def = ValueDef::Var(ty);
+                    k.stmts[at] = StmtData::Var { value: v, init: Some(e) };
+                }
+                What::Source(_) | What::Reduced(_) => {
+                    own_tile(k, at, e, &node.shape, layout.clone(), "tile");
+                }
+                What::Tile(_) => {}
+            }
+        }
+    }
+
+    /// Computes a context in its own layout, and copies the result to where it goes.
+    fn result(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
+        let (StmtData::Assign { dst, src } | StmtData::Var { value: dst, init: Some(src) }) = k.stmts[edge.at] else {
+            return self.result_of_copy(k, cx, edge, (from, to));
+        };
+        let shape = self.graph.nodes[edge.b].shape.clone();
+        let value = own_tile(k, edge.at, src, &shape, from.clone(), "computed");
+        let span = k.stmt_spans[edge.at];
+        let into = k.value_ref(dst, span);
+        let copy = StmtData::Copy { src, dst: into, attrs: CopyAttrs::default() };
+        let at = match k.stmts[edge.at] {
+            StmtData::Var { .. } => {
+                let (block, index) = *path_to(k, edge.at).and_then(|p| p.last().copied()).as_ref().expect("a place");
+                k.stmts[edge.at] = StmtData::Var { value: dst, init: None };
+                let copy = k.stmt(copy, span);
+                k.blocks[block].insert(index + 1, copy);
+                copy
+            }
+            _ => {
+                k.stmts[edge.at] = copy;
+                edge.at
+            }
+        };
+        self.by_memory(k, cx, at, value, (&from, &to), edge);
+    }
+
+    fn result_of_copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
+        let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a result goes to a tile") };
+        let shape = self.graph.nodes[edge.b].shape.clone();
+        let value = own_tile(k, edge.at, src, &shape, from.clone(), "computed");
+        self.by_memory(k, cx, edge.at, value, (&from, &to), edge);
+    }
+
+    fn copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (&RegLayout, &RegLayout)) {
+        let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a copy of a tile to another") };
+        let ExprData::Ref(value) = k.exprs[src] else { unreachable!("a tile is copied as a whole") };
+        self.by_memory(k, cx, edge.at, value, (from, to), edge);
+    }
+
+    /// Has a copy of a tile to another one go through shared memory, if elements cross warps.
+    fn by_memory(
+        &mut self,
+        k: &mut Kernel,
+        cx: &mut Cx<'_>,
+        at: Stmt,
+        value: Value,
+        (from, to): (&RegLayout, &RegLayout),
+        edge: &Edge,
+    ) {
+        let StmtData::Copy { src, dst, attrs } = k.stmts[at].clone() else { unreachable!("a copy between tiles") };
+        let node = &self.graph.nodes[edge.b];
+        let elem = type_of(k, src).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+        let source = Source { value, elem, shape: node.shape.clone(), layout: from.clone() };
+        let place = path_to(k, at).and_then(|p| p.last().copied()).expect("a statement of the kernel");
+        let Some((before, buffer)) = self.fill(k, place, at, src, &source, to) else { return };
+        k.stmts[at] = StmtData::Copy { src: buffer, dst, attrs };
+        k.blocks[place.0].splice(place.1..place.1, before);
+        let message = format!("`{}` is exchanged between warps, by way of shared memory", k.values[value].name);
+        cx.remark(k.stmt_spans[at], message);
+    }
+
+    /// Refuses an edge whose ends are over different threads.
+    fn apart(&self, k: &Kernel, cx: &mut Cx<'_>, edge: &Edge, to: &RegLayout, from: &RegLayout) -> Reported {
+        let span = edge.leaf.map_or(k.stmt_spans[edge.at], |e| k.expr_spans[e]);
+        let message = format!(
+            "a tile over {} threads is combined with one over {}",
+            1u64 << from.thread_bits(),
+            1u64 << to.thread_bits()
+        );
+        let d = Diagnostic::error(codes::NOT_LOWERED, span, message)
+            .with_note(format!("it has the layout {}, and here it meets {}", from, to))
+            .with_note("leave the layouts out to have them found, or write a thread mode of stride 0 to repeat a tile over further threads");
+        cx.report(d)
+    }
+}
+
+/// Whether what a statement computes goes to a register tile.
+fn goes_to_tile(k: &Kernel, s: Stmt) -> bool {
+    match k.stmts[s] {
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.space(k) == Space::Reg),
+        _ => true,
+    }
+}
+
+/// Whether the copy `filled` stands in front of `place`, in its block, and nothing changes `v` in between.
+fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> bool {
+    let stmts = &k.blocks[block];
+    let Some(from) = stmts.iter().position(|&s| s == filled) else { return false };
+    from < index && stmts[from..index].iter().all(|&s| !changes(k, s, v))
+}
+
+/// Moves an expression into a tile of its own in front of the statement `at`, which names it instead.
+fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout, what: &str) -> Value {
+    let span = k.expr_spans[e];
+    let elem = type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+    let ty = tile(k, at, elem, shape, Some(layout));
+    let moved = k.exprs[e].clone();
+    let moved = k.expr(moved, span);
+    let name = match k.stmts[at] {
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Assign { dst: value, .. } => {
+            format!("{}_{what}", k.values[value].name)
+        }
+        _ => what.to_owned(),
+    };
+    let v = k.value(&name, span, ValueDef::Var(ty));
+    k.exprs[e] = ExprData::Ref(v);
+    let memory = !crate::vectorize::memory_views(k, moved).is_empty();
+    let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
+    let mut stmts = vec![decl];
+    if memory {
+        // Copies read memory as wide as they can.
+        let dst = k.value_ref(v, span);
+        stmts.push(k.stmt(StmtData::Copy { src: moved, dst, attrs: CopyAttrs::default() }, span));
+    }
+    let (block, index) = path_to(k, at).and_then(|p| p.last().copied()).expect("a statement of the kernel");
+    k.blocks[block].splice(index..index, stmts);
+    v
+}
+
+/// The type of a tile.
+fn tile(k: &mut Kernel, at: Stmt, elem: ElemRef, shape: &[u64], layout: Option<RegLayout>) -> TileTy {
+    let span = k.stmt_spans[at];
+    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    TileTy { elem, shape, order: None, reg_layout: layout, smem_layout: None }
+}

@@ -1,0 +1,455 @@
+//! What a kernel asks of the layouts of its register tiles, as a graph.
+//!
+//! A node is something that has a layout: a register tile, a tile named by `let`, or a *context*, the distribution in which threads
+//! compute an elementwise expression (the source of an assignment or a store, or what is reduced). An edge says which layouts two of
+//! them must have to go together without anything being moved: an operand is the context's layout without the dimensions that it
+//! repeats, a reduction's result that of what is reduced without the dimension, a context's result goes to a tile. Nodes know the
+//! memory that is accessed in their layout.
+//!
+//! Needs: products selected and their fragments laid out, literal extents. Decides nothing ([`super::infer`] does).
+
+use crate::analysis::facts::Facts;
+use crate::analysis::order::smem_window_dim;
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
+use crate::vectorize::{accessed_views, copy_shape};
+use std::collections::BTreeMap;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::types::{ElemRef, Space};
+use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, type_of, window_of_registers};
+
+/// A node's number.
+pub(super) type NodeId = usize;
+
+/// What has a layout.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    /// A register tile.
+    Tile(Value),
+    /// A tile that a `let` names, computed where it stands.
+    Let(Value),
+    /// What a statement computes and puts somewhere else.
+    Source(Stmt),
+    /// What a reduction takes.
+    Reduced(Expr),
+}
+
+/// See [`What`].
+pub(super) struct Node {
+    pub(super) what: What,
+    pub(super) shape: Vec<u64>,
+    /// Bytes of an element.
+    pub(super) bytes: u32,
+    /// The layout, if it is known: that of a product, or one that a person wrote.
+    pub(super) fixed: Option<RegLayout>,
+    /// The memory accessed in it.
+    pub(super) accesses: Vec<Access>,
+    /// Operations on an element, times how often they are done: threads that repeat elements repeat them.
+    pub(super) operations: u64,
+    /// The dimension along which it is reduced, for what is.
+    pub(super) axis: Option<usize>,
+    /// The expression that is computed, for contexts.
+    pub(super) expr: Option<Expr>,
+    /// The statement that it stands in.
+    pub(super) at: Option<Stmt>,
+}
+
+/// An access to memory, of all elements of a tile.
+#[derive(Clone)]
+pub(super) struct Access {
+    /// Elements that one access of a thread may have, as far as memory is concerned.
+    pub(super) width: u32,
+    /// The dimension of the tile along which memory is contiguous.
+    pub(super) dim: Option<usize>,
+    /// Bytes of an element in memory.
+    pub(super) bytes: u32,
+    pub(super) global: bool,
+    pub(super) load: bool,
+    /// How often it is done, relative to what stands in no loop.
+    pub(super) weight: u64,
+    /// A copy between a whole tile and memory: the tile is there for it.
+    pub(super) plain: bool,
+}
+
+/// How the layouts of the nodes of an edge go together.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Relation {
+    /// `b` is an operand of the context `a`, repeated where its extent is 1.
+    Operand,
+    /// The same, but its elements are not read: `iota` takes its extents.
+    Extents,
+    /// What is left of `b` when it is reduced is an operand of the context `a`.
+    Reduction,
+    /// The context `a` computes the tile `b`.
+    Result,
+    /// The tile `a` is copied to the tile `b`, whatever their layouts.
+    Copy,
+}
+
+/// See [`Relation`].
+pub(super) struct Edge {
+    pub(super) a: NodeId,
+    pub(super) b: NodeId,
+    pub(super) relation: Relation,
+    /// How often elements are moved if the layouts do not go together.
+    pub(super) weight: u64,
+    /// The statement in front of which they are.
+    pub(super) at: Stmt,
+    /// The operand, or the reduction.
+    pub(super) leaf: Option<Expr>,
+}
+
+/// The graph of a kernel.
+#[derive(Default)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    pub(super) edges: Vec<Edge>,
+    of_value: BTreeMap<Value, NodeId>,
+    /// Contexts that a deferred `let` is computed in, with its operands.
+    of_deferred: BTreeMap<Value, NodeId>,
+}
+
+/// Iterations that a loop counts for, as a power of two.
+const LOOP_LOG2: u32 = 3;
+
+impl Graph {
+    /// That of a kernel, in which layouts that tiles have are fixed.
+    pub(super) fn of(k: &Kernel) -> Graph {
+        let mut builder = Builder {
+            k,
+            facts: Facts::new(k),
+            deferred: Deferred::of(k),
+            graph: Graph::default(),
+            path: Vec::new(),
+            lets: BTreeMap::new(),
+        };
+        builder.block(k.body);
+        builder.graph
+    }
+
+    /// The node of a tile.
+    pub(super) fn tile(&self, v: Value) -> Option<NodeId> {
+        self.of_value.get(&v).copied()
+    }
+
+    /// Whether an operand of a context has all its elements.
+    pub(super) fn has_whole_operand(&self, context: NodeId) -> bool {
+        let shape = &self.nodes[context].shape;
+        self.edges.iter().filter(|e| e.a == context).any(|e| match e.relation {
+            Relation::Operand | Relation::Extents => self.nodes[e.b].shape == *shape,
+            Relation::Reduction => reduced_shape(&self.nodes[e.b]) == *shape,
+            Relation::Result | Relation::Copy => false,
+        })
+    }
+}
+
+/// The extents of what is left of a node that is reduced.
+pub(super) fn reduced_shape(node: &Node) -> Vec<u64> {
+    let mut shape = node.shape.clone();
+    if let Some(extent) = node.axis.and_then(|axis| shape.get_mut(axis)) {
+        *extent = 1;
+    }
+    shape
+}
+
+/// Whether a tile of extents `small` is one of extents `large`, or repeated beside it.
+fn fits(small: &[u64], large: &[u64]) -> bool {
+    small.len() == large.len() && small.iter().zip(large).all(|(a, b)| a == b || *a == 1)
+}
+
+struct Builder<'a> {
+    k: &'a Kernel,
+    facts: Facts,
+    deferred: Deferred,
+    graph: Graph,
+    /// The way to the current statement.
+    path: Vec<(Block, usize)>,
+    /// Where `let`s stand, by value.
+    lets: BTreeMap<Value, Stmt>,
+}
+
+impl Builder<'_> {
+    fn block(&mut self, block: Block) {
+        for (i, &s) in self.k.blocks[block].iter().enumerate() {
+            self.path.push((block, i));
+            self.stmt(s);
+            for inner in self.k.sub_blocks(s) {
+                self.block(inner);
+            }
+            self.path.pop();
+        }
+    }
+
+    fn stmt(&mut self, s: Stmt) {
+        match self.k.stmts[s] {
+            StmtData::Let { value, init } => {
+                self.lets.insert(value, s);
+                self.named(s, value, init);
+            }
+            StmtData::Var { value, init } => {
+                if let (Some(to), Some(init)) = (self.of_tile(value), init) {
+                    self.computed(s, to, init, true);
+                }
+            }
+            StmtData::Assign { dst, src } if !matches!(self.k.exprs[src], ExprData::Mma(_)) => {
+                if let Some(to) = self.of_tile(dst) {
+                    self.computed(s, to, src, true);
+                }
+            }
+            StmtData::Copy { src, dst, .. } => self.copy(s, src, dst),
+            _ => {}
+        }
+    }
+
+    /// A tile that a `let` names; one that is deferred belongs to the contexts that it is stored in.
+    fn named(&mut self, s: Stmt, value: Value, init: Expr) {
+        let is_tile =
+            matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.space == Space::Reg && !t.shape.is_empty());
+        let Some(shape) = fixed_shape(self.k, init).filter(|_| is_tile && self.deferred.init(value).is_none()) else {
+            return;
+        };
+        let node = self.node(What::Let(value), shape, Some(init), Some(s), None);
+        self.graph.of_value.insert(value, node);
+        self.operands(s, node, init);
+        self.windows(node, init);
+    }
+
+    /// A context whose result goes to the tile `to`; `free`: it may be computed in another layout than the tile's.
+    fn computed(&mut self, s: Stmt, to: NodeId, e: Expr, free: bool) {
+        if !self.has_operands(e) {
+            self.windows(to, e);
+            return;
+        }
+        let shape = self.graph.nodes[to].shape.clone();
+        let context = if free { self.node(What::Source(s), shape, Some(e), Some(s), None) } else { to };
+        self.operands(s, context, e);
+        self.windows(context, e);
+        if free {
+            let weight = self.weight();
+            self.graph.edges.push(Edge { a: context, b: to, relation: Relation::Result, weight, at: s, leaf: None });
+        }
+    }
+
+    fn copy(&mut self, s: Stmt, src: Expr, dst: Expr) {
+        let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { return };
+        if attrs.tensor || attrs.prefetch || attrs.fragment {
+            return;
+        }
+        let from = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg);
+        if let Some(to) = super::plain_var(self.k, dst) {
+            let Some(to) = self.of_tile(to) else { return };
+            if let Some(view) = from {
+                let shape = self.graph.nodes[to].shape.clone();
+                self.access(to, &view, &shape, true, true);
+            } else if let Some(from) = super::plain_var(self.k, src).and_then(|v| self.of_tile(v)) {
+                let weight = self.weight();
+                self.graph.edges.push(Edge { a: from, b: to, relation: Relation::Copy, weight, at: s, leaf: None });
+            } else {
+                let plain = !attrs.keep && attrs.when.is_none() && attrs.vec.is_none() && attrs.check.is_none();
+                self.computed(s, to, src, plain);
+            }
+            return;
+        }
+        let Some(to) = resolve_view(self.k, dst).filter(|_| from.is_none()) else { return };
+        let Some(shape) = copy_shape(self.k, src, dst).filter(|_| self.has_operands(src)) else { return };
+        if to.space(self.k) == Space::Reg {
+            // A window of a tile whose layout is known.
+            if let Some((layout, _)) = window_of_registers(self.k, &to, &shape) {
+                let context = self.node(What::Source(s), shape, Some(src), Some(s), Some(layout));
+                self.operands(s, context, src);
+                self.windows(context, src);
+            }
+            return;
+        }
+        let shared = self.deferred_in(src).into_iter().find_map(|v| self.graph.of_deferred.get(&v).copied());
+        let shared = shared.filter(|&n| attrs.threads.is_none() && self.graph.nodes[n].shape == shape);
+        let context = match shared {
+            Some(context) => context,
+            None => self.node(What::Source(s), shape.clone(), Some(src), Some(s), attrs.threads.clone()),
+        };
+        for v in self.deferred_in(src) {
+            self.graph.of_deferred.entry(v).or_insert(context);
+        }
+        self.operands(s, context, src);
+        self.windows(context, src);
+        let plain = super::plain_var(self.k, src).is_some();
+        self.access(context, &to, &shape, false, plain);
+    }
+
+    /// The deferred `let`s that an expression names, and those that these name.
+    fn deferred_in(&self, e: Expr) -> Vec<Value> {
+        let mut found = Vec::new();
+        super::epilogue::for_each_tile(self.k, &self.deferred, e, &mut |v| {
+            if self.deferred.init(v).is_some() && !found.contains(&v) {
+                found.push(v);
+            }
+        });
+        found
+    }
+
+    fn node(
+        &mut self,
+        what: What,
+        shape: Vec<u64>,
+        expr: Option<Expr>,
+        at: Option<Stmt>,
+        fixed: Option<RegLayout>,
+    ) -> NodeId {
+        let bytes = match what {
+            What::Tile(v) => elem_of(self.k, v).map(|e| e.bytes()),
+            _ => expr.and_then(|e| match type_of(self.k, e).ok()?.elem() {
+                Some(ElemRef::Known(elem)) => Some(elem.bytes()),
+                _ => None,
+            }),
+        };
+        let bytes = bytes.unwrap_or(4);
+        let operations = expr.map_or(0, |e| self.operations(e)) * self.weight();
+        let accesses = Vec::new();
+        self.graph.nodes.push(Node { what, shape, bytes, fixed, accesses, operations, axis: None, expr, at });
+        self.graph.nodes.len() - 1
+    }
+
+    /// Operations on an element of an expression, but for those of what is reduced.
+    fn operations(&self, e: Expr) -> u64 {
+        match &self.k.exprs[e] {
+            ExprData::Reduce { .. } | ExprData::View(_) => 0,
+            ExprData::Ref(v) => self.deferred.init(*v).map_or(0, |init| self.operations(init)),
+            data => {
+                let own = u64::from(matches!(data, ExprData::Op { .. } | ExprData::Cast { .. }));
+                own + self.k.children(e).into_iter().map(|child| self.operations(child)).sum::<u64>()
+            }
+        }
+    }
+
+    /// The node of a register tile with extents.
+    fn of_tile(&mut self, v: Value) -> Option<NodeId> {
+        if let Some(&node) = self.graph.of_value.get(&v) {
+            return Some(node);
+        }
+        let ValueDef::Var(tile) = &self.k.values[v].def else { return None };
+        let shape = self.k.const_shape(&tile.shape).filter(|s| !s.is_empty())?;
+        let fixed = tile.reg_layout.clone();
+        let node = self.node(What::Tile(v), shape, None, None, fixed);
+        self.graph.of_value.insert(v, node);
+        Some(node)
+    }
+
+    /// Whether an expression has operands in registers.
+    fn has_operands(&self, e: Expr) -> bool {
+        match self.k.exprs[e] {
+            ExprData::Reduce { .. } => true,
+            ExprData::Ref(v) => match self.deferred.init(v) {
+                Some(init) => self.has_operands(init),
+                None => self.is_tile(v),
+            },
+            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) => false,
+            _ => self.k.children(e).into_iter().any(|child| self.has_operands(child)),
+        }
+    }
+
+    /// Whether a value is a tile in registers.
+    fn is_tile(&self, v: Value) -> bool {
+        match &self.k.values[v].def {
+            ValueDef::Var(t) => !t.shape.is_empty(),
+            ValueDef::Let => self.graph.of_value.contains_key(&v),
+            _ => false,
+        }
+    }
+
+    /// Edges from a context to the operands of `e`, which stand in the statement `at`.
+    fn operands(&mut self, at: Stmt, context: NodeId, e: Expr) {
+        match self.k.exprs[e] {
+            ExprData::Reduce { axis, arg, .. } => self.reduction(at, context, e, arg, axis as usize),
+            ExprData::Ref(v) => match self.deferred.init(v) {
+                Some(init) => {
+                    let stands = self.lets.get(&v).copied().unwrap_or(at);
+                    self.operands(stands, context, init);
+                }
+                None => self.operand(at, context, e, v, Relation::Operand),
+            },
+            ExprData::Iota { like: arg, .. } => {
+                if let ExprData::Ref(v) = self.k.exprs[arg]
+                    && self.deferred.init(v).is_none()
+                {
+                    self.operand(at, context, arg, v, Relation::Extents);
+                } else {
+                    self.operands(at, context, arg);
+                }
+            }
+            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) => {}
+            _ => self.k.children(e).into_iter().for_each(|child| self.operands(at, context, child)),
+        }
+    }
+
+    fn operand(&mut self, at: Stmt, context: NodeId, e: Expr, v: Value, relation: Relation) {
+        let node = match self.k.values[v].def {
+            ValueDef::Var(_) => self.of_tile(v),
+            ValueDef::Let => self.graph.tile(v),
+            _ => None,
+        };
+        let Some(node) = node.filter(|&n| fits(&self.graph.nodes[n].shape, &self.graph.nodes[context].shape)) else {
+            return;
+        };
+        let known = self.graph.edges.iter().any(|edge| edge.a == context && edge.leaf == Some(e));
+        if !known {
+            let weight = 1 << (LOOP_LOG2 * self.loops_that_change(v).min(4));
+            self.graph.edges.push(Edge { a: context, b: node, relation, weight, at, leaf: Some(e) });
+        }
+    }
+
+    fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, arg: Expr, axis: usize) {
+        let Some(shape) = fixed_shape(self.k, arg).filter(|s| axis < s.len()) else { return };
+        let inner = self.node(What::Reduced(e), shape, Some(arg), Some(at), None);
+        self.graph.nodes[inner].axis = Some(axis);
+        self.operands(at, inner, arg);
+        self.windows(inner, arg);
+        if fits(&reduced_shape(&self.graph.nodes[inner]), &self.graph.nodes[context].shape) {
+            let weight = self.weight();
+            let edge = Edge { a: context, b: inner, relation: Relation::Reduction, weight, at, leaf: Some(e) };
+            self.graph.edges.push(edge);
+        }
+    }
+
+    /// How often the current statement is executed, relative to what stands in no loop.
+    fn weight(&self) -> u64 {
+        1 << (LOOP_LOG2 * self.loops().count().min(4) as u32)
+    }
+
+    /// The loops around the current statement, the innermost first.
+    fn loops(&self) -> impl Iterator<Item = Stmt> {
+        let around = &self.path[..self.path.len().saturating_sub(1)];
+        let stmts = around.iter().rev().map(|&(b, i)| self.k.blocks[b][i]);
+        stmts.filter(|&s| matches!(self.k.stmts[s], StmtData::For { .. }))
+    }
+
+    /// The loops around the current statement out of which a copy of `v` cannot be taken.
+    fn loops_that_change(&self, v: Value) -> u32 {
+        let all = self.loops().count();
+        let kept = self.loops().take_while(|&s| !super::exchange::changes(self.k, s, v)).count();
+        (all - kept) as u32
+    }
+
+    /// The windows of memory that an expression reads, in a context's layout.
+    fn windows(&mut self, context: NodeId, e: Expr) {
+        let shape = self.graph.nodes[context].shape.clone();
+        for view in accessed_views(self.k, &self.deferred, e) {
+            self.access(context, &view, &shape, true, false);
+        }
+    }
+
+    fn access(&mut self, node: NodeId, view: &ResolvedView, shape: &[u64], load: bool, plain: bool) {
+        let Some(elem) = elem_of(self.k, view.base) else { return };
+        let global = self.k.tensor_ty(view.base).is_some();
+        let full = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
+        let (width, dim) = match global {
+            true => (global_width(self.k, &self.facts, view, shape).elems, window_contiguous_dim(self.k, view)),
+            false => (full, smem_window_dim(self.k, view)),
+        };
+        let dim = dim.filter(|&d| d < shape_bits(shape).len());
+        let weight = self.weight();
+        let access = Access { width, dim, bytes: elem.bytes(), global, load, weight, plain };
+        self.graph.nodes[node].accesses.push(access);
+    }
+}

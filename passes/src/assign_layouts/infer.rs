@@ -1,0 +1,404 @@
+//! Layouts of register tiles, inferred over the whole kernel.
+//!
+//! Every node of the graph ([`super::graph`]) that has no layout gets one of its candidates: those of products and of the text, those
+//! that make a copy to or from global memory wide, and what follows from them along edges. The cost of a choice is that of all
+//! accesses to memory in it, and of an exchange for each edge whose ends do not go together ([`super::cost`]); what is in a loop counts
+//! more.
+//!
+//! The search is deterministic and local. It begins with the first candidate in the order of the text, wherever that leads along
+//! edges; then a candidate is spread over a part of the graph that is connected by edges of a certain weight or more, or given to one
+//! node, for as long as that is cheaper. So a tile of a loop and one behind it can differ, with one exchange between them.
+//!
+//! Needs: the graph. Decides: a layout for each node. Switched off: the same, with candidates whose threads own single elements.
+
+use super::cost;
+use super::graph::{Access, Edge, Graph, Node, NodeId, Relation, What, reduced_shape};
+use super::threads::Threads;
+use super::{coalesced_within, log2_shape};
+use std::collections::BTreeMap;
+use tilec_ir::kernel::Kernel;
+use tilec_ir::layout::RegLayout;
+
+/// Of what cannot be: ends of an edge that have nothing to compare.
+const NEVER: u64 = 1 << 40;
+/// Rounds of the search, each of which makes the choice cheaper.
+const ROUNDS: usize = 16;
+
+/// A layout for each node; `None` where threads cannot share out a tile.
+pub(super) fn layouts(graph: &Graph, threads: Threads, wide: bool) -> Vec<Option<RegLayout>> {
+    let mut search = Search::new(graph, threads, wide);
+    search.seed();
+    search.improve();
+    (0..graph.nodes.len()).map(|n| search.layout(n).cloned()).collect()
+}
+
+/// Gives the tiles of a kernel without layouts theirs.
+pub(super) fn assign(k: &mut Kernel, threads: Threads, wide: bool) {
+    let graph = Graph::of(k);
+    let found = layouts(&graph, threads, wide);
+    for (node, layout) in graph.nodes.iter().zip(found) {
+        if let What::Tile(v) = node.what
+            && node.fixed.is_none()
+            && let Some(tile) = k.tile_ty_mut(v)
+        {
+            tile.reg_layout = layout;
+        }
+    }
+}
+
+/// The layout that an operand must have, or what is left of it by a reduction, for a context with this layout.
+pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Option<RegLayout> {
+    match edge.relation {
+        Relation::Operand | Relation::Extents => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&b.shape)),
+        Relation::Reduction => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&reduced_shape(b))),
+        Relation::Result | Relation::Copy => Some(of_a.clone()),
+    }
+}
+
+/// The layout that an edge's operand has, which is compared with the one that is wanted.
+pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout> {
+    match (edge.relation, b.axis) {
+        (Relation::Reduction, Some(axis)) => Some(of_b.reduction(&b.shape, axis).ok()?.layout),
+        _ => Some(of_b.clone()),
+    }
+}
+
+/// Whether the two go together: threads hold the same elements, in whatever registers.
+pub(super) fn goes_with(wanted: &RegLayout, given: &RegLayout) -> bool {
+    wanted.thread() == given.thread()
+}
+
+/// A layout in which a thread owns a run of `2^chunk` elements along `contiguous`, elements along dimensions that are reduced (`within`) are in
+/// one warp, and as few warps as possible repeat what others have: for that the run may be shorter, or along what is reduced, so that a warp
+/// has fewer rows.
+pub(super) fn coalesced_for(
+    shape: &[u64],
+    contiguous: usize,
+    chunk: u32,
+    within: &[usize],
+    threads: Threads,
+) -> Option<RegLayout> {
+    let of = |contiguous: usize, chunk: u32| {
+        let layout = threads.share_out(shape, &|part: &[u64], threads: u32| match log2_shape(part)[..] {
+            [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
+            ref bits => coalesced_within(bits, contiguous, chunk, threads, within),
+        });
+        layout.filter(|l| l.is_even(shape))
+    };
+    if within.is_empty() {
+        return of(contiguous, chunk);
+    }
+    let repeats = |l: &RegLayout| l.thread().cols().iter().filter(|&&c| c == 0).count();
+    let shorter = (0..=chunk).rev().filter_map(|chunk| of(contiguous, chunk));
+    shorter.chain(within.iter().filter_map(|&dim| of(dim, 0))).min_by_key(repeats)
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    threads: Threads,
+    /// Whether threads may own more than single elements.
+    wide: bool,
+    /// Edges at each node.
+    edges: Vec<Vec<usize>>,
+    /// Candidates of each node.
+    labels: Vec<Vec<RegLayout>>,
+    chosen: Vec<Option<usize>>,
+    /// Where candidates come from, in the order in which they are tried.
+    seeds: Vec<(NodeId, RegLayout)>,
+    node_costs: BTreeMap<(NodeId, usize), u64>,
+    edge_costs: BTreeMap<(usize, usize, usize), u64>,
+}
+
+/// A candidate, and the nodes that it is spread to.
+type Spread = Vec<(NodeId, usize)>;
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Graph, threads: Threads, wide: bool) -> Search<'a> {
+        let n = graph.nodes.len();
+        let mut edges = vec![Vec::new(); n];
+        for (i, edge) in graph.edges.iter().enumerate() {
+            edges[edge.a].push(i);
+            edges[edge.b].push(i);
+        }
+        Search {
+            graph,
+            threads,
+            wide,
+            edges,
+            labels: vec![Vec::new(); n],
+            chosen: vec![None; n],
+            seeds: Vec::new(),
+            node_costs: BTreeMap::new(),
+            edge_costs: BTreeMap::new(),
+        }
+    }
+
+    fn layout(&self, n: NodeId) -> Option<&RegLayout> {
+        self.labels[n].get(self.chosen[n]?)
+    }
+
+    /// The number of a candidate of a node; `None` if it is none: not all threads would have the same registers, or what is reduced would have
+    /// elements of a row in several warps.
+    fn label(&mut self, n: NodeId, layout: &RegLayout) -> Option<usize> {
+        if let Some(i) = self.labels[n].iter().position(|l| l == layout) {
+            return Some(i);
+        }
+        let node = &self.graph.nodes[n];
+        let reduces = node.axis.is_none_or(|axis| layout.reduction(&node.shape, axis).is_ok());
+        let open = node.fixed.is_none() && layout.is_even(&node.shape) && layout.covers_tile() && reduces;
+        if !open && node.fixed.as_ref() != Some(layout) {
+            return None;
+        }
+        self.labels[n].push(layout.clone());
+        Some(self.labels[n].len() - 1)
+    }
+
+    /// Finds candidates, and begins with the first that reaches a node.
+    fn seed(&mut self) {
+        let graph = self.graph;
+        for (n, node) in graph.nodes.iter().enumerate() {
+            if let Some(fixed) = &node.fixed {
+                self.begin(n, fixed.clone());
+            }
+        }
+        // What is copied as a whole to or from global memory is there for that; then what is computed and stored. Sums of products are
+        // stored as they lie, or exchanged between lanes (`epilogue`).
+        for plain in [true, false] {
+            for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
+                for access in node.accesses.iter().filter(|a| a.global && a.plain == plain) {
+                    let free = plain && !self.edges[n].iter().any(|&i| graph.nodes[graph.edges[i].b].fixed.is_some());
+                    if (free || self.chosen[n].is_none())
+                        && let Some(layout) = self.coalesced(n, Some(access))
+                    {
+                        self.begin(n, layout);
+                        self.unrepeated(n, access);
+                    }
+                }
+            }
+        }
+        // The larger ones first: others follow.
+        let mut rest: Vec<NodeId> = (0..graph.nodes.len()).filter(|&n| self.chosen[n].is_none()).collect();
+        rest.sort_by_key(|&n| std::cmp::Reverse(graph.nodes[n].shape.iter().product::<u64>()));
+        for n in rest {
+            if self.chosen[n].is_none()
+                && let Some(layout) = self.coalesced(n, None)
+            {
+                self.begin(n, layout);
+            }
+        }
+    }
+
+    /// The layout of a tile that an access prefers, or, without one, that deals single elements out to threads.
+    fn coalesced(&self, n: NodeId, access: Option<&Access>) -> Option<RegLayout> {
+        let node = &self.graph.nodes[n];
+        let last = node.shape.len().saturating_sub(1);
+        let (contiguous, width) = access.map_or((last, 1), |a| (a.dim.unwrap_or(last), a.width));
+        let chunk = if self.wide { width.max(1).ilog2() } else { 0 };
+        coalesced_for(&node.shape, contiguous, chunk, &self.reduced_along(n), self.threads)
+    }
+
+    /// Where a reduction would have warps repeat what others have, a candidate in which none does: it is exchanged for the reduction.
+    fn unrepeated(&mut self, n: NodeId, access: &Access) {
+        let node = &self.graph.nodes[n];
+        let repeats = |l: &RegLayout| l.thread().cols().contains(&0);
+        if !self.labels[n].last().is_some_and(repeats) {
+            return;
+        }
+        let chunk = if self.wide { access.width.max(1).ilog2() } else { 0 };
+        let contiguous = access.dim.unwrap_or(node.shape.len().saturating_sub(1));
+        if let Some(layout) = coalesced_for(&node.shape, contiguous, chunk, &[], self.threads) {
+            self.begin(n, layout);
+        }
+    }
+
+    /// The dimensions along which a node, or what has its extents and shares its layout, is reduced.
+    fn reduced_along(&self, n: NodeId) -> Vec<usize> {
+        let shape = &self.graph.nodes[n].shape;
+        let (mut seen, mut next, mut axes) = (vec![n], vec![n], Vec::new());
+        while let Some(n) = next.pop() {
+            axes.extend(self.graph.nodes[n].axis);
+            for &i in &self.edges[n] {
+                let edge = &self.graph.edges[i];
+                let other = if edge.a == n { edge.b } else { edge.a };
+                let alike = matches!(edge.relation, Relation::Operand | Relation::Result)
+                    && self.graph.nodes[other].shape == *shape
+                    && self.graph.nodes[other].fixed.is_none();
+                if alike && !seen.contains(&other) {
+                    seen.push(other);
+                    next.push(other);
+                }
+            }
+        }
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+
+    /// Spreads a candidate to all that it can reach; nodes without a choice take it.
+    fn begin(&mut self, n: NodeId, layout: RegLayout) {
+        let spread = self.spread(n, &layout, 0);
+        for (n, label) in spread {
+            self.chosen[n].get_or_insert(label);
+        }
+        self.seeds.push((n, layout));
+    }
+
+    /// A candidate of `start`, and what follows from it along edges of at least this weight, up to nodes whose layout is known.
+    fn spread(&mut self, start: NodeId, layout: &RegLayout, weight: u64) -> Spread {
+        let mut found: Spread = Vec::new();
+        let mut next: Vec<(NodeId, RegLayout)> = vec![(start, layout.clone())];
+        while !next.is_empty() {
+            let mut further = Vec::new();
+            for (n, layout) in next {
+                if found.iter().any(|&(m, _)| m == n) {
+                    continue;
+                }
+                let Some(label) = self.label(n, &layout) else { continue };
+                found.push((n, label));
+                for &i in &self.edges[n] {
+                    let edge = &self.graph.edges[i];
+                    let other = if edge.a == n { edge.b } else { edge.a };
+                    if edge.weight >= weight
+                        && self.graph.nodes[other].fixed.is_none()
+                        && let Some(layout) = self.follows(edge, edge.a == n, &layout)
+                    {
+                        further.push((other, layout));
+                    }
+                }
+            }
+            next = further;
+        }
+        found
+    }
+
+    /// The layout of the other end of an edge, if that is the one that follows from the layout of one.
+    fn follows(&self, edge: &Edge, from_a: bool, layout: &RegLayout) -> Option<RegLayout> {
+        let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
+        match (edge.relation, from_a) {
+            (Relation::Reduction, true) => None,
+            (_, true) => wanted(edge, a, b, layout),
+            (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
+            (_, false) => (a.shape == b.shape).then(|| layout.clone()),
+        }
+    }
+
+    fn node_cost(&mut self, n: NodeId, label: usize) -> u64 {
+        if let Some(&known) = self.node_costs.get(&(n, label)) {
+            return known;
+        }
+        let (node, layout) = (&self.graph.nodes[n], &self.labels[n][label]);
+        let accesses: u64 = node.accesses.iter().map(|a| cost::access(a, layout, &node.shape)).sum();
+        let computed = node.operations * cost::elements(layout);
+        self.node_costs.insert((n, label), accesses + computed);
+        accesses + computed
+    }
+
+    fn edge_cost(&mut self, i: usize) -> u64 {
+        let edge = &self.graph.edges[i];
+        let (Some(x), Some(y)) = (self.chosen[edge.a], self.chosen[edge.b]) else { return 0 };
+        if let Some(&known) = self.edge_costs.get(&(i, x, y)) {
+            return known;
+        }
+        let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
+        let ends = wanted(edge, a, b, &self.labels[edge.a][x]).zip(given(edge, b, &self.labels[edge.b][y]));
+        let found = match ends {
+            Some((wanted, given)) if goes_with(&wanted, &given) => 0,
+            // Another operand says what the extents are, if there is one.
+            Some(_) if edge.relation == Relation::Extents => 1,
+            Some((wanted, given)) => {
+                let forth = matches!(edge.relation, Relation::Result | Relation::Copy);
+                let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
+                1 + edge.weight * cost::exchange(from, to, b.bytes)
+            }
+            None => NEVER,
+        };
+        self.edge_costs.insert((i, x, y), found);
+        found
+    }
+
+    /// The cost of all that the layouts of these nodes have a part in.
+    fn cost(&mut self, nodes: &[NodeId]) -> u64 {
+        let mut edges: Vec<usize> = nodes.iter().flat_map(|&n| self.edges[n].iter().copied()).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let chosen: Vec<_> = nodes.iter().filter_map(|&n| Some((n, self.chosen[n]?))).collect();
+        let of_nodes: u64 = chosen.into_iter().map(|(n, l)| self.node_cost(n, l)).sum();
+        of_nodes + edges.into_iter().map(|i| self.edge_cost(i)).sum::<u64>()
+    }
+
+    /// Takes the candidates of `spread` if that is cheaper.
+    fn accept(&mut self, spread: &Spread) -> bool {
+        let nodes: Vec<NodeId> =
+            spread.iter().map(|&(n, _)| n).filter(|&n| self.graph.nodes[n].fixed.is_none()).collect();
+        let before: Vec<Option<usize>> = nodes.iter().map(|&n| self.chosen[n]).collect();
+        if spread.iter().all(|&(n, label)| self.chosen[n] == Some(label)) {
+            return false;
+        }
+        let old = self.cost(&nodes);
+        for &(n, label) in spread {
+            self.chosen[n] = Some(label);
+        }
+        if self.cost(&nodes) < old {
+            return true;
+        }
+        for (&n, label) in nodes.iter().zip(before) {
+            self.chosen[n] = label;
+        }
+        false
+    }
+
+    fn improve(&mut self) {
+        let mut weights: Vec<u64> = self.graph.edges.iter().map(|e| e.weight).collect();
+        weights.push(0);
+        weights.sort_unstable();
+        weights.dedup();
+        for _ in 0..ROUNDS {
+            let mut changed = false;
+            for (n, layout) in self.seeds.clone() {
+                for &weight in &weights {
+                    let spread = self.spread(n, &layout, weight);
+                    changed |= self.accept(&spread);
+                }
+            }
+            for (n, weight) in self.parts(&weights) {
+                for layout in self.labels[n].clone() {
+                    let spread = self.spread(n, &layout, weight);
+                    changed |= self.accept(&spread);
+                }
+            }
+            for n in 0..self.graph.nodes.len() {
+                for label in 0..self.labels[n].len() {
+                    if self.graph.nodes[n].fixed.is_none() {
+                        changed |= self.accept(&vec![(n, label)]);
+                    }
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    /// A node of each part of the graph that is connected by edges of at least a weight, for each weight.
+    fn parts(&self, weights: &[u64]) -> Vec<(NodeId, u64)> {
+        let mut found = Vec::new();
+        for &weight in weights {
+            let mut seen = vec![false; self.graph.nodes.len()];
+            for start in 0..self.graph.nodes.len() {
+                if seen[start] || self.graph.nodes[start].fixed.is_some() {
+                    continue;
+                }
+                found.push((start, weight));
+                let mut next = vec![start];
+                while let Some(n) = next.pop() {
+                    if std::mem::replace(&mut seen[n], true) || self.graph.nodes[n].fixed.is_some() {
+                        continue;
+                    }
+                    let near = self.edges[n].iter().map(|&i| &self.graph.edges[i]).filter(|e| e.weight >= weight);
+                    next.extend(near.map(|e| if e.a == n { e.b } else { e.a }));
+                }
+            }
+        }
+        found
+    }
+}

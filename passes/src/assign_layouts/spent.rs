@@ -1,0 +1,74 @@
+//! Buffers whose memory an exchange may take.
+//!
+//! What a loop in front has multiplied is not needed behind it, so that the buffer of an exchange there takes no memory of its own (`over`).
+
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+
+/// The buffers whose memory is free at `place`: declared in front of it in its block, and used there only. What warpgroups multiply is not
+/// among them: it is filled for the next tile while the last is stored; nor are buffers of roles.
+pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> {
+    let all = all_stmts(k, k.body);
+    let elsewhere = |&s: &Stmt| match k.stmts[s] {
+        StmtData::Role { .. } | StmtData::Channel { .. } => true,
+        StmtData::Assign { src, .. } => {
+            matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
+        }
+        _ => false,
+    };
+    if all.iter().any(elsewhere) {
+        return Vec::new();
+    }
+    let before: Vec<Vec<Stmt>> = k.blocks[block][..index].iter().map(|&s| within(k, s)).collect();
+    let behind = all.into_iter().filter(|s| !before.iter().any(|part| part.contains(s)));
+    let used_behind = buffers_of(k, &behind.collect::<Vec<Stmt>>());
+    let declared = before.iter().flatten().filter_map(|&s| match &k.stmts[s] {
+        StmtData::Alloc { value, over } if k.blocks[block].contains(&s) && over.is_empty() => Some(*value),
+        _ => None,
+    });
+    let mut free: Vec<Value> = declared.filter(|v| !used_behind.contains(v)).collect();
+    // What is used together is pipelined together, and taken over together.
+    loop {
+        let torn = before.iter().map(|part| buffers_of(k, part)).find(|used| {
+            used.iter().any(|v| free.contains(v)) && used.iter().any(|v| !free.contains(v) && !is_above(k, *v))
+        });
+        let Some(used) = torn else { break };
+        free.retain(|v| !used.contains(v));
+    }
+    // Buffers that one is over already are taken over by others as the same list.
+    let lists = before.iter().flatten().filter_map(|&s| match &k.stmts[s] {
+        StmtData::Alloc { over, .. } if !over.is_empty() => Some(over.clone()),
+        _ => None,
+    });
+    for over in lists {
+        if over.iter().all(|v| free.contains(v)) {
+            return over;
+        }
+        free.retain(|v| !over.contains(v));
+    }
+    free
+}
+
+/// Whether a buffer is over others.
+fn is_above(k: &Kernel, buffer: Value) -> bool {
+    k.stmts.values().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == buffer && !over.is_empty()))
+}
+
+/// A statement and what is inside it.
+fn within(k: &Kernel, s: Stmt) -> Vec<Stmt> {
+    std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b))).collect()
+}
+
+/// The buffers that statements use, but for their declarations.
+fn buffers_of(k: &Kernel, stmts: &[Stmt]) -> Vec<Value> {
+    let mut used = Vec::new();
+    for e in stmts.iter().flat_map(|&s| stmt_exprs(k, s)) {
+        for_each_ref(k, e, &mut |v| {
+            if matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. }) && !used.contains(&v) {
+                used.push(v);
+            }
+        });
+    }
+    used
+}

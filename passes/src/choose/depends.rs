@@ -1,0 +1,344 @@
+//! What a result may depend on: not on values that are chosen.
+//!
+//! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it;
+//! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. Everything else
+//! is refused, for another choice could give another result.
+
+use super::search::Auto;
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use cranelift_entity::SecondaryMap;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, Range, StmtData, ValueDef, View};
+use tilec_ir::loop_ends::{LoopEnds, covers, implied, loop_variable, meaning};
+use tilec_ir::ops::{Form, Op};
+use tilec_ir::types::Space;
+use tilec_ir::typing::{Type, resolve_view, same_expr, same_product, type_of};
+
+/// Why a value depends on a choice.
+#[derive(Copy, Clone)]
+struct Chosen {
+    /// The parameter.
+    parameter: Value,
+    what: What,
+}
+
+#[derive(Copy, Clone)]
+enum What {
+    /// It is the parameter, or follows from it.
+    Any,
+    /// The variable of a loop over tiles of a range.
+    Position,
+    /// The number of a tile: there are enough of this size to cover the extent.
+    Tile { extent: Expr, size: Expr },
+}
+
+struct Depends<'k> {
+    k: &'k Kernel,
+    loops: LoopEnds,
+    chosen: SecondaryMap<Value, Option<Chosen>>,
+    wrong: Vec<Diagnostic>,
+}
+
+/// A range of elements that tiles cover.
+struct Covered {
+    /// It ends here.
+    end: Expr,
+    /// A window of the tile begins so much behind it.
+    offset: Option<Expr>,
+}
+
+/// An index as something and a literal; `None`: it is a literal.
+fn parts(k: &Kernel, e: Expr) -> (Option<Expr>, i64) {
+    let e = meaning(k, e);
+    if let Some(x) = k.as_int(e) {
+        return (None, x);
+    }
+    match &k.exprs[e] {
+        ExprData::Op { op: op @ (Op::Add | Op::Sub), args } => match k.as_int(args[1]) {
+            Some(x) => (Some(meaning(k, args[0])), if *op == Op::Add { x } else { x.saturating_neg() }),
+            None => (Some(e), 0),
+        },
+        _ => (Some(e), 0),
+    }
+}
+
+/// Reports what depends on the value of a parameter to choose.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
+    let mut depends = Depends { k, loops: LoopEnds::of(k), chosen: SecondaryMap::new(), wrong: Vec::new() };
+    for &p in &k.const_params {
+        depends.chosen[p] = match k.values[p].def {
+            ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Same(earlier)), .. }) => {
+                depends.chosen[earlier]
+            }
+            _ => autos.iter().any(|a| a.value == p).then_some(Chosen { parameter: p, what: What::Any }),
+        };
+    }
+    depends.header();
+    for s in all_stmts(k, k.body) {
+        depends.stmt(s);
+    }
+    let mut result = Ok(());
+    for d in depends.wrong {
+        result = Err(cx.report(d));
+    }
+    result
+}
+
+impl Depends<'_> {
+    /// Shapes of tensors, and the grid.
+    fn header(&mut self) {
+        let k = self.k;
+        for &v in &k.params {
+            let Some(tensor) = k.tensor_ty(v).filter(|t| t.scratch.is_none()) else { continue };
+            if let Some((e, chosen)) = tensor.shape.iter().find_map(|&e| Some((e, self.of(e)?))) {
+                self.refuse(e, chosen, format!("the shape of `{}`", k.values[v].name));
+            }
+        }
+        for axis in &k.grid {
+            self.chosen[axis.index] = self.of(axis.extent).map(|chosen| self.numbered(chosen, axis.extent));
+        }
+    }
+
+    /// What counts to `end`: tiles, if that is how many cover an extent.
+    fn numbered(&self, chosen: Chosen, end: Expr) -> Chosen {
+        let k = self.k;
+        let what = match &k.exprs[meaning(k, end)] {
+            ExprData::Op { op: Op::CeilDiv, args } if self.of(args[0]).is_none() => {
+                What::Tile { extent: args[0], size: args[1] }
+            }
+            ExprData::Op { op: Op::Div, args } if self.of(args[0]).is_none() && self.divides(args[1], args[0]) => {
+                What::Tile { extent: args[0], size: args[1] }
+            }
+            _ => What::Any,
+        };
+        Chosen { what, ..chosen }
+    }
+
+    /// Whether a precondition says `extent % size == 0`.
+    fn divides(&self, size: Expr, extent: Expr) -> bool {
+        let k = self.k;
+        k.requires.iter().any(|&e| match &k.exprs[e] {
+            ExprData::Op { op: Op::Eq, args } if k.as_int(args[1]) == Some(0) => match &k.exprs[args[0]] {
+                ExprData::Op { op: Op::Rem, args } => same_expr(k, args[0], extent) && same_expr(k, args[1], size),
+                _ => false,
+            },
+            _ => false,
+        })
+    }
+
+    /// The choice that an expression depends on, if it does.
+    fn of(&self, e: Expr) -> Option<Chosen> {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Ref(v) => self.chosen[*v],
+            _ => k.children(e).into_iter().find_map(|child| self.of(child)),
+        }
+    }
+
+    fn stmt(&mut self, s: Stmt) {
+        let k = self.k;
+        match k.stmts[s] {
+            StmtData::Let { value, init } => match type_of(k, init) {
+                Ok(Type::Index | Type::Bool) => {
+                    self.chosen[value] = self.of(init).map(|chosen| Chosen { what: What::Any, ..chosen });
+                }
+                _ => self.computed(init, false),
+            },
+            StmtData::Var { init, .. } => init.into_iter().for_each(|e| self.computed(e, false)),
+            StmtData::Assign { src, .. } => self.computed(src, false),
+            StmtData::Copy { src, dst, ref attrs } => {
+                // What the cache is asked for is nobody's result.
+                if attrs.prefetch {
+                    return;
+                }
+                self.computed(src, false);
+                self.computed(dst, false);
+                attrs.when.into_iter().for_each(|e| self.condition(e));
+            }
+            StmtData::For { var, start, end, step, .. } => self.repeated(var, [start, end, step]),
+            StmtData::If { cond, .. } => self.condition(cond),
+            StmtData::Alloc { .. }
+            | StmtData::Channel { .. }
+            | StmtData::Barrier
+            | StmtData::Await { .. }
+            | StmtData::Signal { .. }
+            | StmtData::Ordered { .. }
+            | StmtData::Role { .. } => {}
+        }
+    }
+
+    fn condition(&mut self, e: Expr) {
+        if let Some(chosen) = self.of(e) {
+            self.refuse(e, chosen, "this condition".to_owned());
+        }
+    }
+
+    fn repeated(&mut self, var: Value, [start, end, step]: [Expr; 3]) {
+        let k = self.k;
+        if let Some(chosen) = self.of(end).filter(|_| k.as_int(start) == Some(0)) {
+            let counted = if k.as_int(step) == Some(1) {
+                self.numbered(chosen, end)
+            } else {
+                Chosen { what: What::Any, ..chosen }
+            };
+            self.chosen[var] = Some(counted);
+            let within_tile = || self.is_of_tiles(end) && self.is_of_tiles(step);
+            if matches!(self.chosen[var], Some(Chosen { what: What::Any, .. })) && !within_tile() {
+                self.refuse(end, chosen, "the end of this loop".to_owned());
+                self.chosen[var] = None;
+            }
+            return;
+        }
+        for (e, what) in [(start, "the beginning of this loop"), (end, "the end of this loop")] {
+            if let Some(chosen) = self.of(e) {
+                self.refuse(e, chosen, what.to_owned());
+            }
+        }
+        self.chosen[var] = self.of(step).map(|chosen| Chosen { what: What::Position, ..chosen });
+    }
+
+    /// Whether an index is made of extents of tiles alone.
+    fn is_of_tiles(&self, e: Expr) -> bool {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Int(_) => true,
+            ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::ConstParam(_)),
+            ExprData::Op { args, .. } => args.iter().all(|&arg| self.is_of_tiles(arg)),
+            _ => false,
+        }
+    }
+
+    /// An expression whose value is stored; `beside`: it is combined with the numbers of the tile's elements.
+    fn computed(&mut self, e: Expr, beside: bool) {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::View(view) => self.window(e, &view.clone()),
+            ExprData::Ref(v) => {
+                if let Some(chosen) = self.chosen[*v].filter(|_| !beside) {
+                    self.refuse(e, chosen, "this value".to_owned());
+                }
+            }
+            ExprData::Op { op, args } => {
+                let joins = matches!(op.form(), Form::Infix(_)) && args.iter().any(|&arg| has_iota(k, arg));
+                for &arg in args {
+                    self.computed(arg, beside || joins);
+                }
+            }
+            ExprData::Iota { .. } => {}
+            _ => k.children(e).into_iter().for_each(|child| self.computed(child, false)),
+        }
+    }
+
+    fn window(&mut self, e: Expr, view: &View) {
+        let k = self.k;
+        let Some(resolved) = resolve_view(k, e).filter(|v| v.space(k) == Space::Gmem) else { return };
+        let Some(tensor) = k.tensor_ty(resolved.base).filter(|t| t.scratch.is_none()) else { return };
+        let name = &k.values[resolved.base].name;
+        let mut kept = resolved.kept().into_iter();
+        for (d, range) in view.ranges.iter().enumerate() {
+            match *range {
+                Range::At(index) => {
+                    if let Some(chosen) = self.of(index) {
+                        self.refuse(index, chosen, format!("which part of `{name}` this is"));
+                    }
+                }
+                Range::From { start, end } => {
+                    let dim = kept.next();
+                    // Where the loop ends is said of the loop.
+                    let own = implied(k, &self.loops, view, d);
+                    if own.zip(end).is_some_and(|(own, end)| same_expr(k, own, end)) {
+                        continue;
+                    }
+                    if let Some(chosen) = end.and_then(|end| self.of(end)) {
+                        self.refuse(e, chosen, format!("where this window of `{name}` ends"));
+                    }
+                    let Some(chosen) = self.of(start) else { continue };
+                    let extent = dim.map(|dim| tensor.shape[dim]);
+                    let by_itself = |range: &Covered| {
+                        [end, extent].into_iter().flatten().any(|limit| self.reaches(range, limit))
+                            || end.is_none() && extent.is_some_and(|extent| self.is_padded(range, extent))
+                    };
+                    if !self.covered(start).is_some_and(|range| by_itself(&range)) {
+                        self.refuse(start, chosen, format!("where this window of `{name}` ends"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The range of which a window that begins at `e` looks at a tile.
+    fn covered(&self, e: Expr) -> Option<Covered> {
+        let k = self.k;
+        if let Some(v) = loop_variable(k, e) {
+            let Some(Chosen { what: What::Position, .. }) = self.chosen[v] else { return None };
+            return Some(Covered { end: self.loops.end(v)?, offset: None });
+        }
+        let ExprData::Op { op, args } = &k.exprs[meaning(k, e)] else { return None };
+        let &[a, b] = args.as_slice() else { return None };
+        match op {
+            Op::Add => [(a, b), (b, a)].into_iter().find_map(|(tile, offset)| {
+                let Covered { end, offset: None } = self.covered(tile)? else { return None };
+                Some(Covered { end, offset: Some(offset) })
+            }),
+            Op::Mul => [(a, b), (b, a)].into_iter().find_map(|(number, by)| {
+                let ExprData::Ref(v) = k.exprs[meaning(k, number)] else { return None };
+                match self.chosen[v]?.what {
+                    What::Tile { extent, size } if same_expr(k, size, by) => {
+                        Some(Covered { end: extent, offset: None })
+                    }
+                    _ => None,
+                }
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether a range, moved by its offset, reaches `limit`: of what a tile has behind it nothing is in front of that.
+    fn reaches(&self, range: &Covered, limit: Expr) -> bool {
+        let k = self.k;
+        let moved_by = match range.offset {
+            None => Some(0),
+            Some(offset) => k.as_int(offset),
+        };
+        if let (Some(offset), ExprData::Op { op: Op::Add, args }) = (range.offset, &k.exprs[limit])
+            && same_expr(k, args[0], offset)
+            && same_expr(k, args[1], range.end)
+        {
+            return true;
+        }
+        let Some(moved_by) = moved_by else { return false };
+        let ((end, more), (limit_base, limit_more)) = (parts(k, range.end), parts(k, limit));
+        covers(k, range.end, limit) && moved_by >= 0
+            || end.zip(limit_base).is_some_and(|(a, b)| same_product(k, a, b))
+                && more.saturating_add(moved_by) >= limit_more
+    }
+
+    /// Whether a dimension is the range and what pads it to whole groups, which is zero where a window is to go on into it.
+    fn is_padded(&self, range: &Covered, extent: Expr) -> bool {
+        let k = self.k;
+        let ExprData::Op { op: Op::Mul, args } = &k.exprs[extent] else { return false };
+        match &k.exprs[args[0]] {
+            ExprData::Op { op: Op::CeilDiv, args: groups } => {
+                range.offset.is_none() && same_expr(k, groups[1], args[1]) && same_product(k, groups[0], range.end)
+            }
+            _ => false,
+        }
+    }
+
+    fn refuse(&mut self, e: Expr, chosen: Chosen, what: String) {
+        let k = self.k;
+        let name = &k.values[chosen.parameter].name;
+        let message = format!("{what} depends on `{name}`, which is `auto`: another choice would give another result");
+        let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[e], message);
+        self.wrong.push(d.with_place(k.values[chosen.parameter].span, format!("`{name}` is `auto` here")).with_note(format!(
+            "give `{name}` a value, with `-D {name}=...` or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`"
+        )));
+    }
+}
+
+fn has_iota(k: &Kernel, e: Expr) -> bool {
+    matches!(k.exprs[e], ExprData::Iota { .. }) || k.children(e).into_iter().any(|child| has_iota(k, child))
+}

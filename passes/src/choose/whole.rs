@@ -1,0 +1,67 @@
+//! Steps that leave windows whole.
+//!
+//! The windows of a loop over a part of a tensor end with the loop. Where that is a whole number of tiles from the first they are full tiles, which tensor copies
+//! and wide accesses move; others are cut element by element. So of the values that the step of such a loop may have, those are kept with which as few windows
+//! as possible are cut.
+
+use super::search::Auto;
+use crate::analysis::uses::mentions;
+use crate::specialize;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ConstValue, ExprData, Kernel, Range, StmtData};
+use tilec_ir::loop_ends::loop_variable;
+
+/// Keeps of the values of each parameter those with which the fewest windows are cut; `values`: of all parameters, stand-ins among them.
+pub(super) fn keep(k: &Kernel, values: &[(Value, ConstValue)], autos: &[Auto], domains: &mut [Vec<i64>]) {
+    for (auto, domain) in autos.iter().zip(domains) {
+        if domain.len() < 2 || !steps_over_part(k, auto.value) {
+            continue;
+        }
+        let cut: Vec<usize> = domain
+            .iter()
+            .map(|&x| {
+                let mut values = values.to_vec();
+                values.iter_mut().filter(|(p, _)| *p == auto.value).for_each(|(_, v)| *v = ConstValue::Int(x));
+                count(k, &values)
+            })
+            .collect();
+        let fewest = cut.iter().copied().min();
+        let mut cut = cut.into_iter();
+        domain.retain(|_| cut.next() == fewest);
+    }
+}
+
+/// The windows of a kernel that end with the loop whose variable they begin at.
+fn cut_windows(k: &Kernel) -> impl Iterator<Item = Value> {
+    let ranges = |e: Expr| match &k.exprs[e] {
+        ExprData::View(view) => view.ranges.clone(),
+        _ => Vec::new(),
+    };
+    k.exprs.keys().flat_map(ranges).filter_map(|range| match range {
+        Range::From { start, end: Some(_) } => loop_variable(k, start),
+        _ => None,
+    })
+}
+
+/// Whether the parameter is the step of a loop over a part of a tensor.
+fn steps_over_part(k: &Kernel, parameter: Value) -> bool {
+    let mut variables = cut_windows(k);
+    let own = |v: Value| {
+        k.stmts
+            .values()
+            .any(|s| matches!(*s, StmtData::For { var, step, .. } if var == v && mentions(k, step, parameter)))
+    };
+    variables.any(own)
+}
+
+/// How many windows are cut with these values.
+fn count(k: &Kernel, values: &[(Value, ConstValue)]) -> usize {
+    let mut sketch = k.clone();
+    specialize::substitute(&mut sketch, values);
+    sketch.const_params.clear();
+    specialize::fold(&mut sketch);
+    // What is wrong with promises is for `specialize` to say.
+    let _ = specialize::assume(&mut sketch);
+    specialize::drop_idle(&mut sketch);
+    cut_windows(&sketch).count()
+}

@@ -1,0 +1,111 @@
+//! `expand`: make prologue, steady state and drain of scheduled loops, and roles of scheduled statements.
+//!
+//! 1. Loops whose statements have stages are expanded ([`stages`]): statements of stage 1 run beside those of the next iteration.
+//! 2. Statements of the producer go to a role of their own, with the loops, branches and names that they need; all others are the
+//!    consumer's ([`roles`]). Blocks of both walk over the tiles of the grid.
+//! 3. The consumer waits for a product where something needs its sums, its operand registers, or its slot ([`awaits`]): until then it is pending.
+//!
+//! Needs: the channels, stages and cycles of `schedule-loops`, or of a person. Stages and cycles that break a dependence are an error.
+//! Breaks: no schedule of a statement is left. Switched off: `select-mma` marks no copies for the producer, so there is nothing to expand.
+
+mod awaits;
+mod roles;
+mod stages;
+
+use crate::Cx;
+use crate::graph::accesses::Accesses;
+use crate::schedule_loops::{is_product, is_scheduled, modulo};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, StmtPlan};
+
+pub(crate) const NAME: &str = "expand";
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut loops: Vec<Stmt> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::For { body, .. } = k.stmts[s]
+            && k.blocks[body].iter().any(|&s| k.plans[s].stage.is_some())
+        {
+            loops.push(s);
+        }
+    });
+    // Inner loops first: an outer one copies what is left of them.
+    for &s in loops.iter().rev() {
+        legal(k, cx, s)?;
+        stages::expand(k, s);
+    }
+    let roles = is_scheduled(k);
+    if roles || !loops.is_empty() {
+        let body = k.body;
+        sink_zeros(k, body);
+    }
+    if roles {
+        roles::split(k, cx)?;
+    }
+    if roles || !loops.is_empty() {
+        for s in k.stmts.keys() {
+            k.plans[s] = StmtPlan::default();
+        }
+    }
+    Ok(())
+}
+
+/// Moves zeros that an accumulator begins with directly in front of the product that adds to them: the instruction then overwrites its
+/// accumulator, and no register is set.
+fn sink_zeros(k: &mut Kernel, block: Block) {
+    let mut list = k.blocks[block].clone();
+    for i in (0..list.len()).rev() {
+        let Some(acc) = zeroed(k, list[i]) else { continue };
+        let Some(j) = (i + 1..list.len()).find(|&j| Accesses::of(k, list[j]).get(acc).is_some()) else { continue };
+        match k.stmts[list[j]] {
+            // A declaration stays visible behind the block.
+            StmtData::Ordered { body } if matches!(k.stmts[list[i]], StmtData::Assign { .. }) => {
+                let zero = list.remove(i);
+                k.blocks[body].insert(0, zero);
+            }
+            _ if is_product(k, list[j]) => list[i..j].rotate_left(1),
+            _ => {}
+        }
+    }
+    for &s in &list {
+        for b in k.sub_blocks(s) {
+            sink_zeros(k, b);
+        }
+    }
+    k.blocks[block] = list;
+}
+
+/// The register tile that a statement sets to zero.
+fn zeroed(k: &Kernel, s: Stmt) -> Option<Value> {
+    let (value, e) = match k.stmts[s] {
+        StmtData::Var { value, init: Some(e) } => (value, e),
+        StmtData::Assign { dst, src } => (dst, src),
+        _ => return None,
+    };
+    let zero = match k.exprs[e] {
+        ExprData::Int(0) => true,
+        ExprData::Float(bits) => f64::from_bits(bits) == 0.0,
+        _ => false,
+    };
+    zero.then_some(value)
+}
+
+/// Refuses a schedule that breaks a dependence.
+fn legal(k: &Kernel, cx: &mut Cx<'_>, s: Stmt) -> Result<(), Reported> {
+    let StmtData::For { body, .. } = k.stmts[s] else { unreachable!("stages are those of a loop's statements") };
+    let Some((first, second, value, why)) = modulo::broken(k, cx, body) else { return Ok(()) };
+    let name = &k.values[value].name;
+    let what = match why {
+        crate::graph::Why::Flow => format!("reads `{name}` before it is written"),
+        crate::graph::Why::Anti => format!("overwrites `{name}` before it is read"),
+        crate::graph::Why::Output => format!("writes `{name}` before an earlier value of it is written"),
+    };
+    let message = format!("by its stage and cycle this statement {what}");
+    Err(cx.report(
+        Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[second], message)
+            .with_place(k.stmt_spans[first], "this one comes first")
+            .with_note("give it a later cycle, or a later stage; without stages and cycles they are found"),
+    ))
+}

@@ -1,0 +1,247 @@
+//! Where the consumer waits for wgmma.
+//!
+//! A product is pending from its statement on. Its accumulator is touched by nothing but further products into it, a register tile that it reads is not
+//! written, and a slot that it reads is not given back, until it is complete. `await acc, n` waits until all but the last `n` products are: so what has to be
+//! known at each statement is how many products were issued behind the one that it needs. A forward dataflow counts them; where paths
+//! meet, the smaller count is right for both.
+
+use crate::graph::accesses::Accesses;
+use crate::schedule_loops::is_product;
+use std::collections::BTreeMap;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::types::Elem;
+use tilec_ir::typing::resolve_view;
+
+/// A product that may be pending: how many were issued behind it, and its accumulator, by which it is named.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Issued {
+    behind: u32,
+    acc: Value,
+}
+
+/// What pending products use.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+struct State {
+    /// Accumulators.
+    sums: BTreeMap<Value, Issued>,
+    /// Register tiles that are operands.
+    operands: BTreeMap<Value, Issued>,
+    /// The slots of each channel that are held, the oldest first, with the last product that reads each.
+    held: BTreeMap<Value, Vec<Option<Issued>>>,
+}
+
+impl State {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Issued)) {
+        self.sums.values_mut().for_each(&mut *f);
+        self.operands.values_mut().for_each(&mut *f);
+        self.held.values_mut().flatten().flatten().for_each(f);
+    }
+
+    /// All but the last `n` products are complete.
+    fn awaited(&mut self, n: u32) {
+        self.sums.retain(|_, p| p.behind < n);
+        self.operands.retain(|_, p| p.behind < n);
+        for slot in self.held.values_mut().flatten() {
+            *slot = slot.filter(|p| p.behind < n);
+        }
+    }
+
+    /// What is known where two paths meet.
+    fn met(&self, other: &State) -> State {
+        let both = |a: &BTreeMap<Value, Issued>, b: &BTreeMap<Value, Issued>| {
+            let mut all = a.clone();
+            for (&v, &p) in b {
+                all.entry(v).and_modify(|q| *q = (*q).min(p)).or_insert(p);
+            }
+            all
+        };
+        let mut held = self.held.clone();
+        for (&c, slots) in &other.held {
+            let own = held.entry(c).or_default();
+            assert!(own.len() == slots.len() || own.is_empty() || slots.is_empty(), "paths meet with other slots held");
+            if own.is_empty() {
+                own.clone_from(slots);
+                continue;
+            }
+            for (a, b) in own.iter_mut().zip(slots) {
+                *a = match (*a, *b) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+        State { sums: both(&self.sums, &other.sums), operands: both(&self.operands, &other.operands), held }
+    }
+}
+
+/// Writes the `await`s of a role's body.
+pub(super) fn insert(k: &mut Kernel, body: Block) {
+    let mut state = State::default();
+    walk(k, body, &mut state, true);
+    // Nothing is pending when the role ends.
+    if let Some(&last) = state.sums.values().min() {
+        let span = k.blocks[body].last().map_or(k.name_span, |&s| k.stmt_spans[s]);
+        let s = k.stmt(StmtData::Await { value: last.acc, pending: last.behind, after: Vec::new() }, span);
+        k.blocks[body].push(s);
+    }
+}
+
+/// Follows the statements of a block; with `write` it puts the `await`s there.
+fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
+    let mut out = Vec::new();
+    for s in k.blocks[block].clone() {
+        if let Some(issued) = needed(k, s, state) {
+            state.awaited(issued.behind);
+            if write {
+                let span: Span = k.stmt_spans[s];
+                let after = computed_beside(k, &out);
+                out.push(k.stmt(StmtData::Await { value: issued.acc, pending: issued.behind, after }, span));
+            }
+        }
+        out.push(s);
+        step(k, s, state, write);
+    }
+    if write {
+        k.blocks[block] = out;
+    }
+}
+
+/// Small register tiles that the statements behind the last product compute, and that none of these reads any more: with them everything
+/// in between is computed. Of larger ones a thread would have to look at too many registers.
+fn computed_beside(k: &Kernel, list: &[Stmt]) -> Vec<Value> {
+    let multiplies =
+        |s: &Stmt| is_product(k, *s) || matches!(k.stmts[*s], StmtData::Ordered { body } if multiplies(k, body));
+    let Some(issued) = list.iter().rposition(multiplies) else { return Vec::new() };
+    let mut found: Vec<Value> = Vec::new();
+    for &s in &list[issued + 1..] {
+        let touches = Accesses::of(k, s).touches;
+        found.retain(|v| touches.iter().all(|t| t.value != *v || !t.reads));
+        let written = touches.iter().filter(|t| t.writes).map(|t| t.value);
+        found.extend(written.filter(|&v| is_small(k, v)).collect::<Vec<_>>());
+    }
+    found.dedup();
+    found
+}
+
+/// Elements of a small tile of rows: each thread has a few.
+const FEW: u64 = 8;
+
+/// Whether a value is a register tile of f32, of which a thread has few elements.
+fn is_small(k: &Kernel, v: Value) -> bool {
+    let elements = k.tile_ty(v).and_then(|t| t.reg_layout.as_ref()).map(|l| 1u64 << l.value_bits());
+    matches!(k.values[v].def, ValueDef::Var(_))
+        && elements.is_some_and(|n| n <= FEW)
+        && crate::analysis::width::elem_of(k, v) == Some(Elem::F32)
+}
+
+/// The product that must be complete before a statement (the head of a loop or branch): of several the last one issued.
+fn needed(k: &Kernel, s: Stmt, state: &State) -> Option<Issued> {
+    if let StmtData::Channel { op: ChannelOp::Release, channels, .. } = &k.stmts[s] {
+        let oldest = |c: &Value| state.held.get(c).and_then(|slots| slots.first().copied().flatten());
+        return channels.iter().filter_map(oldest).min();
+    }
+    if is_product(k, s) {
+        let (acc, operand) = product(k, s);
+        // Sums of one product as an operand of another, or the other way round; sums of both are added in order.
+        let written = state.operands.get(&acc).copied();
+        return operand.and_then(|v| state.sums.get(&v).copied()).into_iter().chain(written).min();
+    }
+    if let StmtData::Await { .. } = k.stmts[s] {
+        return None;
+    }
+    let mut found: Option<Issued> = None;
+    let mut note = |p: Option<&Issued>| found = found.into_iter().chain(p.copied()).min();
+    // Both ways of a branch, and all iterations of a loop, begin with the same products complete.
+    let pipelined = matches!(k.stmts[s], StmtData::For { body, .. } if multiplies(k, body));
+    if !pipelined {
+        for touch in &Accesses::of(k, s).touches {
+            note(state.sums.get(&touch.value));
+            note(state.operands.get(&touch.value).filter(|_| touch.writes));
+        }
+    } else {
+        for e in crate::analysis::uses::stmt_exprs(k, s) {
+            crate::analysis::uses::for_each_ref(k, e, &mut |v| note(state.sums.get(&v)));
+        }
+    }
+    found
+}
+
+/// Whether there is a product under a block.
+fn multiplies(k: &Kernel, block: Block) -> bool {
+    crate::analysis::uses::all_stmts(k, block).into_iter().any(|s| is_product(k, s))
+}
+
+/// The accumulator of a product, and its operand in registers.
+fn product(k: &Kernel, s: Stmt) -> (Value, Option<Value>) {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { unreachable!("a product is assigned") };
+    let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
+    let operand = [mma.a, mma.b].into_iter().find_map(|e| crate::assign_layouts::plain_var(k, e));
+    (dst, operand)
+}
+
+/// The channels whose slots a statement's own expressions read.
+fn slots_read(k: &Kernel, s: Stmt) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut stack: Vec<Expr> = crate::analysis::uses::stmt_exprs(k, s);
+    while let Some(e) = stack.pop() {
+        stack.extend(k.children(e));
+        if let Some(view) = resolve_view(k, e).filter(|v| v.slot == Some(Slot::Get)) {
+            found.push(view.base);
+        }
+    }
+    found
+}
+
+/// What a statement makes of the state.
+fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
+    match k.stmts[s].clone() {
+        StmtData::Channel { op: ChannelOp::Wait, channels, .. } => {
+            channels.iter().for_each(|&c| state.held.entry(c).or_default().push(None));
+        }
+        StmtData::Channel { op: ChannelOp::Release, channels, .. } => {
+            for c in channels {
+                let slots = state.held.entry(c).or_default();
+                assert!(!slots.is_empty(), "a slot of `{}` is given back that is not held", k.values[c].name);
+                slots.remove(0);
+            }
+        }
+        StmtData::Assign { .. } if is_product(k, s) => {
+            state.each(&mut |p| p.behind += 1);
+            let (acc, operand) = product(k, s);
+            let now = Issued { behind: 0, acc };
+            state.sums.insert(acc, now);
+            operand.into_iter().for_each(|v| {
+                state.operands.insert(v, now);
+            });
+            for c in slots_read(k, s) {
+                if let Some(slot) = state.held.entry(c).or_default().last_mut() {
+                    *slot = Some(now);
+                }
+            }
+        }
+        StmtData::Await { pending, .. } => state.awaited(pending),
+        StmtData::If { then, otherwise, .. } => {
+            let mut other = state.clone();
+            walk(k, then, state, write);
+            otherwise.into_iter().for_each(|b| walk(k, b, &mut other, write));
+            *state = state.met(&other);
+        }
+        StmtData::For { body, .. } => {
+            loop {
+                let mut after = state.clone();
+                walk(k, body, &mut after, false);
+                let met = state.met(&after);
+                if met == *state {
+                    break;
+                }
+                *state = met;
+            }
+            let mut inside = state.clone();
+            walk(k, body, &mut inside, write);
+        }
+        StmtData::Ordered { body } | StmtData::Role { body, .. } => walk(k, body, state, write),
+        _ => {}
+    }
+}

@@ -1,0 +1,175 @@
+//! The producer's and the consumer's part of a scheduled kernel.
+//!
+//! The producer's part is the slice of the program that its statements need: their loops, branches, and names for indices and windows. The
+//! consumer has everything else. Both walk over the same loops with the same bounds, so they meet the same slots in the same order; the
+//! proof of roles (`barriers`) checks that again.
+//!
+//! Blocks stay and walk over the tiles of the grid ([`Persistent`]): the producer fills slots for the next tile while the consumer is at the end of
+//! this one.
+
+use super::awaits;
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::rewrite::{Map, clone_block};
+use crate::specialize_warps::persistent::Persistent;
+use crate::specialize_warps::{PRODUCER_WARPS, consumer_warps, plain_names, registers, role, shared_out};
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::typing::let_init;
+
+/// Registers of a producer thread that issues TMA loads (`setmaxnreg`, PTX ISA 9.7.19.5: 24 to 256 in steps of 8).
+const ASKING: i64 = 24;
+
+pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let span = k.name_span;
+    let mut allocs = Vec::new();
+    let body = k.body;
+    hoist_allocs(k, body, &mut allocs);
+    let produced = clone_block(k, body, &mut Map::default());
+    keep_produced(k, produced);
+    drop_unused_names(k, produced);
+    drop_produced(k, body);
+    drop_unused_names(k, body);
+    let (produced, mut consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
+    // What waits for the last tensor store of a buffer does so once, behind all tiles: in front of the next store another does.
+    let mut last = Vec::new();
+    while let Some(&s) = consumed.last()
+        && let StmtData::Await { value, .. } = k.stmts[s]
+        && matches!(k.values[value].def, ValueDef::Smem(_))
+        && !k.grid.is_empty()
+    {
+        last.extend(consumed.pop());
+    }
+    let (produced, mut consumed) = match Persistent::new(k, cx, span) {
+        Some(mut tiles) => {
+            if let Some(index) = uneven(k, &produced) {
+                tiles.along_last(index);
+            }
+            let both = (tiles.walk(k, &produced), tiles.walk(k, &consumed));
+            tiles.launch(k, cx);
+            both
+        }
+        None => (produced, consumed),
+    };
+    consumed.extend(last);
+    let warps = consumer_warps(k);
+    let by_threads = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.asynchronous));
+    // One lane of the producer issues TMA loads, and needs the fewest that a thread can be left with.
+    let (few, many) = if by_threads { registers(k, warps, true) } else { shared_out(k, warps, ASKING) };
+    let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, produced, span);
+    let consumer = role(k, "consumer", (warps, 1), many, consumed, span);
+    if let StmtData::Role { body, .. } = k.stmts[consumer] {
+        awaits::insert(k, body);
+    }
+    allocs.extend([producer, consumer]);
+    k.blocks[body] = allocs;
+    plain_names(k);
+    let budget = match few.zip(many) {
+        Some((few, many)) => format!("{few} and {many} registers a thread"),
+        None => "registers as they come".to_owned(),
+    };
+    cx.remark(span, format!("{PRODUCER_WARPS} producer warps and {warps} consumer warps; {budget}"));
+    Ok(())
+}
+
+/// The grid index on which the length of the producer's loops depends. `None`: all tiles take as long, or nothing is known of it.
+fn uneven(k: &Kernel, produced: &[Stmt]) -> Option<Value> {
+    let mut found = None;
+    for &top in produced {
+        let inner = k.sub_blocks(top).into_iter().flat_map(|b| all_stmts(k, b));
+        for s in std::iter::once(top).chain(inner) {
+            let StmtData::For { start, end, .. } = k.stmts[s] else { continue };
+            let axes = |e: Expr| k.grid.iter().map(|axis| axis.index).filter(|&v| depends(k, e, v)).collect::<Vec<_>>();
+            match (&axes(start)[..], &axes(end)[..]) {
+                ([], []) => {}
+                ([], &[v]) | (&[v], []) => found = found.or(Some(v)),
+                _ => return None,
+            }
+        }
+    }
+    found
+}
+
+/// Whether an index depends on a value, through names too.
+fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
+    let mut found = false;
+    for_each_ref(k, e, &mut |w| found |= w == v || let_init(k, w).is_some_and(|init| depends(k, init, v)));
+    found
+}
+
+/// Takes declarations of shared memory out of a block and those inside it: buffers belong to the block of threads.
+fn hoist_allocs(k: &mut Kernel, block: Block, out: &mut Vec<Stmt>) {
+    let mut kept = Vec::new();
+    for s in k.blocks[block].clone() {
+        if matches!(k.stmts[s], StmtData::Alloc { .. }) {
+            out.push(s);
+            continue;
+        }
+        kept.push(s);
+        for b in k.sub_blocks(s) {
+            hoist_allocs(k, b, out);
+        }
+    }
+    k.blocks[block] = kept;
+}
+
+/// Leaves the producer's statements, what is around them, and names.
+fn keep_produced(k: &mut Kernel, block: Block) {
+    let mut kept = Vec::new();
+    for s in k.blocks[block].clone() {
+        let inner = k.sub_blocks(s);
+        inner.iter().for_each(|&b| keep_produced(k, b));
+        let some = inner.iter().any(|&b| k.blocks[b].iter().any(|&s| !matches!(k.stmts[s], StmtData::Let { .. })));
+        let name = matches!(k.stmts[s], StmtData::Let { .. });
+        if k.plans[s].producer || some || name {
+            kept.push(s);
+        }
+    }
+    k.blocks[block] = kept;
+}
+
+/// Leaves everything but the producer's statements.
+fn drop_produced(k: &mut Kernel, block: Block) {
+    let mut kept = Vec::new();
+    for s in k.blocks[block].clone() {
+        if k.plans[s].producer {
+            continue;
+        }
+        let inner = k.sub_blocks(s);
+        inner.iter().for_each(|&b| drop_produced(k, b));
+        let empty = !inner.is_empty() && inner.iter().all(|&b| k.blocks[b].is_empty());
+        if !empty {
+            kept.push(s);
+        }
+    }
+    k.blocks[block] = kept;
+}
+
+/// Drops names that nothing under a block uses.
+fn drop_unused_names(k: &mut Kernel, block: Block) {
+    let mut used: Vec<Value> = Vec::new();
+    drop_unused(k, block, &mut used);
+}
+
+/// The same from the last statement to the first: a name is used behind its declaration.
+fn drop_unused(k: &mut Kernel, block: Block, used: &mut Vec<Value>) {
+    let mut kept = Vec::new();
+    for s in k.blocks[block].clone().into_iter().rev() {
+        if matches!(k.stmts[s], StmtData::Let { value, .. } if !used.contains(&value)) {
+            continue;
+        }
+        for b in k.sub_blocks(s).into_iter().rev() {
+            drop_unused(k, b, used);
+        }
+        for e in stmt_exprs(k, s) {
+            for_each_ref(k, e, &mut |v| used.push(v));
+        }
+        if let StmtData::Assign { dst, .. } = k.stmts[s] {
+            used.push(dst);
+        }
+        kept.push(s);
+    }
+    kept.reverse();
+    k.blocks[block] = kept;
+}

@@ -1,0 +1,256 @@
+//! Modulo expansion of a loop with two stages.
+//!
+//! ```text
+//! stage 0 of the first iteration                       // prologue
+//! for j in start + step..end step step {               // steady state, in the order of cycles
+//!     stage 0 of iteration j; stage 1 of iteration j - step
+//! }
+//! stage 1 of the last iteration                        // drain
+//! ```
+//!
+//! What stage 0 computes and stage 1 reads lives in a register tile that is declared in front of the loop. Indices and names for windows are
+//! computed again for each iteration that needs them.
+
+use crate::graph::accesses::Accesses;
+use crate::rewrite::{Map, Subst, clone_stmt};
+use crate::schedule_loops::modulo::is_index;
+use crate::vectorize::register_layout;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::TileTy;
+
+/// A loop that is being expanded.
+struct Body {
+    /// In the order of an iteration of the steady state.
+    order: Vec<(Stmt, u32)>,
+    /// Indices and names, in program order.
+    names: Vec<Stmt>,
+    var: Value,
+    bounds: [Expr; 3],
+    span: Span,
+}
+
+/// Expands a loop in place.
+pub(super) fn expand(k: &mut Kernel, at: Stmt) {
+    let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { unreachable!("a loop is expanded") };
+    let (declared, body) = sorted(k, body);
+    let span = k.stmt_spans[at];
+    let body = Body { order: body.0, names: body.1, var, bounds: [start, end, step], span };
+    let stages = body.order.iter().map(|&(_, stage)| stage).max().unwrap_or(0) + 1;
+    if stages == 1 {
+        let mut list: Vec<Stmt> = declared.into_iter().chain(body.names.iter().copied()).collect();
+        let mut turn: Vec<Stmt> = Vec::new();
+        for &(s, _) in &body.order {
+            match k.plans[s].ordered {
+                true => turn.push(s),
+                false if k.plans[s].producer => list.push(s),
+                false => {
+                    in_turns(k, &mut turn, &mut list);
+                    list.push(s);
+                }
+            }
+        }
+        in_turns(k, &mut turn, &mut list);
+        clear(k, &list);
+        let new = k.block(list);
+        let StmtData::For { body, .. } = &mut k.stmts[at] else { unreachable!("a loop is expanded") };
+        *body = new;
+        return;
+    }
+    let mut out = hoisted(k, declared, &body);
+    out.extend(pipelined(k, &body));
+    let path = crate::analysis::uses::path_to(k, at).and_then(|p| p.last().copied());
+    let (block, index) = path.unwrap_or_else(|| panic!("bug: a scheduled loop of `{}` is not in its body", k.name));
+    clear(k, &out);
+    k.blocks[block].splice(index..=index, out);
+}
+
+type Sorted = (Vec<Stmt>, (Vec<(Stmt, u32)>, Vec<Stmt>));
+
+/// The statements of a loop: declarations without a value; those that have stages, in the order of cycles; names.
+fn sorted(k: &Kernel, body: Block) -> Sorted {
+    let (mut declared, mut names, mut order) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, &s) in k.blocks[body].iter().enumerate() {
+        let plan = k.plans[s];
+        match k.stmts[s] {
+            StmtData::Var { init: None, .. } | StmtData::Alloc { .. } => declared.push(s),
+            StmtData::Let { init, .. } if is_index(k, init) => names.push(s),
+            _ => order.push((plan.cycle.unwrap_or(0), i, s, plan.stage.unwrap_or(0))),
+        }
+    }
+    order.sort_unstable_by_key(|&(cycle, i, ..)| (cycle, i));
+    (declared, (order.into_iter().map(|(_, _, s, stage)| (s, stage)).collect(), names))
+}
+
+fn clear(k: &mut Kernel, list: &[Stmt]) {
+    for &s in list {
+        k.plans[s].stage = None;
+        k.plans[s].cycle = None;
+        k.plans[s].ordered = false;
+        for b in k.sub_blocks(s) {
+            let inner = k.blocks[b].clone();
+            clear(k, &inner);
+        }
+    }
+}
+
+/// Declarations in front of the loop, of the tiles that its statements declare: a `var` with a value becomes an assignment, and so does a `let` that
+/// another stage reads.
+fn hoisted(k: &mut Kernel, declared: Vec<Stmt>, body: &Body) -> Vec<Stmt> {
+    let mut out = declared;
+    let touches: Vec<(u32, Accesses)> = body.order.iter().map(|&(s, stage)| (stage, Accesses::of(k, s))).collect();
+    for &(s, stage) in &body.order {
+        let span = k.stmt_spans[s];
+        match k.stmts[s] {
+            StmtData::Var { value, init: Some(init) } => {
+                k.stmts[s] = StmtData::Assign { dst: value, src: init };
+                out.push(k.stmt(StmtData::Var { value, init: None }, span));
+            }
+            StmtData::Let { value, init } => {
+                let crosses = touches.iter().any(|(other, a)| *other != stage && a.get(value).is_some_and(|t| t.reads));
+                if !crosses {
+                    continue;
+                }
+                let tile = tile_of(k, init).unwrap_or_else(|| {
+                    panic!("bug: `{}` is no tile, and lives from stage to stage", k.values[value].name)
+                });
+                k.values[value].def = ValueDef::Var(tile);
+                k.stmts[s] = StmtData::Assign { dst: value, src: init };
+                out.push(k.stmt(StmtData::Var { value, init: None }, span));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The type of a register tile that holds the value of `e`, in the layout in which it is computed.
+fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
+    let tilec_ir::typing::Type::Tile(ty) = tilec_ir::typing::type_of(k, e).ok()? else { return None };
+    let elem = ty.elem;
+    let shape = tilec_ir::typing::fixed_shape(k, e)?;
+    let layout = register_layout(k, e);
+    let span = k.expr_spans[e];
+    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    Some(TileTy { elem, shape, order: None, reg_layout: layout, smem_layout: None })
+}
+
+/// Prologue, steady state and drain.
+fn pipelined(k: &mut Kernel, body: &Body) -> Vec<Stmt> {
+    let span = body.span;
+    let [start, end, step] = body.bounds;
+    let mut list = Vec::new();
+    let first = copy(k, start);
+    list.extend(iteration(k, body, &[(0, Some(first))]));
+    let name = k.values[body.var].name.clone();
+    let var = k.value(&name, span, ValueDef::Loop);
+    let now = k.value_ref(var, span);
+    let (at, by) = (k.value_ref(var, span), copy(k, step));
+    let before = k.binary(Op::Sub, at, by, span);
+    let steady = iteration(k, body, &[(0, Some(now)), (1, Some(before))]);
+    let steady = k.block(steady);
+    let (from, by) = (copy(k, start), copy(k, step));
+    let second = k.binary(Op::Add, from, by, span);
+    let (to, by) = (copy(k, end), copy(k, step));
+    list.push(k.stmt(StmtData::For { var, start: second, end: to, step: by, unroll: false, body: steady }, span));
+    let last = last(k, body);
+    list.extend(iteration(k, body, &[(1, Some(last))]));
+    if begins(k, start, end) {
+        return list;
+    }
+    let (from, to) = (copy(k, start), copy(k, end));
+    let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![from, to] }, span);
+    let then = k.block(list);
+    vec![k.stmt(StmtData::If { cond, then, otherwise: None }, span)]
+}
+
+/// The statements of some stages, each of the iteration that the loop variable's value names.
+fn iteration(k: &mut Kernel, body: &Body, stages: &[(u32, Option<Expr>)]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    // Names are computed for each iteration; those that it does not need go below.
+    let mut maps: Vec<(u32, Map)> = Vec::new();
+    for &(stage, at) in stages {
+        let mut map = Map::default();
+        if let Some(at) = at {
+            map.0.push((body.var, Subst::Expr(at)));
+        }
+        let needed = needed(k, body, stage);
+        for &s in body.names.iter().filter(|s| needed.contains(s)) {
+            out.push(clone_stmt(k, s, &mut map));
+        }
+        maps.push((stage, map));
+    }
+    let mut turn: Vec<Stmt> = Vec::new();
+    for &(s, stage) in &body.order {
+        let Some((_, map)) = maps.iter_mut().find(|(of, _)| *of == stage) else { continue };
+        let copy = clone_stmt(k, s, map);
+        match k.plans[s].ordered {
+            true => turn.push(copy),
+            // The producer's statements are none of theirs.
+            false if k.plans[s].producer => out.push(copy),
+            false => {
+                in_turns(k, &mut turn, &mut out);
+                out.push(copy);
+            }
+        }
+    }
+    in_turns(k, &mut turn, &mut out);
+    out
+}
+
+/// Statements that the warpgroups of the consumer run one after the other.
+fn in_turns(k: &mut Kernel, turn: &mut Vec<Stmt>, out: &mut Vec<Stmt>) {
+    let Some(&first) = turn.first() else { return };
+    let span = k.stmt_spans[first];
+    let body = k.block(std::mem::take(turn));
+    out.push(k.stmt(StmtData::Ordered { body }, span));
+}
+
+/// The names that statements of a stage need, with those that these need.
+fn needed(k: &Kernel, body: &Body, stage: u32) -> Vec<Stmt> {
+    let mut wanted: Vec<Value> = Vec::new();
+    let note = |k: &Kernel, s: Stmt, wanted: &mut Vec<Value>| {
+        wanted.extend(Accesses::of(k, s).touches.iter().filter(|t| !t.declares).map(|t| t.value));
+    };
+    body.order.iter().filter(|&&(_, of)| of == stage).for_each(|&(s, _)| note(k, s, &mut wanted));
+    let mut found = Vec::new();
+    for &s in body.names.iter().rev() {
+        let StmtData::Let { value, .. } = k.stmts[s] else { unreachable!("names are `let`s") };
+        if wanted.contains(&value) {
+            note(k, s, &mut wanted);
+            found.push(s);
+        }
+    }
+    found
+}
+
+fn copy(k: &mut Kernel, e: Expr) -> Expr {
+    k.clone_expr(e, &mut |_, _| None)
+}
+
+/// The value of the loop variable in the last iteration: counted from the end, so that it is plainly in front of that.
+fn last(k: &mut Kernel, body: &Body) -> Expr {
+    let [start, end, step] = body.bounds;
+    let span = body.span;
+    let (to, one) = (copy(k, end), k.int(1, span));
+    let to = k.binary(Op::Sub, to, one, span);
+    if k.as_int(step) == Some(1) {
+        return to;
+    }
+    let (from, by) = (copy(k, start), copy(k, step));
+    let length = copy(k, to);
+    let length = k.binary(Op::Sub, length, from, span);
+    let rest = k.expr(ExprData::Op { op: Op::Rem, args: vec![length, by] }, span);
+    k.binary(Op::Sub, to, rest, span)
+}
+
+/// Whether the loop runs at least once for certain: sizes are at least 1.
+fn begins(k: &Kernel, start: Expr, end: Expr) -> bool {
+    let least = match k.exprs[end] {
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size) => Some(1),
+        _ => k.as_int(end),
+    };
+    k.as_int(start).zip(least).is_some_and(|(start, least)| start < least)
+}

@@ -1,0 +1,206 @@
+//! Which shared-memory buffers producer warps can fill.
+//!
+//! A buffer is *fed* where copies from tensors fill it, each as a whole, and everything that reads it stands behind the copy in the same
+//! block (or deeper): then it becomes a channel, the copy goes to the producer warps, and the readers wait for the slot. The producer
+//! runs the loops and branches around its copies, so these depend on nothing that the consumer warps compute.
+//!
+//! [`plan`] says what can be fed, or what stands in the way and where. `select-mma` asks before it chooses wgmma, and
+//! `schedule-loops` when it makes the channels.
+
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::{Options, tensor_copies, thread_fills};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::typing::{let_init, resolve_view};
+
+/// How the producer fills a slot.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum How {
+    /// One lane issues TMA loads.
+    Tensor,
+    /// Its threads issue `cp.async`.
+    Threads,
+}
+
+/// A copy that fills a buffer, and who reads what it brings.
+#[derive(Clone, Debug)]
+pub(crate) struct Feed {
+    pub(crate) fill: Stmt,
+    pub(crate) buffer: Value,
+    /// The block of the copy.
+    pub(crate) block: Block,
+    /// Statements of the block that read the buffer, themselves or inside, in program order.
+    pub(crate) readers: Vec<Stmt>,
+    pub(crate) how: How,
+}
+
+/// Why a buffer is not fed.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) span: Span,
+    pub(crate) why: String,
+}
+
+/// The copies that feed `buffers`, in program order.
+pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<Vec<Feed>, Refused> {
+    let facts = Facts::new(k);
+    let mut feeds = Vec::new();
+    let mut readers: Vec<(Stmt, Value)> = Vec::new();
+    let mut all = Vec::new();
+    k.walk(k.body, &mut |_, block, s| all.push((block, s)));
+    for &(block, s) in &all {
+        let own = stmt_exprs(k, s);
+        for &buffer in buffers {
+            if !own.iter().any(|&e| mentions(k, e, buffer)) && !takes_over(k, s, buffer) {
+                continue;
+            }
+            match fill(k, options, &facts, s, buffer)? {
+                Some(how) => feeds.push(Feed { fill: s, buffer, block, readers: Vec::new(), how }),
+                None => readers.push((s, buffer)),
+            }
+        }
+    }
+    for (s, buffer) in readers {
+        let (feed, reader) = feeding(k, &feeds, s, buffer)?;
+        let list = &mut feeds[feed].readers;
+        if !list.contains(&reader) {
+            list.push(reader);
+        }
+    }
+    for feed in &feeds {
+        let name = &k.values[feed.buffer].name;
+        if feed.readers.is_empty() {
+            return Err(refused(k, feed.fill, format!("nothing reads what is copied into `{name}` here")));
+        }
+        producible(k, feed.fill)?;
+        unwritten(k, feed)?;
+    }
+    Ok(feeds)
+}
+
+fn refused(k: &Kernel, s: Stmt, why: String) -> Refused {
+    Refused { span: k.stmt_spans[s], why }
+}
+
+fn takes_over(k: &Kernel, s: Stmt, buffer: Value) -> bool {
+    matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == buffer && !over.is_empty() || over.contains(&buffer))
+}
+
+/// How a statement fills a buffer; `None`: it reads it.
+fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) -> Result<Option<How>, Refused> {
+    let name = &k.values[buffer].name;
+    if takes_over(k, s, buffer) {
+        return Err(refused(k, s, format!("`{name}` shares memory with other buffers")));
+    }
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return Ok(None) };
+    if resolve_view(k, *dst).is_none_or(|v| v.base != buffer) {
+        return match attrs.tensor {
+            true => Err(refused(k, s, format!("`{name}` is stored by the tensor memory accelerator"))),
+            false => Ok(None),
+        };
+    }
+    if !matches!(k.exprs[*dst], ExprData::Ref(v) if v == buffer) {
+        return Err(refused(k, s, format!("part of `{name}` is written")));
+    }
+    let Some(from) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else {
+        return Err(refused(k, s, format!("threads write `{name}`: it is not copied from a tensor as it is")));
+    };
+    // What passes have decided about a copy by the consumer's threads does not matter here; what a person wrote was refused before.
+    let plain = CopyAttrs { when: attrs.when, reduce: attrs.reduce, keep: attrs.keep, ..CopyAttrs::default() };
+    let tensor = tensor_copies::fits(k, facts, options.target, &from, buffer, &plain);
+    match tensor {
+        Ok(()) => Ok(Some(How::Tensor)),
+        Err(_) => thread_fills::fits(k, facts, options.target, &from, buffer, &plain)
+            .map(|()| Some(How::Threads))
+            .map_err(|why| refused(k, s, why)),
+    }
+}
+
+/// The copy whose tile a statement reads, and the statement of that copy's block that it stands in.
+fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
+    let name = &k.values[buffer].name;
+    let path = path_to(k, s).unwrap_or_default();
+    let place = |f: &Feed| k.blocks[f.block].iter().position(|&t| t == f.fill);
+    for &(block, index) in path.iter().rev() {
+        let here = |f: &&(usize, usize)| f.1 < index;
+        let of_block = feeds.iter().enumerate().filter(|(_, f)| f.buffer == buffer && f.block == block);
+        let fills: Vec<(usize, usize)> = of_block.filter_map(|(i, f)| Some((i, place(f)?))).collect();
+        let Some(&(feed, at)) = fills.iter().filter(here).max_by_key(|f| f.1) else { continue };
+        // A copy nested between the two might bring another tile.
+        for (other, f) in feeds.iter().enumerate().filter(|(i, f)| *i != feed && f.buffer == buffer) {
+            let inside = path_to(k, f.fill).unwrap_or_default();
+            if inside.len() > 1 && inside.iter().any(|&(b, i)| b == block && at < i && i <= index) {
+                return Err(refused(
+                    k,
+                    feeds[other].fill,
+                    format!("`{name}` is filled here and in a block around this one"),
+                ));
+            }
+        }
+        return Ok((feed, k.blocks[block][index]));
+    }
+    Err(refused(
+        k,
+        s,
+        format!("`{name}` is read here, and the copy that fills it does not stand in front of it in the same block"),
+    ))
+}
+
+/// Whether nothing stores to the tensor that a copy reads: nothing orders the consumer's stores and the producer's loads.
+fn unwritten(k: &Kernel, feed: &Feed) -> Result<(), Refused> {
+    let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
+    let from = resolve_view(k, src).map(|v| v.base);
+    for s in all_stmts(k, k.body) {
+        if let StmtData::Copy { dst, .. } = k.stmts[s]
+            && let Some(to) = resolve_view(k, dst)
+            && Some(to.base) == from
+        {
+            return Err(refused(k, s, format!("`{}` is stored here and loaded for a product", k.values[to.base].name)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the loops and branches around a copy, and its window, depend on nothing that consumer warps compute.
+fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
+    let path = path_to(k, fill).unwrap_or_default();
+    for &(block, index) in &path {
+        let s = k.blocks[block][index];
+        let exprs = match &k.stmts[s] {
+            StmtData::Copy { src, .. } => k.children(*src),
+            StmtData::For { .. } | StmtData::If { .. } => stmt_exprs(k, s),
+            _ => return Err(refused(k, s, "the copy stands in an `ordered` block or a role".to_owned())),
+        };
+        for e in exprs {
+            if let Some(v) = computed(k, e) {
+                let name = &k.values[v].name;
+                return Err(refused(
+                    k,
+                    s,
+                    format!("this depends on `{name}`, which the threads that multiply compute"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A register tile, or what is read from memory, that an index or a condition depends on.
+pub(crate) fn computed(k: &Kernel, e: Expr) -> Option<Value> {
+    let mut found = None;
+    for_each_ref(k, e, &mut |v| {
+        let own = match &k.values[v].def {
+            ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => Some(v),
+            ValueDef::Let => let_init(k, v).and_then(|init| match resolve_view(k, init) {
+                // A name for a window is no read of it.
+                Some(_) => k.children(init).into_iter().find_map(|c| computed(k, c)),
+                None => computed(k, init),
+            }),
+            _ => None,
+        };
+        found = found.or(own);
+    });
+    found
+}

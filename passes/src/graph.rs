@@ -1,0 +1,145 @@
+//! The dependence graph of a list of statements: which must run before which, within an iteration and across iterations of a loop.
+//!
+//! Nodes are the statements that stand directly in a block; a loop or a branch is one node with the accesses of everything
+//! inside it. An edge says that its source runs before its target, `distance` iterations later. [`accesses`] says what a
+//! statement reads and writes; there is no second place that knows.
+//!
+//! Values that a statement of the block declares are new in every iteration: nothing carries over from one to the next.
+
+pub(crate) mod accesses;
+
+use accesses::{Accesses, Touch};
+use cranelift_entity::SecondaryMap;
+use petgraph::Direction;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::Kernel;
+
+/// Why one statement runs before another.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Why {
+    /// The second reads what the first wrote.
+    Flow,
+    /// The second overwrites what the first read.
+    Anti,
+    /// The second overwrites what the first wrote.
+    Output,
+}
+
+/// An edge: the target runs behind the source, so many iterations later.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Dep {
+    /// What is read or written.
+    pub(crate) value: Value,
+    pub(crate) why: Why,
+    /// 0: in the same iteration; 1: in the next.
+    pub(crate) distance: u32,
+}
+
+/// The graph of a block.
+pub(crate) struct DepGraph {
+    graph: DiGraph<Stmt, Dep>,
+    nodes: SecondaryMap<Stmt, Option<NodeIndex>>,
+    /// The statements, in program order.
+    pub(crate) stmts: Vec<Stmt>,
+    /// What each of them touches, in the same order.
+    pub(crate) accesses: Vec<Accesses>,
+}
+
+impl DepGraph {
+    /// The graph of the statements of `block`; `repeats`: as the body of a loop.
+    pub(crate) fn of(k: &Kernel, block: Block, repeats: bool) -> DepGraph {
+        let stmts = k.blocks[block].clone();
+        let accesses: Vec<Accesses> = stmts.iter().map(|&s| Accesses::of(k, s)).collect();
+        let mut found = DepGraph { graph: DiGraph::new(), nodes: SecondaryMap::new(), stmts, accesses };
+        for &s in &found.stmts {
+            found.nodes[s] = Some(found.graph.add_node(s));
+        }
+        found.connect(if repeats { 2 } else { 1 });
+        found
+    }
+
+    /// Walks over `iterations` of the block and adds an edge from each access to those that must follow it.
+    fn connect(&mut self, iterations: u32) {
+        let mut states: SecondaryMap<Value, State> = SecondaryMap::new();
+        let mut edges: Vec<(usize, usize, Dep)> = Vec::new();
+        for iteration in 0..iterations {
+            for at in 0..self.stmts.len() {
+                for touch in &self.accesses[at].touches {
+                    let state = &mut states[touch.value];
+                    state.touch(touch, (iteration, at), &mut |from: Place, why| {
+                        let dep = Dep { value: touch.value, why, distance: iteration - from.0 };
+                        // The second iteration repeats what the first has said.
+                        if iteration == 0 || dep.distance > 0 {
+                            edges.push((from.1, at, dep));
+                        }
+                    });
+                }
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        for (from, to, dep) in edges {
+            let (Some(a), Some(b)) = (self.nodes[self.stmts[from]], self.nodes[self.stmts[to]]) else {
+                unreachable!("every statement of the block has a node");
+            };
+            self.graph.add_edge(a, b, dep);
+        }
+    }
+
+    /// The edges that end at a statement: where they begin, and why.
+    pub(crate) fn before(&self, s: Stmt) -> impl Iterator<Item = (Stmt, Dep)> {
+        let node = self.nodes[s];
+        node.into_iter().flat_map(|n| {
+            self.graph.edges_directed(n, Direction::Incoming).map(|e| (self.graph[e.source()], *e.weight()))
+        })
+    }
+
+    /// All edges.
+    pub(crate) fn edges(&self) -> impl Iterator<Item = (Stmt, Stmt, Dep)> {
+        self.graph.edge_references().map(|e| (self.graph[e.source()], self.graph[e.target()], *e.weight()))
+    }
+
+    /// The number of a statement of the block in program order.
+    pub(crate) fn position(&self, s: Stmt) -> Option<usize> {
+        self.nodes[s].map(NodeIndex::index)
+    }
+}
+
+/// An iteration, and the number of a statement in it.
+type Place = (u32, usize);
+
+/// Who has touched a value since it was last certainly overwritten.
+#[derive(Clone, Default)]
+struct State {
+    writers: Vec<Place>,
+    readers: Vec<Place>,
+}
+
+impl State {
+    fn touch(&mut self, touch: &Touch, at: Place, edge: &mut dyn FnMut(Place, Why)) {
+        if touch.declares {
+            *self = State { writers: vec![at], readers: Vec::new() };
+            return;
+        }
+        if touch.reads {
+            self.writers.iter().filter(|&&w| w != at).for_each(|&w| edge(w, Why::Flow));
+        }
+        if touch.writes {
+            self.readers.iter().filter(|&&r| r != at).for_each(|&r| edge(r, Why::Anti));
+            self.writers.iter().filter(|&&w| w != at).for_each(|&w| edge(w, Why::Output));
+            if touch.overwrites {
+                self.writers.clear();
+                self.readers.clear();
+            }
+            self.writers.push(at);
+        }
+        if touch.reads {
+            self.readers.push(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

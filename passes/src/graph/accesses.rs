@@ -1,0 +1,166 @@
+//! What a statement reads and writes, with everything inside it.
+
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::typing::{let_init, resolve_view};
+
+/// How a statement touches a value.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Touch {
+    pub(crate) value: Value,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// All of it is written whenever the statement runs: nothing of what it held remains.
+    pub(crate) overwrites: bool,
+    /// The statement declares it.
+    pub(crate) declares: bool,
+}
+
+/// What a statement touches: register tiles, buffers, channels, tensors, and names.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Accesses {
+    /// One for each value, in the order in which they are met.
+    pub(crate) touches: Vec<Touch>,
+    /// It orders threads or blocks by itself (barriers, waits, signals): nothing may move past it.
+    pub(crate) orders: bool,
+}
+
+impl Accesses {
+    /// The accesses of a statement and of those inside it.
+    pub(crate) fn of(k: &Kernel, s: Stmt) -> Accesses {
+        let mut found = Accesses::default();
+        found.statement(k, s, true);
+        found
+    }
+
+    /// How `value` is touched.
+    pub(crate) fn get(&self, value: Value) -> Option<&Touch> {
+        self.touches.iter().find(|t| t.value == value)
+    }
+
+    fn note(&mut self, value: Value, f: impl FnOnce(&mut Touch)) {
+        if let Some(touch) = self.touches.iter_mut().find(|t| t.value == value) {
+            f(touch);
+            return;
+        }
+        let mut touch = Touch { value, reads: false, writes: false, overwrites: false, declares: false };
+        f(&mut touch);
+        self.touches.push(touch);
+    }
+
+    fn read(&mut self, value: Value) {
+        // What was overwritten in front of it within the statement is not read from outside.
+        self.note(value, |t| t.reads |= !t.overwrites);
+    }
+
+    fn write(&mut self, value: Value, whole: bool) {
+        self.note(value, |t| {
+            t.overwrites |= whole;
+            t.reads |= !whole && !t.overwrites;
+            t.writes = true;
+        });
+    }
+
+    /// `certain`: the statement runs whenever the outermost one does.
+    fn statement(&mut self, k: &Kernel, s: Stmt, certain: bool) {
+        match &k.stmts[s] {
+            StmtData::Let { value, init } => {
+                self.expr(k, *init);
+                self.note(*value, |t| (t.writes, t.overwrites, t.declares) = (true, true, true));
+            }
+            StmtData::Var { value, init } => {
+                init.iter().for_each(|&e| self.expr(k, e));
+                self.note(*value, |t| (t.writes, t.overwrites, t.declares) = (true, true, true));
+            }
+            StmtData::Alloc { value, over } => {
+                over.iter().for_each(|&v| self.write(v, true));
+                self.note(*value, |t| (t.writes, t.overwrites, t.declares) = (true, true, true));
+            }
+            StmtData::Assign { dst, src } => {
+                self.expr(k, *src);
+                self.write(*dst, certain);
+            }
+            StmtData::Copy { src, dst, attrs } => {
+                self.expr(k, *src);
+                attrs.when.iter().for_each(|&e| self.expr(k, e));
+                let conditional = attrs.keep || attrs.when.is_some() || attrs.reduce.is_some();
+                self.destination(k, *dst, certain && !conditional);
+            }
+            StmtData::For { start, end, step, .. } => {
+                [*start, *end, *step].into_iter().for_each(|e| self.expr(k, e));
+                self.inside(k, s);
+            }
+            StmtData::If { cond, .. } => {
+                self.expr(k, *cond);
+                self.inside(k, s);
+            }
+            StmtData::Channel { op, channels, .. } => {
+                for &c in channels {
+                    match op {
+                        // What is waited for from now on is another slot.
+                        ChannelOp::Acquire | ChannelOp::Wait => self.write(c, certain),
+                        // Behind everything that uses the slot.
+                        ChannelOp::Publish | ChannelOp::Release => self.write(c, false),
+                    }
+                }
+            }
+            StmtData::Ordered { .. } | StmtData::Role { .. } => {
+                self.orders = true;
+                self.inside(k, s);
+            }
+            StmtData::Barrier | StmtData::Await { .. } | StmtData::Signal { .. } => self.orders = true,
+        }
+    }
+
+    fn inside(&mut self, k: &Kernel, s: Stmt) {
+        for block in k.sub_blocks(s) {
+            k.blocks[block].iter().for_each(|&s| self.statement(k, s, false));
+        }
+    }
+
+    fn expr(&mut self, k: &Kernel, e: Expr) {
+        match &k.exprs[e] {
+            ExprData::Ref(v) => self.name(k, *v),
+            ExprData::View(view) => self.name(k, view.base),
+            _ => {}
+        }
+        k.children(e).into_iter().for_each(|c| self.expr(k, c));
+    }
+
+    /// A name is read, and with it the memory that it is a window of.
+    fn name(&mut self, k: &Kernel, v: Value) {
+        self.read(v);
+        if let Some(init) = let_init(k, v)
+            && let Some(view) = resolve_view(k, init).filter(|view| is_memory(k, view.base))
+        {
+            self.read(view.base);
+        }
+    }
+
+    fn destination(&mut self, k: &Kernel, e: Expr, certain: bool) {
+        // Indices of the window.
+        k.children(e).into_iter().for_each(|c| self.expr(k, c));
+        match &k.exprs[e] {
+            ExprData::Ref(v) => match let_init(k, *v).and_then(|init| resolve_view(k, init)) {
+                Some(view) => {
+                    self.read(*v);
+                    self.write(view.base, false);
+                }
+                None => self.write(*v, certain),
+            },
+            ExprData::View(view) => {
+                let whole = view.ranges.is_empty() && view.slot == Some(Slot::Put);
+                let base = let_init(k, view.base).and_then(|init| resolve_view(k, init)).map_or(view.base, |v| v.base);
+                // A slot that is filled is not the one that is read.
+                if !whole {
+                    self.write(base, false);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_memory(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Tensor(_) | ValueDef::Smem(_) | ValueDef::Channel { .. })
+}

@@ -1,0 +1,95 @@
+//! `schedule-loops`: decide when the statements of each loop run, and who runs them.
+//!
+//! Buffers that producer warps fill (`@(producer)` on their copies, from `select-mma`) become channels: `acquire`, the copy and `publish` are the
+//! producer's, `wait` and `release` the consumer's, next to the first and behind the last reader ([`channels`]). Then every statement of a
+//! loop with wgmma gets a pipeline stage and a cycle ([`modulo`]):
+//!
+//! ```text
+//! for j in 0..L step 128 {
+//!     @(producer, stage 0, cycle 0) copy K[z, h, j.., 0..] -> k.put tma
+//!     @(stage 0, cycle 0) wait k
+//!     @(stage 0, cycle 0) s = mma<m64k16>(q.get, transpose(k.get), s)
+//!     @(stage 1, cycle 10) o = mma<m64k16>(p, v.get, o)        // of the iteration before
+//!     @(stage 0, cycle 520) let m_new = max(m, maximum(s, 1))
+//!     ..
+//! }
+//! ```
+//!
+//! The text still means what it says from top to bottom; `expand` makes prologue, steady state and roles of it. Stages and cycles that are
+//! written are kept, and `expand` checks them against the dependences.
+//!
+//! Needs: layouts of buffers. Decides: slots, channels, stages, cycles. Switched off: `select-mma` marks no copies.
+
+mod channels;
+mod cost;
+pub(crate) mod modulo;
+
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::feeds;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+
+pub(crate) const NAME: &str = "schedule-loops";
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut buffers: Vec<Value> = Vec::new();
+    for v in marked(k) {
+        if !buffers.contains(&v) {
+            buffers.push(v);
+        }
+    }
+    if buffers.is_empty() {
+        return Ok(());
+    }
+    let feeds = feeds::plan(k, cx.options, &buffers)
+        .unwrap_or_else(|refused| panic!("bug: `{}` marked copies that cannot be fed: {}", k.name, refused.why));
+    channels::make(k, cx, &feeds)?;
+    for body in loops_with_products(k) {
+        let unplanned = k.blocks[body].iter().all(|&s| k.plans[s].stage.is_none());
+        if unplanned {
+            modulo::schedule(k, cx, body);
+        }
+    }
+    Ok(())
+}
+
+/// The buffers that copies of the producer fill.
+fn marked(k: &Kernel) -> Vec<Value> {
+    all_stmts(k, k.body)
+        .into_iter()
+        .filter(|&s| k.plans[s].producer)
+        .filter_map(|s| match k.stmts[s] {
+            StmtData::Copy { dst, .. } => match k.exprs[dst] {
+                ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => Some(v),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether producer warps run some statement of the kernel: then roles are made by `expand`.
+pub(crate) fn is_scheduled(k: &Kernel) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer)
+}
+
+/// The bodies of loops in which a wgmma stands directly.
+fn loops_with_products(k: &Kernel) -> Vec<Block> {
+    let mut found = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::For { body, unroll: false, .. } = k.stmts[s]
+            && k.blocks[body].iter().any(|&s| is_product(k, s))
+        {
+            found.push(body);
+        }
+    });
+    found
+}
+
+/// Whether a statement is a wgmma.
+pub(crate) fn is_product(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
+    matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
+}

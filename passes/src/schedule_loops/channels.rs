@@ -1,0 +1,196 @@
+//! Buffers that producer warps fill become channels.
+//!
+//! Copies that stand next to each other, and whose tiles are read first and last by the same statements, share their barriers: `acquire a, b`.
+//! Slots are shared out over the kernel: a channel that is filled once in a tile has one, those of loops as many as there is shared memory
+//! for, or as `stages` says.
+
+use crate::Cx;
+use crate::analysis::uses::{path_to, stmt_exprs};
+use crate::feeds::{Feed, How};
+use crate::specialize_warps::{BARRIER_BYTES, PRODUCER_WARPS, shared_limit};
+use crate::tensor_copies::slot_bytes;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef, View};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::target::WARP;
+
+/// Slots of a channel in a loop at most, where the schedule names none.
+const SLOTS: u64 = 8;
+
+/// Copies that are operated together.
+struct Group {
+    feeds: Vec<Feed>,
+    first: Stmt,
+    last: Stmt,
+}
+
+pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<(), Reported> {
+    let slots = slots(k, cx, feeds)?;
+    for &(v, n) in &slots {
+        let ValueDef::Smem(tile) = k.values[v].def.clone() else { unreachable!("fed buffers are in shared memory") };
+        let span = k.values[v].span;
+        let slots = k.int(n as i64, span);
+        k.values[v].def = ValueDef::Channel { tile, slots };
+    }
+    let groups = groups(k, feeds);
+    for feed in feeds {
+        for &s in &feed.readers {
+            read_slots(k, s, feed.buffer);
+        }
+    }
+    for group in &groups {
+        operate(k, group);
+    }
+    let list: Vec<String> = slots.iter().map(|(v, n)| format!("`{}` {n}", k.values[*v].name)).collect();
+    let by_threads = feeds.iter().any(|f| f.how == How::Threads);
+    let how = if by_threads { "TMA loads and `cp.async` of its threads" } else { "TMA loads" };
+    let span = k.stmt_spans[feeds[0].fill];
+    cx.remark(span, format!("{PRODUCER_WARPS} producer warps fill channels by {how}; slots: {}", list.join(", ")));
+    Ok(())
+}
+
+/// Copies in program order, those together that can be.
+fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for feed in feeds {
+        let (Some(&first), Some(&last)) = (feed.readers.first(), feed.readers.last()) else {
+            unreachable!("what nobody reads is not fed")
+        };
+        let next_to = |g: &Group| {
+            let Some(before) = g.feeds.last() else { return false };
+            let list = &k.blocks[feed.block];
+            let at = list.iter().position(|&s| s == before.fill);
+            let channels = |b: Value| feeds.iter().filter(|f| f.buffer == b).count();
+            before.block == feed.block
+                && at.is_some_and(|i| list.get(i + 1) == Some(&feed.fill))
+                && (g.first, g.last) == (first, last)
+                && before.how == feed.how
+                && channels(before.buffer) == channels(feed.buffer)
+                && g.feeds.iter().all(|f| f.buffer != feed.buffer)
+        };
+        match groups.last_mut().filter(|g| next_to(g)) {
+            Some(group) => group.feeds.push(feed.clone()),
+            None => groups.push(Group { feeds: vec![feed.clone()], first, last }),
+        }
+    }
+    groups
+}
+
+/// Writes the operations of a group's channels around its copies and its readers.
+fn operate(k: &mut Kernel, group: &Group) {
+    let span = k.stmt_spans[group.feeds[0].fill];
+    let channels: Vec<Value> = group.feeds.iter().map(|f| f.buffer).collect();
+    let mut filled = vec![operation(k, ChannelOp::Acquire, &channels, span, true)];
+    for feed in &group.feeds {
+        fill(k, feed);
+        filled.push(feed.fill);
+    }
+    filled.push(operation(k, ChannelOp::Publish, &channels, span, true));
+    let wait = operation(k, ChannelOp::Wait, &channels, span, false);
+    let release = operation(k, ChannelOp::Release, &channels, span, false);
+    let block = group.feeds[0].block;
+    let fills: Vec<Stmt> = group.feeds.iter().map(|f| f.fill).collect();
+    let mut list = Vec::new();
+    for s in k.blocks[block].clone() {
+        if fills.contains(&s) {
+            continue;
+        }
+        if s == group.first {
+            // Slots are filled in the order in which they are waited for.
+            list.append(&mut filled);
+            list.push(wait);
+        }
+        list.push(s);
+        list.extend((s == group.last).then_some(release));
+    }
+    k.blocks[block] = list;
+}
+
+fn operation(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span, producer: bool) -> Stmt {
+    let s = k.stmt(StmtData::Channel { op, channels: channels.to_vec(), pending: None }, span);
+    k.plans[s] = StmtPlan { producer, ..StmtPlan::default() };
+    s
+}
+
+/// The copy as the producer does it, into a slot.
+fn fill(k: &mut Kernel, feed: &Feed) {
+    let StmtData::Copy { src, dst, attrs } = k.stmts[feed.fill].clone() else { unreachable!("a feed is a copy") };
+    let slot = View { base: feed.buffer, slot: Some(Slot::Put), ranges: Vec::new() };
+    let slot = k.expr(ExprData::View(slot), k.expr_spans[dst]);
+    let attrs = match feed.how {
+        How::Tensor => CopyAttrs { tensor: true, ..CopyAttrs::default() },
+        How::Threads => CopyAttrs { threads: producers(&attrs), asynchronous: true, ..attrs },
+    };
+    k.stmts[feed.fill] = StmtData::Copy { src, dst: slot, attrs };
+}
+
+/// The layout of a copy over the producer's threads: of those of the block's that it has.
+fn producers(attrs: &CopyAttrs) -> Option<RegLayout> {
+    let layout = attrs.threads.as_ref()?;
+    let own = layout.thread().cols().get(..(PRODUCER_WARPS * WARP).ilog2() as usize)?.to_vec();
+    RegLayout::new(layout.value().cols().to_vec(), own, layout.out_bits())
+}
+
+/// References to a buffer under `s` become references to the slot that was waited for.
+fn read_slots(k: &mut Kernel, s: Stmt, buffer: Value) {
+    let mut stmts = vec![s];
+    for b in k.sub_blocks(s) {
+        k.walk(b, &mut |_, _, s| stmts.push(s));
+    }
+    for s in stmts {
+        let mut stack = stmt_exprs(k, s);
+        while let Some(e) = stack.pop() {
+            stack.extend(k.children(e));
+            match &mut k.exprs[e] {
+                ExprData::Ref(v) if *v == buffer => {
+                    k.exprs[e] = ExprData::View(View { base: buffer, slot: Some(Slot::Get), ranges: Vec::new() });
+                }
+                ExprData::View(view) if view.base == buffer && view.slot.is_none() => view.slot = Some(Slot::Get),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The slots of each channel.
+fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)>, Reported> {
+    let mut channels: Vec<(Value, u64, bool)> = Vec::new();
+    for feed in feeds {
+        let looped = in_loop(k, feed.block);
+        match channels.iter_mut().find(|c| c.0 == feed.buffer) {
+            Some(found) => found.2 |= looped,
+            None => channels.push((feed.buffer, slot_bytes(k, feed.buffer).next_multiple_of(1024), looped)),
+        }
+    }
+    let fed = |v: Value| channels.iter().any(|c| c.0 == v);
+    let others = k.values.iter().filter(|(v, d)| matches!(d.def, ValueDef::Smem(_)) && !fed(*v));
+    let taken: u64 = others.map(|(v, _)| slot_bytes(k, v).next_multiple_of(1024)).sum();
+    let limit = shared_limit(k, cx).saturating_sub(BARRIER_BYTES + taken);
+    let once: u64 = channels.iter().filter(|c| !c.2).map(|c| c.1).sum();
+    let each: u64 = channels.iter().filter(|c| c.2).map(|c| c.1).sum();
+    let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
+    let room = limit.saturating_sub(once).checked_div(each).unwrap_or(1);
+    let n = asked.unwrap_or(room.min(SLOTS)).max(1);
+    let total = once + n * each;
+    if total > limit {
+        let span = k.stmt_spans[feeds[0].fill];
+        let message = format!(
+            "{total} bytes of channels, with {n} slot(s) in loops, do not fit the {limit} bytes of shared memory"
+        );
+        return Err(cx.report(
+            Diagnostic::error(codes::SMEM_LIMIT, span, message).with_note("use smaller tiles or fewer stages"),
+        ));
+    }
+    // What is filled once for a tile of the output can be there before the last one is done with.
+    let twice = limit - total >= once;
+    Ok(channels.iter().map(|&(v, _, looped)| (v, if looped { n } else { 1 + u64::from(twice) })).collect())
+}
+
+/// Whether a block runs several times for a tile of the output.
+fn in_loop(k: &Kernel, block: Block) -> bool {
+    let Some(&first) = k.blocks[block].first() else { return false };
+    let path = path_to(k, first).unwrap_or_default();
+    path.iter().rev().skip(1).any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }))
+}

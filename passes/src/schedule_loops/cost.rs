@@ -1,0 +1,100 @@
+//! What statements of a loop cost a warpgroup, in clocks.
+//!
+//! A warpgroup has one warp in each of the four partitions of a multiprocessor. A partition issues one instruction of a warp per clock; special
+//! functions take eight (16 results per clock and multiprocessor, CUDA C++ Programming Guide, arithmetic throughput). wgmma runs beside them, at
+//! the rate of the card. The figures order a schedule; they are no prediction of a kernel's time.
+
+use super::is_product;
+use crate::analysis::width::elem_of;
+use crate::choose::Card;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// Clocks in which a warp gets the result of a special function.
+const SPECIAL: u64 = 8;
+/// Clocks of a load or store of shared memory by a warpgroup, for each 16 bytes of a thread.
+const SHARED: u64 = 16;
+/// Clocks of an operation on a channel or an address.
+const STEP: u64 = 8;
+/// Clocks between the end of the last wgmma and the warp that waited for it.
+pub(super) const LATENCY: u64 = 60;
+
+/// What a statement takes.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Cost {
+    /// Clocks in which the warps issue it.
+    pub(super) issue: u64,
+    /// Clocks of the tensor cores, beside them.
+    pub(super) tensor: u64,
+}
+
+/// The cost of a statement with everything inside it, for one of `groups` warpgroups.
+pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
+    let threads = groups * 128;
+    if is_product(k, s) {
+        return product(k, card, s, groups);
+    }
+    let own = match &k.stmts[s] {
+        StmtData::Assign { src, .. } => arithmetic(k, *src, threads),
+        StmtData::Let { init, .. } => arithmetic(k, *init, threads),
+        StmtData::Var { init, .. } => init.map_or(0, |e| arithmetic(k, e, threads)),
+        StmtData::Copy { src, dst, .. } => {
+            arithmetic(k, *src, threads) + moved(k, *src, threads) + moved(k, *dst, threads)
+        }
+        StmtData::Channel { .. } => STEP,
+        _ => STEP,
+    };
+    let inside: u64 = k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]).map(|&s| of(k, card, s, groups).issue).sum();
+    Cost { issue: own + inside, tensor: 0 }
+}
+
+fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { unreachable!("a product is assigned") };
+    let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
+    let elements = tile_elements(k, dst).unwrap_or(0);
+    let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied()).unwrap_or(1);
+    let bytes = resolve_view(k, mma.b).and_then(|v| elem_of(k, v.base)).map_or(2, |e| u64::from(e.bytes()));
+    // Twice the elements of 8 bits, half of 32.
+    let rate = (card.warpgroups * 2.0) as u64 / bytes.max(1);
+    let steps = depth / u64::from(mma.atom.map_or(16, |a| a.row().k)).max(1);
+    Cost { issue: STEP * steps.max(1), tensor: elements * depth / groups / rate.max(1) }
+}
+
+fn tile_elements(k: &Kernel, v: Value) -> Option<u64> {
+    k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product())
+}
+
+/// Instructions of an expression on tiles.
+fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
+    let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
+    let each = elements.div_ceil(threads);
+    let own = match &k.exprs[e] {
+        ExprData::Op { op, .. } => match op {
+            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Div => {
+                SPECIAL
+            }
+            _ => 1,
+        },
+        ExprData::Cast { .. } => 1,
+        ExprData::Reduce { arg, .. } => {
+            let of = fixed_shape(k, *arg).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads);
+            return of + 4 * SPECIAL + arithmetic(k, *arg, threads);
+        }
+        ExprData::Iota { .. } => return 0,
+        _ => 0,
+    };
+    own * each + k.children(e).into_iter().map(|c| arithmetic(k, c, threads)).sum::<u64>()
+}
+
+/// Clocks in which a tile in memory is read or written.
+fn moved(k: &Kernel, e: Expr, threads: u64) -> u64 {
+    let Some(view) = resolve_view(k, e) else { return 0 };
+    let bytes = elem_of(k, view.base).map_or(4, |e| u64::from(e.bytes()));
+    let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
+    match &k.values[view.base].def {
+        tilec_ir::kernel::ValueDef::Var(_) => elements.div_ceil(threads) / 2,
+        _ => (elements * bytes).div_ceil(threads * 16) * SHARED,
+    }
+}

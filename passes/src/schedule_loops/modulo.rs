@@ -1,0 +1,415 @@
+//! A modulo schedule of a loop's body: the order of an iteration in the steady state, and which statements lag an iteration behind.
+//!
+//! The consumer's warps issue one statement after the other; wgmma runs beside them until something needs its sums. What can overlap is therefore
+//! decided by two things: which products run in the iteration after the one that their operands belong to (stage 1), and the order
+//! within an iteration. For each set of lagging products the others follow from the dependence graph; the order is a list schedule on two resources,
+//! the warps' issue slots and the tensor cores, in which a statement that need not wait comes before one that must. The set with the shortest
+//! iteration wins; of equals the one with fewer lagging products.
+//!
+//! This is modulo scheduling (Rau, *Iterative modulo scheduling*, 1994) with two stages, whose search space is small enough to enumerate.
+//! Registers bound it: what one stage hands to the next lives in one register tile, so it is read before it is written again.
+
+use super::cost::{self, Cost, LATENCY};
+use super::is_product;
+use crate::Cx;
+use crate::feeds::computed;
+use crate::graph::{Dep, DepGraph, Why};
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
+use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::typing::fixed_shape;
+
+/// Products of a loop whose stages are tried; of more none lags.
+const MOST: u32 = 8;
+/// A schedule in which more lags is taken if an iteration is shorter by one part in so many.
+const WORTH: u64 = 32;
+/// How much of what could overlap does so when several warpgroups share the tensor cores, of 16.
+const EXPOSED: u64 = 4;
+
+/// What a statement is to the schedule.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    /// The producer's.
+    Producer,
+    /// An index or a declaration: it is computed where it is needed.
+    Free,
+    Product,
+    Other,
+}
+
+struct Loop<'k> {
+    k: &'k Kernel,
+    graph: DepGraph,
+    kinds: Vec<Kind>,
+    costs: Vec<Cost>,
+    groups: u64,
+}
+
+/// A schedule: stage and cycle of every statement, and how long an iteration takes.
+#[derive(Clone, Debug)]
+struct Schedule {
+    stages: Vec<u32>,
+    cycles: Vec<u64>,
+    length: u64,
+    lagging: u32,
+    /// Statements that the warpgroups run one after the other.
+    ordered: Vec<usize>,
+}
+
+/// Gives each statement of `body` a stage and a cycle.
+pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) {
+    let Some(found) = Loop::new(k, cx, body).best() else {
+        // The order of the text is always one.
+        plain(k, body);
+        return;
+    };
+    let list = k.blocks[body].clone();
+    let span = list.iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
+    for (i, &s) in list.iter().enumerate() {
+        let cycle = u32::try_from(found.cycles[i]).unwrap_or(u32::MAX);
+        k.plans[s] = StmtPlan { stage: Some(found.stages[i]), cycle: Some(cycle), ..k.plans[s] };
+    }
+    for i in found.ordered {
+        k.plans[list[i]].ordered = true;
+    }
+    let late = list.iter().zip(&found.stages).filter(|&(&s, &stage)| stage > 0 && is_product(k, s)).count();
+    let what = match late {
+        0 => "no product lags behind".to_owned(),
+        n => format!("{n} product(s) run beside the next iteration"),
+    };
+    cx.remark(span, format!("an iteration takes some {} clocks of a warpgroup: {what}", found.length));
+}
+
+/// Everything in the order of the text.
+fn plain(k: &mut Kernel, body: Block) {
+    for (i, s) in k.blocks[body].clone().into_iter().enumerate() {
+        k.plans[s] = StmtPlan { stage: Some(0), cycle: Some(i as u32), ..k.plans[s] };
+    }
+}
+
+impl Loop<'_> {
+    fn new<'k>(k: &'k Kernel, cx: &Cx<'_>, body: Block) -> Loop<'k> {
+        let graph = DepGraph::of(k, body, true);
+        let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()).unwrap_or(128);
+        let groups = (threads / u64::from(WARPGROUP * WARP)).max(1);
+        let card = cx.options.usual_card();
+        let kinds = graph.stmts.iter().map(|&s| kind(k, s)).collect();
+        let costs = graph.stmts.iter().map(|&s| cost::of(k, card, s, groups)).collect();
+        Loop { k, graph, kinds, costs, groups }
+    }
+
+    fn best(&self) -> Option<Schedule> {
+        if self.graph.accesses.iter().any(|a| a.orders) {
+            return None;
+        }
+        let products: Vec<usize> = (0..self.kinds.len()).filter(|&i| self.kinds[i] == Kind::Product).collect();
+        let n = if products.len() as u32 <= MOST { products.len() as u32 } else { 0 };
+        let releases = self.may_release_late();
+        let mut best: Option<Schedule> = None;
+        for set in 0..1u32 << n {
+            let late = |i: usize| products.iter().position(|&p| p == i).is_some_and(|b| set >> b & 1 == 1);
+            for late_release in [false, true] {
+                if late_release && !releases {
+                    continue;
+                }
+                let Some(found) = self.with(&late, late_release, set.count_ones()) else { continue };
+                // What lags takes registers or slots: it must be worth it.
+                let better = |b: &Schedule| match found.lagging > b.lagging {
+                    true => found.length * WORTH < b.length * (WORTH - 1),
+                    false => (found.length, found.lagging) < (b.length, b.lagging),
+                };
+                if best.as_ref().is_none_or(better) {
+                    best = Some(found);
+                }
+            }
+        }
+        best
+    }
+
+    /// Whether all channels of the loop have a slot to fill while two are held.
+    fn may_release_late(&self) -> bool {
+        let released =
+            (0..self.kinds.len()).filter_map(|i| self.channel(i)).filter(|(op, _)| *op == ChannelOp::Release);
+        let slots = |v: &Value| match self.k.values[*v].def {
+            ValueDef::Channel { slots, .. } => self.k.as_int(slots).unwrap_or(1),
+            _ => 1,
+        };
+        let mut some = false;
+        let enough = released.flat_map(|(_, channels)| channels).all(|c| {
+            some = true;
+            slots(c) > 2
+        });
+        some && enough
+    }
+
+    fn channel(&self, i: usize) -> Option<(ChannelOp, &[Value])> {
+        match &self.k.stmts[self.graph.stmts[i]] {
+            StmtData::Channel { op, channels, .. } => Some((*op, channels)),
+            _ => None,
+        }
+    }
+
+    /// The schedule in which these products lag; `late_release`: slots are given back an iteration after their products are issued.
+    fn with(&self, late: &dyn Fn(usize) -> bool, late_release: bool, lagging: u32) -> Option<Schedule> {
+        let stages = self.stages(late, late_release)?;
+        let order = self.order(&stages)?;
+        let (cycles, alone) = self.times(&order, &stages);
+        let tensor: u64 = self.costs.iter().map(|c| c.tensor).sum::<u64>() * self.groups;
+        // Warpgroups fill one another's gaps, though not all of them.
+        let (long, short) = (tensor.max(alone), tensor.min(alone));
+        let length = if self.groups > 1 { long + short * EXPOSED / 16 } else { long.max(alone) };
+        let ordered = self.in_turns(&order);
+        Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), ordered })
+    }
+
+    /// What the warpgroups do in turns: from the first product of an iteration to the last one, where nothing in between waits for sums and
+    /// the rest of the iteration is long enough for another warpgroup's products.
+    fn in_turns(&self, order: &[usize]) -> Vec<usize> {
+        if self.groups < 2 {
+            return Vec::new();
+        }
+        let is_product = |&i: &usize| self.kinds[i] == Kind::Product;
+        let (Some(first), Some(last)) = (order.iter().position(is_product), order.iter().rposition(is_product)) else {
+            return Vec::new();
+        };
+        let (issue, rest): (Vec<usize>, Vec<usize>) = order.iter().partition(|&i| order[first..=last].contains(i));
+        let others = |list: &[usize]| list.iter().filter(|i| !is_product(i)).map(|&i| self.costs[i].issue).sum::<u64>();
+        let tensor: u64 = order.iter().map(|&i| self.costs[i].tensor).sum();
+        let quiet = others(&issue) < tensor / 8;
+        if quiet && others(&rest) * 4 > tensor { issue } else { Vec::new() }
+    }
+
+    /// The stage of each statement.
+    fn stages(&self, late: &dyn Fn(usize) -> bool, late_release: bool) -> Option<Vec<u32>> {
+        let n = self.kinds.len();
+        let mut stages = vec![0u32; n];
+        for i in 0..n {
+            if matches!(self.kinds[i], Kind::Producer | Kind::Free) {
+                continue;
+            }
+            let mut own = u32::from(late(i));
+            for (from, dep) in self.before(i) {
+                if dep.distance == 0 && from < i && !matches!(self.kinds[from], Kind::Producer | Kind::Free) {
+                    own = own.max(stages[from]);
+                }
+            }
+            let release = matches!(self.channel(i), Some((ChannelOp::Release, _)));
+            stages[i] = own.max(u32::from(release && late_release));
+        }
+        // A slot is waited for when its first reader needs it.
+        for i in (0..n).rev() {
+            if matches!(self.channel(i), Some((ChannelOp::Wait, _))) {
+                let readers = (i + 1..n).filter(|&j| self.before(j).any(|(from, d)| from == i && d.distance == 0));
+                stages[i] = readers.map(|j| stages[j]).min().unwrap_or(0);
+            }
+        }
+        // Fills go with the wait for what they fill.
+        for i in 0..n {
+            if self.kinds[i] == Kind::Producer {
+                stages[i] = stages[self.wait_behind(i)?];
+            }
+        }
+        let legal = |(a, b, d): (usize, usize, Dep)| stages[b] + d.distance >= stages[a] || self.relaxed(a, b, d);
+        self.edges().all(legal).then_some(stages)
+    }
+
+    /// The wait that follows the producer's statements at `i`.
+    fn wait_behind(&self, i: usize) -> Option<usize> {
+        (i..self.kinds.len()).find(|&j| matches!(self.channel(j), Some((ChannelOp::Wait, _))))
+    }
+
+    fn before(&self, i: usize) -> impl Iterator<Item = (usize, Dep)> {
+        self.graph.before(self.graph.stmts[i]).filter_map(|(s, d)| Some((self.graph.position(s)?, d)))
+    }
+
+    fn edges(&self) -> impl Iterator<Item = (usize, usize, Dep)> {
+        self.graph.edges().filter_map(|(a, b, d)| Some((self.graph.position(a)?, self.graph.position(b)?, d)))
+    }
+
+    /// Whether an edge binds nobody: between roles, of what is computed where it is needed, and from a slot that is given back to one that is waited for,
+    /// of which there are several.
+    fn relaxed(&self, a: usize, b: usize, d: Dep) -> bool {
+        let free = |i: usize| matches!(self.kinds[i], Kind::Producer | Kind::Free);
+        if free(a) || free(b) {
+            return true;
+        }
+        let slots = match self.k.values[d.value].def {
+            ValueDef::Channel { slots, .. } => self.k.as_int(slots).unwrap_or(1),
+            _ => 1,
+        };
+        let released = matches!(self.channel(a), Some((ChannelOp::Release, _)));
+        released && slots > 1 && matches!(self.channel(b), Some((ChannelOp::Wait, _)))
+    }
+
+    /// Which statements precede which within an iteration of the steady state; `None`: there is no such order.
+    fn constraints(&self, stages: &[u32]) -> Option<Vec<Vec<usize>>> {
+        let mut before = vec![Vec::new(); self.kinds.len()];
+        for (a, b, d) in self.edges() {
+            if self.relaxed(a, b, d) || a == b {
+                continue;
+            }
+            if (stages[b] + d.distance).checked_sub(stages[a])? == 0 {
+                before[b].push(a);
+            }
+        }
+        // What lives from one stage to the next is read before the next iteration writes it again.
+        for (at, access) in self.graph.accesses.iter().enumerate() {
+            for touch in access.touches.iter().filter(|t| t.reads && !t.declares) {
+                let Some(declared) = self.declared(touch.value) else { continue };
+                if self.kinds[at] == Kind::Free || self.kinds[declared] == Kind::Free && self.is_index(touch.value) {
+                    continue;
+                }
+                for (w, writer) in self.graph.accesses.iter().enumerate() {
+                    let writes = writer.get(touch.value).is_some_and(|t| t.writes) && self.kinds[w] != Kind::Free;
+                    if !writes || w == at {
+                        continue;
+                    }
+                    match stages[at].checked_sub(stages[w]) {
+                        Some(1) => before[w].push(at),
+                        Some(2..) => return None,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Some(before)
+    }
+
+    /// The statement of the body that declares a value.
+    fn declared(&self, v: Value) -> Option<usize> {
+        self.graph.accesses.iter().position(|a| a.get(v).is_some_and(|t| t.declares))
+    }
+
+    fn is_index(&self, v: Value) -> bool {
+        matches!(self.k.values[v].def, ValueDef::Let)
+    }
+
+    /// The order of an iteration of the steady state, as numbers of statements.
+    fn order(&self, stages: &[u32]) -> Option<Vec<usize>> {
+        let before = self.constraints(stages)?;
+        let n = self.kinds.len();
+        let timed = |i: usize| !matches!(self.kinds[i], Kind::Producer | Kind::Free);
+        let mut done = vec![false; n];
+        let mut order = Vec::new();
+        let mut clock = Clock::new(self);
+        while order.len() < (0..n).filter(|&i| timed(i)).count() {
+            let ready = (0..n).filter(|&i| timed(i) && !done[i] && before[i].iter().all(|&b| done[b] || !timed(b)));
+            let key = |&i: &usize| (clock.waits(i), self.kinds[i] != Kind::Product, i);
+            let next = ready.min_by_key(key)?;
+            clock.issue(next);
+            done[next] = true;
+            order.push(next);
+        }
+        Some(order)
+    }
+
+    /// When each statement is issued in an iteration of the steady state, and how long one takes a warpgroup that has the tensor cores to itself.
+    fn times(&self, order: &[usize], _stages: &[u32]) -> (Vec<u64>, u64) {
+        let mut clock = Clock::new(self);
+        let mut cycles = vec![0; self.kinds.len()];
+        let (mut begin, mut length) = (0, 0);
+        for _ in 0..4 {
+            begin = clock.now;
+            for &i in order {
+                cycles[i] = clock.now.max(clock.now + clock.waits(i)) - begin;
+                clock.issue(i);
+            }
+            length = clock.now - begin;
+        }
+        let _ = begin;
+        for i in 0..self.kinds.len() {
+            if self.kinds[i] == Kind::Producer
+                && let Some(wait) = self.wait_behind(i)
+            {
+                cycles[i] = cycles[wait];
+            }
+        }
+        (cycles, length)
+    }
+}
+
+/// The time of a warpgroup that issues statements one after the other.
+struct Clock<'a> {
+    of: &'a Loop<'a>,
+    now: u64,
+    /// When the tensor cores are done with what they were given.
+    tensor: u64,
+    /// When the sums of an accumulator are complete, and when a product has read a channel's slots or a register tile.
+    complete: Vec<(Value, u64)>,
+}
+
+impl Clock<'_> {
+    fn new<'a>(of: &'a Loop<'a>) -> Clock<'a> {
+        Clock { of, now: 0, tensor: 0, complete: Vec::new() }
+    }
+
+    /// How long the statement has to wait for products before it can be issued.
+    fn waits(&self, i: usize) -> u64 {
+        if self.of.kinds[i] == Kind::Product {
+            return 0;
+        }
+        let release = matches!(self.of.channel(i), Some((ChannelOp::Release, _)));
+        let at = self.of.graph.accesses[i]
+            .touches
+            .iter()
+            .filter(|t| {
+                t.writes || t.reads && (release || !matches!(self.of.k.values[t.value].def, ValueDef::Channel { .. }))
+            })
+            .filter(|t| release || !matches!(self.of.k.values[t.value].def, ValueDef::Channel { .. }))
+            .filter_map(|t| self.complete.iter().find(|c| c.0 == t.value).map(|c| c.1))
+            .max()
+            .unwrap_or(0);
+        at.saturating_sub(self.now)
+    }
+
+    fn issue(&mut self, i: usize) {
+        self.now += self.waits(i);
+        let cost = self.of.costs[i];
+        self.now += cost.issue;
+        if self.of.kinds[i] == Kind::Product {
+            self.tensor = self.tensor.max(self.now) + cost.tensor;
+            let end = self.tensor + LATENCY;
+            for touch in &self.of.graph.accesses[i].touches {
+                self.complete.retain(|c| c.0 != touch.value);
+                self.complete.push((touch.value, end));
+            }
+        }
+    }
+}
+
+fn kind(k: &Kernel, s: Stmt) -> Kind {
+    if k.plans[s].producer {
+        return Kind::Producer;
+    }
+    if is_product(k, s) {
+        return Kind::Product;
+    }
+    match k.stmts[s] {
+        StmtData::Var { init: None, .. } | StmtData::Alloc { .. } => Kind::Free,
+        StmtData::Let { init, .. } if is_index(k, init) => Kind::Free,
+        _ => Kind::Other,
+    }
+}
+
+/// Whether a name stands for an index or a window, which nothing that a loop computes changes.
+pub(crate) fn is_index(k: &Kernel, init: tilec_ir::entities::Expr) -> bool {
+    let scalar = matches!(k.exprs[init], ExprData::View(_)) || fixed_shape(k, init).is_none_or(|s| s.is_empty());
+    scalar && computed(k, init).is_none_or(|v| matches!(k.values[v].def, ValueDef::Tensor(_)))
+}
+
+/// Checks stages and cycles that are written against the dependences: the first two statements whose order they break, and why.
+pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt, Value, Why)> {
+    let l = Loop::new(k, cx, body);
+    let at = |i: usize| {
+        let plan = k.plans[l.graph.stmts[i]];
+        (plan.stage.unwrap_or(0), plan.cycle.unwrap_or(0))
+    };
+    l.edges().find_map(|(a, b, d)| {
+        if l.relaxed(a, b, d) || a == b {
+            return None;
+        }
+        let ((sa, ca), (sb, cb)) = (at(a), at(b));
+        let (first, second) = ((sa, ca, a), (sb + d.distance, cb, b));
+        (first >= second).then(|| (l.graph.stmts[a], l.graph.stmts[b], d.value, d.why))
+    })
+}

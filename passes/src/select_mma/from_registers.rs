@@ -1,0 +1,118 @@
+//! Operands of products that are computed, not read from memory.
+//!
+//! `o = mma(p, v, o)` with a register tile `p` and a buffer `v`: `p` is copied to a tile in the layout of the instruction's operand, of which
+//! slices of the reduction take windows. What the layouts differ by is exchanged between lanes; where they are the same, as for 16-bit
+//! operands that were accumulators of `m16n8` products, registers are renamed.
+//!
+//! ```text
+//! copy p -> p_operand
+//! for kk in 0..64 step 16 unroll {
+//!     copy p_operand[0.., kk..] -> p_frag
+//!     copy v[kk.., 0..] -> v_frag
+//!     o = mma<m16n8k16>(p_frag, v_frag, o)
+//! }
+//! ```
+//!
+//! Where lanes repeat each other's elements of an operand (`m8n8k4`, scalar products) a thread would have to hold many times its own: there
+//! the operand goes through a buffer.
+
+use super::{declare, insert_at, known, operand_name};
+use crate::Cx;
+use crate::analysis::uses::{for_each_ref, path_to};
+use tilec_ir::atoms::{AtomRow, Bit};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
+use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
+
+/// Computes operands that are expressions into register tiles, in front of the product `s`.
+pub(super) fn name(k: &mut Kernel, s: Stmt, mma: &mut Mma) {
+    for e in [&mut mma.a, &mut mma.b] {
+        if resolve_view(k, *e).is_none() {
+            *e = named(k, s, *e);
+        }
+    }
+}
+
+/// A register tile that an expression is computed into, transposed where the whole expression is.
+fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
+    let span = k.expr_spans[e];
+    if let ExprData::Transpose(arg) = k.exprs[e] {
+        let arg = named(k, s, arg);
+        return k.expr(ExprData::Transpose(arg), span);
+    }
+    let elem = type_of(k, e).ok().and_then(|t| known(t.elem()));
+    let (Some(elem), Some(shape)) = (elem, fixed_shape(k, e)) else { return e };
+    let tile = declare(k, s, &format!("{}_{}", first_tile(k, e), elem.name()), elem, &shape, span);
+    // The copy rounds as the conversion does.
+    let source = match k.exprs[e] {
+        ExprData::Cast { arg, .. } => arg,
+        _ => e,
+    };
+    copy(k, s, source, tile);
+    k.value_ref(tile, span)
+}
+
+/// The name of the first tile that an expression mentions.
+fn first_tile(k: &Kernel, e: Expr) -> String {
+    let mut name = None;
+    for_each_ref(k, e, &mut |v| {
+        let tile = k.tile_ty(v).is_some() || matches!(k.values[v].def, ValueDef::Let);
+        name = name.take().or_else(|| tile.then(|| k.values[v].name.clone()));
+    });
+    name.unwrap_or_else(|| "operand".to_owned())
+}
+
+/// Whether fragments of an operand of a product of warps, the instruction's first or second, come from registers of a tile: no lane repeats
+/// what another has.
+pub(super) fn keeps(row: &AtomRow, first: bool) -> bool {
+    let variants = if first { row.a } else { row.b };
+    row.sums() && variants.iter().all(|f| !f.lane.contains(&Bit::Same))
+}
+
+/// The operand `e`, a register tile, as fragments of the product `s` are loaded from it: a tile in registers (`keeps`), or a buffer.
+pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: Elem, keeps: bool) -> Expr {
+    let span = k.expr_spans[e];
+    let name = operand_name(k, e);
+    let inner = match k.exprs[e] {
+        ExprData::Transpose(inner) if !keeps => inner,
+        _ => e,
+    };
+    let shape = fixed_shape(k, inner).expect("the verifier gives a register tile extents");
+    let to = if keeps {
+        declare(k, s, &format!("{name}_operand"), elem, &shape, span)
+    } else {
+        let message = format!(
+            "`{name}` is multiplied out of shared memory: the instruction's lanes repeat each other's elements"
+        );
+        cx.remark(span, message);
+        buffer(k, s, &format!("{name}_shared"), elem, &shape)
+    };
+    copy(k, s, inner, to);
+    let named = k.value_ref(to, span);
+    if inner == e { named } else { k.expr(ExprData::Transpose(named), span) }
+}
+
+/// Declares a buffer in front of the outermost statement around `s`.
+fn buffer(k: &mut Kernel, s: Stmt, name: &str, elem: Elem, shape: &[u64]) -> Value {
+    let span = k.stmt_spans[s];
+    let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
+    let ty = TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, smem_layout: None };
+    let value = k.value(name, span, ValueDef::Smem(ty));
+    let decl = k.stmt(StmtData::Alloc { value, over: Vec::new() }, span);
+    super::insert_before_outermost(k, s, decl);
+    value
+}
+
+/// Copies `e` to a tile, in front of the statement `s`.
+fn copy(k: &mut Kernel, s: Stmt, e: Expr, to: Value) {
+    let dst = k.value_ref(to, k.expr_spans[e]);
+    let copy = k.stmt(StmtData::Copy { src: e, dst, attrs: CopyAttrs::default() }, k.expr_spans[e]);
+    let place = path_to(k, s).and_then(|path| path.last().copied()).expect("a product stands in the program");
+    insert_at(k, place, vec![copy]);
+}
+
+/// Whether an operand of a product is computed, not read from memory.
+pub(super) fn computed(k: &Kernel, e: Expr) -> bool {
+    resolve_view(k, e).is_none_or(|v| v.space(k) == Space::Reg)
+}

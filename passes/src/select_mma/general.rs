@@ -1,0 +1,235 @@
+//! wgmma for products wherever they stand: in any loop, several of them, chained, beside any other statements.
+//!
+//! The instruction reads shared memory through the asynchronous proxy. Its operands are buffers that producer warps fill ([`crate::feeds`]), as they
+//! lie or transposed; the first one may be a register tile instead (the second, of a product that is computed transposed). What decides whether the
+//! kernel is made of wgmma is therefore not the form of its loops, but whether each of these buffers can be fed.
+//!
+//! All warpgroups share the rows of each product, or its columns where it is computed transposed. Their number is chosen here, unless
+//! `threads` says it: so that a thread has registers for the tiles that it holds.
+//!
+//! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text.
+
+use super::from_registers;
+use super::in_roles::{self, Product};
+use super::warpgroup::{self, ACCUMULATORS, BESIDE};
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::width::elem_of;
+use crate::assign_layouts::plain_var;
+use crate::feeds::{self, Feed, Refused};
+use crate::specialize_warps::consumer_registers;
+use tilec_ir::diag::{Reported, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::target::{WARP, WARPGROUP};
+
+/// Numbers of warpgroups that are tried, best first: two hide one another's waits and leave each most registers.
+const GROUPS: [u32; 4] = [2, 3, 1, 4];
+
+/// Passes that the way from here to roles needs.
+const NEEDED: [&str; 6] = ["assign-layouts", "vectorize", "swizzle", "schedule-loops", "expand", "specialize-warps"];
+
+/// A product of the kernel.
+#[derive(Clone, Copy)]
+struct Site {
+    s: Stmt,
+    src: Expr,
+    acc: Value,
+    mma: Mma,
+    /// The second operand is in registers, or the first; `None`: both are in shared memory.
+    registers: Option<bool>,
+}
+
+/// Chooses wgmma for all products of a kernel without roles, if it can be had for all of them.
+pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if !cx.enabled || !cx.options.target.has_tensor_copies() {
+        return Ok(());
+    }
+    let stmts = all_stmts(k, k.body);
+    if stmts.iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. })) {
+        return Ok(());
+    }
+    let products: Vec<(Stmt, Expr, Value, Mma)> = stmts.iter().filter_map(|&s| product_of(k, s)).collect();
+    let none_written = products.iter().all(|(.., m)| m.atom.is_none());
+    // One loop that copies and multiplies, and nothing else, is `specialize-warps`'s.
+    let one_loop = products.len() == 1 && warpgroup::of_kernel(k, cx.options).is_some();
+    if products.is_empty() || !none_written || one_loop {
+        return Ok(());
+    }
+    let products: Vec<(Stmt, Expr, Value, Mma)> = products
+        .into_iter()
+        .map(|(s, src, acc, mut mma)| {
+            from_registers::name(k, s, &mut mma);
+            k.exprs[src] = ExprData::Mma(mma);
+            (s, src, acc, mma)
+        })
+        .collect();
+    let before = (k.schedule.threads, k.schedule.warp_tile);
+    match plan(k, cx, &products)? {
+        Ok((found, feeds)) => {
+            in_roles::settle(k, cx, found)?;
+            for feed in feeds {
+                k.plans[feed.fill].producer = true;
+            }
+            Ok(())
+        }
+        Err(refused) => {
+            (k.schedule.threads, k.schedule.warp_tile) = before;
+            cx.remark(refused.span, format!("no product of this kernel is a wgmma: {}", refused.why));
+            Ok(())
+        }
+    }
+}
+
+fn product_of(k: &Kernel, s: Stmt) -> Option<(Stmt, Expr, Value, Mma)> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    match k.exprs[src] {
+        ExprData::Mma(mma) => Some((s, src, dst, mma)),
+        _ => None,
+    }
+}
+
+type Planned = (Vec<Product>, Vec<Feed>);
+
+fn plan(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    products: &[(Stmt, Expr, Value, Mma)],
+) -> Result<Result<Planned, Refused>, Reported> {
+    let off = NEEDED.iter().find(|pass| cx.options.disabled.contains(**pass));
+    if let Some(pass) = off {
+        return Ok(Err(Refused { span: k.stmt_spans[products[0].0], why: format!("`{pass}` is switched off") }));
+    }
+    if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
+        return Ok(Err(Refused { span: k.stmt_spans[products[0].0], why: "warps share the reduction".to_owned() }));
+    }
+    let mut sites = Vec::new();
+    let mut buffers = Vec::new();
+    for &(s, src, acc, mma) in products {
+        match site(k, (s, src, acc), mma, &mut buffers) {
+            Ok(site) => sites.push(site),
+            Err(refused) => return Ok(Err(refused)),
+        }
+    }
+    let feeds = match feeds::plan(k, cx.options, &buffers) {
+        Ok(feeds) => feeds,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    if let Some(feed) = feeds.iter().find(|f| written(k, f.fill)) {
+        let why = format!("how `{}` is copied is written", k.values[feed.buffer].name);
+        return Ok(Err(Refused { span: k.stmt_spans[feed.fill], why }));
+    }
+    Ok(shared_out(k, cx, &sites)?.map(|found| (found, feeds)))
+}
+
+/// Whether a person wrote how threads do a copy.
+fn written(k: &Kernel, fill: Stmt) -> bool {
+    matches!(&k.stmts[fill], StmtData::Copy { attrs, .. } if *attrs != tilec_ir::kernel::CopyAttrs::default())
+}
+
+/// Where the operands of a product are; buffers go to `buffers`.
+fn site(k: &Kernel, (s, src, acc): (Stmt, Expr, Value), mma: Mma, buffers: &mut Vec<Value>) -> Result<Site, Refused> {
+    let mut shared = Vec::new();
+    for e in [mma.a, mma.b] {
+        let whole = match k.exprs[e] {
+            ExprData::Transpose(inner) => inner,
+            _ => e,
+        };
+        match k.exprs[whole] {
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => {
+                shared.push(true);
+                if !buffers.contains(&v) {
+                    buffers.push(v);
+                }
+            }
+            _ if plain_var(k, e).is_some() => shared.push(false),
+            _ => {
+                let why = "this operand is neither a whole buffer in shared memory nor a register tile".to_owned();
+                return Err(Refused { span: k.expr_spans[e], why });
+            }
+        }
+    }
+    let registers = match shared[..] {
+        [true, true] => None,
+        [false, true] => Some(false),
+        [true, false] => Some(true),
+        _ => {
+            let why = "both operands are in registers; wgmma reads the second from shared memory".to_owned();
+            return Err(Refused { span: k.expr_spans[src], why });
+        }
+    };
+    Ok(Site { s, src, acc, mma, registers })
+}
+
+/// How warpgroups share out all products, in the first number of them that has registers for the tiles.
+fn shared_out(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<Vec<Product>, Refused>, Reported> {
+    let span = k.stmt_spans[sites[0].s];
+    let scheduled = k.schedule.threads.and_then(|e| k.as_int(e));
+    let mut first: Option<Refused> = None;
+    for groups in GROUPS {
+        let threads = i64::from(groups * WARPGROUP * WARP);
+        if scheduled.is_some_and(|n| n != threads) {
+            continue;
+        }
+        if scheduled.is_none() {
+            k.schedule.threads = Some(k.int(threads, span));
+        }
+        let refused = match all_of(k, cx, sites)? {
+            Err(refused) => refused,
+            Ok(found) => match room(k, groups, span) {
+                Ok(()) => return Ok(Ok(found)),
+                Err(refused) => refused,
+            },
+        };
+        first.get_or_insert(refused);
+    }
+    let none = || Refused { span, why: "`threads` is no multiple of 128 up to 512".to_owned() };
+    Ok(Err(first.unwrap_or_else(none)))
+}
+
+fn all_of(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<Vec<Product>, Refused>, Reported> {
+    let mut found = Vec::new();
+    for site in sites {
+        match in_roles::product(k, cx, (site.s, site.src, site.acc), site.mma, site.registers)? {
+            Ok(product) => found.push(product),
+            Err(why) => return Ok(Err(Refused { span: k.stmt_spans[site.s], why })),
+        }
+    }
+    Ok(Ok(found))
+}
+
+/// Whether a thread of so many warpgroups has registers for the tiles that are declared.
+fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
+    let threads = u64::from(groups * WARPGROUP * WARP);
+    let bytes: u64 = all_stmts(k, k.body)
+        .into_iter()
+        .filter_map(|s| match k.stmts[s] {
+            StmtData::Var { value, .. } => Some(value),
+            _ => None,
+        })
+        .map(|v| {
+            let elements = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product::<u64>());
+            elements * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
+        })
+        .sum();
+    let tiles = bytes / 4 / threads;
+    let own = u64::try_from(consumer_registers(k, groups * WARPGROUP)).unwrap_or(0);
+    if tiles <= ACCUMULATORS && tiles + BESIDE <= own {
+        return Ok(());
+    }
+    let why = format!("a thread of {groups} warpgroup(s) would hold {tiles} registers of tiles, and has {own}");
+    Err(Refused { span, why })
+}
+
+/// Whether the operands of a product are buffers that producer warps fill, or one is and the other is a register tile.
+pub(super) fn fed(k: &Kernel, mma: &Mma) -> bool {
+    let fed = |v: Value| {
+        k.stmts.iter().any(|(s, data)| match data {
+            StmtData::Copy { dst, .. } => k.plans[s].producer && matches!(k.exprs[*dst], ExprData::Ref(b) if b == v),
+            _ => false,
+        })
+    };
+    [mma.a, mma.b]
+        .into_iter()
+        .all(|e| plain_var(k, e).is_some() || tilec_ir::typing::resolve_view(k, e).is_some_and(|view| fed(view.base)))
+}

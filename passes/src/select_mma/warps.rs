@@ -1,0 +1,379 @@
+//! The threads of a block, and the tile that each warp computes of every product.
+//!
+//! A kernel has one number of threads, and each of its products a warp tile of its own. The `warp_tile` of the schedule is that of the
+//! products that it divides among so many warps; of the others the warps share out the accumulator as well as they can. A warp has
+//! whole rows of an accumulator that is reduced along them, and of one that becomes the left operand of another product: nothing
+//! goes from warp to warp then. Where an accumulator is too small for all warps, those that are left over compute what others do.
+//!
+//! Without `threads` and `warp_tile` there are as many warps as it takes for a thread's registers to hold what the kernel
+//! declares. A tile that is not the schedule's stands in the text as the layout of its accumulator.
+
+mod room;
+
+use super::from_registers::computed;
+use super::{acc_shape, accumulator_registers, divides, known, reduced_along, scheduled_tile, sliced};
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref};
+use tilec_ir::atoms::Inputs;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
+use tilec_ir::types::Elem;
+use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
+
+/// Rows and columns of the least tile of a warp, where nothing is written.
+const LEAST: u64 = 16;
+/// Rows and columns of a warp tile, where a thread has room for it and nothing asks for another.
+const USUAL: u64 = 64;
+/// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.
+const FEW: u64 = 4;
+/// Registers of a thread for addresses, predicates and what an expression computes on its way.
+const TEMPORARIES: u64 = 32;
+/// What a warp computes of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Rows and columns.
+    pub(super) tile: (u64, u64),
+    /// Warps that compute the same part of the reduction.
+    pub(super) warps: u64,
+    /// Whether that is what the schedule says, of all products of the kernel.
+    pub(super) scheduled: bool,
+}
+
+/// A product of warps.
+#[derive(Debug)]
+struct Product {
+    acc: Value,
+    shape: (u64, u64),
+    bytes: u32,
+    /// Groups of warps that share the reduction.
+    groups: u64,
+    /// Whether a warp has whole columns (dimension 0), or whole rows (dimension 1).
+    whole: [bool; 2],
+    /// Types of the operands and of the accumulator.
+    types: Option<(Inputs, Elem)>,
+    /// Of the tile of the reduction.
+    depth: u64,
+    span: Span,
+}
+
+/// The shares of all products of a kernel.
+#[derive(Default)]
+pub(super) struct Shares {
+    decided: Option<Vec<(Value, Share)>>,
+}
+
+impl Shares {
+    /// That of the product with this accumulator. The first time this decides all of them, and the thread count.
+    pub(super) fn of(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, acc: Value, span: Span) -> Result<Share, Reported> {
+        if self.decided.is_none() {
+            self.decided = Some(decide(k, cx, span)?);
+        }
+        let found = self.decided.iter().flatten().find(|&&(v, _)| v == acc);
+        Ok(found.expect("every accumulator of a product of warps has a share").1)
+    }
+}
+
+fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Share)>, Reported> {
+    let products = products(k);
+    let first = products.first().expect("a product asks");
+    let written = match scheduled_tile(k) {
+        Some(None) => {
+            return Err(cx.report(Diagnostic::error(codes::WARP_TILE, span, "the warp tile is not constant")));
+        }
+        tile => tile.flatten(),
+    };
+    if let Some(tile) = written.filter(|&tile| products.iter().all(|p| !divided(p, tile))) {
+        return Err(does_not_divide(k, cx, tile, first.shape));
+    }
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok());
+    let threads = match (threads, written) {
+        (Some(threads), _) => threads,
+        (None, Some(tile)) => {
+            let p = products.iter().find(|p| keeps_whole(p, tile)).or(products.iter().find(|p| divided(p, tile)));
+            p.map_or(1, |p| warps_in(p.shape, tile) * p.groups) * u64::from(WARP)
+        }
+        (None, None) => enough_warps(k, cx, &products) * first.groups * u64::from(WARP),
+    };
+    if threads > u64::from(MAX_THREADS) {
+        return Err(too_many_threads(cx, first, written, threads));
+    }
+    let mut shares = Vec::new();
+    for p in &products {
+        let warps = (threads / u64::from(WARP) / p.groups).max(1);
+        // Of the only product the schedule's tile is that, whether it goes with the threads or not.
+        let only = products.len() == 1;
+        let fits =
+            |&tile: &(u64, u64)| divided(p, tile) && (only || keeps_whole(p, tile) && warps_in(p.shape, tile) == warps);
+        let tile = written.filter(fits);
+        let share = Share { tile: tile.unwrap_or_else(|| share_out(p, warps)), warps, scheduled: tile.is_some() };
+        check(cx, p, share, threads)?;
+        shares.push((p.acc, share));
+    }
+    if let Some(tile) = written {
+        kept(k, cx, &products, &shares, (tile, threads))?;
+    }
+    if k.schedule.threads.is_none() {
+        k.schedule.threads = Some(k.int(threads as i64, span));
+    }
+    if k.schedule.warp_tile.is_none() {
+        let (tile, warps) = (shares[0].1.tile, shares[0].1.warps);
+        k.schedule.warp_tile = Some((k.int(tile.0 as i64, span), k.int(tile.1 as i64, span)));
+        for ((_, share), p) in shares.iter_mut().zip(&products) {
+            share.scheduled = share.tile == tile && share.warps == warps && warps_in(p.shape, tile) == warps;
+        }
+    }
+    // Rows of all of them are dealt out alike where the layouts of all are made here.
+    let scheduled = shares.iter().all(|(_, share)| share.scheduled);
+    shares.iter_mut().for_each(|(_, share)| share.scheduled = scheduled);
+    Ok(shares)
+}
+
+/// Whether an accumulator splits into such tiles.
+fn divided(p: &Product, (wm, wn): (u64, u64)) -> bool {
+    divides(wm, p.shape.0, false) && divides(wn, p.shape.1, false)
+}
+
+/// Whether it does, and a warp has what it must have whole.
+fn keeps_whole(p: &Product, tile: (u64, u64)) -> bool {
+    divided(p, tile) && (!p.whole[0] || tile.0 == p.shape.0) && (!p.whole[1] || tile.1 == p.shape.1)
+}
+
+fn warps_in((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u64 {
+    bm / wm.max(1) * (bn / wn.max(1))
+}
+
+/// The tile of each of `warps` warps: as many of them as can have tiles of their own, as square as they can be.
+fn share_out(p: &Product, warps: u64) -> (u64, u64) {
+    let (bm, bn) = p.shape;
+    let parts = |all: u64, whole: bool| {
+        let most = if whole { 1 } else { (all / LEAST).max(1) };
+        (0..=most.ilog2()).map(|i| 1u64 << i)
+    };
+    let tiles = parts(bm, p.whole[0]).flat_map(|rows| parts(bn, p.whole[1]).map(move |cols| (bm / rows, bn / cols)));
+    let fitting = tiles.filter(|&tile| warps_in(p.shape, tile) <= warps);
+    let best = fitting.max_by_key(|&tile| (warps_in(p.shape, tile), std::cmp::Reverse(tile.0.abs_diff(tile.1))));
+    best.unwrap_or(p.shape)
+}
+
+/// The least number of warps whose registers hold what the kernel declares.
+fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
+    let used = |p: &Product, warps: u64| warps_in(p.shape, share_out(p, warps));
+    let usual = |p: &Product| {
+        if p.whole.contains(&true) {
+            used(p, FEW)
+        } else {
+            used(p, (p.shape.0 / USUAL).max(1) * (p.shape.1 / USUAL).max(1))
+        }
+    };
+    let most = u64::from(MAX_THREADS / WARP) / products.iter().map(|p| p.groups).max().unwrap_or(1);
+    let mut warps = products.iter().map(usual).max().unwrap_or(1).min(most.max(1));
+    loop {
+        let tight = room::registers(k, cx, products, warps) + TEMPORARIES > u64::from(REGISTERS_PER_THREAD);
+        let helps = products.iter().any(|p| used(p, 2 * warps) > used(p, warps));
+        if !tight || !helps || 2 * warps > most {
+            return warps;
+        }
+        warps *= 2;
+    }
+}
+
+/// The products of warps of a kernel, one for each accumulator that has no layout yet.
+fn products(k: &Kernel) -> Vec<Product> {
+    let mut found: Vec<Product> = Vec::new();
+    let mut all: Vec<(Value, Mma, Span)> = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
+        let ExprData::Mma(mma) = k.exprs[src] else { continue };
+        if !mma.atom.is_some_and(|a| a.row().asynchronous()) {
+            all.push((dst, mma, k.expr_spans[src]));
+        }
+    }
+    for &(acc, mma, span) in &all {
+        let Some(shape) = acc_shape(k, acc) else { continue };
+        let Some(elem) = k.tile_ty(acc).and_then(|t| known(Some(t.elem))) else { continue };
+        if found.iter().any(|p| p.acc == acc) {
+            continue;
+        }
+        let reduced = reduced_along(k, shape);
+        let inputs = [mma.a, mma.b].map(|e| type_of(k, e).ok().and_then(|t| known(t.elem())));
+        let types = if let [Some(a), Some(b)] = inputs { Some((Inputs { a, b }, elem)) } else { None };
+        found.push(Product {
+            acc,
+            shape,
+            bytes: elem.bytes(),
+            groups: sliced::groups(k, acc),
+            whole: fits_whole(shape, [reduced.contains(&0), reduced.contains(&1)]),
+            types,
+            depth: depth(k, &mma),
+            span,
+        });
+    }
+    for (acc, mma, _) in all {
+        for (e, other, along) in [(mma.a, mma.b, 1), (mma.b, mma.a, 0)] {
+            if !computed(k, e) || computed(k, other) {
+                continue;
+            }
+            // The product's own rows (columns) are those of the operand, and its reduction goes through one warp.
+            let sources = sources(k, e);
+            for p in &mut found {
+                p.whole[along] |= p.acc == acc;
+                let transposed = resolve_view(k, e).is_some_and(|v| v.transposed);
+                p.whole[if transposed { 1 - along } else { along }] |= sources.contains(&p.acc);
+            }
+        }
+    }
+    found
+}
+
+/// The extent of the tile of the reduction.
+fn depth(k: &Kernel, mma: &Mma) -> u64 {
+    let of_a = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
+    of_a.or_else(|| fixed_shape(k, mma.b).and_then(|s| s.first().copied())).unwrap_or(1)
+}
+
+/// What a warp has whole of an accumulator of these extents that is reduced along `reduced`: nothing where that is too much for a warp.
+fn fits_whole((bm, bn): (u64, u64), reduced: [bool; 2]) -> [bool; 2] {
+    let least = |all: u64, whole: bool| if whole { all } else { all.min(LEAST) };
+    let too_much = least(bm, reduced[0]) * least(bn, reduced[1]) > USUAL * USUAL;
+    if too_much { [false; 2] } else { reduced }
+}
+
+/// The register tiles of the extents of `e`, transposed or not, out of which it is computed.
+fn sources(k: &Kernel, e: Expr) -> Vec<Value> {
+    let Some(shape) = fixed_shape(k, e) else { return Vec::new() };
+    let alike = |v: Value| {
+        let own = match &k.values[v].def {
+            ValueDef::Var(t) => k.const_shape(&t.shape),
+            ValueDef::Let => tilec_ir::typing::let_init(k, v).and_then(|e| fixed_shape(k, e)),
+            _ => None,
+        };
+        own.is_some_and(|own| own == shape || own.iter().rev().eq(shape.iter()))
+    };
+    let mut found = Vec::new();
+    let see = |e: Expr, found: &mut Vec<Value>| {
+        for_each_ref(k, e, &mut |v| {
+            if alike(v) && !found.contains(&v) {
+                found.push(v);
+            }
+        });
+    };
+    see(e, &mut found);
+    let stmts = all_stmts(k, k.body);
+    let mut done = 0;
+    while done < found.len() {
+        let v = found[done];
+        done += 1;
+        for &s in &stmts {
+            match k.stmts[s] {
+                StmtData::Assign { dst, src } if dst == v && !matches!(k.exprs[src], ExprData::Mma(_)) => {
+                    see(src, &mut found);
+                }
+                StmtData::Var { value, init: Some(init) } | StmtData::Let { value, init } if value == v => {
+                    see(init, &mut found);
+                }
+                StmtData::Copy { src, dst, .. } if resolve_view(k, dst).is_some_and(|view| view.base == v) => {
+                    see(src, &mut found);
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Says of which products the schedule's tile is not; refuses one that is of none.
+fn kept(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    products: &[Product],
+    shares: &[(Value, Share)],
+    ((wm, wn), threads): ((u64, u64), u64),
+) -> Result<(), Reported> {
+    let why = |p: &Product| {
+        let (bm, bn) = p.shape;
+        if !divided(p, (wm, wn)) {
+            format!("it does not divide the {bm}x{bn} accumulator")
+        } else if !keeps_whole(p, (wm, wn)) {
+            let what = if p.whole[1] { "rows" } else { "columns" };
+            format!(
+                "a warp has whole {what} of `{}`, which is reduced along them or an operand of a product",
+                k.values[p.acc].name
+            )
+        } else {
+            let needed = warps_in(p.shape, (wm, wn)) * p.groups * u64::from(WARP);
+            format!("{bm}x{bn} in such tiles takes {needed} threads, and the kernel has {threads}")
+        }
+    };
+    if shares.iter().all(|(_, share)| !share.scheduled) {
+        let at = k.schedule.warp_tile.map_or(products[0].span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));
+        let mut d = Diagnostic::error(codes::WARP_TILE, at, format!("no product can have a warp tile of {wm}x{wn}"));
+        for p in products {
+            d = d.with_place(p.span, why(p));
+        }
+        return Err(cx.report(d.with_note("leave `warp_tile` out to have one chosen for each product")));
+    }
+    for (p, (_, share)) in products.iter().zip(shares).filter(|(_, (_, share))| !share.scheduled) {
+        let (m, n) = share.tile;
+        cx.remark(p.span, format!("a warp computes {m}x{n}, not the schedule's {wm}x{wn}: {}", why(p)));
+    }
+    Ok(())
+}
+
+fn does_not_divide(k: &Kernel, cx: &mut Cx<'_>, (wm, wn): (u64, u64), (bm, bn): (u64, u64)) -> Reported {
+    let (m, n) = k.schedule.warp_tile.expect("it was written");
+    cx.report(
+        Diagnostic::error(
+            codes::WARP_TILE,
+            k.expr_spans[m].to(k.expr_spans[n]),
+            format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"),
+        )
+        .with_note("both extents must be powers of two and at most those of the accumulator"),
+    )
+}
+
+/// What is said of groups of warps that share a reduction.
+fn of_groups(groups: u64) -> String {
+    if groups > 1 { format!(", {groups} groups of them,") } else { String::new() }
+}
+
+fn too_many_threads(cx: &mut Cx<'_>, p: &Product, written: Option<(u64, u64)>, threads: u64) -> Reported {
+    let ((bm, bn), (wm, wn)) = (p.shape, written.unwrap_or(p.shape));
+    let times = of_groups(p.groups);
+    cx.report(
+        Diagnostic::error(
+            codes::WARP_TILE,
+            p.span,
+            format!(
+                "{bm}x{bn} in {wm}x{wn} warp tiles{times} needs {threads} threads, a block has at most {MAX_THREADS}"
+            ),
+        )
+        .with_note(if p.groups > 1 { "enlarge `warp_tile` or lower `k_warps`" } else { "enlarge `warp_tile`" }),
+    )
+}
+
+/// Refuses a share that no thread can hold, or a schedule whose threads and warp tile do not go together.
+fn check(cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(), Reported> {
+    let span = p.span;
+    let ((bm, bn), (wm, wn)) = (p.shape, share.tile);
+    let registers = accumulator_registers(wm, wn, p.bytes);
+    if registers > u64::from(REGISTERS_PER_THREAD) {
+        let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
+        return Err(cx.report(
+            Diagnostic::error(codes::WARP_TILE, span, message)
+                .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
+        ));
+    }
+    let needed = warps_in(p.shape, share.tile) * u64::from(WARP) * p.groups;
+    if share.scheduled && needed != threads {
+        let times = of_groups(p.groups);
+        let message =
+            format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {threads}");
+        return Err(cx.report(
+            Diagnostic::error(codes::WARP_TILE, span, message).with_note("remove `threads` or change `warp_tile`"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! How many registers of a thread a kernel with products takes, for so many warps.
+
+use super::super::{best_atom, known, slice_depth};
+use super::{Product, share_out};
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use tilec_ir::atoms::{Bit, Fragment};
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::target::WARP;
+use tilec_ir::typing::{Type, resolve_view, type_of};
+
+/// Copies of a fragment: while one is multiplied the next is loaded.
+const BUFFERS: u64 = 2;
+
+/// Registers of a thread that hold all register tiles of the kernel, and the fragments of one product.
+pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u64) -> u64 {
+    let held = |shape: &[u64], bytes: u64| {
+        let like = products.iter().find(|p| shape == [p.shape.0, p.shape.1]);
+        let threads = warps * u64::from(WARP);
+        let elements = match like {
+            Some(p) => {
+                let (wm, wn) = share_out(p, warps);
+                wm * wn / u64::from(WARP)
+            }
+            // Of a row that is repeated lanes of four have the same.
+            None if shape.contains(&1) => shape.iter().product::<u64>() * 4 / threads,
+            None => shape.iter().product::<u64>() / threads,
+        };
+        (elements * bytes).div_ceil(4).max(1)
+    };
+    let deferred = Deferred::of(k);
+    let mut sum = 0;
+    let tile = |e: Expr| match type_of(k, e) {
+        Ok(Type::Tile(tile)) => tile.known_shape().zip(known(Some(tile.elem))),
+        _ => None,
+    };
+    for s in all_stmts(k, k.body) {
+        let found = match k.stmts[s] {
+            StmtData::Var { value, .. } => {
+                k.tile_ty(value).and_then(|t| k.const_shape(&t.shape).zip(known(Some(t.elem))))
+            }
+            StmtData::Let { value, init } if deferred.init(value).is_none() && resolve_view(k, init).is_none() => {
+                tile(init)
+            }
+            _ => None,
+        };
+        if let Some((shape, elem)) = found.filter(|(shape, _)| !shape.is_empty()) {
+            sum += held(&shape, u64::from(elem.bytes()));
+        }
+    }
+    let product = |p: &Product| fragments(cx, p, share_out(p, warps)) + staged(cx, p, warps);
+    sum + products.iter().map(product).max().unwrap_or(0)
+}
+
+/// Registers of a thread through which the next tiles of a product's operands pass, where copies are not asynchronous.
+fn staged(cx: &Cx<'_>, p: &Product, warps: u64) -> u64 {
+    let bytes = p.types.map_or(0, |(inputs, _)| u64::from(inputs.bytes()));
+    let through = !cx.options.target.has_asynchronous_copies();
+    if through { (p.shape.0 + p.shape.1) * p.depth * bytes / (4 * warps * u64::from(WARP)) } else { 0 }
+}
+
+/// Registers of a thread that hold the fragments of a product of such warp tiles, in the best instruction for it.
+fn fragments(cx: &Cx<'_>, p: &Product, (wm, wn): (u64, u64)) -> u64 {
+    let Some(types) = p.types else { return 0 };
+    let Some(atom) = best_atom(cx.options.target, cx.enabled, types, (wm, wn, p.depth)) else { return 0 };
+    let row = atom.row();
+    let depth = slice_depth(row, [Some(types.0.bytes()); 2], p.depth);
+    let words = |rows: u64, f: &Fragment| {
+        let lanes = f.lane.iter().filter(|&&bit| bit != Bit::Same).count();
+        ((rows * depth * u64::from(types.0.bytes())) >> lanes).div_ceil(4)
+    };
+    BUFFERS * (words(wm, &row.a[0]) + words(wn, &row.b[0]))
+}

@@ -1,0 +1,157 @@
+//! Steps that are not the extent of the windows: a loop that skips a part of its range, or looks at a part of it twice and cuts that.
+//!
+//! Both are what the text says, and may be meant: of a range that blocks or roles share each skips the others' parts. So they are warnings, and a window
+//! whose end is written says that they are.
+
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions};
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use tilec_ir::loop_ends::{loop_variable, meaning};
+use tilec_ir::ops::Op;
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::{copy_shape, resolve_view, same_expr};
+
+/// A window that moves with a loop.
+struct Moving {
+    at: Expr,
+    tensor: Value,
+    dim: usize,
+    /// It begins so many elements behind the loop variable.
+    offset: i64,
+    extent: i64,
+    /// Its end is not that of the loop, and written.
+    ends: bool,
+    /// It ends with the loop.
+    cut: bool,
+}
+
+/// Warns of loops whose step is not the extent of the windows that begin at their variables.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
+    let loops = all_stmts(k, k.body).into_iter().filter(|&s| matches!(k.stmts[s], StmtData::For { .. }));
+    let found: Vec<Diagnostic> = loops.flat_map(|s| of_loop(k, s)).collect();
+    found.into_iter().for_each(|d| cx.warn(d));
+}
+
+fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
+    let StmtData::For { var, start, end, step, body, .. } = k.stmts[s] else { return Vec::new() };
+    let Some(step) = k.as_int(step).filter(|&step| step > 0) else { return Vec::new() };
+    let Some(windows) = windows(k, body, var, end) else { return Vec::new() };
+    let mut said = Vec::new();
+    let mut seen: Vec<(Value, usize)> = Vec::new();
+    for window in &windows {
+        let key = (window.tensor, window.dim);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let own: Vec<&Moving> = windows.iter().filter(|w| (w.tensor, w.dim) == key).collect();
+        if own.iter().any(|w| w.ends) {
+            continue;
+        }
+        let reached = reached(&own);
+        if reached < step && !is_shared(k, start) {
+            said.push(skipped(k, window, var, step, reached));
+        } else if let Some(window) = own.iter().find(|w| w.cut && w.extent > step) {
+            said.push(overlapping(k, window, var, (step, end)));
+        }
+    }
+    said
+}
+
+fn skipped(k: &Kernel, window: &Moving, var: Value, step: i64, reached: i64) -> Diagnostic {
+    let (tensor, var) = (&k.values[window.tensor].name, &k.values[var].name);
+    let message = format!(
+        "`{var}` grows by {step}, and windows of `{tensor}` reach {reached} elements from it: {} of {step} are skipped",
+        step - reached
+    );
+    Diagnostic::warning(codes::OTHER_STEP, k.expr_spans[window.at], message).with_note(format!(
+        "the step is the extent of the tile: `step {reached}`; a window that is to be shorter than the step says where it ends: `{var}..{var} + {}`",
+        window.extent
+    ))
+}
+
+fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)) -> Diagnostic {
+    let (tensor, var, end) = (&k.values[window.tensor].name, &k.values[var].name, print_expr(k, end));
+    let message = format!(
+        "`{var}` grows by {step}, and windows of `{tensor}` have {} elements: they overlap, and end at `{end}` with the loop",
+        window.extent
+    );
+    Diagnostic::warning(codes::OTHER_STEP, k.expr_spans[window.at], message).with_note(format!(
+        "the step is the extent of the tile: `step {}`; a window that goes on behind the loop's range is written `{var}..inf`, one that ends elsewhere \
+         `{var}..e`",
+        window.extent
+    ))
+}
+
+/// Elements from the loop variable on of which none is missing.
+fn reached(windows: &[&Moving]) -> i64 {
+    let mut parts: Vec<(i64, i64)> = windows.iter().map(|w| (w.offset, w.offset.saturating_add(w.extent))).collect();
+    parts.sort_unstable();
+    parts.into_iter().fold(0, |reached, (from, to)| if from <= reached { reached.max(to) } else { reached })
+}
+
+/// Whether a range begins elsewhere in each block, role or iteration, so that others may have what this loop skips.
+fn is_shared(k: &Kernel, start: Expr) -> bool {
+    let mut shared = false;
+    let mut rest = vec![start];
+    while let Some(e) = rest.pop() {
+        for_each_ref(k, e, &mut |v| match k.values[v].def {
+            ValueDef::Grid | ValueDef::Loop => shared = true,
+            ValueDef::Let => rest.extend(tilec_ir::typing::let_init(k, v)),
+            _ => {}
+        });
+    }
+    shared
+}
+
+/// The windows of tensors in a loop that begin at its variable, or so many elements behind it; `None` if it is used otherwise, too.
+fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Expr) -> Option<Vec<Moving>> {
+    let mut found = Vec::new();
+    for s in all_stmts(k, body) {
+        let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
+        if attrs.prefetch {
+            continue;
+        }
+        let Some(shape) = copy_shape(k, src, dst) else { continue };
+        for e in [src, dst] {
+            let Some(view) = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_some()) else { continue };
+            let ExprData::View(written) = &k.exprs[e] else { continue };
+            let kept = view.kept();
+            let ranges: Vec<&Range> = written.ranges.iter().filter(|r| matches!(r, Range::From { .. })).collect();
+            if written.ranges.iter().any(|r| matches!(r, Range::At(i) if mentions(k, *i, var))) {
+                return None;
+            }
+            for (w, range) in ranges.into_iter().enumerate() {
+                let &Range::From { start, end } = range else { continue };
+                let Some(offset) = offset(k, start, var) else {
+                    if mentions(k, start, var) {
+                        return None;
+                    }
+                    continue;
+                };
+                let (Some(&dim), Some(&extent)) = (kept.get(w), shape.get(w)) else { continue };
+                let cut = end.is_some_and(|end| same_expr(k, end, loop_end));
+                let extent = i64::try_from(extent).unwrap_or(i64::MAX);
+                let ends = end.is_some() && !cut;
+                found.push(Moving { at: e, tensor: view.base, dim, offset, extent, ends, cut: cut && offset == 0 });
+            }
+        }
+    }
+    Some(found)
+}
+
+/// `c` where `e` is the variable or `c` behind it.
+fn offset(k: &Kernel, e: Expr, var: Value) -> Option<i64> {
+    if loop_variable(k, e) == Some(var) {
+        return Some(0);
+    }
+    match &k.exprs[meaning(k, e)] {
+        ExprData::Op { op: Op::Add, args } if loop_variable(k, args[0]) == Some(var) => {
+            k.as_int(args[1]).filter(|&c| c > 0)
+        }
+        _ => None,
+    }
+}

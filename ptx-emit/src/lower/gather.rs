@@ -1,0 +1,187 @@
+//! Moving elements between any two register layouts inside a warp.
+//!
+//! Where a thread finds the element of a register of the new layout is linear in the thread's number and the register's
+//! ([`Gather`]). Each lane reads the register of the lane that has the element (`shfl.sync.idx`, or `bfly` where lanes differ by a
+//! constant). Lanes may want different registers: all of those are read, and one is selected by bits of the thread's number.
+//! A register with several elements moves once for all of them, and as a whole where they stay together.
+
+use super::Lower;
+use super::relayout::shuffled;
+use super::tiles::Tile;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use std::collections::BTreeMap;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
+use tilec_ir::layout::{F2Map, Gather};
+
+/// Fills `to` with the elements of `from`, which are of one type.
+pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gather: &Gather) -> Result<(), Reported> {
+    let Some(selection) = Selection::of(cx, gather) else {
+        return Err(cx.unsupported(dst, "this exchange between lanes"));
+    };
+    let together = stay_together(from, to, gather);
+    let mut moves = Moves { from, gather, together, lane: None, moved: BTreeMap::new() };
+    let mut values = Vec::new();
+    if together {
+        let shift = from.per_register.ilog2();
+        for i in to.registers() {
+            let x = moves.element(cx, &selection, i << shift);
+            values.push((to.regs[i], x));
+        }
+        // All are read before the first is written.
+        for (r, x) in values {
+            cx.mov(r, x);
+        }
+        return Ok(());
+    }
+    let mut raw = Vec::new();
+    for v in to.elements() {
+        let x = moves.element(cx, &selection, v);
+        raw.push((v, stored(cx, x, to)));
+    }
+    cx.set_raw(to, &raw);
+    Ok(())
+}
+
+/// A selected element in the form in which tiles are set: of 16 bits in a register of its own.
+fn stored(cx: &mut Lower<'_>, x: Reg, to: &Tile) -> Reg {
+    if to.elem.bits() != 16 {
+        return x;
+    }
+    let (low, high) = (cx.emit.reg(Class::B16), cx.emit.reg(Class::B16));
+    cx.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![low, high]), x.into()]);
+    low
+}
+
+/// Whether the elements of a register are those of one register of the other tile, in order.
+fn stay_together(from: &Tile, to: &Tile, gather: &Gather) -> bool {
+    let low = from.per_register.ilog2() as usize;
+    let mask = from.per_register as u64 - 1;
+    let within = |i: usize, c: u64| if i < low { c == 1 << i } else { c & mask == 0 };
+    let values = || gather.reg_of_value.iter().zip(&gather.lane_of_value).enumerate();
+    from.per_register == to.per_register
+        && (from.packed() || from.elem.bits() >= 32)
+        && from.regs.len() << low == from.len()
+        && values().all(|(i, (&reg, &lane))| within(i, reg) && (i >= low || lane == 0))
+        && gather.reg_of_thread.iter().all(|c| c & mask == 0)
+}
+
+/// The registers among which threads select.
+struct Selection {
+    /// They differ by these.
+    basis: Vec<u64>,
+    /// Whether the thread wants that with the difference.
+    wanted: Vec<Reg>,
+}
+
+impl Selection {
+    fn of(cx: &mut Lower<'_>, gather: &Gather) -> Option<Selection> {
+        let mut basis: Vec<u64> = Vec::new();
+        for &c in &gather.reg_of_thread {
+            if F2Map::from_cols(basis.clone())?.solve(c).is_none() {
+                basis.push(c);
+            }
+        }
+        let coordinates = F2Map::from_cols(basis.clone())?;
+        let parts: Vec<u64> = gather.reg_of_thread.iter().map(|&c| coordinates.solve(c)).collect::<Option<_>>()?;
+        let tid = cx.tid();
+        let mut wanted = Vec::new();
+        for j in 0..basis.len() {
+            let cols: Vec<u64> = parts.iter().map(|x| x >> j & 1).collect();
+            let bit = cx.linear_map(tid, &cols);
+            let bit = cx.in32(bit);
+            wanted.push(cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]));
+        }
+        Some(Selection { basis, wanted })
+    }
+}
+
+/// What has been read of other lanes.
+struct Moves<'a> {
+    from: &'a Tile,
+    gather: &'a Gather,
+    /// Whether registers are moved as a whole.
+    together: bool,
+    /// The lane that a thread reads, but for what depends on the register.
+    lane: Option<Reg>,
+    /// By register and what is added to the number of the lane.
+    moved: BTreeMap<(usize, u64), Reg>,
+}
+
+impl Moves<'_> {
+    /// The element `v` of the new layout: in the low bits of its register, if it is narrower than that.
+    fn element(&mut self, cx: &mut Lower<'_>, selection: &Selection, v: usize) -> Reg {
+        let apply = |cols: &[u64]| cols.iter().enumerate().fold(0, |a, (i, c)| if v >> i & 1 == 1 { a ^ c } else { a });
+        let (first, lane) = (apply(&self.gather.reg_of_value), apply(&self.gather.lane_of_value));
+        let mut xs: Vec<Reg> = (0..1usize << selection.basis.len())
+            .map(|x| {
+                let chosen = selection.basis.iter().enumerate().filter(|&(j, _)| x >> j & 1 == 1);
+                let register = chosen.fold(first, |a, (_, &c)| a ^ c);
+                self.read(cx, register as usize, lane)
+            })
+            .collect();
+        for &wanted in &selection.wanted {
+            xs = xs
+                .chunks(2)
+                .map(|pair| if pair[0] == pair[1] { pair[0] } else { cx.choose(wanted, pair[1], pair[0]) })
+                .collect();
+        }
+        xs[0]
+    }
+
+    /// Element `v` of the old layout as the lane has it that a thread reads, `lane` added to its number.
+    fn read(&mut self, cx: &mut Lower<'_>, v: usize, lane: u64) -> Reg {
+        let index = v / self.from.per_register;
+        let known = self.moved.get(&(index, lane)).copied();
+        let word = match known {
+            Some(word) => word,
+            None => {
+                let word = self.word(cx, index, lane);
+                self.moved.insert((index, lane), word);
+                word
+            }
+        };
+        if self.together || !self.from.packed() {
+            return word;
+        }
+        let part = v % self.from.per_register;
+        match (self.from.elem.bits(), part) {
+            (8, _) => cx.byte(word, part),
+            (_, 0) => word,
+            _ => cx.emit.def(Class::B32, P::ShrU32, vec![word.into(), Operand::Imm(16)]),
+        }
+    }
+
+    /// A register of the lane that a thread reads.
+    fn word(&mut self, cx: &mut Lower<'_>, index: usize, lane: u64) -> Reg {
+        let mut x = self.from.regs[index];
+        let mut class = cx.emit.func.regs[x];
+        if class == Class::B16 {
+            (x, class) = (cx.emit.def(Class::B32, P::CvtU32U16, vec![x.into()]), Class::B32);
+        }
+        let plain = self.gather.lane_of_thread.iter().enumerate().all(|(i, &c)| c == if i < 5 { 1 << i } else { 0 });
+        if plain {
+            if lane == 0 {
+                // The tile may be written before the element is: its register is not.
+                return x;
+            }
+            return shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(lane as i64)));
+        }
+        let base = match self.lane {
+            Some(base) => base,
+            None => {
+                let tid = cx.tid();
+                let base = cx.linear_map(tid, &self.gather.lane_of_thread);
+                let base = cx.in32(base);
+                self.lane = Some(base);
+                base
+            }
+        };
+        let from = match lane {
+            0 => base,
+            _ => cx.emit.pure(Class::B32, P::XorB32, vec![base.into(), Operand::Imm(lane as i64)]),
+        };
+        shuffled(cx, x, class, (P::ShflSyncIdxB32, from.into()))
+    }
+}

@@ -1,0 +1,62 @@
+"""Attention of others, to compare with: PyTorch's backends, and cuDNN through its own frontend where that package is present."""
+
+import importlib.util
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Call = Callable[[int], Any]
+BACKENDS = ("flash", "cudnn", "frontend")
+
+
+def pytorch(torch: Any, backend: str, inputs: Sequence[Sequence[Any]], causal: bool) -> Call:
+    """`scaled_dot_product_attention` with one backend, and none other if that refuses."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    kind = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}[backend]
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def call(index: int) -> Any:
+        q, k, v = inputs[index]
+        with torch.no_grad(), sdpa_kernel(kind):
+            return attend(q, k, v, is_causal=causal)
+
+    return call
+
+
+def frontend(torch: Any, inputs: Sequence[Sequence[Any]], causal: bool) -> Call:
+    """cuDNN's own graph, with the plan that its heuristics put first."""
+    if importlib.util.find_spec("cudnn") is None:
+        raise RuntimeError("the package nvidia-cudnn-frontend is not there")
+    import cudnn  # type: ignore[import-not-found]
+
+    q, k, v = inputs[0]
+    handle = cudnn.create_handle()
+    elem = {torch.bfloat16: cudnn.data_type.BFLOAT16, torch.float16: cudnn.data_type.HALF}[q.dtype]
+    graph = cudnn.pygraph(
+        io_data_type=elem, intermediate_data_type=cudnn.data_type.FLOAT, compute_data_type=cudnn.data_type.FLOAT, handle=handle
+    )
+    names = [graph.tensor(name=n, dim=list(t.shape), stride=list(t.stride()), data_type=elem) for n, t in zip("qkv", (q, k, v), strict=True)]
+    result, _ = graph.sdpa(
+        name="sdpa", q=names[0], k=names[1], v=names[2], generate_stats=False, attn_scale=1 / math.sqrt(q.shape[-1]), use_causal_mask=causal
+    )
+    result.set_output(True).set_dim(list(q.shape)).set_stride(list(q.stride())).set_data_type(elem)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
+    workspace = torch.empty(max(graph.get_workspace_size(), 1), device=q.device, dtype=torch.uint8)
+    outputs = [torch.empty_like(q) for q, _, _ in inputs]
+
+    def call(index: int) -> Any:
+        cudnn.set_stream(handle=handle, stream=torch.cuda.current_stream().cuda_stream)
+        graph.execute({**dict(zip(names, inputs[index], strict=True)), result: outputs[index]}, workspace, handle=handle)
+        return outputs[index]
+
+    return call
+
+
+def library(torch: Any, backend: str, inputs: Sequence[Sequence[Any]], causal: bool) -> Call:
+    """A contestant by name. Raises where the backend does not take this problem."""
+    return frontend(torch, inputs, causal) if backend == "frontend" else pytorch(torch, backend, inputs, causal)

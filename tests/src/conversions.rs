@@ -1,0 +1,261 @@
+//! Conversions of every element type to every other, at edge values: the interpreter against the compiled PTX on the simulator.
+//!
+//! Types of up to 16 bits are tried in all their values. What is right is written down once more at the end, for pairs of
+//! integers and for what is no number, so that both cannot be wrong in one way there.
+
+use crate::problem::Random;
+use std::collections::BTreeMap;
+use tilec::{CompileOptions, Target, data};
+use tilec_ir::interp::{self, Number};
+use tilec_ir::types::Elem;
+use tilec_sim::{Device, Launch, Options, Program};
+
+/// Elements of a block.
+const TILE: usize = 1024;
+
+fn numeric() -> impl Iterator<Item = Elem> {
+    Elem::ALL.iter().copied().filter(|&e| e != Elem::Bool)
+}
+
+/// Encodings of a type: all of them, or edges and some others, in whole tiles.
+fn encodings(elem: Elem) -> Vec<u64> {
+    let mut out: Vec<u64> = match elem.bits() {
+        bits @ ..=16 => (0..1 << bits).collect(),
+        _ if elem.is_float() => float_edges(elem),
+        bits => integer_edges(bits),
+    };
+    if elem.bits() > 16 {
+        let mask = u64::MAX >> (64 - elem.bits());
+        let mut random = Random(1);
+        out.extend((0..512).map(|_| random.bits() & mask));
+    }
+    // The low bits of a tf32 are no part of its value.
+    let mask = if elem == Elem::TF32 { !0x1FFF } else { u64::MAX };
+    out.iter_mut().for_each(|x| *x &= mask);
+    let last = out[0];
+    out.resize(out.len().next_multiple_of(TILE), last);
+    out
+}
+
+/// Around each power of two, of both signs.
+fn integer_edges(bits: u32) -> Vec<u64> {
+    let mask = u64::MAX >> (64 - bits);
+    let around = |p: u64| (0..5).map(move |d| p.wrapping_add(d).wrapping_sub(2));
+    let all = (0..bits).flat_map(|i| around(1 << i)).chain((0..bits).flat_map(|i| around((1u64 << i).wrapping_neg())));
+    let halves = (8..bits).flat_map(|i| around(3 << (i - 2)));
+    all.chain(halves).map(|x| x & mask).collect()
+}
+
+/// Around each power of two and half-way between integers; the ends of other types; what is no number.
+fn float_edges(elem: Elem) -> Vec<u64> {
+    let mut values: Vec<f64> = Vec::new();
+    for i in (-150..=130).step_by(1) {
+        let p = 2f64.powi(i);
+        for factor in [1.0, 1.5, 1.0 + 2f64.powi(-8), 1.0 + 2f64.powi(-9), 1.0 + 2f64.powi(-11), 1.0 + 2f64.powi(-24)] {
+            values.push(p * factor);
+        }
+    }
+    for end in [7, 8, 15, 16, 31, 32, 63, 64] {
+        for off in [-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0] {
+            values.push(2f64.powi(end) + off);
+        }
+    }
+    values.extend([
+        0.0, 0.5, 1.5, 2.5, 3.5, 448.0, 464.0, 480.0, 57344.0, 61440.0, 65504.0, 65520.0, 1e30, 3.5e38, 1e300,
+    ]);
+    values.extend([f64::INFINITY, f64::MIN_POSITIVE, 5e-324]);
+    let signed = values.iter().flat_map(|&x| [x, -x]);
+    let mut out: Vec<u64> = signed.map(|x| data::encode(elem, x)).collect();
+    let next = |x: u64| [x.wrapping_add(1), x.wrapping_sub(1)];
+    out.extend(out.clone().into_iter().flat_map(next));
+    out.push(data::encode(elem, f64::NAN));
+    let mask = u64::MAX >> (64 - elem.bits());
+    out.into_iter().map(|x| x & mask).collect()
+}
+
+/// How a number comes to be of another type.
+#[derive(Copy, Clone, PartialEq, Debug)]
+enum Way {
+    Cast,
+    /// To a variable; of types of one class only, as stores.
+    Assignment,
+    Store,
+}
+
+fn source(from: Elem, to: Elem, way: Way) -> String {
+    let (from, to) = (from.name(), to.name());
+    let converted = match way {
+        Way::Cast => format!("copy cast<{to}>(x) -> Y[b * {TILE}..]"),
+        Way::Assignment => format!("var y = reg {to}[{TILE}] = x copy y -> Y[b * {TILE}..]"),
+        Way::Store => format!("copy x -> Y[b * {TILE}..]"),
+    };
+    format!(
+        "kernel f(X: gmem {from}[N], Y: gmem {to}[N]) grid (b: ceildiv(N, {TILE})) {{
+            var x = reg {from}[{TILE}]
+            copy X[b * {TILE}..] -> x
+            {converted}
+        }}"
+    )
+}
+
+fn bytes(elem: Elem, encodings: &[u64]) -> Vec<u8> {
+    let size = elem.bytes() as usize;
+    encodings.iter().flat_map(|x| x.to_le_bytes().into_iter().take(size)).collect()
+}
+
+fn interpreted(source: &str, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
+    let kernel = crate::oracle::parse_one(source).unwrap();
+    let n = input.len();
+    let x: Vec<Number> = input.iter().map(|&bits| data::element(from, bits)).collect();
+    let x = match from {
+        Elem::I64 => x.iter().map(|x| x.to_i128() as i64).collect::<Vec<i64>>().into(),
+        _ => x.iter().map(|x| x.to_f64()).collect::<Vec<f64>>().into(),
+    };
+    let mut inputs = interp::Inputs {
+        sizes: BTreeMap::from([("N".to_owned(), n as i64)]),
+        tensors: BTreeMap::from([
+            ("X".to_owned(), interp::Tensor { elem: from, data: x }),
+            ("Y".to_owned(), interp::Tensor { elem: to, data: interp::Numbers::zeros(to, n) }),
+        ]),
+        ..interp::Inputs::default()
+    };
+    interp::run(&kernel, &mut inputs, &interp::Options::default()).unwrap();
+    let y = &inputs.tensors["Y"].data;
+    (0..n).map(|i| y.get(i).unwrap()).collect()
+}
+
+fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
+    let options = CompileOptions { target, ..CompileOptions::default() };
+    let done = tilec::compile(source, &options).unwrap_or_else(|e| panic!("{}: {source}: {e:?}", target.name()));
+    let program = Program::parse(&done.ptx).unwrap();
+    let mut device = Device::new();
+    let n = input.len();
+    let given = bytes(from, input);
+    let x = device.alloc(given.len() as u64).unwrap();
+    let y = device.alloc((n * to.bytes() as usize) as u64).unwrap();
+    device.upload(x, &given).unwrap();
+    let params = vec![x.to_le_bytes().to_vec(), y.to_le_bytes().to_vec(), (n as u32).to_le_bytes().to_vec()];
+    let launch = &done.kernels[0].contract;
+    let launch = Launch {
+        entry: "f".to_owned(),
+        grid: [(n / TILE) as u32, 1, 1],
+        block: launch.block,
+        dynamic_smem: launch.dynamic_smem_bytes,
+        params,
+    };
+    device.run(&program, &launch, &Options::default()).unwrap();
+    let out = device.download(y, n * to.bytes() as usize).unwrap();
+    (0..n).map(|i| data::get_exact(to, &out, i)).collect()
+}
+
+fn same(a: Number, b: Number) -> bool {
+    match (a, b) {
+        (Number::Wide(a), Number::Wide(b)) => a == b,
+        (a, b) => {
+            let (a, b) = (a.to_f64(), b.to_f64());
+            a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+        }
+    }
+}
+
+/// What integers become, from the documents and not from the code.
+fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
+    let (name, ends) = match to {
+        Elem::I8 => ("i8", (-128, 127)),
+        Elem::U8 => ("u8", (0, 255)),
+        Elem::I32 => ("i32", (-(1 << 31), (1 << 31) - 1)),
+        Elem::U32 => ("u32", (0, (1 << 32) - 1)),
+        Elem::I64 => ("i64", (i64::MIN.into(), i64::MAX.into())),
+        _ => return None,
+    };
+    let number = |x: i128| if name == "i64" { Number::Wide(x as i64) } else { Number::Float(x as f64) };
+    let saturated = |x: i128| number(x.clamp(ends.0, ends.1));
+    if from.is_float() {
+        let x = x.to_f64();
+        let none = match (from, name) {
+            (_, "i64") => ends.0,
+            (Elem::F64, "u32") => 1 << 31,
+            (Elem::F64, _) => ends.0,
+            _ => 0,
+        };
+        return Some(if x.is_nan() { number(none) } else { saturated(x.round_ties_even() as i128) });
+    }
+    Some(match (from, name) {
+        (Elem::I64, _) | (_, "i8" | "u8" | "i64") => saturated(x.to_i128()),
+        (_, "u32") => number(x.to_i128().rem_euclid(1 << 32)),
+        _ => number(x.to_i128().wrapping_add(1 << 31).rem_euclid(1 << 32) - (1 << 31)),
+    })
+}
+
+/// What is wrong with conversions of one type to another.
+fn faults(from: Elem, to: Elem, way: Way, input: &[u64]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let pair = format!("{way:?} of {} to {}", from.name(), to.name());
+    let source = source(from, to, way);
+    let want = interpreted(&source, (from, to), input);
+    for (&x, &y) in input.iter().zip(&want) {
+        let x = data::element(from, x);
+        if let Some(written) = documented(from, to, x).filter(|&z| !same(y, z)) {
+            wrong.push(format!("{pair}: {x} is {y}, documented {written}"));
+            break;
+        }
+    }
+    let narrow = |e: Elem| matches!(e, Elem::E4M3 | Elem::E5M2);
+    for target in [Target::Sm70, Target::Sm90a] {
+        let copied = way == Way::Store && from == to;
+        if target == Target::Sm70 && !copied && (narrow(from) || narrow(to)) {
+            continue;
+        }
+        let got = simulated(&source, target, (from, to), input);
+        if let Some(i) = (0..input.len()).find(|&i| !same(got[i], want[i])) {
+            let x = data::element(from, input[i]);
+            wrong.push(format!("{}, {pair}: {x} is {}, in the interpreter {}", target.name(), got[i], want[i]));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_pair_of_types_converts_alike_everywhere() {
+    let mut wrong = Vec::new();
+    for from in numeric() {
+        let input = encodings(from);
+        for to in numeric() {
+            wrong.extend(faults(from, to, Way::Cast, &input));
+            if from.class() == to.class() {
+                wrong.extend(faults(from, to, Way::Assignment, &input));
+                wrong.extend(faults(from, to, Way::Store, &input));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Sums and products of integers in every type, at both ends: they wrap as registers do, and saturate where they are kept in bytes.
+#[test]
+fn integer_arithmetic_is_that_of_the_registers() {
+    let mut wrong = Vec::new();
+    for elem in numeric().filter(|e| !e.is_float()) {
+        let input = encodings(elem);
+        for e in ["x + x", "x * x", "0 - x", "-x", "abs(x)", "x - 3 * x", "max(x, x * 3)", "select(x < x + x, x, 7)"] {
+            let name = elem.name();
+            let source = format!(
+                "kernel f(X: gmem {name}[N], Y: gmem {name}[N]) grid (b: ceildiv(N, {TILE})) {{
+                    var x = reg {name}[{TILE}]
+                    copy X[b * {TILE}..] -> x
+                    var y = reg {name}[{TILE}]
+                    y = {e}
+                    y = y - x
+                    copy y -> Y[b * {TILE}..]
+                }}"
+            );
+            let want = interpreted(&source, (elem, elem), &input);
+            let got = simulated(&source, Target::Sm80, (elem, elem), &input);
+            if let Some(i) = (0..input.len()).find(|&i| !same(got[i], want[i])) {
+                let x = data::element(elem, input[i]);
+                wrong.push(format!("{name} {x}: `{e}` is {}, in the interpreter {}", got[i], want[i]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

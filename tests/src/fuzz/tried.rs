@@ -1,0 +1,91 @@
+//! What a program that somebody might have written does: altered ones compile to whatever they then mean, if anything.
+//!
+//! * Where the interpreter gives the source a meaning, the last text has the same.
+//! * So has the PTX on the simulator. What a program does to global memory is its author's, races there among it; what happens in shared
+//!   memory and registers is the compiler's.
+
+use super::check::{Failure, Input, failure, guarded};
+use crate::oracle::Problem;
+use crate::problem::{Random, Run, same_within};
+use crate::simulated::Executable;
+use tilec::Compiled;
+use tilec_ir::interp;
+use tilec_ir::kernel::{Kernel, ValueDef};
+
+/// Work of the interpreter up to which a program is run.
+const FUEL: u64 = 1 << 23;
+/// Blocks of a launch and elements of all tensors up to which PTX is executed.
+const ELEMENTS: usize = 1 << 16;
+/// What launches are refused for, and races of a program with itself.
+const THE_AUTHORS: [&str; 6] = [
+    "does not hold",
+    "out of fuel",
+    "the tests cannot encode",
+    "is not possible",
+    "write of global address",
+    "read of global address",
+];
+/// What sums in another order, and functions, may change.
+const TOLERANCE: f64 = 0.02;
+
+/// Compares the source, the last text and the PTX; the word says how far that went.
+pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'static str, Failure> {
+    let [kernel] = &done.kernels[..] else { return Ok("compiled, several kernels") };
+    let run = completed(&input.run, &kernel.tile.specialized);
+    let problem = guarded(|| Problem::new(&kernel.tile.specialized, &run, false))?;
+    let Ok(problem) = problem else { return Ok("compiled, no problem") };
+    if problem.tensors.iter().map(|t| t.data.len()).sum::<usize>() > ELEMENTS {
+        return Ok("compiled, large");
+    }
+    let options = interp::Options { fuel: FUEL, memory: 1 << 22, accuracy: None };
+    let interpret = |kernel: &Kernel, options| problem.interpret_with(std::slice::from_ref(kernel), &[], options);
+    // What has no meaning may become anything.
+    let Ok(before) = guarded(|| interpret(&kernel.tile.specialized, &options))? else {
+        return Ok("compiled, undefined");
+    };
+    // Numbers that a type does not hold become what its conversions make of them, which is not this test's matter.
+    if before.iter().any(|t| t.addresses().any(|at| !t.data[at].is_finite())) {
+        return Ok("compiled, inexact");
+    }
+    let more = interp::Options { fuel: 16 * FUEL, memory: 1 << 24, accuracy: None };
+    match guarded(|| interpret(&kernel.tile.kernel, &more))? {
+        Err(e) if e.contains("[E0707]") || e.contains("[E0701]") => return Ok("compiled, not admitted"),
+        Err(e) => return Err(failure(format!("the end: {}", &e[..12.min(e.len())]), e)),
+        Ok(after) => {
+            same_within(TOLERANCE, &before, &after).map_err(|e| failure("another result", e))?;
+        }
+    }
+    let result = guarded(|| match Executable::new("fuzz", done)? {
+        Some(executable) => {
+            let half = Some(random.below(2) as usize);
+            executable.check(&run, &problem.tensors, &before, half).map(|()| "executed")
+        }
+        None => Ok("compiled"),
+    })?;
+    match result {
+        Ok(word) => Ok(word),
+        Err(e) if THE_AUTHORS.iter().any(|words| e.contains(words)) => Ok("compiled, the author's"),
+        // Data or sums that a type does not hold.
+        Err(e) if e.contains("the case is not exact") => Ok("compiled, inexact"),
+        Err(e) => {
+            let line = e.lines().next().unwrap_or("").split('`').step_by(2).collect::<String>();
+            let class: String = line.chars().filter(|c| !c.is_ascii_digit()).take(70).collect();
+            let class = class.split_once(": ").map_or(class.clone(), |(_, what)| what.to_owned());
+            Err(failure(format!("executed: {class}"), format!("run {run:?}\n{e}\n{}", done.ptx)))
+        }
+    }
+}
+
+/// A run with values for all sizes and scalars: those that an altered program has beside the original's are small.
+fn completed(run: &Run, kernel: &Kernel) -> Run {
+    let mut run = Run { tolerance: TOLERANCE, ..run.clone() };
+    for &v in &kernel.sizes {
+        run.values.entry(kernel.values[v].name.clone()).or_insert(8.0);
+    }
+    for &v in &kernel.params {
+        if let ValueDef::Scalar { default: None, .. } = kernel.values[v].def {
+            run.values.entry(kernel.values[v].name.clone()).or_insert(2.0);
+        }
+    }
+    run
+}

@@ -4,7 +4,7 @@
 //! past `b` read as zero and are not written, whatever the extent of the tile is. So the result of a loop over tiles does not depend on their size. `k..e`
 //! ends at `e` instead, and `k..inf` at the end of the tensor alone.
 //!
-//! The parser writes these ends out ([`write_out`]), so everything else sees windows that end where their ranges say. A window has no end where the loop's end
+//! The parser writes these ends out (`write_out`), so everything else sees windows that end where their ranges say. A window has no end where the loop's end
 //! is that of the tensor or past it. The printer writes `inf` where the parser would put an end ([`implied`]).
 
 use crate::entities::{Expr, Value};

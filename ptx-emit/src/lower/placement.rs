@@ -53,14 +53,13 @@ const TENSOR_ALIGN: u64 = 1024;
 impl Lower<'_> {
     /// Places every buffer; declares the block of shared memory.
     pub(super) fn place_shared(&mut self) -> Result<(), Reported> {
-        // Passes leave buffers behind whose statements they have put elsewhere, with others in their place.
+        // The order of the text, not of the values' numbers: the printed program places them alike.
         let mut buffers: Vec<Value> = Vec::new();
         self.k.walk(self.k.body, &mut |k, _, s| {
             if let StmtData::Alloc { value, .. } = k.stmts[s] {
                 buffers.push(value);
             }
         });
-        buffers.sort_unstable();
         let overlays = Overlays::of(self.k);
         // What lies where the same buffers lie.
         let mut above: BTreeMap<&[Value], Vec<Value>> = BTreeMap::new();
@@ -78,7 +77,7 @@ impl Lower<'_> {
                 continue;
             };
             let start = used;
-            for &below in over {
+            for &below in buffers.iter().filter(|b| over.contains(b)) {
                 if self.placed[below].is_none() {
                     used = self.place_one(below, &buffers, used);
                 }

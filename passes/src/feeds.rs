@@ -51,6 +51,11 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
     let mut all = Vec::new();
     k.walk(k.body, &mut |_, block, s| all.push((block, s)));
     for &(block, s) in &all {
+        if let StmtData::Await { value, .. } = k.stmts[s]
+            && buffers.contains(&value)
+        {
+            return Err(refused(k, s, format!("`{}` is awaited here", k.values[value].name)));
+        }
         let own = stmt_exprs(k, s);
         for &buffer in buffers {
             if !own.iter().any(|&e| mentions(k, e, buffer)) && !takes_over(k, s, buffer) {

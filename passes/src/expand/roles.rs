@@ -43,8 +43,8 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let (produced, mut consumed) = match Persistent::new(k, cx, span) {
         Some(mut tiles) => {
-            if let Some(index) = uneven(k, &produced) {
-                tiles.along_last(index);
+            if uneven(k, &produced) {
+                tiles.deal_from_both_ends();
             }
             let both = (tiles.walk(k, &produced), tiles.walk(k, &consumed));
             tiles.launch(k, cx);
@@ -73,22 +73,15 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// The grid index on which the length of the producer's loops depends. `None`: all tiles take as long, or nothing is known of it.
-fn uneven(k: &Kernel, produced: &[Stmt]) -> Option<Value> {
-    let mut found = None;
-    for &top in produced {
+/// Whether the length of the producer's loops depends on the tile of the grid.
+fn uneven(k: &Kernel, produced: &[Stmt]) -> bool {
+    let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
+    produced.iter().any(|&top| {
         let inner = k.sub_blocks(top).into_iter().flat_map(|b| all_stmts(k, b));
-        for s in std::iter::once(top).chain(inner) {
-            let StmtData::For { start, end, .. } = k.stmts[s] else { continue };
-            let axes = |e: Expr| k.grid.iter().map(|axis| axis.index).filter(|&v| depends(k, e, v)).collect::<Vec<_>>();
-            match (&axes(start)[..], &axes(end)[..]) {
-                ([], []) => {}
-                ([], &[v]) | (&[v], []) => found = found.or(Some(v)),
-                _ => return None,
-            }
-        }
-    }
-    found
+        std::iter::once(top)
+            .chain(inner)
+            .any(|s| matches!(k.stmts[s], StmtData::For { start, end, .. } if placed(start) || placed(end)))
+    })
 }
 
 /// Whether an index depends on a value, through names too.

@@ -22,7 +22,7 @@ use crate::Cx;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{GridAxis, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
 /// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
@@ -43,6 +43,8 @@ pub(crate) struct Persistent {
     reach: i64,
     /// Columns of a strip.
     columns: i64,
+    /// Whether tiles are dealt out from both ends in turns.
+    both_ends: bool,
     /// How blocks share tiles along the reduction, if they do.
     pub(super) stream: Option<Stream>,
     span: Span,
@@ -70,17 +72,22 @@ impl Persistent {
         let block = k.value("cta", span, ValueDef::Grid);
         let groups = clusters(k, cx, cluster.blocks()).max(1);
         let reach = groups * i64::from(ping_pong::replicas(k));
-        Some(Persistent { axes: k.grid.clone(), block, cluster, groups, reach, columns, stream: None, span })
+        Some(Persistent {
+            axes: k.grid.clone(),
+            block,
+            cluster,
+            groups,
+            reach,
+            columns,
+            both_ends: false,
+            stream: None,
+            span,
+        })
     }
 
-    /// Walks along an axis last. Tiles that differ in it take different times: so those that run at once take about as long.
-    pub(crate) fn along_last(&mut self, index: Value) {
-        let Some(at) = self.axes.iter().position(|axis| axis.index == index) else { return };
-        // Two axes are walked in strips; the third is the outermost.
-        if self.axes.len() == 3 && self.cluster.blocks() == 1 {
-            let axis = self.axes.remove(at);
-            self.axes.push(axis);
-        }
+    /// Deals tiles out from both ends in turns ([`Persistent::number`]): for tiles that take different times.
+    pub(crate) fn deal_from_both_ends(&mut self) {
+        self.both_ends = self.cluster.blocks() == 1;
     }
 
     fn copy(k: &mut Kernel, e: Expr) -> Expr {
@@ -129,8 +136,13 @@ impl Persistent {
 
     /// Tiles of the output.
     pub(super) fn tiles(&self, k: &mut Kernel) -> Expr {
+        self.product(k, self.axes.len())
+    }
+
+    /// Tiles along the first so many axes together.
+    fn product(&self, k: &mut Kernel, axes: usize) -> Expr {
         let mut all = self.extent(k, 0);
-        for axis in 1..self.axes.len() {
+        for axis in 1..axes {
             if axis > 1 {
                 // What is multiplied on fits 31 bits: a precondition says so.
                 let most = k.int(MOST - self.reach, self.span);
@@ -231,15 +243,20 @@ impl Persistent {
             body.push(k.stmt(StmtData::Let { value, init }, span));
             value
         };
+        let mut rest = match self.both_ends {
+            true => {
+                let number = self.number(k, tile);
+                name(k, &mut body, "number", number)
+            }
+            false => tile,
+        };
         // The last axis but the first two is outermost.
-        let mut rest = tile;
         let mut found: Vec<(usize, Value)> = Vec::new();
         for axis in (2..self.axes.len()).rev() {
-            let mut inner = self.extent(k, 0);
-            for i in 1..axis {
-                let more = self.extent(k, i);
-                inner = k.binary(Op::Mul, inner, more, span);
-            }
+            let mut inner = self.product(k, axis);
+            // A precondition says so; division of 64-bit indices is a call.
+            let most = k.int(MOST - self.reach, span);
+            inner = k.binary(Op::Min, inner, most, span);
             let (at, by) = (k.value_ref(rest, span), Self::copy(k, inner));
             let quotient = k.binary(Op::Div, at, by, span);
             let index = self.bounded(k, quotient, axis);
@@ -293,6 +310,34 @@ impl Persistent {
         }
         body.extend(stmts.iter().map(|&s| clone_stmt(k, s, &mut map)).collect::<Vec<_>>());
         body
+    }
+
+    /// The tile that a block does in its turn, where tiles are dealt out from both ends: in even turns from the first on, in odd turns from
+    /// the last back.
+    ///
+    /// What a block does in two turns is then as long as what any other does, where the time of a tile grows along an axis, such as that of causal
+    /// attention. Tiles of one turn are still neighbours, which share operands in the second-level cache.
+    fn number(&self, k: &mut Kernel, tile: Value) -> Expr {
+        let span = self.span;
+        let at = |k: &mut Kernel, op: Op, by: i64| {
+            let (tile, by) = (k.value_ref(tile, span), k.int(by, span));
+            k.binary(op, tile, by, span)
+        };
+        let (turn, place) = (at(k, Op::Div, self.groups), at(k, Op::Rem, self.groups));
+        let pair = at(k, Op::Div, 2 * self.groups);
+        let blocks = k.int(self.groups, span);
+        let before = k.binary(Op::Mul, pair, blocks, span);
+        let front = k.binary(Op::Add, before, place, span);
+        let (all, one) = (self.bounded_tiles(k), k.int(1, span));
+        let last = k.binary(Op::Sub, all, one, span);
+        let same = Self::copy(k, front);
+        let back = k.binary(Op::Sub, last, same, span);
+        let zero = k.int(0, span);
+        let back = k.binary(Op::Max, zero, back, span);
+        let (two, zero) = (k.int(2, span), k.int(0, span));
+        let odd = k.binary(Op::Rem, turn, two, span);
+        let even = k.binary(Op::Eq, odd, zero, span);
+        k.expr(ExprData::Op { op: Op::Select, args: vec![even, front, back] }, span)
     }
 
     /// An index within its axis.

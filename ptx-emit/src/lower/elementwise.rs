@@ -8,9 +8,11 @@ use super::Lower;
 use super::copy::Access;
 use super::dims::Dims;
 use super::reduce::Reduced;
+use super::repeated::Repeated;
 use super::tiles::{Tile, compute_class};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use std::cell::RefCell;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
@@ -40,6 +42,8 @@ pub(super) struct Scope {
 pub(super) struct Operands {
     scope: Scope,
     windows: Vec<(Expr, Access, Elem)>,
+    /// The current group.
+    group: Vec<usize>,
     /// Elements of the current group of each window.
     loaded: Vec<(Expr, Vec<Reg>)>,
     preds: Vec<Vec<Option<Reg>>>,
@@ -51,6 +55,8 @@ pub(super) struct Operands {
     deferred: Vec<(Value, Expr)>,
     /// Elements of the current group of each of them.
     named: Vec<(Value, Vec<Reg>)>,
+    /// Parts that several elements take.
+    repeated: RefCell<Repeated>,
 }
 
 impl Operands {
@@ -58,12 +64,14 @@ impl Operands {
         Operands {
             scope,
             windows: Vec::new(),
+            group: Vec::new(),
             loaded: Vec::new(),
             preds: Vec::new(),
             tiles: Vec::new(),
             reduced: Vec::new(),
             deferred: Vec::new(),
             named: Vec::new(),
+            repeated: RefCell::default(),
         }
     }
 
@@ -76,6 +84,17 @@ impl Operands {
             out.push((e, elem));
         }
         out
+    }
+
+    /// Of the registers of the current group those of some of its elements.
+    fn of_group(&self, regs: &[Reg], elements: &[usize]) -> Vec<Reg> {
+        if elements == self.group {
+            return regs.to_vec();
+        }
+        let at = |v: &usize| self.group.iter().position(|w| w == v);
+        let own = elements.iter().filter_map(|v| regs.get(at(v)?).copied()).collect::<Vec<_>>();
+        assert!(own.len() == elements.len(), "bug: elements outside of their group");
+        own
     }
 
     /// Whether a window of memory is among them.
@@ -149,6 +168,7 @@ impl Lower<'_> {
         g: usize,
         group: &[usize],
     ) -> Result<Vec<Reg>, Reported> {
+        operands.group = group.to_vec();
         operands.loaded.clear();
         for i in 0..operands.windows.len() {
             let pred = operands.preds[i][g];
@@ -248,7 +268,7 @@ impl Lower<'_> {
 
     fn eval(&mut self, e: Expr, operands: &Operands, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         if let Some((_, regs)) = operands.loaded.iter().find(|(x, _)| *x == e) {
-            return Ok(regs.clone().into_iter().map(|r| self.convert(r, class)).collect());
+            return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
         }
         if let Some((_, tile)) = operands.tiles.iter().find(|(x, _)| *x == e) {
             return Ok(group
@@ -293,42 +313,7 @@ impl Lower<'_> {
                     Ok((0..group.len()).map(|i| self.choose(conds[i], a[i], b[i])).collect())
                 }
                 Domain::Integer => self.eval_index(e, group, class),
-                Domain::Numeric | Domain::Float => {
-                    if self.kind_of(e)? == Kind::Index {
-                        return self.eval_index(e, group, class);
-                    }
-                    if let Some([a, b, c]) = self.fused(op, class, &args)? {
-                        let mut part = |e| self.eval(e, operands, group, class);
-                        let (xs, ys, zs) = (part(a)?, part(b)?, part(c)?);
-                        let mut fma = |i: usize| {
-                            self.emit.pure(class, P::FmaRnF32, vec![xs[i].into(), ys[i].into(), zs[i].into()])
-                        };
-                        return Ok((0..group.len()).map(&mut fma).collect());
-                    }
-                    let mut parts = Vec::new();
-                    for &a in &args {
-                        parts.push(self.eval(a, operands, group, class)?);
-                    }
-                    let unsigned = class == Class::B32 && self.elem_of_expr(e) == Some(Elem::U32);
-                    let mut out = Vec::new();
-                    for i in 0..group.len() {
-                        let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
-                        if unsigned && op == Op::Abs {
-                            out.push(xs[0]);
-                            continue;
-                        }
-                        match self.arithmetic(op, (class, unsigned), &xs) {
-                            Some(r) => out.push(r),
-                            None if class == Class::F64 => {
-                                let f = op.token();
-                                let way = format!("`{f}` of f64: f32 has it, `cast<f64>({f}(cast<f32>(x)))`");
-                                return Err(self.unsupported(e, &way));
-                            }
-                            None => return Err(self.unsupported(e, "this operator on elements of this type")),
-                        }
-                    }
-                    Ok(out)
-                }
+                Domain::Numeric | Domain::Float => self.eval_repeated(e, (op, &args), operands, group, class),
                 Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
             },
             ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
@@ -337,6 +322,77 @@ impl Lower<'_> {
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
             ExprData::View(_) => Err(self.unsupported(e, "this window")),
         }
+    }
+
+    /// A numeric operation; what is the same for several elements is computed once.
+    fn eval_repeated(
+        &mut self,
+        e: Expr,
+        (op, args): (Op, &[Expr]),
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        let places = operands.repeated.borrow_mut().places(self.k, e, &operands.scope, group);
+        let Some(places) = places else { return self.eval_numeric(e, (op, args), operands, group, class) };
+        let known = |place: u64| operands.repeated.borrow().get(e, place, class);
+        let mut missing: Vec<(u64, usize)> = Vec::new();
+        for (&place, &v) in places.iter().zip(group) {
+            if known(place).is_none() && missing.iter().all(|(p, _)| *p != place) {
+                missing.push((place, v));
+            }
+        }
+        let elements: Vec<usize> = missing.iter().map(|(_, v)| *v).collect();
+        if !elements.is_empty() {
+            let regs = self.eval_numeric(e, (op, args), operands, &elements, class)?;
+            for ((place, _), reg) in missing.into_iter().zip(regs) {
+                operands.repeated.borrow_mut().set(e, place, class, reg);
+            }
+        }
+        let found: Option<Vec<Reg>> = places.into_iter().map(known).collect();
+        Ok(found.unwrap_or_else(|| panic!("bug: a part of an expression was computed at no place")))
+    }
+
+    fn eval_numeric(
+        &mut self,
+        e: Expr,
+        (op, args): (Op, &[Expr]),
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        if self.kind_of(e)? == Kind::Index {
+            return self.eval_index(e, group, class);
+        }
+        if let Some([a, b, c]) = self.fused(op, class, args)? {
+            let mut part = |e| self.eval(e, operands, group, class);
+            let (xs, ys, zs) = (part(a)?, part(b)?, part(c)?);
+            let mut fma = |i: usize| self.emit.pure(class, P::FmaRnF32, vec![xs[i].into(), ys[i].into(), zs[i].into()]);
+            return Ok((0..group.len()).map(&mut fma).collect());
+        }
+        let mut parts = Vec::new();
+        for &a in args {
+            parts.push(self.eval(a, operands, group, class)?);
+        }
+        let unsigned = class == Class::B32 && self.elem_of_expr(e) == Some(Elem::U32);
+        let mut out = Vec::new();
+        for i in 0..group.len() {
+            let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
+            if unsigned && op == Op::Abs {
+                out.push(xs[0]);
+                continue;
+            }
+            match self.arithmetic(op, (class, unsigned), &xs) {
+                Some(r) => out.push(r),
+                None if class == Class::F64 => {
+                    let f = op.token();
+                    let way = format!("`{f}` of f64: f32 has it, `cast<f64>({f}(cast<f32>(x)))`");
+                    return Err(self.unsupported(e, &way));
+                }
+                None => return Err(self.unsupported(e, "this operator on elements of this type")),
+            }
+        }
+        Ok(out)
     }
 
     /// The factors and the other term of a sum with a product, which are rounded once. What multiplies and then adds is so fused by
@@ -386,7 +442,7 @@ impl Lower<'_> {
             return Ok(self.get_all(&tile, group).into_iter().map(|x| self.convert(x, class)).collect());
         }
         if let Some((_, regs)) = operands.named.iter().find(|(w, _)| *w == v) {
-            return Ok(regs.clone().into_iter().map(|r| self.convert(r, class)).collect());
+            return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
         }
         if let Some(r) = self.scalars[v] {
             let x = self.convert(r, class);

@@ -47,11 +47,19 @@ pub(super) struct Emit {
     frames: Vec<Frame>,
     defs: SecondaryMap<Reg, Def>,
     known: BTreeMap<(Op, Vec<Key>), Reg>,
+    /// The outermost frame that pure instructions go to: that of the role being built, whose registers are its own.
+    floor: usize,
 }
 
 impl Emit {
     pub(super) fn new(func: Function) -> Emit {
-        Emit { func, frames: vec![Frame { items: Vec::new() }], defs: SecondaryMap::new(), known: BTreeMap::new() }
+        Emit {
+            func,
+            frames: vec![Frame { items: Vec::new() }],
+            defs: SecondaryMap::new(),
+            known: BTreeMap::new(),
+            floor: 0,
+        }
     }
 
     /// Number of open frames minus one: 0 in the kernel's own.
@@ -195,9 +203,21 @@ impl Emit {
         dst
     }
 
+    /// Opens the frame of a role, which pure instructions do not leave: in front of the roles their results would take registers of all of them.
+    pub(super) fn push_role(&mut self) {
+        self.push_frame();
+        self.floor = self.depth();
+    }
+
+    /// Closes the frame of a role.
+    pub(super) fn pop_role(&mut self) -> Vec<Item> {
+        self.floor = 0;
+        self.pop_frame()
+    }
+
     /// A pure instruction: hoisted as far as its operands allow, shared with equal ones.
     pub(super) fn pure(&mut self, class: Class, op: Op, srcs: Vec<Operand>) -> Reg {
-        let mut depth = 0;
+        let mut depth = self.floor;
         let mut mutable = false;
         let mut key = Vec::with_capacity(srcs.len());
         for src in &srcs {

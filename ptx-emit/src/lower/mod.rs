@@ -29,6 +29,7 @@ mod modes;
 mod placement;
 mod reduce;
 mod relayout;
+mod repeated;
 mod replicas;
 mod roles;
 mod runs;

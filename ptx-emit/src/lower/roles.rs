@@ -246,10 +246,9 @@ impl Lower<'_> {
         let barrier = Some(number).filter(|&n| n + replicas <= BARRIERS);
         self.part = Some(Part { first: before * WARP, threads: count * WARP, replicas, barrier });
         self.thread_bits = extent_bits(u64::from(count * WARP));
-        // What the role's statements share with the others is computed in front of them.
-        self.emit.push_frame();
+        self.emit.push_role();
         let result = self.role_body(s, (warp, first), registers, body, done);
-        let items = self.emit.pop_frame();
+        let items = self.emit.pop_role();
         (self.part, self.thread_bits) = outer;
         result?;
         for outside in [below, above].into_iter().flatten() {
@@ -363,15 +362,15 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A predicate that never holds.
+    /// A predicate that never holds. `setp` takes one immediate; the assembler folds the other's move, and the instruction needs no vote.
     pub(super) fn never(&mut self) -> Reg {
-        let tid = self.block_tid();
-        self.emit.pure(Class::Pred, P::SetpLtS32, vec![tid.into(), Operand::Imm(0)])
+        let zero = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
+        self.emit.pure(Class::Pred, P::SetpNeS32, vec![zero.into(), Operand::Imm(0)])
     }
 
     /// A predicate that always holds.
     pub(super) fn always(&mut self) -> Reg {
-        let tid = self.block_tid();
-        self.emit.pure(Class::Pred, P::SetpGeS32, vec![tid.into(), Operand::Imm(0)])
+        let zero = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
+        self.emit.pure(Class::Pred, P::SetpEqS32, vec![zero.into(), Operand::Imm(0)])
     }
 }

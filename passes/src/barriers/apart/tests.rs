@@ -98,6 +98,33 @@ fn every_tile_is_stored_once_however_the_indices_are_folded() {
 }
 
 #[test]
+fn tiles_dealt_out_from_both_ends_are_stored_once() {
+    let front = "unit / 14 * 7 + unit % 7";
+    let dealt = format!(
+        "for unit in cta..min(ceildiv(M, 64) * ceildiv(N, 64), 99) step 7 {{\nlet tile = select(unit / 7 % 2 == 0, {front}, \
+         max(0, min(ceildiv(M, 64) * ceildiv(N, 64), 99) - 1 - ({front})))\n"
+    );
+    let right = PLAIN.in_place("M, N").replace(&format!("for tile in {} {{\n", PLAIN.bounds), &dealt);
+    assert!(right.contains(&dealt));
+    assert_eq!(said(&right), Vec::<String>::new(), "{right}");
+    for (old, new) in [
+        ("% 2 == 0", "% 3 == 0"),
+        ("unit / 14 * 7", "unit / 14 * 6"),
+        ("unit % 7", "unit % 6"),
+        ("99) - 1 - (", "99) - 2 - ("),
+        ("cta..min(", "cta..1 + min("),
+        ("step 7", "step 5"),
+    ] {
+        let changed = right.replace(old, new);
+        assert_ne!(right, changed, "{old}");
+        assert!(
+            said(&changed).iter().any(|m| m.contains("may meet") || m.contains("may not have arrived")),
+            "{changed}"
+        );
+    }
+}
+
+#[test]
 fn tiles_of_two_iterations_or_blocks_that_are_one_are_found() {
     let wrong: [(usize, &str, &str); 19] = [
         // Of one block.

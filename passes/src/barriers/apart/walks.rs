@@ -16,6 +16,17 @@
 //!
 //! Further axes are in front: `let z = min(tile / (R * C), Z - 1)`, and `tile % (R * C)` for `tile`, which is less than `R * C` whatever that was.
 //!
+//! Where tiles are dealt out from both ends,
+//!
+//! ```text
+//! for unit in cta..tiles step G {
+//!     let front = unit / (2 * G) * G + unit % G
+//!     let tile = select(unit / G % 2 == 0, front, max(0, tiles - 1 - front))
+//! ```
+//!
+//! units of even turns are at the first tiles, one after the other, and those of odd turns at the last ones: as there are as many units as tiles, no two are at
+//! one tile, and `max` changes nothing.
+//!
 //! Where blocks share tiles along the reduction, a loop over units has
 //!
 //! ```text
@@ -42,7 +53,7 @@ pub(super) fn digits(forms: &mut Forms<'_>, s: Stmt) -> Vec<Digits> {
     let (own, end) = (forms.name(var), forms.of(end));
     let lets = lets(forms, body);
     let mut ways = vec![vec![(own, by)]];
-    let tiles = shared(forms, own, end, &lets);
+    let tiles = both_ends(forms, (own, by), end, &lets).or_else(|| shared(forms, own, end, &lets));
     let tile = tiles.unwrap_or((own, end));
     ways.extend(tiles.map(|(tile, _)| vec![(tile, 1)]));
     ways.extend(rasterised(forms, tile, &lets));
@@ -156,6 +167,24 @@ fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option
     let bound = last(forms, cols);
     let col = forms.binary(Op::Min, at, bound);
     (row == expected).then_some([row, col])
+}
+
+/// The tile of a unit and how many there are, where tiles are dealt out from both ends.
+fn both_ends(forms: &mut Forms<'_>, (unit, by): (Form, i64), end: Form, lets: &[Form]) -> Option<(Form, Form)> {
+    let (groups, pairs) = (forms.int(by), forms.int(by.checked_mul(2)?));
+    let turn = forms.binary(Op::Div, unit, groups);
+    let place = forms.binary(Op::Rem, unit, groups);
+    let pair = forms.binary(Op::Div, unit, pairs);
+    let before = forms.binary(Op::Mul, pair, groups);
+    let front = forms.binary(Op::Add, before, place);
+    let last = last(forms, end);
+    let back = forms.binary(Op::Sub, last, front);
+    let (zero, two) = (forms.int(0), forms.int(2));
+    let back = forms.binary(Op::Max, zero, back);
+    let odd = forms.binary(Op::Rem, turn, two);
+    let even = forms.binary(Op::Eq, odd, zero);
+    let expected = forms.op(Op::Select, vec![even, front, back]);
+    lets.contains(&expected).then_some((expected, end))
 }
 
 /// The tile of a unit and how many there are, where blocks share tiles.

@@ -174,6 +174,14 @@ for T in f16 bf16; do
     check attention --target sm_80 -D T=$T,D=80,DT=128,CAUSAL=1 Z=1 H=2 L=301 scale_log2=0.0625
     check attention_lse --target sm_80 -D T=$T Z=1 H=2 L=301 scale_log2=0.0625
 done
+for target in sm_75 sm_80 sm_90a; do
+    check swiglu --target $target M=520 N=264 K=136
+    check swiglu --target $target -D LB=col M=257 N=136 K=264
+    check back_to_back --target $target M=520 N=64 K=136 P=264
+    check gemm_softmax --target $target M=520 N=40 K=136
+    check gemm_rmsnorm --target $target M=520 N=56 K=136
+    check lora --target $target M=520 N=264 K=136 R=40
+done
 check softmax M=37 N=1000
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
 

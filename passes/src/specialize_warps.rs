@@ -559,7 +559,12 @@ pub(crate) fn shared_out(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Opti
     let many = (share * (producer + consumer) - few * producer) / consumer / 8 * 8;
     match many {
         m if m <= share => (None, None),
-        m => (Some(few), Some(m.min(240))),
+        m => {
+            let many = m.min(240);
+            // What is left over is the producer's.
+            let left = (share * (producer + consumer) - many * consumer) / producer / 8 * 8;
+            (Some(left.clamp(few, share)), Some(many))
+        }
     }
 }
 

@@ -17,9 +17,10 @@ use crate::schedule_loops::modulo::is_index;
 use crate::vectorize::register_layout;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::TileTy;
+use tilec_ir::typing::let_init;
 
 /// A loop that is being expanded.
 struct Body {
@@ -59,12 +60,29 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) {
         *body = new;
         return;
     }
-    let mut out = hoisted(k, declared, &body);
-    out.extend(pipelined(k, &body));
     let path = crate::analysis::uses::path_to(k, at).and_then(|p| p.last().copied());
     let (block, index) = path.unwrap_or_else(|| panic!("bug: a scheduled loop of `{}` is not in its body", k.name));
+    let released = released_early(k, &body, (block, index));
+    let mut out = hoisted(k, declared, &body);
+    out.extend(pipelined(k, &body, &released));
     clear(k, &out);
-    k.blocks[block].splice(index..=index, out);
+    k.blocks[block].splice(index..=index + released.len(), out);
+}
+
+/// The releases directly behind the loop of slots that no later stage reads: they need not wait for the drain, so that producer warps fill
+/// them meanwhile.
+fn released_early(k: &Kernel, body: &Body, (block, index): (Block, usize)) -> Vec<Stmt> {
+    let late = |c: Value| {
+        let touches = |&&(s, stage): &&(Stmt, u32)| stage > 0 && Accesses::of(k, s).get(c).is_some();
+        body.order.iter().any(|of| touches(&of))
+    };
+    let behind = k.blocks[block][index + 1..].iter().copied();
+    behind
+        .take_while(|&s| match &k.stmts[s] {
+            StmtData::Channel { op: ChannelOp::Release, channels, .. } => channels.iter().all(|&c| !late(c)),
+            _ => false,
+        })
+        .collect()
 }
 
 type Sorted = (Vec<Stmt>, (Vec<(Stmt, u32)>, Vec<Stmt>));
@@ -138,7 +156,7 @@ fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
 }
 
 /// Prologue, steady state and drain.
-fn pipelined(k: &mut Kernel, body: &Body) -> Vec<Stmt> {
+fn pipelined(k: &mut Kernel, body: &Body, released: &[Stmt]) -> Vec<Stmt> {
     let span = body.span;
     let [start, end, step] = body.bounds;
     let mut list = Vec::new();
@@ -155,6 +173,7 @@ fn pipelined(k: &mut Kernel, body: &Body) -> Vec<Stmt> {
     let second = k.binary(Op::Add, from, by, span);
     let (to, by) = (copy(k, end), copy(k, step));
     list.push(k.stmt(StmtData::For { var, start: second, end: to, step: by, unroll: false, body: steady }, span));
+    list.extend(released);
     let last = last(k, body);
     list.extend(iteration(k, body, &[(1, Some(last))]));
     if begins(k, start, end) {
@@ -163,7 +182,9 @@ fn pipelined(k: &mut Kernel, body: &Body) -> Vec<Stmt> {
     let (from, to) = (copy(k, start), copy(k, end));
     let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![from, to] }, span);
     let then = k.block(list);
-    vec![k.stmt(StmtData::If { cond, then, otherwise: None }, span)]
+    let none: Vec<Stmt> = released.iter().map(|&s| clone_stmt(k, s, &mut Map::default())).collect();
+    let otherwise = (!none.is_empty()).then(|| k.block(none));
+    vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
 }
 
 /// The statements of some stages, each of the iteration that the loop variable's value names.
@@ -248,6 +269,15 @@ fn last(k: &mut Kernel, body: &Body) -> Expr {
 
 /// Whether the loop runs at least once for certain: sizes are at least 1.
 fn begins(k: &Kernel, start: Expr, end: Expr) -> bool {
+    let named = |mut e: Expr| {
+        while let ExprData::Ref(v) = k.exprs[e]
+            && let Some(init) = let_init(k, v)
+        {
+            e = init;
+        }
+        e
+    };
+    let (start, end) = (named(start), named(end));
     let least = match k.exprs[end] {
         ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size) => Some(1),
         _ => k.as_int(end),

@@ -19,6 +19,9 @@ use tilec_ir::target::WARP;
 /// Slots of a channel in a loop at most, where the schedule names none.
 const SLOTS: u64 = 8;
 
+/// Slots with which a loop hides what a load takes, where each holds a tile of some microsecond's work.
+const ENOUGH: u64 = 2;
+
 /// Copies that are operated together.
 struct Group {
     feeds: Vec<Feed>,
@@ -171,8 +174,10 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     let once: u64 = channels.iter().filter(|c| !c.2).map(|c| c.1).sum();
     let each: u64 = channels.iter().filter(|c| c.2).map(|c| c.1).sum();
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
-    let room = limit.saturating_sub(once).checked_div(each).unwrap_or(1);
-    let n = asked.unwrap_or(room.min(SLOTS)).max(1);
+    let room = |once: u64| limit.saturating_sub(once).checked_div(each).unwrap_or(1).min(SLOTS);
+    // What is filled once for a tile of the output can be there before the last one is done with, if that leaves loops enough.
+    let ahead = room(2 * once);
+    let n = asked.unwrap_or(if ahead >= ENOUGH { ahead } else { room(once) }).max(1);
     let total = once + n * each;
     if total > limit {
         let span = k.stmt_spans[feeds[0].fill];
@@ -183,7 +188,6 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
             Diagnostic::error(codes::SMEM_LIMIT, span, message).with_note("use smaller tiles or fewer stages"),
         ));
     }
-    // What is filled once for a tile of the output can be there before the last one is done with.
     let twice = limit - total >= once;
     Ok(channels.iter().map(|&(v, _, looped)| (v, if looped { n } else { 1 + u64::from(twice) })).collect())
 }

@@ -213,7 +213,7 @@ impl Lower<'_> {
     }
 
     /// What an expression is, looked up once: expressions are evaluated once per group of elements.
-    fn kind_of(&mut self, e: Expr) -> Result<Kind, Reported> {
+    pub(super) fn kind_of(&mut self, e: Expr) -> Result<Kind, Reported> {
         if let Some(kind) = self.kinds[e] {
             return Ok(kind);
         }
@@ -632,6 +632,11 @@ impl Lower<'_> {
                 if self.kind_of(args[0])? == Kind::Index && self.kind_of(args[1])? == Kind::Index {
                     let (a, b) = (self.index(args[0])?, self.index(args[1])?);
                     return Ok(vec![self.int_compare(op, a, b); group.len()]);
+                }
+                if let &[a, b] = &args[..]
+                    && let Some(found) = self.compare_counted(op, [a, b], &operands.scope, group)?
+                {
+                    return Ok(found);
                 }
                 let mut class = self.class_of_expr(args[0])?;
                 let other = self.class_of_expr(args[1])?;

@@ -14,6 +14,7 @@ mod bytes;
 mod cluster;
 mod contract;
 mod copy;
+mod counted;
 mod dims;
 mod elementwise;
 mod emit;

@@ -5,10 +5,13 @@
 //! and across iterations. Where the target has asynchronous copies (`cp.async`) that can do what a fill does, it goes
 //! straight into its slot ([`rolling`]); without any such fill tiles pass through registers ([`staged`]).
 //!
-//! Needs: layouts and widths. Declines, with a remark, where the loop has another shape, where one stage is asked for, or
+//! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]).
+//!
+//! Needs: layouts and widths. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
 //! where the slots do not fit. Switched off: nothing.
 
 mod build;
+mod general;
 mod plan;
 mod rolling;
 mod staged;

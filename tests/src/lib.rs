@@ -43,6 +43,7 @@ pub mod device;
 pub mod expect;
 #[cfg(test)]
 mod functions;
+mod fusions;
 pub mod fuzz;
 pub mod golden;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The programs outside `tests/files`: examples, sketches, and snippets of the documents.
 
+use crate::fusions::Fusion;
 use crate::kinds::{assembled, text};
 use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
@@ -11,6 +12,11 @@ use tilec::{CompileOptions, Target};
 
 /// The reference of an example, by the word its name starts with.
 const REFERENCES: &[(&str, Reference)] = &[
+    ("swiglu", Reference::Fusion(Fusion::Swiglu)),
+    ("back_to_back", Reference::Fusion(Fusion::BackToBack)),
+    ("gemm_softmax", Reference::Fusion(Fusion::Softmax)),
+    ("gemm_rmsnorm", Reference::Fusion(Fusion::RmsNorm)),
+    ("lora", Reference::Fusion(Fusion::Lora)),
     ("gemm_fused", Reference::Fused),
     ("gemm", Reference::Gemm),
     ("conv", Reference::Conv),
@@ -22,7 +28,15 @@ const REFERENCES: &[(&str, Reference)] = &[
 ];
 
 /// What examples with approximate functions, or products that are added in one rounding, may differ by from their references, by the word their name starts with.
-const TOLERANCES: &[(&str, f64)] = &[("adam", 1e-6), ("softmax", 1e-6), ("flash_attention", 4e-3), ("attention", 4e-3)];
+const TOLERANCES: &[(&str, f64)] = &[
+    ("adam", 1e-6),
+    ("softmax", 1e-6),
+    ("flash_attention", 4e-3),
+    ("attention", 4e-3),
+    ("swiglu", 1e-3),
+    ("gemm_softmax", 1e-3),
+    ("gemm_rmsnorm", 1e-3),
+];
 
 /// Examples that are for other targets than the first.
 const TARGETS: &[(&str, Target)] = &[("flash_attention", Target::Sm90a)];

@@ -1,6 +1,7 @@
 //! What programs mean, in plain loops: independent of the language, the interpreter and the compiler.
 
 use crate::attention;
+use crate::fusions::Fusion;
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ pub enum Reference {
     Copy,
     /// The last tensor becomes the first, transposed.
     Transpose,
+    /// Products with something beside or behind them.
+    Fusion(Fusion),
 }
 
 impl Reference {
@@ -45,8 +48,8 @@ impl Reference {
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Err(format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, row_maximum, copy and transpose"
+            _ => Fusion::from_name(name).map(Reference::Fusion).ok_or_else(|| format!(
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm and lora"
             )),
         }
     }
@@ -62,7 +65,8 @@ impl Reference {
             | Reference::Attention
             | Reference::RowMaximum
             | Reference::Copy
-            | Reference::Transpose => true,
+            | Reference::Transpose
+            | Reference::Fusion(_) => true,
         }
     }
 
@@ -200,6 +204,7 @@ impl Reference {
                     to.data[at] = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 }
             }
+            Reference::Fusion(fusion) => fusion.apply(before, &mut after, run)?,
             Reference::Copy | Reference::Transpose => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
                     return Err("no tensors".to_owned());
@@ -269,7 +274,7 @@ fn put(batch: &mut Tensor, z: i64, one: &Tensor) {
 }
 
 /// The elements of a product of matrices. Places are looked up, not computed: of what tests do themselves this loop takes the most time.
-fn sums<'a>(a: &'a Tensor, b: &'a Tensor) -> impl Fn(i64, i64) -> f64 + use<'a> {
+pub(crate) fn sums<'a>(a: &'a Tensor, b: &'a Tensor) -> impl Fn(i64, i64) -> f64 + use<'a> {
     let (rows, along) = (a.offsets(0), a.offsets(1));
     let (other, columns) = (b.offsets(0), b.offsets(1));
     move |i, j| {

@@ -234,6 +234,12 @@ impl Build<'_> {
         out
     }
 
+    /// Statements that stay as they are, but read the slots that were waited for.
+    pub(super) fn kept(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
+        stmts.iter().for_each(|&s| self.read_from_slots(s));
+        stmts.to_vec()
+    }
+
     /// In front of the loop: the first `ahead` tiles in slots, and the first of them waited for, its first fragments loaded.
     pub(super) fn prologue(&mut self, plan: &Plan, pairs: &[(Value, Value)], ahead: u64, pending: u64) -> Vec<Stmt> {
         let mut out = Vec::new();

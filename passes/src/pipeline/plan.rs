@@ -1,5 +1,6 @@
 //! Whether and how a loop can be pipelined.
 
+use super::general;
 use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
@@ -44,6 +45,8 @@ pub(super) struct Plan {
     pub(super) stages: u64,
     pub(super) fills: Vec<Fill>,
     pub(super) slices: Vec<Slice>,
+    /// What a loop does that more than copies and multiplies; it has no slices then.
+    pub(super) rest: Vec<Stmt>,
     /// Register tiles that the slices load, to be doubled.
     pub(super) fragments: Vec<Value>,
     pub(super) double_buffered: bool,
@@ -60,15 +63,18 @@ impl Plan {
 
     /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
     pub(super) fn rolling(&self) -> bool {
-        self.fills.iter().any(|f| f.direct || f.attrs.unaligned.is_some())
+        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned.is_some())
     }
 }
 
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, String> {
     let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { return Ok(None) };
-    let stmts = k.blocks[body].clone();
-    let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
+    let (names, stmts) = general::without_names(k, &k.blocks[body]);
+    let mut fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
+    for fill in &mut fills {
+        fill.src = general::written_out(k, fill.src, &names);
+    }
     if fills.is_empty() {
         return Ok(None);
     }
@@ -77,8 +83,18 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         let name = &k.values[fill.buffer].name;
         return Err(format!("what is outside the bounds is not zero in `{name}` (`fill`)"));
     }
-    let rest = &stmts[fills.len()..];
-    let default = if fills.iter().any(|f| f.direct) { DIRECT_SLOTS } else { STAGED_SLOTS };
+    let mut rest = general::used_names(k, &names, &stmts[fills.len()..]);
+    rest.extend(&stmts[fills.len()..]);
+    once(k, &fills, at)?;
+    let slices = check_rest(k, &rest, var, at).and_then(|()| slices(k, &rest));
+    if slices.is_err() {
+        general::check(k, &fills, &rest)?;
+    }
+    let default = match fills.iter().any(|f| f.direct) {
+        true if slices.is_ok() || multiplies_only(k, &rest) => DIRECT_SLOTS,
+        true => general::SLOTS,
+        false => STAGED_SLOTS,
+    };
     let stages = k.schedule.stages.and_then(|e| k.as_int(e)).map_or(Ok(default), u64::try_from);
     let mut stages = stages.map_err(|_| "the number of stages is negative".to_owned())?.max(1);
     if stages == 1 {
@@ -87,7 +103,6 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     if stages > 16 {
         return Err(format!("{stages} stages; at most 16 are supported"));
     }
-    check_rest(k, &fills, rest, var, at)?;
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
     let limit = cx.options.target.smem_per_block().saturating_sub(elsewhere(k, &fills));
     if k.schedule.stages.is_none() {
@@ -103,7 +118,10 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself.
     let zero_based = k.as_int(start) == Some(0);
     let whole = zero_based && at_least_one(k, end);
-    let slices = slices(k, rest)?;
+    let (slices, rest) = match slices {
+        Ok(slices) => (slices, Vec::new()),
+        Err(_) => (Vec::new(), rest),
+    };
     let mut fragments = Vec::new();
     for slice in &slices {
         for &s in &slice.loads {
@@ -115,7 +133,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
             }
         }
     }
-    let even = slices.len() % 2 == 0;
+    let even = slices.len() % 2 == 0 && rest.is_empty();
     let place = path_to(k, at).and_then(|p| p.last().copied()).ok_or_else(|| "it is not in the program".to_owned())?;
     Ok(Some(Plan {
         at,
@@ -123,6 +141,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         stages,
         fills,
         slices,
+        rest,
         fragments: if even { fragments } else { Vec::new() },
         double_buffered: even,
         bytes: per_slot * stages,
@@ -185,13 +204,43 @@ fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &C
         && attrs.when.is_none()
 }
 
-fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -> Result<(), String> {
+/// Whether each buffer is filled by one copy, and used in the loop alone.
+fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), String> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
     for (i, &b) in buffers.iter().enumerate() {
         if buffers[..i].contains(&b) {
             return Err(format!("`{}` is filled twice", k.values[b].name));
         }
     }
+    let body = super::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
+    for s in all_stmts(k, k.body) {
+        if body.contains(&s) {
+            continue;
+        }
+        let mut outside = None;
+        for e in stmt_exprs(k, s) {
+            for_each_ref(k, e, &mut |v| outside = outside.or(buffers.contains(&v).then_some(v)));
+        }
+        if let StmtData::Await { value, .. } = k.stmts[s] {
+            outside = outside.or(buffers.contains(&value).then_some(value));
+        }
+        if let Some(v) = outside {
+            return Err(format!("`{}` is also used outside the loop", k.values[v].name));
+        }
+    }
+    Ok(())
+}
+
+/// Whether statements are products and loads for them, so that an iteration is short.
+fn multiplies_only(k: &Kernel, rest: &[Stmt]) -> bool {
+    rest.iter().all(|&s| match &k.stmts[s] {
+        StmtData::Copy { .. } | StmtData::Let { .. } => true,
+        StmtData::For { body, unroll: true, .. } => multiplies_only(k, &k.blocks[*body]),
+        _ => is_product(k, s),
+    })
+}
+
+fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), String> {
     let inside: Vec<Stmt> = rest
         .iter()
         .flat_map(|&s| std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b))))
@@ -223,22 +272,6 @@ fn check_rest(k: &Kernel, fills: &[Fill], rest: &[Stmt], var: Value, at: Stmt) -
     // Register tiles, too, hold behind the loop what the last iteration left.
     if let Some(v) = super::loop_body(k, at).and_then(|body| outlives(k, body, false)) {
         return Err(format!("`{}` is also used outside the loop", k.values[v].name));
-    }
-    let body = super::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
-    for s in all_stmts(k, k.body) {
-        if body.contains(&s) {
-            continue;
-        }
-        let mut outside = None;
-        for e in stmt_exprs(k, s) {
-            for_each_ref(k, e, &mut |v| outside = outside.or(buffers.contains(&v).then_some(v)));
-        }
-        if let StmtData::Await { value, .. } = k.stmts[s] {
-            outside = outside.or(buffers.contains(&value).then_some(value));
-        }
-        if let Some(v) = outside {
-            return Err(format!("`{}` is also used outside the loop", k.values[v].name));
-        }
     }
     Ok(())
 }

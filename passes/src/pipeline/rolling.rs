@@ -78,6 +78,7 @@ fn iteration(build: &mut Build<'_>, plan: &Plan, pairs: &Pairs) -> Vec<Stmt> {
     let n = plan.slices.len();
     if !plan.double_buffered {
         out.extend(fill(build));
+        out.extend(build.kept(&plan.rest));
         for slice in &plan.slices {
             out.extend(build.loads(slice, pairs, 0));
             out.extend(build.copy_all(&slice.products, pairs, 0));

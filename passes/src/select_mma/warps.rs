@@ -30,7 +30,7 @@ const USUAL: u64 = 64;
 /// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.
 const FEW: u64 = 4;
 /// Registers of a thread for addresses, predicates and what an expression computes on its way.
-const TEMPORARIES: u64 = 32;
+const TEMPORARIES: u64 = 28;
 /// What a warp computes of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {

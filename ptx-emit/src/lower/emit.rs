@@ -215,6 +215,11 @@ impl Emit {
         self.pop_frame()
     }
 
+    /// Shares no result of before with what follows: behind a loop that leaves few registers they are cheaper to compute again than to hold.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// A pure instruction: hoisted as far as its operands allow, shared with equal ones.
     pub(super) fn pure(&mut self, class: Class, op: Op, srcs: Vec<Operand>) -> Reg {
         let mut depth = self.floor;

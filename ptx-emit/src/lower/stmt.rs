@@ -295,7 +295,23 @@ impl Lower<'_> {
         }
         self.mark(s);
         self.close_loop(state, Turns { counter, start, end, every: step, head, skip, uniform: true });
+        if self.accumulators(body) > 1 {
+            self.emit.forget();
+        }
         Ok(())
+    }
+
+    /// Accumulators of products under a block.
+    fn accumulators(&self, body: Block) -> usize {
+        let mut found = std::collections::BTreeSet::new();
+        self.k.walk(body, &mut |k, _, s| {
+            if let StmtData::Assign { dst, src } = k.stmts[s]
+                && matches!(k.exprs[src], ExprData::Mma(_))
+            {
+                found.insert(dst);
+            }
+        });
+        found.len()
     }
 
     /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.

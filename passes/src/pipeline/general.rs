@@ -1,0 +1,129 @@
+//! Loops that do more than copy and multiply: attention, two products over one tile, a name in front of a copy.
+//!
+//! Their statements stay as they are, and read the slots that were waited for; only the copies are done ahead, as [`rolling`](super::rolling)
+//! lays them out.
+
+use super::plan::Fill;
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
+use crate::analysis::width::elem_of;
+use crate::feeds::computed;
+use crate::schedule_loops::modulo::is_index;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::typing::{let_init, resolve_view};
+
+/// Slots where an iteration is long: one is filled while the other is read, and blocks that share a multiprocessor have room.
+pub(super) const SLOTS: u64 = 2;
+
+/// Registers of a thread that tiles on their way into shared memory may take.
+const STAGING: u64 = 32;
+
+/// The statements of a loop's body that are names for indices, and the others.
+pub(super) fn without_names(k: &Kernel, stmts: &[Stmt]) -> (Vec<Stmt>, Vec<Stmt>) {
+    stmts.iter().partition(|&&s| matches!(k.stmts[s], StmtData::Let { init, .. } if is_index(k, init)))
+}
+
+/// `e` with what such names stand for in their place.
+pub(super) fn written_out(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
+    let values: Vec<Value> = names
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Let { value, .. } => Some(value),
+            _ => None,
+        })
+        .collect();
+    let mut out = e;
+    // A name stands for names in front of it.
+    for &v in values.iter().rev() {
+        let Some(init) = let_init(k, v) else { continue };
+        out = k.clone_expr(out, &mut |k, w| (w == v).then(|| k.clone_expr(init, &mut |_, _| None)));
+    }
+    out
+}
+
+/// The names that the other statements use.
+pub(super) fn used_names(k: &Kernel, names: &[Stmt], rest: &[Stmt]) -> Vec<Stmt> {
+    let mut wanted: Vec<Value> = Vec::new();
+    let note = |k: &Kernel, s: Stmt, wanted: &mut Vec<Value>| {
+        for e in stmt_exprs(k, s) {
+            for_each_ref(k, e, &mut |v| wanted.push(v));
+        }
+    };
+    for &s in rest {
+        note(k, s, &mut wanted);
+        k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).for_each(|s| note(k, s, &mut wanted));
+    }
+    let mut kept = Vec::new();
+    for &s in names.iter().rev() {
+        if matches!(k.stmts[s], StmtData::Let { value, .. } if wanted.contains(&value)) {
+            note(k, s, &mut wanted);
+            kept.push(s);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+/// Why copies of a loop with such other statements cannot be done ahead.
+pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), String> {
+    let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
+    let sources: Vec<Value> = fills.iter().filter_map(|f| resolve_view(k, f.src)).map(|v| v.base).collect();
+    let inside = rest.iter().flat_map(|&s| {
+        std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>())
+    });
+    for s in inside {
+        match &k.stmts[s] {
+            StmtData::Copy { dst, .. } => {
+                let to = resolve_view(k, *dst).map(|v| v.base);
+                if let Some(v) = to.filter(|v| sources.contains(v)) {
+                    return Err(format!("it stores to `{}`, which it also loads from", k.values[v].name));
+                }
+                if let Some(v) = to.filter(|v| buffers.contains(v)) {
+                    return Err(format!("`{}` is filled twice", k.values[v].name));
+                }
+            }
+            StmtData::Alloc { value, over } if over.iter().chain([value]).any(|v| buffers.contains(v)) => {
+                return Err(format!("`{}` shares memory with what is filled", k.values[*value].name));
+            }
+            StmtData::Role { .. } | StmtData::Ordered { .. } | StmtData::Signal { .. } | StmtData::Channel { .. } => {
+                return Err("its body orders threads itself".to_owned());
+            }
+            StmtData::Await { value, .. } if buffers.contains(value) => {
+                return Err(format!("`{}` is awaited", k.values[*value].name));
+            }
+            StmtData::Assign { dst, .. } if buffers.contains(dst) => {
+                return Err(format!("`{}` is written", k.values[*dst].name));
+            }
+            _ => {}
+        }
+    }
+    // An earlier iteration has not computed yet what a later one's copy would depend on.
+    for fill in fills {
+        if let Some(v) = k.children(fill.src).into_iter().find_map(|e| computed(k, e)) {
+            let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
+            return Err(format!("what is copied into `{buffer}` depends on `{name}`, which threads compute"));
+        }
+    }
+    if let Some(f) = fills.iter().find(|f| rest.iter().all(|&s| !reads(k, s, f.buffer))) {
+        return Err(format!("nothing reads `{}`", k.values[f.buffer].name));
+    }
+    staging(k, fills)
+}
+
+fn reads(k: &Kernel, s: Stmt, buffer: Value) -> bool {
+    stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, buffer))
+        || k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).any(|s| reads(k, s, buffer))
+}
+
+/// Whether registers hold what passes through them for an iteration.
+fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), String> {
+    let mut registers = 0;
+    for fill in fills.iter().filter(|f| !f.direct) {
+        let values = fill.attrs.threads.as_ref().map_or(0, |l| 1u64 << l.value_bits());
+        registers += values * u64::from(elem_of(k, fill.buffer).map_or(4, |e| e.bytes())) / 4;
+    }
+    match registers {
+        n if n > STAGING => Err(format!("tiles would pass through {n} registers of each thread")),
+        _ => Ok(()),
+    }
+}

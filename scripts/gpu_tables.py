@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The tables of docs/performance.md about attention and fused products, from the committed results in docs/results.
+
+    scripts/gpu_tables.py [FOLDER]        # default: docs/results/h200
+"""
+
+import csv
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def rows(path: pathlib.Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def number(text: str, digits: int = 0) -> str:
+    return f"{float(text):.{digits}f}" if text else ""
+
+
+def attention(path: pathlib.Path) -> None:
+    print("| D | mask | L | ours us | TFLOP/s | fastest library | TFLOP/s | ratio | least, most |\n|---|---|---|---|---|---|---|---|---|")
+    for row in rows(path):
+        mask = "causal" if row["causal"] == "True" else "full"
+        best = row["best"]
+        ratio = f"**{number(row['ratio'], 2)}**" if float(row["ratio"]) >= 1 else number(row["ratio"], 2)
+        between = f"{number(row['ratio_min'], 2)}, {number(row['ratio_max'], 2)}"
+        print(f"| {row['D']} | {mask} | {row['L']} | {number(row['ours_us'])} | {number(row['ours_tflops'])} | {best} | {number(row[best + '_tflops'])} | {ratio} | {between} |")
+
+
+def fused(path: pathlib.Path) -> None:
+    print("| sizes | fused us | TFLOP/s | plain product TFLOP/s | cuBLAS TFLOP/s | of plain | least, most | over PyTorch's steps |\n|---|---|---|---|---|---|---|---|")
+    for row in rows(path):
+        between = f"{number(row['of_plain_min'], 2)}, {number(row['of_plain_max'], 2)}"
+        rates = " | ".join(number(row[f"{name}_tflops"]) for name in ("fused", "plain", "cublas"))
+        print(f"| {row['case']} | {number(row['fused_us'])} | {rates} | {number(row['of_plain'], 2)} | {between} | {number(row['over_separate'], 2)} |")
+
+
+def main() -> None:
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/results/h200"
+    for name, table in [("attention", attention), ("attention_sm80", attention), ("swiglu", fused), ("back_to_back", fused)]:
+        first = rows(folder / f"{name}.csv")[0]
+        print(f"\n{name}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, cuDNN {first['cudnn']}, {first['date']}\n\n    {first['command']}\n")
+        table(folder / f"{name}.csv")
+
+
+if __name__ == "__main__":
+    main()

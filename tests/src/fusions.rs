@@ -1,0 +1,86 @@
+//! What the examples of products with something beside or behind them mean, in plain loops and double precision.
+
+use crate::problem::{Run, Tensor};
+use crate::reference::sums;
+
+/// A formula.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Fusion {
+    /// `Y = silu(X·gate) * (X·up)`.
+    Swiglu,
+    /// `D = (A·B)·C`.
+    BackToBack,
+    /// `C`, of each row of `scale * A·B` the softmax.
+    Softmax,
+    /// `C = w * y / sqrt(mean(y * y) + eps)` of each row `y` of `A·B`.
+    RmsNorm,
+    /// `Y = X·W + Z·B`.
+    Lora,
+}
+
+impl Fusion {
+    /// The formula called `name`.
+    pub fn from_name(name: &str) -> Option<Fusion> {
+        Some(match name {
+            "swiglu" => Fusion::Swiglu,
+            "back_to_back" => Fusion::BackToBack,
+            "gemm_softmax" => Fusion::Softmax,
+            "gemm_rmsnorm" => Fusion::RmsNorm,
+            "lora" => Fusion::Lora,
+            _ => return None,
+        })
+    }
+
+    /// The result, in its tensor.
+    ///
+    /// # Errors
+    /// The tensors are not those of the formula.
+    pub fn apply(self, before: &[Tensor], after: &mut [Tensor], run: &Run) -> Result<(), String> {
+        let find = |name: &str| {
+            let found = before.iter().position(|t| t.name == name && t.modes.len() == 2);
+            found.ok_or_else(|| format!("the reference needs the matrix {name}"))
+        };
+        let scalar = |name: &str, default: f64| run.value(name).unwrap_or(default);
+        let of = |name: &str| find(name).map(|i| &before[i]);
+        let (result, value): (&str, Box<dyn Fn(i64, i64) -> f64 + '_>) = match self {
+            Fusion::Swiglu => {
+                let (gate, up) = (sums(of("X")?, of("gate")?), sums(of("X")?, of("up")?));
+                ("Y", Box::new(move |i, j| gate(i, j) / (1.0 + (-gate(i, j)).exp()) * up(i, j)))
+            }
+            Fusion::BackToBack => {
+                let (c, n) = (of("C")?, of("B")?.extent(1));
+                let first = sums(of("A")?, of("B")?);
+                ("D", Box::new(move |i, j| (0..n).map(|k| first(i, k) * c.data[c.at(k, j)]).sum()))
+            }
+            Fusion::Softmax => {
+                let (y, n, scale) = (sums(of("A")?, of("B")?), of("B")?.extent(1), scalar("scale", 1.0));
+                let weight = move |i: i64, j: i64| {
+                    let most = (0..n).map(|k| scale * y(i, k)).fold(f64::NEG_INFINITY, f64::max);
+                    let all: f64 = (0..n).map(|k| (scale * y(i, k) - most).exp()).sum();
+                    (scale * y(i, j) - most).exp() / all
+                };
+                ("C", Box::new(weight))
+            }
+            Fusion::RmsNorm => {
+                let (y, w, n, eps) = (sums(of("A")?, of("B")?), of("w")?, of("B")?.extent(1), scalar("eps", 1e-5));
+                let normal = move |i: i64, j: i64| {
+                    let mean = (0..n).map(|k| y(i, k) * y(i, k)).sum::<f64>() / n as f64;
+                    y(i, j) / (mean + eps).sqrt() * w.data[w.at(0, j)]
+                };
+                ("C", Box::new(normal))
+            }
+            Fusion::Lora => {
+                let (layer, low) = (sums(of("X")?, of("W")?), sums(of("Z")?, of("B")?));
+                ("Y", Box::new(move |i, j| layer(i, j) + low(i, j)))
+            }
+        };
+        let result = &mut after[find(result)?];
+        for i in 0..result.extent(0) {
+            for j in 0..result.extent(1) {
+                let at = result.at(i, j);
+                result.data[at] = value(i, j);
+            }
+        }
+        Ok(())
+    }
+}

@@ -3,6 +3,9 @@
 use crate::problem::{Run, Tensor};
 use crate::reference::sums;
 
+/// The value of an element.
+type Element<'a> = Box<dyn Fn(i64, i64) -> f64 + 'a>;
+
 /// A formula.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Fusion {
@@ -42,7 +45,7 @@ impl Fusion {
         };
         let scalar = |name: &str, default: f64| run.value(name).unwrap_or(default);
         let of = |name: &str| find(name).map(|i| &before[i]);
-        let (result, value): (&str, Box<dyn Fn(i64, i64) -> f64 + '_>) = match self {
+        let (result, value): (&str, Element<'_>) = match self {
             Fusion::Swiglu => {
                 let (gate, up) = (sums(of("X")?, of("gate")?), sums(of("X")?, of("up")?));
                 ("Y", Box::new(move |i, j| gate(i, j) / (1.0 + (-gate(i, j)).exp()) * up(i, j)))

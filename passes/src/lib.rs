@@ -19,6 +19,7 @@ mod overlap_launches;
 mod pipeline;
 mod predicate;
 mod rewrite;
+mod roles;
 mod schedule;
 mod schedule_loops;
 mod select_mma;
@@ -30,6 +31,7 @@ mod tensor_copies;
 mod thread_fills;
 mod unaligned;
 mod vectorize;
+mod walk;
 
 pub use barriers::prove;
 

@@ -33,48 +33,29 @@
 //! Needs: layouts that tensor copies and `wgmma` know, which `swizzle` has chosen. Switched off: `select-mma` chooses no products
 //! of warpgroups.
 
-mod cluster;
 mod pending;
-pub(crate) mod persistent;
-pub(crate) mod ping_pong;
-pub(crate) mod stream;
 
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{for_each_ref, path_to, stmt_exprs};
 use crate::rewrite::{Map, clone_stmt};
+use crate::roles::{self, BARRIER_BYTES, PRODUCER_WARPS, consumer_warps, registers, replicas, role, shared_limit};
 use crate::select_mma::warpgroup::{acc_elem, promoted_of};
 use crate::tensor_copies::slot_bytes;
+use crate::walk::{self, Walk, turns};
 use crate::{Cx, thread_fills};
-pub(crate) use cluster::{LINE, choose as choose_cluster};
 use pending::Part;
-use persistent::Persistent;
 use std::collections::BTreeSet;
-use stream::Stream;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mma, Slot, StmtData, ValueDef, View};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
-use tilec_ir::target::{WARP, WARPGROUP, register_share};
+use tilec_ir::target::WARP;
 use tilec_ir::typing::resolve_view;
-
-/// Warps of the producer: a warpgroup, the unit in which registers are given away.
-pub(crate) const PRODUCER_WARPS: u32 = WARPGROUP;
-/// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
-const FILLING: i64 = 72;
-/// Tiles of the output, if the sizes are given, and the blocks that share them out.
-pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
-    let mut extents = k.grid.iter().map(|axis| cluster::tiles(k, cx, axis.extent));
-    let tiles = extents.try_fold(1i64, |n, extent| n.checked_mul(extent?))?;
-    Some((tiles, persistent::blocks(k, cx)))
-}
 
 /// Slots that are tried when the schedule names none; fewer where they do not fit.
 const SLOTS: u64 = 8;
-/// Bytes that a block keeps for its barriers.
-pub(crate) const BARRIER_BYTES: u64 = 1024;
-
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if crate::schedule_loops::is_scheduled(k) {
         return Ok(());
@@ -105,10 +86,10 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
     let none = "there are none of warpgroups";
-    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), ping_pong::asked(k)) {
-        (Some(e), _, _) => Err(stream::refused(k, cx, e, none)),
+    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), roles::ping_pong(k)) {
+        (Some(e), _, _) => Err(walk::stream_refused(k, cx, e, none)),
         (None, Some(e), _) => Err(pending::refused(k, cx, e, none)),
-        (None, None, Some(e)) => Err(ping_pong::refused(k, cx, e, "there are no products of warpgroups")),
+        (None, None, Some(e)) => Err(turns::refused(k, cx, e, "there are no products of warpgroups")),
         (None, None, None) => Ok(()),
     }
 }
@@ -158,21 +139,21 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     }
     let warps = consumer_warps(k);
     let (few, many) = registers(k, warps, !by_threads.is_empty());
-    ping_pong::check(k, cx, warps)?;
-    let turns = ping_pong::asked(k);
+    turns::check(k, cx, warps)?;
+    let turns = roles::ping_pong(k);
     let pending = pending::wanted(k, cx, &products, (slots, warps), span)?;
     // The producer's loop is a copy, with a variable of its own.
     let mut map = Map::default();
     let copy = |k: &mut Kernel, s: Stmt| if by_threads.contains(&s) { fill_by_threads(k, s) } else { fill(k, s) };
     let copies: Vec<Stmt> = fills.iter().map(|&s| copy(k, s)).collect();
-    let mut tiles = Persistent::new(k, cx, span);
+    let mut tiles = Walk::new(k, cx, span);
     if let Some(tiles) = &mut tiles {
         let behind = list[index + 1..].iter().any(|&s| loads_what_it_stores(k, s, &buffers));
-        tiles.stream = Stream::new(k, cx, tiles, at, behind)?;
+        tiles.share(k, cx, at, behind)?;
     }
-    let shared = tiles.as_ref().and_then(|t| t.stream.as_ref());
+    let shared = tiles.as_ref().filter(|t| t.shares());
     let (start, end) = match shared {
-        Some(stream) => stream.bounds(k),
+        Some(walk) => walk.bounds(k),
         None => (start, end),
     };
     let mut produced = vec![channel_op(k, ChannelOp::Acquire, &buffers, span)];
@@ -199,7 +180,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     asks.extend(producer_loop);
     let behind = asked_behind(k, &list[index + 1..], &buffers);
     if let Some(e) = turns.filter(|_| !behind.is_empty()) {
-        return Err(ping_pong::refused(k, cx, e, "what is stored comes through the slots of the main loop"));
+        return Err(turns::refused(k, cx, e, "what is stored comes through the slots of the main loop"));
     }
     match shared {
         Some(stream) if !behind.is_empty() => asks.push(stream.whole(k, behind)),
@@ -216,11 +197,11 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     {
         last.extend(rest.pop());
     }
-    if let (Some(tiles), Some(stream)) = (&tiles, shared) {
-        let (start, end) = stream.bounds(k);
+    if let Some(walk) = shared {
+        let (start, end) = walk.bounds(k);
         k.stmts[at] = StmtData::For { var, start, end, step, unroll: false, body };
         // Whoever has the beginning of a tile's reduction has what is done with the whole sum.
-        let finish = stream.finish(k, tiles, rest.split_off(1));
+        let finish = walk.finish(k, rest.split_off(1));
         rest.push(finish);
     }
     if let Some(product) = &pending {
@@ -229,8 +210,8 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     }
     if turns.is_some() {
         let behind = rest.split_off(rest.len() - stored);
-        rest = ping_pong::in_turns(k, rest, span);
-        rest.extend(ping_pong::stored_in_turns(k, behind, span));
+        rest = turns::in_turns(k, rest, span);
+        rest.extend(turns::stored_in_turns(k, behind, span));
     }
     let multiplies = [names, own, rest].concat();
     let (asks, multiplies) = match &tiles {
@@ -246,14 +227,14 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     };
     let multiplies = [multiplies, last].concat();
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, asks, span);
-    let consumer = role(k, "consumer", (warps, ping_pong::replicas(k)), many, multiplies, span);
+    let consumer = role(k, "consumer", (warps, replicas(k)), many, multiplies, span);
     let mut all = allocs;
     all.extend([producer, consumer]);
     let body = k.body;
     k.blocks[body] = all;
     plain_names(k);
     if let StmtData::Role { body, .. } = k.stmts[producer] {
-        cluster::multicast(k, cx, body);
+        walk::multicast(k, cx, body);
     }
     let names: Vec<String> = buffers.iter().map(|&v| format!("`{}`", k.values[v].name)).collect();
     let own: Vec<String> = fills
@@ -284,11 +265,6 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
         ),
     );
     Ok(())
-}
-
-/// Warps that multiply.
-pub(crate) fn consumer_warps(k: &Kernel) -> u32 {
-    k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128) / WARP
 }
 
 /// Products whose sums the tensor core keeps too short for the whole reduction, as sums of their own; and the additions of these to the accumulators,
@@ -520,65 +496,6 @@ fn common(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-pub(crate) fn role(
-    k: &mut Kernel,
-    name: &str,
-    (warps, replicas): (u32, u32),
-    registers: Option<i64>,
-    body: Vec<Stmt>,
-    span: Span,
-) -> Stmt {
-    let warps = k.int(i64::from(warps), span);
-    let replicas = (replicas > 1).then(|| k.int(i64::from(replicas), span));
-    let registers = registers.map(|r| k.int(r, span));
-    let body = k.block(body);
-    k.stmt(StmtData::Role { name: name.to_owned(), warps, replicas, registers, body }, span)
-}
-
-/// Registers of a thread of the producer and of the consumer; `None`: all have enough.
-///
-/// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
-/// there was: a warpgroup that asks for more waits for ever.
-pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
-    let few = match warps * ping_pong::replicas(k) {
-        _ if filling => FILLING,
-        12.. => 32,
-        _ => 40,
-    };
-    shared_out(k, warps, few)
-}
-
-/// The same with so many registers for a thread of the producer.
-pub(crate) fn shared_out(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
-    let share = share(k, warps);
-    let warps = warps * ping_pong::replicas(k);
-    if share >= 232 {
-        return (None, None);
-    }
-    let (producer, consumer) = (i64::from(PRODUCER_WARPS), i64::from(warps.max(1)));
-    let many = (share * (producer + consumer) - few * producer) / consumer / 8 * 8;
-    match many {
-        m if m <= share => (None, None),
-        m => {
-            let many = m.min(240);
-            // What is left over is the producer's.
-            let left = (share * (producer + consumer) - many * consumer) / producer / 8 * 8;
-            (Some(left.clamp(few, share)), Some(many))
-        }
-    }
-}
-
-/// Registers of each thread as a block starts, whose consumer has so many warps.
-pub(crate) fn share(k: &Kernel, warps: u32) -> i64 {
-    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    i64::from(register_share((warps * ping_pong::replicas(k) + PRODUCER_WARPS) * WARP, blocks))
-}
-
-/// Registers of a thread of the consumer, if it has so many warps.
-pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
-    registers(k, warps, false).1.unwrap_or_else(|| share(k, warps))
-}
-
 /// Whether a buffer is awaited under `list` by a statement other than `s`.
 fn awaited_before(k: &Kernel, list: &[Stmt], s: Stmt, value: Value) -> bool {
     let mut found = false;
@@ -590,13 +507,6 @@ fn awaited_before(k: &Kernel, list: &[Stmt], s: Stmt, value: Value) -> bool {
         }
     }
     found && is_buffer(k, value)
-}
-
-/// Bytes of shared memory that a block may have.
-pub(crate) fn shared_limit(k: &Kernel, cx: &Cx<'_>) -> u64 {
-    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
-    let target = cx.options.target;
-    target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(1024))
 }
 
 /// The slots of the channels, and the bytes they take.

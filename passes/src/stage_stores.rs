@@ -32,9 +32,11 @@ use crate::analysis::width::elem_of;
 use crate::assign_layouts::epilogue::for_each_tile;
 use crate::assign_layouts::threads::Threads;
 use crate::barriers::is_fixed;
-use crate::specialize_warps::{BARRIER_BYTES, multiplies, tiles_and_blocks};
+use crate::roles::BARRIER_BYTES;
+use crate::specialize_warps::multiplies;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::vectorize::memory_views;
+use crate::walk::tiles_and_blocks;
 use loads::Load;
 use pieces::{Pieces, Way};
 use tilec_ir::codes;
@@ -279,7 +281,7 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt, accelerated: bool) -> Re
         }
     }
     let slot: u64 = operands.iter().map(|&v| slot_bytes(k, v)).sum();
-    let limit = crate::specialize_warps::shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
+    let limit = crate::roles::shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
     let left = limit.saturating_sub(tile.next_multiple_of(1024)) / slot.max(1);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
     let wanted = asked.unwrap_or(LEAST_SLOTS);

@@ -4,7 +4,7 @@ use super::log2_shape;
 use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::path_to;
-use crate::specialize_warps::PRODUCER_WARPS;
+use crate::roles::PRODUCER_WARPS;
 use crate::thread_fills;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};

@@ -4,12 +4,13 @@ use super::cards::Card;
 use super::work::{Env, Move, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::assign_layouts::reduced_axes;
+use crate::roles::{BARRIER_BYTES, PRODUCER_WARPS};
 use crate::schedule::occupancy;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{accumulator_registers, best_atom, divides, slice_depth, transposes};
-use crate::specialize_warps::{BARRIER_BYTES, LINE, PRODUCER_WARPS, choose_cluster};
 use crate::stage_stores::narrow;
+use crate::walk::cluster::{LINE, choose as choose_cluster};
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Expr;
 use tilec_ir::layout::hardware::{Exchange, rows};
@@ -500,7 +501,7 @@ impl Setting<'_> {
         Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
     }
 
-    /// Blocks of a cluster, as `specialize-warps` takes them.
+    /// Blocks of a cluster, as the walk over tiles takes them.
     fn cluster(&self, env: &Env, shape: &Shape, across: bool) -> [i64; 2] {
         let k = self.work.k;
         if k.grid.len() < 2 {

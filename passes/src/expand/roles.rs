@@ -4,15 +4,16 @@
 //! consumer has everything else. Both walk over the same loops with the same bounds, so they meet the same slots in the same order; the
 //! proof of roles (`barriers`) checks that again.
 //!
-//! Blocks stay and walk over the tiles of the grid ([`Persistent`]): the producer fills slots for the next tile while the consumer is at the end of
+//! Blocks stay and walk over the tiles of the grid ([`Walk`]): the producer fills slots for the next tile while the consumer is at the end of
 //! this one.
 
 use super::awaits;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
-use crate::specialize_warps::persistent::Persistent;
-use crate::specialize_warps::{PRODUCER_WARPS, consumer_warps, plain_names, registers, role, shared_out};
+use crate::roles::{PRODUCER_WARPS, consumer_warps, registers, role, shared_out};
+use crate::specialize_warps::plain_names;
+use crate::walk::Walk;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
@@ -41,7 +42,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     {
         last.extend(consumed.pop());
     }
-    let (produced, mut consumed) = match Persistent::new(k, cx, span) {
+    let (produced, mut consumed) = match Walk::new(k, cx, span) {
         Some(mut tiles) => {
             if uneven(k, &produced) {
                 tiles.deal_from_both_ends();

@@ -7,7 +7,7 @@
 use crate::Cx;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How};
-use crate::specialize_warps::{BARRIER_BYTES, PRODUCER_WARPS, shared_limit};
+use crate::roles::{BARRIER_BYTES, PRODUCER_WARPS, shared_limit};
 use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};

@@ -94,7 +94,7 @@ pub(super) fn choose(
     }
     let preferred = mma.swap || stored_column_major(k, acc);
     // Who takes tiles in turns computes each by itself.
-    let whole = crate::specialize_warps::ping_pong::asked(k).map(|_| Some(shape));
+    let whole = crate::roles::ping_pong(k).map(|_| Some(shape));
     let scheduled = scheduled_tile(k).or(whole);
     let reduced = reduced_along(k, shape);
     let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {

@@ -17,7 +17,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
 use crate::feeds::{self, Feed, Refused};
-use crate::specialize_warps::consumer_registers;
+use crate::roles::consumer_registers;
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};

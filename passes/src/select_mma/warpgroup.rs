@@ -19,7 +19,7 @@ use super::{Operand, fits, known, operand};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
-use crate::specialize_warps::{PRODUCER_WARPS, consumer_registers, share};
+use crate::roles::{PRODUCER_WARPS, consumer_registers, share};
 use crate::tensor_copies;
 use crate::thread_fills;
 use crate::{Cx, Options};

@@ -37,10 +37,11 @@
 //! The role that fills the slots has the same form, for the proof that both walk past the same ones. The branch is left out where there is a step for
 //! certain.
 
-use super::{channel_op, consumer_registers, ping_pong};
+use super::channel_op;
 use crate::Cx;
 use crate::analysis::width::elem_of;
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
+use crate::roles::{consumer_registers, ping_pong};
 use crate::select_mma::warpgroup::{ACCUMULATORS, BESIDE, acc_elem, promoted_of};
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
@@ -99,7 +100,7 @@ pub(super) fn wanted(
     });
     match (found, asked) {
         (Ok(product), asked) => {
-            let gains = asked.is_some() || product.promoted || ping_pong::asked(k).is_some();
+            let gains = asked.is_some() || product.promoted || ping_pong(k).is_some();
             if gains {
                 let message = format!(
                     "products of a step are pending while those of the next are issued, on two of the {slots} slots"

@@ -16,7 +16,8 @@ use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
-use crate::specialize_warps::{consumer_registers, ping_pong, stream};
+use crate::roles::{consumer_registers, ping_pong};
+use crate::walk;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::repeats;
@@ -109,10 +110,10 @@ pub(super) fn of(
     if !same && is_written(k, from.base) {
         return why("the kernel writes it");
     }
-    if ping_pong::asked(k).is_some() {
+    if ping_pong(k).is_some() {
         return why("warpgroups take tiles in turns (`ping_pong`)");
     }
-    if same && stream::expected(k, cx, at) {
+    if same && walk::shares_tiles(k, cx, at) {
         return why("blocks share tiles along the reduction (`stream_k`)");
     }
     if !fits_registers(k, src, &from, rows * cols) {

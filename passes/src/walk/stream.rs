@@ -40,12 +40,13 @@
 //! `min` and `max` of what is so anyway are written for whoever reasons about ranges.
 
 use super::cluster::{tiles as count, wanted};
-use super::persistent::Persistent;
+use super::tiles::{Tiles, clusters};
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
-use crate::choose::sharing::{Work, shared};
+use crate::choose::sharing::{LEAST, MOST, Work, shared};
 use crate::rewrite::{Map, Subst};
+use crate::roles;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -53,9 +54,6 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, SignalOp, StmtData, V
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
 use tilec_ir::typing::resolve_view;
-
-/// Bytes of a row of an operand that a stretch takes at least, in whole steps.
-pub(crate) const LEAST: i64 = 1024;
 
 /// How blocks share tiles.
 pub(super) struct Stream {
@@ -75,9 +73,6 @@ pub(super) struct Stream {
     together: bool,
     span: Span,
 }
-
-/// Blocks for which a tile is cut at most; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums of all.
-pub(crate) const MOST: i64 = 4;
 
 /// Sums of a tile at most that are added up with those of all other blocks at a time: of more, reading takes longer than waiting for it, and the code
 /// would be twice as long.
@@ -149,7 +144,7 @@ impl Stream {
     pub(super) fn new(
         k: &mut Kernel,
         cx: &mut Cx<'_>,
-        tiles: &Persistent,
+        tiles: &Tiles,
         at: Stmt,
         loads_what_it_stores: bool,
     ) -> Result<Option<Stream>, Reported> {
@@ -157,7 +152,7 @@ impl Stream {
         if asked.and_then(|e| k.as_int(e)) == Some(0) {
             return Ok(None);
         }
-        if super::ping_pong::asked(k).is_some() {
+        if roles::ping_pong(k).is_some() {
             return match asked {
                 Some(e) => Err(refused(k, cx, e, "warpgroups take whole tiles in turns (`ping_pong`)")),
                 None => Ok(None),
@@ -180,7 +175,7 @@ impl Stream {
         }
     }
 
-    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Persistent, found: Found, span: Span) -> Stream {
+    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, span: Span) -> Stream {
         let Found { acc, elem, shape: (rows, cols), step, end } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
@@ -215,7 +210,7 @@ impl Stream {
     }
 
     /// What follows the products of a unit; `rest` is what is done with a whole sum.
-    pub(super) fn finish(&self, k: &mut Kernel, tiles: &Persistent, rest: Vec<Stmt>) -> Stmt {
+    pub(super) fn finish(&self, k: &mut Kernel, tiles: &Tiles, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
         let attrs = || CopyAttrs { fragment: true, check: Some(Vec::new()), ..CopyAttrs::default() };
         let window = |k: &mut Kernel, at: Expr| {
@@ -278,7 +273,7 @@ impl Stream {
     }
 
     /// The block of a group that has another part of the same tile as this one.
-    fn block_of(&self, k: &mut Kernel, tiles: &Persistent, group: Expr) -> Expr {
+    fn block_of(&self, k: &mut Kernel, tiles: &Tiles, group: Expr) -> Expr {
         let rank = tiles.rank(k);
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
         let first = m.op(Op::Mul, group, tiles.counts().1);
@@ -299,7 +294,7 @@ impl Stream {
     }
 
     /// Groups of blocks of a launch.
-    pub(super) fn workers(&self, k: &mut Kernel, tiles: &Persistent) -> Expr {
+    pub(super) fn workers(&self, k: &mut Kernel, tiles: &Tiles) -> Expr {
         let (all, again, steps) = (tiles.tiles(k), tiles.tiles(k), self.steps(k));
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
         self.workers_of(&mut m, tiles, (all, again), steps)
@@ -308,7 +303,7 @@ impl Stream {
     fn workers_of(
         &self,
         m: &mut Maker<'_>,
-        tiles: &Persistent,
+        tiles: &Tiles,
         (all, again): (impl Term, impl Term),
         steps: impl Term,
     ) -> Expr {
@@ -333,7 +328,7 @@ impl Stream {
     }
 
     /// The statements for every unit of a block.
-    pub(super) fn walk(&self, k: &mut Kernel, tiles: &Persistent, stmts: &[Stmt]) -> Vec<Stmt> {
+    pub(super) fn walk(&self, k: &mut Kernel, tiles: &Tiles, stmts: &[Stmt]) -> Vec<Stmt> {
         let span = self.span;
         let (groups, _) = tiles.counts();
         let (all_tiles, all_steps, group) = (tiles.bounded_tiles(k), self.steps(k), tiles.group(k));
@@ -444,7 +439,7 @@ fn most_steps(groups: i64) -> i64 {
 }
 
 /// That `stream_k 1` cannot be had.
-pub(super) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
+pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("blocks cannot share tiles here: {why}");
     let note =
         "`stream_k` is for one product of warpgroups (sm_90a) whose reduction begins at 0 and is as long for all tiles";
@@ -497,7 +492,7 @@ fn launch_known(k: &Kernel, e: Expr) -> bool {
 }
 
 /// Whether the sizes that are given say that it pays.
-fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Persistent, found: &Found) -> bool {
+fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &Found) -> bool {
     let all = tiles.tiles(k);
     let axes = [tiles.along(k, 0), tiles.along(k, 1)];
     pays(k, cx, found, (all, axes), tiles.counts()).unwrap_or(false)
@@ -522,7 +517,7 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
             };
             let tiles =
                 k.grid.iter().map(|axis| axis.extent).enumerate().try_fold(1i64, |n, axis| n.checked_mul(units(axis)?));
-            let groups = super::persistent::clusters(k, cx, each);
+            let groups = clusters(k, cx, each);
             tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (groups, each))).unwrap_or(false)
         }
     }

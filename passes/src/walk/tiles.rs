@@ -16,10 +16,9 @@
 //! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
 
 use super::cluster::Cluster;
-use super::ping_pong;
-use super::stream::Stream;
 use crate::Cx;
 use crate::rewrite::{Map, Subst, clone_stmt};
+use crate::roles;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
@@ -32,7 +31,7 @@ const MOST: i64 = i32::MAX as i64;
 const LAYERS: i64 = 65_535;
 
 /// How tiles are dealt out.
-pub(crate) struct Persistent {
+pub(super) struct Tiles {
     axes: Vec<GridAxis>,
     /// The index of a block.
     block: Value,
@@ -45,14 +44,7 @@ pub(crate) struct Persistent {
     columns: i64,
     /// Whether tiles are dealt out from both ends in turns.
     both_ends: bool,
-    /// How blocks share tiles along the reduction, if they do.
-    pub(super) stream: Option<Stream>,
     span: Span,
-}
-
-/// Blocks that stay.
-pub(super) fn blocks(k: &Kernel, cx: &Cx<'_>) -> i64 {
-    clusters(k, cx, 1)
 }
 
 /// Clusters of so many blocks that stay.
@@ -61,9 +53,9 @@ pub(super) fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
     cx.options.usual_card().clusters(blocks) * per_sm
 }
 
-impl Persistent {
+impl Tiles {
     /// `None`: the kernel has no grid to walk over.
-    pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Persistent> {
+    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Tiles> {
         if k.grid.is_empty() {
             return None;
         }
@@ -71,22 +63,12 @@ impl Persistent {
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
         let block = k.value("cta", span, ValueDef::Grid);
         let groups = clusters(k, cx, cluster.blocks()).max(1);
-        let reach = groups * i64::from(ping_pong::replicas(k));
-        Some(Persistent {
-            axes: k.grid.clone(),
-            block,
-            cluster,
-            groups,
-            reach,
-            columns,
-            both_ends: false,
-            stream: None,
-            span,
-        })
+        let reach = groups * i64::from(roles::replicas(k));
+        Some(Tiles { axes: k.grid.clone(), block, cluster, groups, reach, columns, both_ends: false, span })
     }
 
-    /// Deals tiles out from both ends in turns ([`Persistent::number`]): for tiles that take different times.
-    pub(crate) fn deal_from_both_ends(&mut self) {
+    /// Deals tiles out from both ends in turns ([`Tiles::number`]): for tiles that take different times.
+    pub(super) fn deal_from_both_ends(&mut self) {
         self.both_ends = self.cluster.blocks() == 1;
     }
 
@@ -212,11 +194,8 @@ impl Persistent {
         self.block
     }
 
-    /// The statements for every tile of a block, in a loop, behind what that needs.
-    pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
-        if let Some(stream) = &self.stream {
-            return stream.walk(k, self, stmts);
-        }
+    /// The statements for every tile of a block, in a loop.
+    pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         let span = self.span;
         let tile = k.value("tile", span, ValueDef::Loop);
         let body = self.tile(k, tile, stmts, Map::default());
@@ -352,15 +331,15 @@ impl Persistent {
         k.binary(Op::Min, index, most, self.span)
     }
 
-    /// The grid of such a kernel.
-    pub(crate) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
-        let mut extent = match &self.stream {
-            Some(stream) => stream.workers(k, self),
-            None => {
-                let (all, groups) = (self.tiles(k), k.int(self.groups, self.span));
-                k.binary(Op::Min, all, groups, self.span)
-            }
-        };
+    /// Blocks of a launch, where each tile is one block's: one for each group of tiles, as far as there are so many.
+    pub(super) fn workers(&self, k: &mut Kernel) -> Expr {
+        let (all, groups) = (self.tiles(k), k.int(self.groups, self.span));
+        k.binary(Op::Min, all, groups, self.span)
+    }
+
+    /// The grid of such a kernel, of so many groups of blocks.
+    pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>, workers: Expr) {
+        let mut extent = workers;
         let each = self.cluster.blocks();
         if each > 1 {
             let by = k.int(each, self.span);

@@ -15,29 +15,20 @@
 //! ```
 //!
 //! The next main loop begins while the last products of this one are pending, so that the tensor cores find work behind work. A warpgroup
-//! has them to itself, so its products are pending while the next are issued ([`super::pending`]) unless the schedule says otherwise. Both use one buffer for
+//! has them to itself, so its products are pending while the next are issued  unless the schedule says otherwise. Both use one buffer for
 //! results, in turns: their stores are a main loop apart.
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
+use crate::roles::ping_pong as asked;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::target::WARPGROUP;
 
-/// Where the schedule asks for it.
-pub(crate) fn asked(k: &Kernel) -> Option<Expr> {
-    k.schedule.ping_pong.filter(|&e| k.as_int(e) == Some(1))
-}
-
-/// Groups of warps that multiply, each for tiles of its own.
-pub(crate) fn replicas(k: &Kernel) -> u32 {
-    if asked(k).is_some() { 2 } else { 1 }
-}
-
 /// That it cannot be had.
-pub(super) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
+pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("two warpgroups cannot take tiles in turns: {why}");
     let note = "`ping_pong` is for products of warpgroups (sm_90a) in tiles that one of them computes: `warp_tile` is the whole tile, of at most 128 \
                 registers a thread where sums are not promoted and 64 where they are, as 128x128 and 64x256";
@@ -45,7 +36,7 @@ pub(super) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
 }
 
 /// What is asked for and cannot be had, of a kernel whose loop `warps` compute.
-pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Reported> {
+pub(crate) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Reported> {
     let Some(e) = asked(k) else { return Ok(()) };
     if k.grid.is_empty() {
         return Err(refused(k, cx, e, "there is one tile"));
@@ -57,7 +48,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Repor
 }
 
 /// The steps of a tile in the order of tiles, but for waiting for the last products.
-pub(super) fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, span: Span) -> Vec<Stmt> {
+pub(crate) fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let settles = |s: Stmt| match &k.stmts[s] {
         StmtData::Await { .. } => true,
         StmtData::Channel { op, .. } => *op == ChannelOp::Release,
@@ -71,7 +62,7 @@ pub(super) fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, span: Span) -> Vec<
 }
 
 /// What is done with the sums of a tile: in the order of tiles from the first use of a buffer on.
-pub(super) fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
+pub(crate) fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let uses = |s: Stmt| {
         let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
         std::iter::once(s).chain(inner).any(|s| match &k.stmts[s] {

@@ -237,7 +237,7 @@ pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
 }
 
 /// Lets the blocks of a cluster share the copies under `block` whose windows are the same in all of them.
-pub(super) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
+pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
     if cluster::blocks(k) == 1 {
         return;
     }

@@ -1,0 +1,98 @@
+//! The schedule of the grid's loop: which tiles of the output a block computes, and in which order.
+//!
+//! As many blocks as fit the card stay and walk over the tiles ([`tiles`]): producer warps fill slots for the next tile while the consumer is at the end of this
+//! one. Blocks of a cluster have neighbouring tiles and share operands ([`cluster`]); blocks may share tiles along the reduction ([`stream`]); two
+//! warpgroups may take tiles in turns ([`turns`]). `expand` writes all of it around what it makes of a tile's statements.
+
+pub(crate) mod cluster;
+mod stream;
+mod tiles;
+pub(crate) mod turns;
+
+use crate::Cx;
+pub(crate) use cluster::multicast;
+use stream::Stream;
+pub(crate) use stream::{expected as shares_tiles, refused as stream_refused};
+use tilec_ir::diag::{Reported, Span};
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::Kernel;
+use tiles::Tiles;
+
+/// Tiles of the output, if the sizes are given, and the blocks that share them out.
+pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
+    let mut extents = k.grid.iter().map(|axis| cluster::tiles(k, cx, axis.extent));
+    let tiles = extents.try_fold(1i64, |n, extent| n.checked_mul(extent?))?;
+    Some((tiles, tiles::clusters(k, cx, 1)))
+}
+
+/// How blocks walk over the tiles of the output.
+pub(crate) struct Walk {
+    tiles: Tiles,
+    /// How they share tiles along the reduction, if they do.
+    stream: Option<Stream>,
+}
+
+impl Walk {
+    /// `None`: the kernel has no grid to walk over.
+    pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Walk> {
+        Tiles::new(k, cx, span).map(|tiles| Walk { tiles, stream: None })
+    }
+
+    /// Deals tiles out from both ends in turns: for tiles that take different times.
+    pub(crate) fn deal_from_both_ends(&mut self) {
+        self.tiles.deal_from_both_ends();
+    }
+
+    /// Has blocks share tiles along the loop `at`, if that is asked for, or pays.
+    pub(crate) fn share(
+        &mut self,
+        k: &mut Kernel,
+        cx: &mut Cx<'_>,
+        at: Stmt,
+        loads_what_it_stores: bool,
+    ) -> Result<(), Reported> {
+        self.stream = Stream::new(k, cx, &self.tiles, at, loads_what_it_stores)?;
+        Ok(())
+    }
+
+    /// Whether blocks share tiles.
+    pub(crate) fn shares(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    fn stream(&self) -> &Stream {
+        self.stream.as_ref().unwrap_or_else(|| unreachable!("blocks share tiles"))
+    }
+
+    /// The first element of a unit along the reduction, and the one behind its last, where blocks share tiles.
+    pub(crate) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
+        self.stream().bounds(k)
+    }
+
+    /// What follows the products of a unit, where blocks share tiles; `rest` is what is done with a whole sum.
+    pub(crate) fn finish(&self, k: &mut Kernel, rest: Vec<Stmt>) -> Stmt {
+        self.stream().finish(k, &self.tiles, rest)
+    }
+
+    /// What is done where a block has the beginning of a tile that blocks share.
+    pub(crate) fn whole(&self, k: &mut Kernel, stmts: Vec<Stmt>) -> Stmt {
+        self.stream().whole(k, stmts)
+    }
+
+    /// The statements for every tile of a block, in a loop, behind what that needs.
+    pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
+        match &self.stream {
+            Some(stream) => stream.walk(k, &self.tiles, stmts),
+            None => self.tiles.walk(k, stmts),
+        }
+    }
+
+    /// Makes the grid that of such a kernel.
+    pub(crate) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
+        let workers = match &self.stream {
+            Some(stream) => stream.workers(k, &self.tiles),
+            None => self.tiles.workers(k),
+        };
+        self.tiles.launch(k, cx, workers);
+    }
+}

@@ -141,7 +141,20 @@ impl Op {
     pub fn from_call(name: &str) -> Option<Op> {
         Op::ALL.iter().copied().find(|op| op.form() == Form::Call && op.token() == name)
     }
+
+    /// The operator by which a copy combines what it stores with what is there.
+    pub(crate) fn from_combining_word(word: &str) -> Option<Op> {
+        COMBINING.iter().find(|(w, _)| *w == word).map(|&(_, op)| op)
+    }
+
+    /// The word for it; that of any other operator is its token, which does not parse here.
+    pub(crate) fn combining_word(self) -> &'static str {
+        COMBINING.iter().find(|(_, op)| *op == self).map_or(self.token(), |(word, _)| word)
+    }
 }
+
+/// Operators by which copies combine, with their words.
+const COMBINING: [(&str, Op); 3] = [("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
 
 /// How a reduction combines elements.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

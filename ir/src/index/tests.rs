@@ -1,6 +1,7 @@
 use super::*;
 use crate::entities::Expr;
 use crate::kernel::Kernel;
+use crate::ops::Op;
 use crate::random_tests::repeat;
 use pretty_assertions::assert_eq;
 

@@ -4,9 +4,10 @@
 //! them. (Of the operands of + - * / and the square root, rounding the result in `f64` once more rounds it as if it were done
 //! at once.) Integers are exact modulo the width of their registers: 64 bits, or 32 for all narrower types.
 
+use super::Numbers;
 use super::tile::{Tile, computed, wrapped};
-use super::{Numbers, bounds};
 use crate::index::{self, Undefined};
+use crate::interp::errors;
 use crate::numerics::erf;
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
@@ -46,7 +47,7 @@ pub(super) fn elementwise(
     };
     let bound = if bounded && !weak {
         let at = |x: &[f64]| unary(op, x).first().copied().unwrap_or(f64::NAN);
-        bounds::elementwise(op, elem, args, (&exact.floats(), &data.floats()), at)
+        errors::elementwise(op, elem, args, (&exact.floats(), &data.floats()), at)
     } else {
         None
     };

@@ -4,14 +4,15 @@
 //! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
 
 use super::bounds::Bound;
-use super::memory::{Root, Window};
 use super::numbers::moved;
 use super::tile::{Tile, computed, join_shapes, wrapped};
-use super::{Binding, Fail, Machine, Number, Numbers, arith, fail};
+use super::{Number, Numbers, arith};
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
 use crate::index::{self, Scalar};
+use crate::interp::machine::{Binding, Fail, Machine, fail};
+use crate::interp::window::{Root, Window};
 use crate::kernel::{ExprData, Range};
 use crate::ops::{Op, ReduceOp};
 use crate::types::{Elem, ElemClass};

@@ -4,174 +4,17 @@
 //! shape of the tile on the other side it becomes a [`Plan`]: the part of the tile that exists is again a box with a
 //! corner at the origin, so loads and stores walk rows of it, and one comparison of the last address proves all others.
 
+use super::Numbers;
 use super::bounds::Bound;
 use super::steps::DimSteps;
-use super::{Fail, Machine, Numbers, fail};
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
+use crate::interp::machine::{Fail, Machine, fail};
 use crate::interp::tile::Tile;
+use crate::interp::window::{Axis, Plan, Root, Window, dense_strides};
 use crate::kernel::{ExprData, Range, Slot, View};
-use crate::types::Elem;
 use std::rc::Rc;
-
-/// A global tensor during a run.
-#[derive(Debug)]
-pub(super) struct Global {
-    pub(super) value: Value,
-    pub(super) elem: Elem,
-    pub(super) shape: Vec<i64>,
-    pub(super) strides: Vec<DimSteps>,
-    pub(super) data: Numbers,
-    /// How far the device may be from the elements; `None`: nothing.
-    pub(super) bound: Option<Bound>,
-}
-
-/// What a window looks at.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub(super) enum Root {
-    /// A global tensor, by its number.
-    Global(usize),
-    /// A register tile or shared-memory buffer.
-    Place(Value),
-    /// A slot of a channel.
-    Slot(Value, Slot),
-}
-
-/// A dimension of a window, in coordinates of the root.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Axis {
-    start: i64,
-    end: Option<i64>,
-    extent: i64,
-    stride: i64,
-    /// The number of the root's dimension, if it has several modes; there is no one stride then.
-    modes: Option<usize>,
-}
-
-/// A box of a tensor or tile.
-#[derive(Clone, Debug)]
-pub(super) struct Window {
-    pub(super) root: Root,
-    /// Address of the dimensions that were indexed away.
-    base: i128,
-    pub(super) axes: Vec<Axis>,
-    /// Where it is written.
-    span: Span,
-}
-
-/// Where the existing elements of a tile are.
-#[derive(Debug)]
-pub(super) struct Plan {
-    shape: Vec<usize>,
-    /// How many elements exist along each dimension.
-    valid: Vec<usize>,
-    strides: Vec<usize>,
-    /// The addresses along dimensions of several modes, in place of strides.
-    tables: Vec<Option<Vec<usize>>>,
-    base: usize,
-}
-
-impl Plan {
-    /// Calls `f(place in the tile, address)` for each row of existing elements: `self.run()` elements, the addresses
-    /// `self.step()` apart.
-    pub(super) fn rows(&self, mut f: impl FnMut(usize, usize)) {
-        if self.valid.contains(&0) {
-            return;
-        }
-        let outer = self.shape.len().saturating_sub(1);
-        let mut index = vec![0; outer];
-        loop {
-            let (mut at, mut address) = (0, self.base);
-            for (d, &i) in index.iter().enumerate() {
-                at = at * self.shape[d] + i;
-                address += self.tables[d].as_ref().map_or_else(|| i * self.strides[d], |table| table[i]);
-            }
-            f(at * self.shape.last().copied().unwrap_or(1), address);
-            let Some(d) = (0..outer).rev().find(|&d| index[d] + 1 < self.valid[d]) else { return };
-            index[d] += 1;
-            index[d + 1..].fill(0);
-        }
-    }
-
-    /// Elements in a row.
-    pub(super) fn run(&self) -> usize {
-        self.valid.last().copied().unwrap_or(1)
-    }
-
-    /// Distance of neighbouring elements of a row.
-    pub(super) fn step(&self) -> usize {
-        self.strides.last().copied().unwrap_or(1)
-    }
-
-    /// Puts the existing elements over `out`.
-    pub(super) fn gather<T: Copy>(&self, from: &[T], out: &mut [T]) {
-        let (run, step) = (self.run(), self.step());
-        self.rows(|at, address| {
-            let row = &mut out[at..at + run];
-            if step == 1 {
-                row.copy_from_slice(&from[address..address + run]);
-            } else {
-                row.iter_mut().enumerate().for_each(|(i, x)| *x = from[address + i * step]);
-            }
-        });
-    }
-
-    /// The same of elements of type `elem`.
-    fn gather_numbers(&self, from: &Numbers, elem: Elem, out: &mut Numbers) {
-        *out = std::mem::take(out).kept_as(elem);
-        match (from, out) {
-            (Numbers::Floats(from), Numbers::Floats(out)) => self.gather(from, out),
-            (Numbers::Wide(from), Numbers::Wide(out)) => self.gather(from, out),
-            (Numbers::Floats(_), Numbers::Wide(_)) | (Numbers::Wide(_), Numbers::Floats(_)) => unlike(elem),
-        }
-    }
-
-    /// Puts the elements of a tile where the plan says; both are of one type.
-    fn scatter_numbers(&self, from: &Numbers, to: &mut Numbers, elem: Elem) {
-        match (from, to) {
-            (Numbers::Floats(from), Numbers::Floats(to)) => self.scatter(|address, i| to[address] = from[i]),
-            (Numbers::Wide(from), Numbers::Wide(to)) => self.scatter(|address, i| to[address] = from[i]),
-            (Numbers::Floats(_), Numbers::Wide(_)) | (Numbers::Wide(_), Numbers::Floats(_)) => unlike(elem),
-        }
-    }
-
-    /// Hands the existing elements to `put(address, place in the tile)`.
-    pub(super) fn scatter(&self, mut put: impl FnMut(usize, usize)) {
-        let (run, step) = (self.run(), self.step());
-        self.rows(|at, address| (0..run).for_each(|i| put(address + i * step, at + i)));
-    }
-
-    /// Whether the plan is the whole of a memory of `len` elements, in order.
-    fn is_whole(&self, len: usize) -> bool {
-        let mut dense = 1;
-        let in_order = self.shape.iter().zip(&self.strides).rev().all(|(&n, &s)| {
-            let ok = s == dense || n == 1;
-            dense *= n;
-            ok
-        });
-        self.base == 0
-            && self.tables.iter().all(Option::is_none)
-            && self.valid == self.shape
-            && in_order
-            && dense == len
-    }
-}
-
-/// Elements are kept as their type wants it, and converted before they are stored.
-fn unlike(elem: Elem) -> ! {
-    panic!("bug in the interpreter: elements of {} are not kept as such", elem.name())
-}
-
-/// Row-major strides.
-fn dense_strides(shape: &[usize]) -> Vec<i64> {
-    let mut strides = vec![1; shape.len()];
-    for d in (1..shape.len()).rev() {
-        // A tile has at most as many elements as the memory limit says.
-        strides[d - 1] = strides[d] * shape[d] as i64;
-    }
-    strides
-}
 
 impl Machine<'_> {
     /// The window that `e` names, if it is a view, a place or a tensor, or one of them transposed.
@@ -191,7 +34,7 @@ impl Machine<'_> {
 
     /// All of a named thing; `None` if it is not in a memory.
     fn whole(&self, v: Value, slot: Option<Slot>, span: Span) -> Result<Option<Window>, Fail> {
-        use super::Binding;
+        use super::machine::Binding;
         let root = match (&self.env[v], slot) {
             (Binding::Alias(w), None) => return Ok(Some(Window { span, ..w.clone() })),
             (Binding::Global(g), None) => Root::Global(*g),

@@ -4,12 +4,14 @@
 //! vectorises. Trailing columns of `a` that meet zero rows of `b` and are zero themselves (the padding of a ragged K) are
 //! left out; a zero that meets something else is not, since it may meet an infinity.
 
-use super::bounds::{self, Bound};
+use super::Numbers;
+use super::bounds::Bound;
 use super::numbers::moved;
 use super::tile::{Tile, wrapped};
-use super::{Fail, Machine, Numbers, fail};
 use crate::codes;
 use crate::diag::Span;
+use crate::interp::errors;
+use crate::interp::machine::{Fail, Machine, fail};
 use crate::kernel::Mma;
 use crate::types::ElemClass;
 use std::rc::Rc;
@@ -71,7 +73,7 @@ impl Machine<'_> {
         let elem = out.elem;
         if let Some(accuracy) = self.opts.accuracy {
             let used = used_depth(&a.data.floats(), &b.data.floats(), depth, n);
-            bounds::product(accuracy, (a, b), out, used, |a, b, into| accumulate(a, b, into, depth, n));
+            errors::product(accuracy, (a, b), out, used, |a, b, into| accumulate(a, b, into, depth, n));
         }
         // The sums of more than 2^22 products of 16-bit numbers are exact in f64; wider integers are not.
         let wide = elem.class() == ElemClass::Int && a.elem.bits().max(b.elem.bits()) > 8;

@@ -1,11 +1,12 @@
 //! Statements: what they do to places, channels and global memory.
 
 use super::eval::Val;
-use super::memory::{Root, Window};
 use super::tile::{Tile, rounds_in_registers};
-use super::{Binding, Fail, Machine, Numbers, Ring, arith, fail, roles};
+use super::{Numbers, arith, roles};
 use crate::codes;
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::interp::machine::{Binding, Fail, Machine, Ring, fail};
+use crate::interp::window::{Root, Window};
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass, TileTy};

@@ -2,7 +2,6 @@
 //!
 //! A `-` right before a number belongs to the literal, so that negative literals survive printing; `-(1)` is a negation.
 
-use super::{MAX_DEPTH, Parsed, Parser};
 use crate::atoms::Atom;
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span};
@@ -10,6 +9,7 @@ use crate::entities::Expr;
 use crate::kernel::{ExprData, Mma, Range, Slot, View};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::{Form, Op, ReduceOp};
+use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 
 impl Parser<'_, '_> {
     /// Adds a node, unless the tree becomes too high.

@@ -1,12 +1,12 @@
 //! Kernel headers: compile-time parameters, parameters, `where`, `grid`, `schedule`.
 
-use super::{Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::Expr;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
 use crate::lexer::{Tok, clip};
 use crate::loop_ends::write_out;
+use crate::parser::reader::{Parsed, Parser};
 use crate::target::Target;
 use crate::types::Elem;
 

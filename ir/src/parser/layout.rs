@@ -1,10 +1,10 @@
 //! Layout texts inside a program: hands the rest of the source to the layout algebra's own parsers and goes on after what
 //! they took.
 
-use super::{Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::layout::{LayoutParseError, RegLayout, SmemLayout, parse_reg_layout_prefix, parse_smem_layout_prefix};
+use crate::parser::reader::{Parsed, Parser};
 
 impl Parser<'_, '_> {
     /// A register or thread layout, right after `layout` or `threads`.

@@ -4,78 +4,13 @@
 //! another may use a name each; since names in the IR are unique, later ones get a number appended that no word of the
 //! source has.
 
-use super::{Parsed, Parser, Words};
-use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Value;
 use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
 use crate::lexer::clip;
-use crate::spelling;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// What a name that nothing declares becomes.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum Unknown {
-    /// An error.
-    Error,
-    /// A run-time extent: inside the shape of a tensor.
-    Size,
-    /// A run-time stride: inside `strides (..)`.
-    Stride,
-}
-
-/// Names of the kernel being parsed.
-pub(super) struct Names<'s> {
-    visible: BTreeMap<String, Value>,
-    /// Names to forget when a scope ends, a list per open scope.
-    scopes: Vec<Vec<String>>,
-    /// Every name in the tables.
-    taken: BTreeSet<String>,
-    /// Last number appended to a name.
-    numbers: BTreeMap<String, u32>,
-    words: Words<'s>,
-    /// Unknown names already reported.
-    missing: BTreeSet<String>,
-    /// What to do about unknown names.
-    pub(super) unknown: Unknown,
-    /// Part of the header could not be read, so names may be missing through no fault of theirs.
-    pub(super) incomplete: bool,
-}
-
-impl<'s> Names<'s> {
-    pub(super) fn new(words: Words<'s>) -> Names<'s> {
-        Names {
-            visible: BTreeMap::new(),
-            scopes: Vec::new(),
-            taken: BTreeSet::new(),
-            numbers: BTreeMap::new(),
-            words,
-            missing: BTreeSet::new(),
-            unknown: Unknown::Error,
-            incomplete: false,
-        }
-    }
-
-    /// Forgets everything about the last kernel.
-    pub(super) fn reset(&mut self) {
-        let words = std::mem::take(&mut self.words);
-        *self = Names::new(words);
-    }
-
-    fn unique(&mut self, name: &str) -> String {
-        if self.taken.insert(name.to_owned()) {
-            return name.to_owned();
-        }
-        let number = self.numbers.entry(name.to_owned()).or_insert(0);
-        loop {
-            *number += 1;
-            let candidate = format!("{name}_{number}");
-            if !self.words.contains(candidate.as_str()) && self.taken.insert(candidate.clone()) {
-                return candidate;
-            }
-        }
-    }
-}
+use crate::parser::reader::{Parsed, Parser};
+use crate::parser::scope::Unknown;
+use crate::{codes, spelling};
 
 /// Most suggestions per file, and most names looked at for one.
 const MAX_SUGGESTIONS: u32 = 20;

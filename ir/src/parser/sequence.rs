@@ -1,10 +1,10 @@
 //! Programs of several kernels: `sequence NAME { kernel, kernel }`.
 
-use super::{Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::kernel::{Module, Sequence};
 use crate::lexer::{Tok, clip};
+use crate::parser::reader::{Parsed, Parser};
 use std::collections::BTreeMap;
 
 /// Most launches of a sequence.

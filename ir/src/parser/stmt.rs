@@ -1,6 +1,5 @@
 //! Statements and blocks.
 
-use super::{MAX_STMTS, Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
@@ -8,26 +7,13 @@ use crate::fill::Fill;
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
+use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] = &[
     "let", "var", "copy", "for", "if", "role", "ordered", "barrier", "await", "signal", "acquire", "publish", "wait",
     "release",
 ];
-
-/// Operators that a copy can combine with, by the word of the text form.
-const COMBINE: &[(&str, Op)] = &[("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
-
-/// The operator of the copy attribute `word`.
-fn combine(word: &str) -> Option<Op> {
-    COMBINE.iter().find(|(w, _)| *w == word).map(|&(_, op)| op)
-}
-
-/// The copy attribute for combining with `op`. The parser reads only those of the table; other operators print as their
-/// own token.
-pub(crate) fn combine_word(op: Op) -> &'static str {
-    COMBINE.iter().find(|(_, o)| *o == op).map_or(op.token(), |(word, _)| word)
-}
 
 impl Parser<'_, '_> {
     /// `{ statement* }` with a scope of its own.
@@ -381,7 +367,7 @@ impl Parser<'_, '_> {
                     | "multicast"
                     | "fragment"
                     | "prefetch"
-            ) || combine(word).is_some())
+            ) || Op::from_combining_word(word).is_some())
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);
@@ -399,7 +385,7 @@ impl Parser<'_, '_> {
                 "fragment" => attrs.fragment = true,
                 "prefetch" => attrs.prefetch = true,
                 "when" => attrs.when = Some(self.expr()?),
-                _ => attrs.reduce = combine(word),
+                _ => attrs.reduce = Op::from_combining_word(word),
             }
         }
         Ok(attrs)

@@ -1,13 +1,13 @@
 //! Types: element types, tiles, tensors.
 
-use super::names::Unknown;
-use super::{Parsed, Parser};
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::kernel::ValueDef;
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
+use crate::parser::reader::{Parsed, Parser};
+use crate::parser::scope::Unknown;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy, TileTy};
 
 /// A dimension of a tensor as written: its extent or its stride, or those of its modes.

@@ -1,17 +1,48 @@
 //! Expressions, with the fewest parentheses.
 
-use super::Printer;
-use crate::entities::Expr;
-use crate::fill::Fill;
+use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, View};
-use crate::loop_ends::{LoopEnds, implied, loop_variable};
 use crate::ops::{Form, Op};
 use crate::types::ElemRef;
 
 /// Binds tighter than every infix operator.
 const TIGHT: u8 = u8::MAX;
 
-impl Printer<'_> {
+/// Text of an expression over indices and scalars, which has no windows in it.
+pub fn print_scalar(k: &Kernel, e: Expr) -> String {
+    let mut out = String::new();
+    Exprs { k, out: &mut out, ends_with_its_loop: &|_, _| false }.expr(e);
+    out
+}
+
+/// What prints expressions at the end of a text.
+pub(super) struct Exprs<'a> {
+    pub(super) k: &'a Kernel,
+    pub(super) out: &'a mut String,
+    /// Whether a range of a window would end with a loop if no end were written. Only the whole program says.
+    pub(super) ends_with_its_loop: &'a dyn Fn(&View, usize) -> bool,
+}
+
+impl Exprs<'_> {
+    fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn value(&mut self, v: Value) {
+        let k = self.k;
+        self.put(&k.values[v].name);
+    }
+
+    /// Items separated by `, `.
+    fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
+        for (i, x) in items.iter().enumerate() {
+            if i > 0 {
+                self.put(", ");
+            }
+            item(self, x);
+        }
+    }
+
     pub(super) fn expr(&mut self, e: Expr) {
         self.expr_at(e, 0);
     }
@@ -119,7 +150,7 @@ impl Printer<'_> {
                 p.put("..");
                 match end {
                     Some(end) => p.expr(end),
-                    None if p.ends_with_its_loop(view, d) => p.put("inf"),
+                    None if (p.ends_with_its_loop)(view, d) => p.put("inf"),
                     None => {}
                 }
             }
@@ -127,25 +158,16 @@ impl Printer<'_> {
         self.put("]");
     }
 
-    /// Whether range `d` of a window would end with a loop if no end were written.
-    fn ends_with_its_loop(&self, view: &View, d: usize) -> bool {
-        let Range::From { start, .. } = view.ranges[d] else { return false };
-        loop_variable(self.k, start).is_some()
-            && implied(self.k, self.loops.get_or_init(|| LoopEnds::of(self.k)), view, d).is_some()
+    fn elem_ref(&mut self, elem: ElemRef) {
+        self.put(elem_text(self.k, elem));
     }
+}
 
-    pub(super) fn fill(&mut self, fill: Fill) {
-        match fill {
-            Fill::Int(x) => self.put(&x.to_string()),
-            Fill::Float(bits) => self.put(&float(f64::from_bits(bits))),
-        }
-    }
-
-    pub(super) fn elem_ref(&mut self, elem: ElemRef) {
-        match elem {
-            ElemRef::Known(elem) => self.put(elem.name()),
-            ElemRef::Param(v) => self.value(v),
-        }
+/// The name of an element type, or of the parameter that stands for it.
+pub(super) fn elem_text(k: &Kernel, elem: ElemRef) -> &str {
+    match elem {
+        ElemRef::Known(elem) => elem.name(),
+        ElemRef::Param(v) => &k.values[v].name,
     }
 }
 
@@ -158,7 +180,7 @@ fn is_unsigned_literal(k: &Kernel, e: Expr) -> bool {
 }
 
 /// The shortest text that parses back to `x`, always with a point or an exponent.
-fn float(x: f64) -> String {
+pub(super) fn float(x: f64) -> String {
     let sign = if x.is_sign_negative() { "-" } else { "" };
     if x.is_nan() {
         return format!("{sign}nan");

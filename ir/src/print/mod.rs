@@ -8,9 +8,14 @@ mod expr;
 mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, Kernel, Module, Sequence, StmtData, StmtPlan, ValueDef};
-use crate::loop_ends::LoopEnds;
-use crate::types::TileTy;
+use crate::fill::Fill;
+use crate::kernel::{CopyAttrs, Kernel, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
+use crate::loop_ends::{LoopEnds, implied, loop_variable};
+use crate::types::{ElemRef, TileTy};
+use expr::{Exprs, elem_text, float};
+
+pub use expr::print_scalar;
+
 use std::cell::OnceCell;
 
 /// Columns that wrapped lists try to stay within.
@@ -46,6 +51,12 @@ pub fn print_expr(kernel: &Kernel, e: Expr) -> String {
     p.out
 }
 
+/// Whether range `d` of a window would end with a loop if no end were written.
+fn ends_with_its_loop(k: &Kernel, loops: &OnceCell<LoopEnds>, view: &View, d: usize) -> bool {
+    let Range::From { start, .. } = view.ranges[d] else { return false };
+    loop_variable(k, start).is_some() && implied(k, loops.get_or_init(|| LoopEnds::of(k)), view, d).is_some()
+}
+
 /// Prints a statement with the blocks it owns; the text ends with a line end.
 pub fn print_stmt(kernel: &Kernel, stmt: Stmt) -> String {
     let mut p = Printer::new(kernel);
@@ -69,6 +80,23 @@ impl<'k> Printer<'k> {
 }
 
 impl Printer<'_> {
+    fn expr(&mut self, e: Expr) {
+        let Printer { k, out, loops, .. } = self;
+        let ends = |view: &View, d: usize| ends_with_its_loop(k, loops, view, d);
+        Exprs { k, out, ends_with_its_loop: &ends }.expr(e);
+    }
+
+    fn elem_ref(&mut self, elem: ElemRef) {
+        self.put(elem_text(self.k, elem));
+    }
+
+    fn fill(&mut self, fill: Fill) {
+        match fill {
+            Fill::Int(x) => self.put(&x.to_string()),
+            Fill::Float(bits) => self.put(&float(f64::from_bits(bits))),
+        }
+    }
+
     fn put(&mut self, text: &str) {
         self.out.push_str(text);
     }
@@ -337,7 +365,7 @@ impl Printer<'_> {
         }
         if let Some(op) = attrs.reduce {
             self.put(" ");
-            self.put(crate::parser::combine_word(op));
+            self.put(op.combining_word());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! types join along two chains, `8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i32 -> i64`; literals and
 //! indices adopt the type of the other side. Everything else wants a `cast`.
 
-use super::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};
+use super::types::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};
 use crate::codes;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ExprData, Kernel, ValueDef};

@@ -1,6 +1,6 @@
 //! What a window looks at: aliases followed, windows of windows composed.
 
-use super::{Type, Types, const_int, let_init, type_of};
+use super::types::{Type, Types, const_int, let_init, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
 use crate::layout::{RegLayout, shape_bits};

@@ -1,7 +1,7 @@
 //! Copies: rules 12 and 13.
 
+use super::matrices;
 use super::structure::mentions;
-use super::{Cx, matrices, statements};
 use crate::cluster::Uniform;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
@@ -11,6 +11,7 @@ use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
 use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK, SHIFTED_ELEMENT_BYTES};
 use crate::types::{ElemRef, Scratch, Space};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
+use crate::verify::cx::{Cx, condition};
 
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
 const MAX_ACCESS: u64 = 16;
@@ -176,7 +177,7 @@ fn attributes(
         if !global {
             bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
         }
-        statements::condition(cx, cond);
+        condition(cx, cond);
     }
     if attrs.prefetch {
         prefetch(cx, s, src, attrs, to);

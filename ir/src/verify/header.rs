@@ -1,15 +1,16 @@
 //! Parameters, preconditions, grid and schedule: rules 4 to 8.
 
-use super::{Cx, is_launch};
 use crate::cluster::MAX_BLOCKS;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
-use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::kernel::{ExprData, ValueDef};
 use crate::ops::Op;
 use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
+use crate::verify::cx::{Cx, is_launch};
+use crate::verify::structure::schedule_items;
 
 /// Most dimensions of a tensor or a tile.
 pub(super) const MAX_RANK: usize = 5;
@@ -194,29 +195,6 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
         let message = format!("a scalar of type {} cannot have this default", elem_name(k, elem));
         cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, "write an integer");
     }
-}
-
-/// The expressions of the schedule and their names, in the order of the text form.
-pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
-    let s = &k.schedule;
-    let mut items = Vec::new();
-    items.extend(s.threads.map(|e| ("`threads`", e)));
-    if let Some((m, n)) = s.warp_tile {
-        items.extend([("`warp_tile`", m), ("`warp_tile`", n)]);
-    }
-    items.extend(s.k_warps.map(|e| ("`k_warps`", e)));
-    items.extend(s.stages.map(|e| ("`stages`", e)));
-    items.extend(s.raster.map(|e| ("`raster`", e)));
-    items.extend(s.promote.map(|e| ("`promote`", e)));
-    items.extend(s.pending.map(|e| ("`pending`", e)));
-    items.extend(s.ping_pong.map(|e| ("`ping_pong`", e)));
-    items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
-    items.extend(s.align_rows.map(|e| ("`align_rows`", e)));
-    items.extend(s.stage_stores.map(|e| ("`stage_stores`", e)));
-    items.extend(s.stream_k.map(|e| ("`stream_k`", e)));
-    items.extend(s.overlap.map(|e| ("`overlap`", e)));
-    items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));
-    items
 }
 
 /// Rule 8.

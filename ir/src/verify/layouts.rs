@@ -1,6 +1,5 @@
 //! Layouts: rules 18 to 21.
 
-use super::Cx;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
@@ -9,6 +8,7 @@ use crate::layout::{RegLayout, extent_bits};
 use crate::target::WARP;
 use crate::types::TileTy;
 use crate::typing::{Extent, const_int, copy_shape};
+use crate::verify::cx::Cx;
 
 /// log2 of more elements than any tile has; shifts by it are safe.
 pub(super) const MAX_BITS: u32 = 31;

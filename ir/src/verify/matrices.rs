@@ -1,11 +1,11 @@
 //! Copies of 8x8 matrices (`matrix`): part of rule 13.
 
-use super::Cx;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::CopyAttrs;
 use crate::types::{Elem, ElemRef, Space};
+use crate::verify::cx::Cx;
 
 /// Bits of an element that `stmatrix` writes.
 const STORED_BITS: u32 = 16;

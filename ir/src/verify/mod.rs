@@ -54,6 +54,7 @@
 //! 24. No register variable is read that nothing can have written before.
 
 mod copies;
+mod cx;
 mod fragments;
 mod header;
 mod layouts;
@@ -67,10 +68,10 @@ pub(crate) mod structure;
 mod tests;
 mod written;
 
-use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
-use crate::entities::{Expr, Value};
-use crate::kernel::{Kernel, ValueDef};
-use crate::typing::{Type, TypeError, Types, const_int};
+use crate::diag::{Reported, Sink};
+use crate::kernel::Kernel;
+use crate::typing::Types;
+use crate::verify::cx::Cx;
 use std::collections::BTreeSet;
 
 /// Reports every violation of the rules of this module.
@@ -88,83 +89,4 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     pointers::check(&mut cx);
     written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)
-}
-
-/// What the rules share.
-struct Cx<'k, 's> {
-    k: &'k Kernel,
-    types: Types<'k>,
-    sink: &'s mut Sink,
-    /// An untypable `let` is an error at the `let` and not again at every use.
-    reported: BTreeSet<(Code, Span, String)>,
-    last: Option<Reported>,
-}
-
-impl Cx<'_, '_> {
-    fn report(&mut self, d: Diagnostic) {
-        if self.reported.insert((d.code, d.span, d.message.clone())) {
-            self.last = Some(self.sink.report(d));
-        }
-    }
-
-    fn error_at(&mut self, code: Code, e: Expr, message: impl Into<String>, note: &str) {
-        let d = Diagnostic::error(code, self.k.expr_spans[e], message);
-        self.report(if note.is_empty() { d } else { d.with_note(note) });
-    }
-
-    /// The type of `e`; what is wrong with it is reported.
-    fn type_of(&mut self, e: Expr) -> Option<Type> {
-        let ty = self.types.type_of(e);
-        self.ok(ty)
-    }
-
-    fn ok<T>(&mut self, result: Result<T, TypeError>) -> Option<T> {
-        result.map_err(|error| self.report(error.into())).ok()
-    }
-
-    fn name(&self, v: Value) -> &str {
-        &self.k.values[v].name
-    }
-
-    /// Checks that `e` is an index over values of some kinds, described by `over`.
-    fn index_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
-        let typed = self.types.index(e);
-        if self.ok(typed).is_some() {
-            self.only_over(e, over, allowed);
-        }
-    }
-
-    /// Checks that `e` mentions values of some kinds only.
-    fn only_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
-        for (at, v) in structure::mentions(self.k, e) {
-            if !allowed(&self.k.values[v].def) {
-                let message = format!("`{}` cannot be used here", self.name(v));
-                let place = self.k.values[v].span;
-                let d = Diagnostic::error(crate::codes::NOT_CONSTANT, self.k.expr_spans[at], message)
-                    .with_place(place, format!("`{}` is declared here", self.name(v)))
-                    .with_note(format!("this expression may mention {over} only"));
-                self.report(d);
-            }
-        }
-    }
-
-    /// Checks that a compile-time index, where it is known, is within bounds.
-    fn bounded(&mut self, code: Code, what: &str, e: Expr, min: i64, max: i64) {
-        self.index_over(e, "compile-time parameters and integers", is_const);
-        if let Some(x) = const_int(self.k, e)
-            && !(min..=max).contains(&x)
-        {
-            self.error_at(code, e, format!("{what} must be from {min} to {max}, found {x}"), "");
-        }
-    }
-}
-
-/// A compile-time parameter.
-fn is_const(def: &ValueDef) -> bool {
-    matches!(def, ValueDef::ConstParam(_))
-}
-
-/// Known at launch, before the kernel runs.
-fn is_launch(def: &ValueDef) -> bool {
-    matches!(def, ValueDef::ConstParam(_) | ValueDef::Size | ValueDef::Stride)
 }

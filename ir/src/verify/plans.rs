@@ -1,10 +1,10 @@
 //! Schedules of statements: pipeline stages of loops, and what the producer warps run.
 
-use super::Cx;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Stmt};
 use crate::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use crate::verify::cx::Cx;
 
 /// The highest pipeline stage.
 const MAX_STAGE: u32 = 1;

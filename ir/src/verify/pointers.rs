@@ -1,11 +1,11 @@
 //! Windows of tensors that are arrays of pointers: rule 23.
 
-use super::Cx;
 use super::structure::stmt_exprs;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
 use crate::typing::ViewDim;
+use crate::verify::cx::Cx;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;

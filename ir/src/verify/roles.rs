@@ -1,6 +1,5 @@
 //! Roles: rule 17.
 
-use super::Cx;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Stmt};
@@ -8,6 +7,7 @@ use crate::kernel::StmtData;
 use crate::roles::{all_warps, dealt_out};
 use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
 use crate::typing::const_int;
+use crate::verify::cx::Cx;
 use std::collections::BTreeSet;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {

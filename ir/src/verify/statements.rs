@@ -2,15 +2,15 @@
 
 use super::header::MAX_RANK;
 use super::structure::mentions;
-use super::{Cx, copies, is_const, roles};
-use crate::codes;
+use super::{copies, roles};
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::index;
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
 use crate::types::{Elem, ElemRef, Scratch, Space, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
+use crate::verify::cx::{Cx, condition, is_const};
+use crate::{codes, index};
 use std::collections::BTreeSet;
 
 /// Most elements of a tile: more than any shared memory or register file holds.
@@ -134,22 +134,6 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
         StmtData::Barrier | StmtData::Ordered { .. } | StmtData::Role { .. } => {}
     }
     copies
-}
-
-/// A condition of a branch or a copy.
-pub(super) fn condition(cx: &mut Cx<'_, '_>, cond: Expr) {
-    match cx.type_of(cond) {
-        Some(Type::Bool) | None => {}
-        Some(other) => {
-            let message = format!("a condition is a scalar truth value, found {}", other.describe(cx.k));
-            cx.error_at(
-                codes::BAD_CONDITION,
-                cond,
-                message,
-                "compare scalars, or choose element by element with `select(c, a, b)`",
-            );
-        }
-    }
 }
 
 /// Rule 10.

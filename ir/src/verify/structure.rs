@@ -146,7 +146,7 @@ impl Trees<'_, '_> {
         for axis in &k.grid {
             self.roots(&[axis.extent]);
         }
-        for (_, e) in super::header::schedule_items(k) {
+        for (_, e) in schedule_items(k) {
             self.roots(&[e]);
         }
     }
@@ -297,7 +297,7 @@ impl<'k> Scopes<'k, '_> {
         self.uses_in(&k.requires);
         let extents: Vec<Expr> = k.grid.iter().map(|a| a.extent).collect();
         self.uses_in(&extents);
-        let items: Vec<Expr> = super::header::schedule_items(k).into_iter().map(|(_, e)| e).collect();
+        let items: Vec<Expr> = schedule_items(k).into_iter().map(|(_, e)| e).collect();
         self.uses_in(&items);
         // The host evaluates all of the above.
         for axis in &k.grid {
@@ -394,4 +394,27 @@ impl<'k> Scopes<'k, '_> {
             }
         }
     }
+}
+
+/// The expressions of the schedule and their names, in the order of the text form.
+pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
+    let s = &k.schedule;
+    let mut items = Vec::new();
+    items.extend(s.threads.map(|e| ("`threads`", e)));
+    if let Some((m, n)) = s.warp_tile {
+        items.extend([("`warp_tile`", m), ("`warp_tile`", n)]);
+    }
+    items.extend(s.k_warps.map(|e| ("`k_warps`", e)));
+    items.extend(s.stages.map(|e| ("`stages`", e)));
+    items.extend(s.raster.map(|e| ("`raster`", e)));
+    items.extend(s.promote.map(|e| ("`promote`", e)));
+    items.extend(s.pending.map(|e| ("`pending`", e)));
+    items.extend(s.ping_pong.map(|e| ("`ping_pong`", e)));
+    items.extend(s.min_ctas.map(|e| ("`min_ctas`", e)));
+    items.extend(s.align_rows.map(|e| ("`align_rows`", e)));
+    items.extend(s.stage_stores.map(|e| ("`stage_stores`", e)));
+    items.extend(s.stream_k.map(|e| ("`stream_k`", e)));
+    items.extend(s.overlap.map(|e| ("`overlap`", e)));
+    items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));
+    items
 }

@@ -4,11 +4,11 @@
 //! time. One that can is in a loop around both, and not behind the read in the read's own block, where each turn passes the
 //! read first.
 
-use super::Cx;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::verify::cx::Cx;
 use std::collections::BTreeMap;
 
 /// Where a statement stands: the index in each block around it, and whether that block is the body of a loop.

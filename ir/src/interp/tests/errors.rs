@@ -2,7 +2,8 @@
 
 use super::{error, kernel, result, tensor};
 use crate::diag::Diagnostic;
-use crate::interp::{Inputs, Options, run};
+use crate::interp::inputs::{Inputs, Options};
+use crate::interp::run;
 use crate::kernel::ConstValue;
 use crate::types::{Elem, Order};
 

@@ -2,7 +2,8 @@
 
 use super::tensor;
 use crate::diag::Sink;
-use crate::interp::{Inputs, Options, SumAccuracy, run};
+use crate::interp::inputs::{Inputs, Options};
+use crate::interp::{SumAccuracy, run};
 use crate::parser::parse;
 use crate::random_tests::repeat;
 use crate::types::Elem;

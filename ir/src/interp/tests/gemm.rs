@@ -1,7 +1,8 @@
 //! `examples/gemm.tile` against three loops.
 
 use super::{int, kernel, number, result, tensor};
-use crate::interp::{Inputs, Options, PartAccuracy, SumAccuracy, Tensor, run};
+use crate::interp::inputs::{Inputs, Options, Tensor};
+use crate::interp::{PartAccuracy, SumAccuracy, run};
 use crate::kernel::{ConstValue, Kernel};
 use crate::types::{Elem, Order};
 

@@ -9,8 +9,9 @@ mod gemm;
 mod programs;
 mod rounding;
 
-use super::{Inputs, Numbers, Options, Tensor, run};
+use super::{Numbers, run};
 use crate::diag::{Diagnostic, Sink};
+use crate::interp::inputs::{Inputs, Options, Tensor};
 use crate::kernel::{ConstValue, Kernel};
 use crate::parser::parse;
 use crate::types::Elem;

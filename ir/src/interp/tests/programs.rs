@@ -1,7 +1,7 @@
 //! Channels, roles, reductions, integers, views: what programs other than a plain product mean.
 
 use super::{int, kernel, number, result, tensor};
-use crate::interp::{Inputs, Tensor};
+use crate::interp::inputs::{Inputs, Tensor};
 use crate::types::Elem;
 
 /// A software-pipelined product, as the passes write it: staging registers, a ring of two slots, a peeled first step.

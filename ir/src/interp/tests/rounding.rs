@@ -1,7 +1,8 @@
 //! Where results are rounded, and how far a device may be from them.
 
 use super::{kernel, tensor};
-use crate::interp::{Errors, Inputs, Options, SumAccuracy, Tensor, run};
+use crate::interp::inputs::{Errors, Inputs, Options, Tensor};
+use crate::interp::{SumAccuracy, run};
 use crate::types::Elem;
 
 /// `y = e` for eight elements `x`, and what a device may differ by.

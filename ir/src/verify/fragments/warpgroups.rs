@@ -5,13 +5,15 @@
 //!
 //! 6. A descriptor counts the reduction upwards: `kappa` is the identity, and the repetitions of A reach the other steps once each.
 
-use super::super::Cx;
-use super::{Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure};
 use crate::atoms::{AtomRow, AtomTypes, Bit, Fragment};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::verify::cx::Cx;
+use crate::verify::fragments::maps::{
+    Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure,
+};
 
 /// A product of warpgroups: its B is in shared memory, and so is its A, or it fits the sums.
 pub(super) fn check(

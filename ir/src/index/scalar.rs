@@ -1,0 +1,169 @@
+//! Operators on integers.
+
+use crate::ops::Op;
+use std::fmt;
+
+/// The value of an expression over indices.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Scalar {
+    /// An integer.
+    Int(i64),
+    /// A truth value.
+    Truth(bool),
+}
+
+impl Scalar {
+    /// The integer, if it is one.
+    pub fn int(self) -> Option<i64> {
+        match self {
+            Scalar::Int(x) => Some(x),
+            Scalar::Truth(_) => None,
+        }
+    }
+
+    /// The truth value, if it is one.
+    pub fn truth(self) -> Option<bool> {
+        match self {
+            Scalar::Truth(x) => Some(x),
+            Scalar::Int(_) => None,
+        }
+    }
+}
+
+/// Why an operation has no value.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Undefined {
+    /// The result does not fit 64 bits.
+    Overflow(Op),
+    /// A division by zero.
+    ZeroDivisor(Op),
+    /// The operator is not one of index arithmetic, or its operands are not what it takes.
+    NotIndex(Op),
+}
+
+impl fmt::Display for Undefined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undefined::Overflow(op) => write!(f, "the result of `{}` does not fit 64 bits", op.token()),
+            Undefined::ZeroDivisor(op) => write!(f, "division by zero in `{}`", op.token()),
+            Undefined::NotIndex(op) => write!(f, "`{}` is not index arithmetic here", op.token()),
+        }
+    }
+}
+
+/// `a op b` of integers beyond 64 bits: what [`binary`] narrows, modular arithmetic wraps, and intervals are made of.
+///
+/// # Errors
+/// A division by zero, a result that does not fit 128 bits (never for operands of 64), or an operator that gives no integer.
+pub fn exact(op: Op, a: i128, b: i128) -> Result<i128, Undefined> {
+    let overflow = Undefined::Overflow(op);
+    let divides = matches!(op, Op::Div | Op::Rem | Op::CeilDiv);
+    if divides && b == 0 {
+        return Err(Undefined::ZeroDivisor(op));
+    }
+    match op {
+        Op::Add => a.checked_add(b),
+        Op::Sub => a.checked_sub(b),
+        Op::Mul => a.checked_mul(b),
+        Op::Min => Some(a.min(b)),
+        Op::Max => Some(a.max(b)),
+        Op::Div | Op::CeilDiv => {
+            let quotient = a.checked_div(b).ok_or(overflow)?;
+            // Truncation has rounded up what is negative, and down what is not.
+            let (inexact, negative) = (a.wrapping_rem(b) != 0, (a < 0) != (b < 0));
+            Some(match op {
+                Op::Div => quotient - i128::from(inexact && negative),
+                _ => quotient + i128::from(inexact && !negative),
+            })
+        }
+        Op::Rem => {
+            let rest = a.wrapping_rem(b);
+            Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+        }
+        Op::Neg
+        | Op::Abs
+        | Op::Exp2
+        | Op::Exp
+        | Op::Log2
+        | Op::Sqrt
+        | Op::Rsqrt
+        | Op::Tanh
+        | Op::FastTanh
+        | Op::Erf => {
+            return Err(Undefined::NotIndex(op));
+        }
+        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not | Op::Select => {
+            return Err(Undefined::NotIndex(op));
+        }
+    }
+    .ok_or(overflow)
+}
+
+/// `op a` beyond 64 bits, as [`exact`].
+///
+/// # Errors
+/// As those of [`exact`].
+pub fn exact_unary(op: Op, a: i128) -> Result<i128, Undefined> {
+    match op {
+        Op::Neg => a.checked_neg().ok_or(Undefined::Overflow(op)),
+        Op::Abs => a.checked_abs().ok_or(Undefined::Overflow(op)),
+        _ => Err(Undefined::NotIndex(op)),
+    }
+}
+
+/// Whether the comparison `a op b` holds; `None` if `op` is no comparison.
+pub fn compare<T: PartialOrd>(op: Op, a: &T, b: &T) -> Option<bool> {
+    Some(match op {
+        Op::Eq => a == b,
+        Op::Ne => a != b,
+        Op::Lt => a < b,
+        Op::Le => a <= b,
+        Op::Gt => a > b,
+        Op::Ge => a >= b,
+        _ => return None,
+    })
+}
+
+/// `a op b`.
+///
+/// # Errors
+/// It has no value.
+pub fn binary(op: Op, a: i64, b: i64) -> Result<Scalar, Undefined> {
+    if let Some(holds) = compare(op, &a, &b) {
+        return Ok(Scalar::Truth(holds));
+    }
+    narrow(op, exact(op, i128::from(a), i128::from(b))?)
+}
+
+/// `op a`.
+///
+/// # Errors
+/// It has no value.
+pub fn unary(op: Op, a: i64) -> Result<Scalar, Undefined> {
+    narrow(op, exact_unary(op, i128::from(a))?)
+}
+
+fn narrow(op: Op, x: i128) -> Result<Scalar, Undefined> {
+    i64::try_from(x).map(Scalar::Int).map_err(|_| Undefined::Overflow(op))
+}
+
+/// The operand that an operation gives back unchanged, by its number, of operands some of which are known.
+pub fn unchanged(op: Op, operands: [Option<i64>; 2]) -> Option<usize> {
+    match (op, operands) {
+        (Op::Add, [Some(0), _]) | (Op::Mul, [Some(1), _]) => Some(1),
+        (Op::Add | Op::Sub, [_, Some(0)]) | (Op::Mul | Op::Div | Op::CeilDiv, [_, Some(1)]) => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether an operation gives 0 whatever the operand is that is not known.
+pub fn vanishes(op: Op, operands: [Option<i64>; 2]) -> bool {
+    matches!((op, operands), (Op::Mul, [Some(0), _] | [_, Some(0)]) | (Op::Rem, [_, Some(1 | -1)]))
+}
+
+/// How often a loop from `start` to before `end` runs; `None` if its step is not at least 1.
+pub fn trips(start: i64, end: i64, step: i64) -> Option<u64> {
+    let length = (i128::from(end) - i128::from(start)).max(0);
+    let trips = exact(Op::CeilDiv, length, i128::from(step)).ok().filter(|_| step >= 1)?;
+    Some(u64::try_from(trips).expect("at most the span of 64 bits"))
+}

@@ -1,0 +1,298 @@
+//! The state of the parser, and reading tokens.
+
+use crate::codes;
+use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
+use crate::entities::Expr;
+use crate::kernel::{Kernel, Module};
+use crate::lexer::{Tok, Token, clip, is_reserved, reserved_words};
+use crate::parser::scope::Names;
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
+
+/// Most constructs open at a time, and the greatest height of an expression tree.
+pub const MAX_DEPTH: u8 = 64;
+
+/// Words that begin clauses and attributes, and may be names elsewhere.
+pub(super) const CLAUSES: &[&str] = &[
+    "sequence",
+    "where",
+    "grid",
+    "schedule",
+    "step",
+    "unroll",
+    "warps",
+    "registers",
+    "strides",
+    "pointers",
+    "scratch",
+    "signals",
+    "multiple",
+    "align",
+    "swizzle",
+    "pending",
+];
+
+/// A parsing result; the error was reported.
+pub(super) type Parsed<T> = Result<T, Reported>;
+
+pub(super) struct Parser<'s, 'd> {
+    pub(super) source: &'s str,
+    pub(super) tokens: Vec<Token<'s>>,
+    pub(super) pos: usize,
+    pub(super) sink: &'d mut Sink,
+    /// Constructs now open.
+    pub(super) depth: u8,
+    /// The kernel being built.
+    pub(super) kernel: Kernel,
+    /// Heights of its expression trees.
+    pub(super) heights: SecondaryMap<Expr, u8>,
+    pub(super) names: Names<'s>,
+    pub(super) n_stmts: usize,
+    /// Suggestions made for unknown names.
+    pub(super) suggestions: u32,
+    /// The rest of the kernel makes no sense: give up on it.
+    pub(super) hopeless: Option<Reported>,
+}
+
+impl<'s> Parser<'s, '_> {
+    pub(super) fn module(&mut self) -> Module {
+        let mut module = Module::default();
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        if self.peek() == Tok::End {
+            self.expected("`kernel`");
+        }
+        while self.peek() != Tok::End {
+            if self.at_sequence() {
+                match self.sequence() {
+                    Ok(sequence) => self.add_sequence(&mut module, &mut seen, sequence),
+                    Err(_) => self.skip_to_kernel(),
+                }
+                continue;
+            }
+            if !self.at_word("kernel") {
+                self.expected(if module.kernels.is_empty() { "`kernel`" } else { "`kernel` or `sequence`" });
+                self.skip_to_kernel();
+                continue;
+            }
+            if self.kernel().is_err() {
+                self.skip_to_kernel();
+            }
+            let kernel = std::mem::replace(&mut self.kernel, Kernel::new(""));
+            let span = kernel.name_span;
+            match seen.get(&kernel.name) {
+                Some(&first) if !kernel.name.is_empty() => self.duplicate(&kernel.name, "kernel", span, first),
+                _ => {
+                    seen.insert(kernel.name.clone(), span);
+                }
+            }
+            module.kernels.push(kernel);
+        }
+        self.check_sequences(&module);
+        module
+    }
+
+    // Tokens.
+
+    pub(super) fn token(&self) -> Token<'s> {
+        self.tokens[self.pos]
+    }
+
+    pub(super) fn peek(&self) -> Tok<'s> {
+        self.token().tok
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Tok<'s> {
+        self.tokens.get(self.pos + ahead).map_or(Tok::End, |t| t.tok)
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.token().span
+    }
+
+    /// The last token taken.
+    pub(super) fn last_span(&self) -> Span {
+        self.pos.checked_sub(1).map_or(Span::default(), |i| self.tokens[i].span)
+    }
+
+    /// From `start` to the last token taken.
+    pub(super) fn since(&self, start: Span) -> Span {
+        start.to(self.last_span())
+    }
+
+    /// Takes a token; the end stays where it is.
+    pub(super) fn bump(&mut self) -> Token<'s> {
+        let token = self.token();
+        if token.tok != Tok::End {
+            self.pos += 1;
+        }
+        token
+    }
+
+    pub(super) fn at_word(&self, word: &str) -> bool {
+        self.peek() == Tok::Word(word)
+    }
+
+    pub(super) fn at_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Tok::Sign(s) if s == sign)
+    }
+
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    pub(super) fn eat_sign(&mut self, sign: &str) -> bool {
+        let found = self.at_sign(sign);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    pub(super) fn expect_word(&mut self, word: &'static str) -> Parsed<()> {
+        if self.eat_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
+    }
+
+    pub(super) fn expect_sign(&mut self, sign: &'static str) -> Parsed<()> {
+        if self.eat_sign(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
+    }
+
+    /// A name that is free to be declared or looked up; `what` says of what.
+    pub(super) fn name(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
+        let Token { tok, span } = self.token();
+        match tok {
+            Tok::Word(word) if is_reserved(word) => Err(self.error(
+                Diagnostic::error(codes::RESERVED, span, format!("expected {what}, found the reserved word `{word}`"))
+                    .with_note("words of the language cannot be names; `docs/language.md` lists them"),
+            )),
+            Tok::Word(word) => {
+                self.bump();
+                Ok((word, span))
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    /// A non-negative integer literal.
+    pub(super) fn small_int(&mut self, what: &str) -> Parsed<u32> {
+        let Token { tok, span } = self.token();
+        let Tok::Int(x) = tok else {
+            return Err(self.expected(&format!("an integer literal ({what})")));
+        };
+        self.bump();
+        u32::try_from(x).map_err(|_| self.report(codes::BAD_CHARACTER, span, format!("{x} is too large for {what}")))
+    }
+
+    /// `item (, item)*`, at least one.
+    pub(super) fn comma_list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.eat_sign(",") {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// The end of a comma-separated list.
+    pub(super) fn list_end(&mut self, close: &'static str) -> Parsed<()> {
+        if self.eat_sign(close) { Ok(()) } else { Err(self.expected(&format!("`,` or `{close}`"))) }
+    }
+
+    // Errors.
+
+    pub(super) fn error(&mut self, diagnostic: Diagnostic) -> Reported {
+        self.sink.report(diagnostic)
+    }
+
+    pub(super) fn report(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported {
+        self.error(Diagnostic::error(code, span, message))
+    }
+
+    pub(super) fn expected(&mut self, what: &str) -> Reported {
+        let diagnostic = self.expected_here(what);
+        self.error(diagnostic)
+    }
+
+    pub(super) fn expected_with_note(&mut self, what: &str, note: &str) -> Reported {
+        let diagnostic = self.expected_here(what).with_note(note);
+        self.error(diagnostic)
+    }
+
+    pub(super) fn expected_here(&mut self, what: &str) -> Diagnostic {
+        let Token { tok, span } = self.token();
+        let found = match tok {
+            Tok::Word(word) => format!("`{}`", clip(word)),
+            Tok::Int(_) | Tok::Float(_) => {
+                format!("the number `{}`", clip(&self.source[span.start as usize..span.end as usize]))
+            }
+            Tok::Sign(sign) => format!("`{sign}`"),
+            Tok::End => "the end of the file".to_owned(),
+        };
+        let d = Diagnostic::error(codes::EXPECTED, span, format!("expected {what}, found {found}"))
+            .with_label(format!("expected {what}"));
+        match tok {
+            Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out"),
+            Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => {
+                match self.near_word(word, &[&reserved_words(), CLAUSES].concat()) {
+                    Some(near) => d.with_note(format!("did you mean `{near}`?")),
+                    None => d,
+                }
+            }
+            _ => d,
+        }
+    }
+
+    /// Runs `f` one level deeper.
+    pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.too_deep(self.span()));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub(super) fn too_deep(&mut self, span: Span) -> Reported {
+        let message = format!("this is nested more than {MAX_DEPTH} levels deep");
+        self.error(
+            Diagnostic::error(codes::TOO_DEEP, span, message)
+                .with_note("give parts names with `let`; a chain of operators counts one level per operator"),
+        )
+    }
+
+    // Recovery.
+
+    pub(super) fn skip_to_kernel(&mut self) {
+        while self.peek() != Tok::End && !self.at_word("kernel") && !self.at_sequence() {
+            self.bump();
+        }
+    }
+
+    /// Skips to the next token, outside blocks opened on the way, for which `stop` holds, or that closes the enclosing
+    /// block, or that begins a kernel.
+    pub(super) fn skip_to(&mut self, stop: impl Fn(&Self) -> bool) {
+        let mut open = 0usize;
+        loop {
+            match self.peek() {
+                Tok::End | Tok::Word("kernel") => return,
+                _ if open == 0 && stop(self) => return,
+                Tok::Sign("{") => open += 1,
+                Tok::Sign("}") => match open.checked_sub(1) {
+                    Some(rest) => open = rest,
+                    None => return,
+                },
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+}
+
+/// Largest source text, in bytes.
+pub const MAX_SOURCE: usize = 1 << 20;
+
+/// Most statements of a kernel.
+pub const MAX_STMTS: usize = 4096;

@@ -1,0 +1,517 @@
+//! Types, and the inference of them.
+
+use crate::codes;
+use crate::diag::{Code, Diagnostic, counted};
+use crate::entities::{Expr, Value};
+use crate::index::{self, OfKernel};
+use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
+use crate::ops::Op;
+use crate::types::{Elem, ElemRef, Space};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use std::fmt;
+
+/// The type of an expression.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Type {
+    /// An exact integer: sizes, strides, indices, integer literals and parameters, and arithmetic on them.
+    Index,
+    /// A floating-point number whose element type the context decides: a literal, or arithmetic on literals.
+    Float,
+    /// A scalar truth value.
+    Bool,
+    /// A scalar in a register; rank-0 register variables too.
+    Scalar(ElemRef),
+    /// A tile with extents.
+    Tile(TileType),
+    /// A window of memory, or elementwise arithmetic on windows only: a rank but no extents of its own.
+    View(ViewType),
+}
+
+/// The type of a tile with extents.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TileType {
+    /// Element type.
+    pub elem: ElemRef,
+    /// Extents, at least one.
+    pub shape: Vec<Extent>,
+    /// [`Space::Smem`] for a whole buffer or slot (possibly transposed), else [`Space::Reg`].
+    pub space: Space,
+}
+
+/// The type of a window.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ViewType {
+    /// The tensor, buffer, channel or variable that is looked at; of several, the first.
+    pub base: Value,
+    /// Element type.
+    pub elem: ElemRef,
+    /// Number of dimensions that are left.
+    pub rank: usize,
+    /// Where the elements are; [`Space::Reg`] also for arithmetic on windows.
+    pub space: Space,
+}
+
+/// An extent of a tile.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Extent {
+    /// A known number of elements.
+    Known(u64),
+    /// An expression over compile-time parameters that are not bound yet.
+    Sym(Expr),
+}
+
+impl Extent {
+    /// The extent that `e` is.
+    pub fn of(k: &Kernel, e: Expr) -> Extent {
+        const_int(k, e).and_then(|x| u64::try_from(x).ok()).map_or(Extent::Sym(e), Extent::Known)
+    }
+
+    /// Whether two extents are equal; `None` if that depends on compile-time parameters.
+    pub fn same(self, k: &Kernel, other: Extent) -> Option<bool> {
+        match (self, other) {
+            (Extent::Known(a), Extent::Known(b)) => Some(a == b),
+            (Extent::Sym(a), Extent::Sym(b)) if same_expr(k, a, b) => Some(true),
+            _ => None,
+        }
+    }
+
+    /// The number, if known.
+    pub fn known(self) -> Option<u64> {
+        match self {
+            Extent::Known(n) => Some(n),
+            Extent::Sym(_) => None,
+        }
+    }
+}
+
+impl TileType {
+    /// The extents as numbers, if all are known.
+    pub fn known_shape(&self) -> Option<Vec<u64>> {
+        self.shape.iter().map(|e| e.known()).collect()
+    }
+}
+
+impl Type {
+    /// The element type, if the type has one.
+    pub fn elem(&self) -> Option<ElemRef> {
+        match self {
+            Type::Index | Type::Float => None,
+            Type::Bool => Some(ElemRef::Known(Elem::Bool)),
+            Type::Scalar(elem) => Some(*elem),
+            Type::Tile(t) => Some(t.elem),
+            Type::View(v) => Some(v.elem),
+        }
+    }
+
+    /// The number of dimensions; zero for scalars.
+    pub fn rank(&self) -> usize {
+        match self {
+            Type::Index | Type::Float | Type::Bool | Type::Scalar(_) => 0,
+            Type::Tile(t) => t.shape.len(),
+            Type::View(v) => v.rank,
+        }
+    }
+
+    /// For messages: `index`, `f32`, `smem f16[128, 32]`, `a rank-2 window of f16`.
+    pub fn describe(&self, k: &Kernel) -> String {
+        match self {
+            Type::Index => "an index".to_owned(),
+            Type::Float => "a number".to_owned(),
+            Type::Bool => "bool".to_owned(),
+            Type::Scalar(e) => elem_name(k, *e),
+            Type::Tile(t) => format!("{} {}{}", t.space.name(), elem_name(k, t.elem), shape_text(k, &t.shape)),
+            Type::View(v) => format!("a rank-{} window of {}", v.rank, elem_name(k, v.elem)),
+        }
+    }
+}
+
+/// Why an expression has no type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeError(pub Box<Diagnostic>);
+
+impl From<Diagnostic> for TypeError {
+    fn from(d: Diagnostic) -> TypeError {
+        TypeError(Box::new(d))
+    }
+}
+
+impl From<TypeError> for Diagnostic {
+    fn from(e: TypeError) -> Diagnostic {
+        *e.0
+    }
+}
+
+impl fmt::Display for TypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.message)
+    }
+}
+
+impl std::error::Error for TypeError {}
+
+/// The types of a kernel's `let`s, computed once: ask here if there are many questions.
+pub struct Types<'k> {
+    pub(super) k: &'k Kernel,
+    /// `None`: not (yet) declared.
+    lets: SecondaryMap<Value, Option<Result<Type, TypeError>>>,
+    pub(super) inits: SecondaryMap<Value, PackedOption<Expr>>,
+}
+
+impl<'k> Types<'k> {
+    /// Types every `let` of the body, in program order.
+    pub fn new(k: &'k Kernel) -> Types<'k> {
+        let mut types = Types::without_lets(k);
+        let mut inits = Vec::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::Let { value, init } = k.stmts[s] {
+                inits.push((value, init));
+            }
+        });
+        for (value, init) in inits {
+            let ty = types.type_of(init).map(|ty| match ty {
+                Type::Tile(t) => Type::Tile(TileType { space: Space::Reg, ..t }),
+                other => other,
+            });
+            types.lets[value] = Some(ty);
+            types.inits[value] = init.into();
+        }
+        types
+    }
+
+    fn without_lets(k: &'k Kernel) -> Types<'k> {
+        Types { k, lets: SecondaryMap::new(), inits: SecondaryMap::new() }
+    }
+
+    /// The type of `e`.
+    ///
+    /// # Errors
+    /// What is wrong with `e` or the first of its parts that has no type.
+    pub fn type_of(&self, e: Expr) -> Result<Type, TypeError> {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Int(_) => Ok(Type::Index),
+            ExprData::Float(_) => Ok(Type::Float),
+            ExprData::Ref(v) => self.ref_type(e, *v),
+            ExprData::Op { op, args } => self.elementwise(e, *op, args),
+            ExprData::Cast { elem, arg } => Ok(match self.type_of(*arg)? {
+                Type::Bool => {
+                    return Err(self.error(codes::WRONG_OPERAND, *arg, "a truth value cannot be cast").into());
+                }
+                Type::Index | Type::Float | Type::Scalar(_) => scalar(*elem),
+                Type::Tile(t) => Type::Tile(TileType { elem: *elem, space: Space::Reg, ..t }),
+                Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
+            }),
+            ExprData::Reduce { op, axis, arg } => {
+                let mut t = self.tile(*arg, op.token())?;
+                self.check_axis(e, *axis, &t)?;
+                t.shape[*axis as usize] = Extent::Known(1);
+                t.space = Space::Reg;
+                Ok(Type::Tile(t))
+            }
+            ExprData::Transpose(arg) => {
+                let ty = self.type_of(*arg)?;
+                if ty.rank() != 2 {
+                    let message = format!("`transpose` takes a tile of rank 2, found {}", ty.describe(k));
+                    return Err(self.error(codes::WRONG_OPERAND, *arg, message).into());
+                }
+                Ok(match ty {
+                    Type::Tile(mut t) => {
+                        t.shape.reverse();
+                        Type::Tile(t)
+                    }
+                    other => other,
+                })
+            }
+            ExprData::Iota { axis, like } => {
+                let t = self.tile(*like, "iota")?;
+                self.check_axis(e, *axis, &t)?;
+                Ok(Type::Tile(TileType { elem: ElemRef::Known(Elem::I32), space: Space::Reg, ..t }))
+            }
+            ExprData::Mma(m) => self.product(e, m),
+            ExprData::View(v) => self.view_type(e, v),
+        }
+    }
+
+    /// The type of a `let`, if it has one.
+    pub fn let_type(&self, value: Value) -> Option<&Type> {
+        self.lets[value].as_ref().and_then(|ty| ty.as_ref().ok())
+    }
+
+    /// The type of a reference to `v` at `e`.
+    fn ref_type(&self, e: Expr, v: Value) -> Result<Type, TypeError> {
+        let k = self.k;
+        let no = |what: &str| {
+            let message = format!("{what} `{}` is not a value here", k.values[v].name);
+            TypeError::from(self.error(codes::NOT_A_VALUE, e, message))
+        };
+        match &k.values[v].def {
+            ValueDef::ConstParam(p) => match p.kind {
+                ConstKind::Int => Ok(Type::Index),
+                ConstKind::Elem(_) => Err(no("the element type")),
+                ConstKind::Order => Err(no("the order")),
+            },
+            ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => Ok(Type::Index),
+            ValueDef::Tensor(t) => {
+                Ok(Type::View(ViewType { base: v, elem: t.elem, rank: t.shape.len(), space: Space::Gmem }))
+            }
+            ValueDef::Scalar { elem, .. } => Ok(scalar(*elem)),
+            ValueDef::Let => match &self.lets[v] {
+                Some(ty) => ty.clone(),
+                None => {
+                    let message = format!("`{}` is used before it is declared", k.values[v].name);
+                    Err(self.error(codes::OUT_OF_SCOPE, e, message).into())
+                }
+            },
+            ValueDef::Var(t) => Ok(self.place(t.elem, &t.shape, Space::Reg)),
+            ValueDef::Smem(t) => Ok(self.place(t.elem, &t.shape, Space::Smem)),
+            ValueDef::Channel { .. } => Err(self
+                .error(codes::NOT_A_VALUE, e, format!("channel `{}` is not a value", k.values[v].name))
+                .with_note("name the slot: `.put` for the one being filled, `.get` for the one being read")
+                .into()),
+        }
+    }
+
+    /// The type of a whole place.
+    fn place(&self, elem: ElemRef, shape: &[Expr], space: Space) -> Type {
+        if shape.is_empty() {
+            return scalar(elem);
+        }
+        Type::Tile(TileType { elem, shape: shape.iter().map(|&e| Extent::of(self.k, e)).collect(), space })
+    }
+
+    /// The type of a window.
+    fn view_type(&self, e: Expr, v: &View) -> Result<Type, TypeError> {
+        let k = self.k;
+        let name = &k.values[v.base].name;
+        let whole = match &k.values[v.base].def {
+            ValueDef::Channel { tile, .. } => {
+                if v.slot.is_none() {
+                    return self.ref_type(e, v.base);
+                }
+                self.place(tile.elem, &tile.shape, Space::Smem)
+            }
+            _ if v.slot.is_some() => {
+                let message = format!("`{name}` is not a channel and has no slots");
+                return Err(self.error(codes::BAD_VIEW, e, message).into());
+            }
+            _ => self.ref_type(e, v.base)?,
+        };
+        if v.ranges.is_empty() {
+            return Ok(whole);
+        }
+        let (elem, rank, space, base) = match &whole {
+            Type::Tile(t) if !matches!(k.values[v.base].def, ValueDef::Let) => (t.elem, t.shape.len(), t.space, v.base),
+            Type::View(w) => (w.elem, w.rank, w.space, w.base),
+            other => {
+                let message = format!("`{name}` is {}, which has no windows", other.describe(k));
+                return Err(self
+                    .error(codes::BAD_VIEW, e, message)
+                    .with_note("windows are of tensors, shared-memory buffers, channel slots and register variables")
+                    .into());
+            }
+        };
+        if v.ranges.len() != rank {
+            let (own, found) = (counted(rank, "dimension"), counted(v.ranges.len(), "range"));
+            let d = self
+                .error(codes::BAD_VIEW, e, format!("`{name}` has {own}, found {found}"))
+                .with_place(k.values[v.base].span, format!("`{name}` is declared here"))
+                .with_note("write a range `i..` or an index `i` for each dimension");
+            return Err(match self.repeating(v.base, v.ranges.len()) {
+                Some(note) => d.with_note(note),
+                None => d,
+            }
+            .into());
+        }
+        for r in &v.ranges {
+            match *r {
+                Range::At(i) => self.index(i)?,
+                Range::From { start, end } => {
+                    self.index(start)?;
+                    end.map_or(Ok(()), |end| self.index(end))?;
+                }
+            }
+        }
+        let rank = v.ranges.iter().filter(|r| matches!(r, Range::From { .. })).count();
+        Ok(Type::View(ViewType { base, elem, rank, space }))
+    }
+
+    /// Checks that `e` is an index.
+    ///
+    /// # Errors
+    /// If it has another type, or none.
+    pub fn index(&self, e: Expr) -> Result<(), TypeError> {
+        match self.type_of(e)? {
+            Type::Index => Ok(()),
+            other => {
+                let message = format!("an index is wanted here, found {}", other.describe(self.k));
+                Err(self
+                    .error(codes::NOT_INDEX, e, message)
+                    .with_note("indices are made of sizes, strides, grid indices, loop variables and integers")
+                    .into())
+            }
+        }
+    }
+
+    /// The type of an operand that must have extents.
+    fn tile(&self, e: Expr, user: &str) -> Result<TileType, TypeError> {
+        match self.type_of(e)? {
+            Type::Tile(t) => Ok(t),
+            Type::View(_) => Err(self
+                .error(codes::NO_EXTENTS, e, format!("`{user}` needs extents, and a window has none of its own"))
+                .with_note("copy the window into a register tile first: `var t = reg f32[64, 64]`, `copy w -> t`")
+                .into()),
+            other => {
+                let message = format!("`{user}` takes a tile, found {}", other.describe(self.k));
+                Err(self.error(codes::WRONG_OPERAND, e, message).into())
+            }
+        }
+    }
+
+    /// How a vector is declared that is used as a matrix: as one whose rows, or columns, are equal.
+    fn repeating(&self, base: Value, ranges: usize) -> Option<String> {
+        let k = self.k;
+        let tensor = k.tensor_ty(base)?;
+        let &[extent] = tensor.shape.as_slice() else { return None };
+        if ranges != 2 {
+            return None;
+        }
+        let (name, elem, extent) =
+            (&k.values[base].name, elem_name(k, tensor.elem), crate::print::print_scalar(k, extent));
+        let form =
+            if extent == "M" { "[M, N] strides (1, 0)".to_owned() } else { format!("[M, {extent}] strides (0, 1)") };
+        Some(format!("a vector that is repeated is a matrix with stride 0: `{name}: gmem {elem}{form}`"))
+    }
+
+    fn check_axis(&self, e: Expr, axis: u32, t: &TileType) -> Result<(), TypeError> {
+        if (axis as usize) < t.shape.len() {
+            return Ok(());
+        }
+        let message = format!("axis {axis} does not exist: the tile has {}", counted(t.shape.len(), "dimension"));
+        Err(self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0").into())
+    }
+
+    pub(super) fn error(&self, code: Code, e: Expr, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, self.k.expr_spans[e], message)
+    }
+}
+
+/// The type of `e`.
+///
+/// # Errors
+/// What is wrong with `e`. Use [`Types`] to ask often: this retypes the `let`s that `e` may mention each time.
+pub fn type_of(k: &Kernel, e: Expr) -> Result<Type, TypeError> {
+    if mentions_let(k, e) { Types::new(k).type_of(e) } else { Types::without_lets(k).type_of(e) }
+}
+
+/// The extents of an expression whose shape is fixed and known in numbers; `None` for scalars and windows.
+pub fn fixed_shape(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
+    match type_of(k, e).ok()? {
+        Type::Tile(t) => t.known_shape(),
+        Type::Index | Type::Float | Type::Bool | Type::Scalar(_) | Type::View(_) => None,
+    }
+}
+
+/// The initialiser of a `let`.
+pub fn let_init(k: &Kernel, value: Value) -> Option<Expr> {
+    k.stmts.values().find_map(|s| match *s {
+        StmtData::Let { value: v, init } if v == value => Some(init),
+        _ => None,
+    })
+}
+
+fn mentions_let(k: &Kernel, e: Expr) -> bool {
+    let is_let = |v: Value| matches!(k.values[v].def, ValueDef::Let);
+    match &k.exprs[e] {
+        ExprData::Ref(v) => is_let(*v),
+        ExprData::View(v) if is_let(v.base) => true,
+        _ => k.children(e).into_iter().any(|c| mentions_let(k, c)),
+    }
+}
+
+/// A scalar of element type `elem`.
+pub(super) fn scalar(elem: ElemRef) -> Type {
+    if elem == ElemRef::Known(Elem::Bool) { Type::Bool } else { Type::Scalar(elem) }
+}
+
+/// The factors of a product of integer expressions: the product of those that are literals, and the texts of the others,
+/// sorted. Two products of the same factors are equal wherever they do not overflow.
+pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
+    let (mut literal, mut others) = (1i128, Vec::new());
+    let mut work = list.to_vec();
+    while let Some(e) = work.pop() {
+        match &k.exprs[e] {
+            ExprData::Op { op: Op::Mul, args } => work.extend(args),
+            _ => match const_int(k, e) {
+                Some(x) => literal = literal.saturating_mul(i128::from(x)),
+                None => others.push(crate::print::print_scalar(k, e)),
+            },
+        }
+    }
+    others.sort_unstable();
+    (literal, others)
+}
+
+/// Whether an index is certainly at least 1: literals, sizes, and what is made of them so that it stays so.
+pub fn positive(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(x) => *x >= 1,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Op { op, args } => match op {
+            Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| positive(k, a)),
+            Op::Max => args.iter().any(|&a| positive(k, a)),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The value of an integer expression over literals; `None` if it is not one, or it overflows or divides by zero.
+pub fn const_int(k: &Kernel, e: Expr) -> Option<i64> {
+    index::int(&OfKernel::literals(k), e)
+}
+
+/// Whether two expressions are the same tree over the same values.
+pub fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
+    if a == b {
+        return true;
+    }
+    match (&k.exprs[a], &k.exprs[b]) {
+        (ExprData::Int(x), ExprData::Int(y)) => x == y,
+        (ExprData::Float(x), ExprData::Float(y)) => x == y,
+        (ExprData::Ref(x), ExprData::Ref(y)) => x == y,
+        (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
+            x == y && p.len() == q.len() && p.iter().zip(q).all(|(&p, &q)| same_expr(k, p, q))
+        }
+        _ => false,
+    }
+}
+
+/// Whether two integer expressions are the same, or products of the same factors.
+pub fn same_product(k: &Kernel, a: Expr, b: Expr) -> bool {
+    let product = |e: Expr| matches!(k.exprs[e], ExprData::Op { op: Op::Mul, .. });
+    same_expr(k, a, b) || (product(a) && product(b) && factors(k, &[a]) == factors(k, &[b]))
+}
+
+/// The name of an element type, or of the parameter that stands for it.
+pub fn elem_name(k: &Kernel, elem: ElemRef) -> String {
+    match elem {
+        ElemRef::Known(e) => e.name().to_owned(),
+        ElemRef::Param(v) => k.values[v].name.clone(),
+    }
+}
+
+/// `[128, BK]`, for messages.
+pub fn shape_text(k: &Kernel, shape: &[Extent]) -> String {
+    let extents: Vec<String> = shape
+        .iter()
+        .map(|e| match e {
+            Extent::Known(n) => n.to_string(),
+            Extent::Sym(e) => match k.exprs[*e] {
+                ExprData::Ref(v) => k.values[v].name.clone(),
+                _ => "..".to_owned(),
+            },
+        })
+        .collect();
+    format!("[{}]", extents.join(", "))
+}

@@ -1,0 +1,104 @@
+//! What the rules share.
+
+use crate::codes;
+use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
+use crate::entities::{Expr, Value};
+use crate::kernel::{Kernel, ValueDef};
+use crate::typing::{Type, TypeError, Types, const_int};
+use crate::verify::structure;
+use std::collections::BTreeSet;
+
+/// What the rules share.
+pub(super) struct Cx<'k, 's> {
+    pub(super) k: &'k Kernel,
+    pub(super) types: Types<'k>,
+    pub(super) sink: &'s mut Sink,
+    /// An untypable `let` is an error at the `let` and not again at every use.
+    pub(super) reported: BTreeSet<(Code, Span, String)>,
+    pub(super) last: Option<Reported>,
+}
+
+impl Cx<'_, '_> {
+    pub(super) fn report(&mut self, d: Diagnostic) {
+        if self.reported.insert((d.code, d.span, d.message.clone())) {
+            self.last = Some(self.sink.report(d));
+        }
+    }
+
+    pub(super) fn error_at(&mut self, code: Code, e: Expr, message: impl Into<String>, note: &str) {
+        let d = Diagnostic::error(code, self.k.expr_spans[e], message);
+        self.report(if note.is_empty() { d } else { d.with_note(note) });
+    }
+
+    /// The type of `e`; what is wrong with it is reported.
+    pub(super) fn type_of(&mut self, e: Expr) -> Option<Type> {
+        let ty = self.types.type_of(e);
+        self.ok(ty)
+    }
+
+    pub(super) fn ok<T>(&mut self, result: Result<T, TypeError>) -> Option<T> {
+        result.map_err(|error| self.report(error.into())).ok()
+    }
+
+    pub(super) fn name(&self, v: Value) -> &str {
+        &self.k.values[v].name
+    }
+
+    /// Checks that `e` is an index over values of some kinds, described by `over`.
+    pub(super) fn index_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
+        let typed = self.types.index(e);
+        if self.ok(typed).is_some() {
+            self.only_over(e, over, allowed);
+        }
+    }
+
+    /// Checks that `e` mentions values of some kinds only.
+    pub(super) fn only_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
+        for (at, v) in structure::mentions(self.k, e) {
+            if !allowed(&self.k.values[v].def) {
+                let message = format!("`{}` cannot be used here", self.name(v));
+                let place = self.k.values[v].span;
+                let d = Diagnostic::error(crate::codes::NOT_CONSTANT, self.k.expr_spans[at], message)
+                    .with_place(place, format!("`{}` is declared here", self.name(v)))
+                    .with_note(format!("this expression may mention {over} only"));
+                self.report(d);
+            }
+        }
+    }
+
+    /// Checks that a compile-time index, where it is known, is within bounds.
+    pub(super) fn bounded(&mut self, code: Code, what: &str, e: Expr, min: i64, max: i64) {
+        self.index_over(e, "compile-time parameters and integers", is_const);
+        if let Some(x) = const_int(self.k, e)
+            && !(min..=max).contains(&x)
+        {
+            self.error_at(code, e, format!("{what} must be from {min} to {max}, found {x}"), "");
+        }
+    }
+}
+
+/// A compile-time parameter.
+pub(super) fn is_const(def: &ValueDef) -> bool {
+    matches!(def, ValueDef::ConstParam(_))
+}
+
+/// Known at launch, before the kernel runs.
+pub(super) fn is_launch(def: &ValueDef) -> bool {
+    matches!(def, ValueDef::ConstParam(_) | ValueDef::Size | ValueDef::Stride)
+}
+
+/// A condition of a branch or a copy.
+pub(super) fn condition(cx: &mut Cx<'_, '_>, cond: Expr) {
+    match cx.type_of(cond) {
+        Some(Type::Bool) | None => {}
+        Some(other) => {
+            let message = format!("a condition is a scalar truth value, found {}", other.describe(cx.k));
+            cx.error_at(
+                codes::BAD_CONDITION,
+                cond,
+                message,
+                "compare scalars, or choose element by element with `select(c, a, b)`",
+            );
+        }
+    }
+}

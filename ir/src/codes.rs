@@ -64,7 +64,7 @@ codes! {
     TARGET_MISMATCH "E0405" "the schedule is for another target"
         "A text printed after a pass records the target its decisions were made for. Compile it for that target, or remove `target` and the decisions that depend on it.";
     TILE_EXTENT "E0406" "a tile extent is not a power of two"
-        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Columns of what warpgroups multiply (`wgmma`, sm_90a) may be any multiple of 16 up to 256, and rows 192, of which three warpgroups have 64 each. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
+        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Columns of what warpgroups multiply (`wgmma`, sm_90a) may be any multiple of 16 up to 256, as deep as any multiple of 16, and rows 192, of which three warpgroups have 64 each. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
     MMA_FORM "E0407" "a product of a form that is not supported"
         "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers. In roles on sm_90a one may be in registers and the other a slot that tensor copies fill; then the product is one of warpgroups, which share its rows (64 each or a multiple), or its columns where it is computed transposed.";
     NO_ATOM "E0408" "no instruction computes this product"

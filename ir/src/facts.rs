@@ -1,4 +1,4 @@
-//! Divisibility: the largest power of two known to divide an index expression.
+//! Divisibility: the largest power of two, or divisor of a number, known to divide an index expression.
 //!
 //! Facts come from the preconditions (`where K % 8 == 0`), literals, loop starts and steps, and the arithmetic between.
 
@@ -20,8 +20,16 @@ pub struct Facts {
     lets: Vec<(Value, Expr)>,
 }
 
-fn pow2_part(x: u64) -> u64 {
-    if x == 0 { MAX } else { (1 << x.trailing_zeros()).min(MAX) }
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Of divisors of one number, which divides it, too.
+fn lcm(a: u64, b: u64) -> u64 {
+    a / gcd(a, b) * b
 }
 
 impl Facts {
@@ -64,42 +72,60 @@ impl Facts {
 
     /// The largest power of two known to divide a value.
     pub fn divisor_of_value(&self, k: &Kernel, v: Value) -> u64 {
-        if let Some(d) = self.requires.iter().filter(|(w, _)| *w == v).map(|&(_, d)| pow2_part(d)).max() {
-            return d;
-        }
-        match &k.values[v].def {
-            ValueDef::Loop => match self.loops.iter().find(|(w, ..)| *w == v) {
-                Some(&(_, start, step)) => self.divisor(k, start).min(self.divisor(k, step)),
-                None => 1,
-            },
-            ValueDef::Let => match self.lets.iter().find(|(w, _)| *w == v) {
-                Some(&(_, init)) => self.divisor(k, init),
-                None => 1,
-            },
-            _ => 1,
-        }
+        self.common_of_value(k, v, MAX)
     }
 
     /// The largest power of two known to divide an index expression.
     pub fn divisor(&self, k: &Kernel, e: Expr) -> u64 {
+        self.common(k, e, MAX)
+    }
+
+    /// Whether an index expression is known to be a multiple of `n`.
+    pub fn is_multiple(&self, k: &Kernel, e: Expr, n: u64) -> bool {
+        n > 0 && self.common(k, e, n) == n
+    }
+
+    /// The largest divisor of `n` known to divide a value.
+    fn common_of_value(&self, k: &Kernel, v: Value, n: u64) -> u64 {
+        let promised = self.requires.iter().filter(|(w, _)| *w == v).fold(1, |all, &(_, d)| lcm(all, gcd(d, n)));
+        let own = match &k.values[v].def {
+            ValueDef::Loop => match self.loops.iter().find(|(w, ..)| *w == v) {
+                Some(&(_, start, step)) => gcd(self.common(k, start, n), self.common(k, step, n)),
+                None => 1,
+            },
+            ValueDef::Let => self.lets.iter().find(|(w, _)| *w == v).map_or(1, |&(_, init)| self.common(k, init, n)),
+            _ => 1,
+        };
+        lcm(promised, own)
+    }
+
+    /// The largest divisor of `n` known to divide an index expression.
+    fn common(&self, k: &Kernel, e: Expr, n: u64) -> u64 {
         match &k.exprs[e] {
-            ExprData::Int(x) => pow2_part(x.unsigned_abs()),
-            ExprData::Ref(v) => self.divisor_of_value(k, *v),
-            ExprData::Op { op, args } => self.promised(k, e).max(match op {
-                Op::Add | Op::Sub | Op::Min | Op::Max => self.divisor(k, args[0]).min(self.divisor(k, args[1])),
-                Op::Mul => self.divisor(k, args[0]).saturating_mul(self.divisor(k, args[1])).min(MAX),
-                Op::Neg => self.divisor(k, args[0]),
-                Op::Rem => self.divisor(k, args[0]).min(self.divisor(k, args[1])),
-                _ => 1,
-            }),
+            ExprData::Int(x) => gcd(x.unsigned_abs(), n),
+            ExprData::Ref(v) => self.common_of_value(k, *v, n),
+            ExprData::Op { op, args } => lcm(
+                self.promised(k, e, n),
+                match op {
+                    Op::Add | Op::Sub | Op::Min | Op::Max | Op::Rem => {
+                        gcd(self.common(k, args[0], n), self.common(k, args[1], n))
+                    }
+                    Op::Mul => {
+                        let first = self.common(k, args[0], n);
+                        first * self.common(k, args[1], n / first)
+                    }
+                    Op::Neg => self.common(k, args[0], n),
+                    _ => 1,
+                },
+            ),
             _ => 1,
         }
     }
 
     /// What a precondition says of just this expression.
-    fn promised(&self, k: &Kernel, e: Expr) -> u64 {
+    fn promised(&self, k: &Kernel, e: Expr, n: u64) -> u64 {
         let same = self.of_exprs.iter().filter(|&&(f, _)| same_expr(k, e, f));
-        same.map(|&(_, d)| pow2_part(d)).max().unwrap_or(1)
+        same.fold(1, |all, &(_, d)| lcm(all, gcd(d, n)))
     }
 
     /// The largest power of two `n` of which it is known that `n` elements of a tensor's dimension, from a multiple of `n` on,
@@ -153,4 +179,34 @@ pub fn repeats(k: &Kernel, tensor: Value, dim: usize) -> bool {
 pub fn contiguous_dim(k: &Kernel, tensor: Value) -> Option<usize> {
     let rank = k.tensor_ty(tensor)?.shape.len();
     (0..rank).rev().find(|&d| strides(k, tensor, d).is_some_and(|all| all.last() == Some(&Stride::Const(1))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the facts say against all values that the names can have.
+    #[test]
+    fn divisors_are_those_of_all_values() {
+        let source = "kernel t(A: gmem f32[M, N]) where M % 24 == 0, N == 20 grid (b: 4) {
+            let t = M * N
+            for j in 40..M step 20 { let a = min(j + 60, t) let c = j * b let d = ceildiv(b, 3) * 176 let e = j % 15 }
+        }";
+        let module = crate::parser::parse(source, &mut crate::diag::Sink::new()).expect("it parses");
+        let k = &module.kernels[0];
+        let facts = Facts::new(k);
+        let mut found = std::collections::BTreeMap::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::Let { value, init } = k.stmts[s] {
+                found.insert(k.values[value].name.clone(), init);
+            }
+        });
+        let multiple = |name: &str, n: u64| facts.is_multiple(k, found[name], n);
+        assert!(multiple("t", 480) && multiple("t", 96) && !multiple("t", 960));
+        assert!(multiple("a", 20) && multiple("a", 10) && !multiple("a", 40));
+        assert!(multiple("c", 20) && !multiple("c", 40));
+        assert!(multiple("d", 176) && multiple("d", 16) && !multiple("d", 352));
+        assert!(multiple("e", 5) && !multiple("e", 15) && !multiple("e", 0));
+        assert_eq!(["t", "a", "c", "d", "e"].map(|n| facts.divisor(k, found[n])), [32, 4, 4, 16, 1]);
+    }
 }

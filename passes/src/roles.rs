@@ -53,11 +53,6 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
         12.. => 32,
         _ => 40,
     };
-    shared_out(k, warps, few)
-}
-
-/// The same with so many registers for a thread of the producer.
-pub(crate) fn shared_out(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
     let warps = warps * replicas(k);
     if share >= 232 {

@@ -71,7 +71,7 @@ pub(crate) fn fits_unconverted(
     match contiguous.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
         Some(_) => Ok(()),
         None => Err(format!(
-            "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no power of two"
+            "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no multiple of 8"
         )),
     }
 }

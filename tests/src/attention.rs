@@ -3,7 +3,7 @@
 /// What is computed of scores, and which keys a query sees.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Form {
-    /// Elements of a query, a key and a value.
+    /// Elements of a query and a key; those of a value are what is left of its tensor for each key.
     pub(crate) width: usize,
     /// What scores are multiplied by, for powers of two.
     pub(crate) scale: f64,
@@ -18,7 +18,8 @@ pub(crate) struct Form {
 /// `softmax(scale * q·kᵀ)·v` of one head, without a running maximum and in f64, and of each row the natural logarithm of the sum of its weights.
 pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], form: Form) -> (Vec<f64>, Vec<f64>) {
     let width = form.width;
-    let (mut out, mut logs) = (Vec::with_capacity(q.len()), Vec::new());
+    let values = v.len() * width / k.len().max(1);
+    let (mut out, mut logs) = (Vec::with_capacity(q.len() / width * values), Vec::new());
     for (row, q) in q.chunks(width).enumerate() {
         let seen = |key: usize| !(form.causal && key > row || form.window > 0 && key + form.window <= row);
         let score = |k: &[f64]| -> f64 {
@@ -28,8 +29,8 @@ pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], form: Form) -> (Vec<f64>, Ve
         let weight = |(key, k): (usize, &[f64])| if seen(key) { score(k).exp2() } else { 0.0 };
         let weights: Vec<f64> = k.chunks(width).enumerate().map(weight).collect();
         let total: f64 = weights.iter().sum();
-        let column = |d: usize| weights.iter().zip(v.chunks(width)).map(|(p, v)| p * v[d]).sum::<f64>() / total;
-        out.extend((0..width).map(column));
+        let column = |d: usize| weights.iter().zip(v.chunks(values)).map(|(p, v)| p * v[d]).sum::<f64>() / total;
+        out.extend((0..values).map(column));
         logs.push(total.ln());
     }
     (out, logs)

@@ -172,13 +172,14 @@ impl Reference {
                     cap: run.value("cap").filter(|_| int("CAP") == 1),
                 };
                 let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
-                let size = (q.shape[2] * q.shape[3]) as usize;
+                // Values may be of another width.
+                let [of_q, of_k, of_v] = [q, k, v].map(|t| (t.shape[2] * t.shape[3]) as usize);
                 let (q, k, v) = (all(q), all(k), all(v));
                 let (mut out, mut logs) = (Vec::new(), Vec::new());
-                for (h, q) in q.chunks(size).enumerate() {
-                    let shared = h / int("G").max(1) * size;
-                    let (k, v) = (&k[shared..shared + size], &v[shared..shared + size]);
-                    let (rows, sums) = attention::head(q, k, v, form);
+                for (h, q) in q.chunks(of_q).enumerate() {
+                    let shared = h / int("G").max(1);
+                    let part = |all: &[f64], size: usize| all[shared * size..][..size].to_vec();
+                    let (rows, sums) = attention::head(q, &part(&k, of_k), &part(&v, of_v), form);
                     out.extend(rows);
                     logs.extend(sums);
                 }

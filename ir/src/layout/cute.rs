@@ -37,6 +37,14 @@ impl IntTuple {
         }
     }
 
+    /// A tuple of the same form.
+    fn map(&self, of: &impl Fn(u64) -> u64) -> IntTuple {
+        match self {
+            IntTuple::Int(x) => IntTuple::Int(of(*x)),
+            IntTuple::Tuple(parts) => IntTuple::Tuple(parts.iter().map(|p| p.map(of)).collect()),
+        }
+    }
+
     /// Nesting depth: 0 for an integer.
     pub fn depth(&self) -> usize {
         match self {
@@ -194,6 +202,11 @@ impl CuteLayout {
     /// `(extent, stride)` of every leaf, fastest first.
     pub fn leaves(&self) -> Vec<(u64, u64)> {
         self.shape.leaves().into_iter().zip(self.stride.leaves()).collect()
+    }
+
+    /// The same extents with other strides; `None` if a size overflows.
+    pub fn map_strides(&self, of: &impl Fn(u64) -> u64) -> Option<CuteLayout> {
+        CuteLayout::new(self.shape.clone(), self.stride.map(of)).ok()
     }
 
     /// Number of coordinates.

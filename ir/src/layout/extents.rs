@@ -1,12 +1,14 @@
 //! Extents that are not powers of two.
 //!
 //! A layout is linear over bits, so it is one of a tile whose extents are rounded up. What is beyond an extent is not there: no thread
-//! has it, and no memory is set aside for what is behind the last element ([`SmemLayout::span`]). All threads must have the same registers
+//! has it, and no memory is set aside for what is behind the last element ([`SmemLayout::span`]), or behind that of a panel, where panels
+//! follow one another as they end ([`super::Pitch`]). All threads must have the same registers
 //! ([`Held`]). Where the highest bits of a thread's number count units of such an extent, those beyond it are threads that are not there
 //! ([`RegLayout::threads`]): of 192 rows three warpgroups have 64 each, and the fourth does not exist.
 
 use super::f2::mask;
-use super::tile::{RegLayout, SmemLayout};
+use super::smem::SmemLayout;
+use super::tile::RegLayout;
 use crate::target::WARP;
 
 /// Bits of the coordinates of a dimension of so many elements.
@@ -31,12 +33,20 @@ impl SmemLayout {
         if self.dim_bits() != shape_bits(shape) {
             return None;
         }
+        let last = self.last(shape, u64::MAX);
+        // A panel ends where the next one begins.
+        let apart = self.pitch().is_none_or(|p| self.last(shape, mask(p.bit)) < p.stride);
+        apart.then(|| self.address(last) + 1)
+    }
+
+    /// The greatest place of an element of a tile of these extents, of the bits `of` of places.
+    fn last(&self, shape: &[u64], of: u64) -> u64 {
         // Below the lowest bit of an extent coordinates take all values, above it they count.
         let units: Vec<u32> = shape.iter().map(|n| n.max(&1).trailing_zeros()).collect();
         let mut low: Vec<u64> = Vec::new();
         for (d, &unit) in units.iter().enumerate() {
             for &column in &self.dim_cols(d)[..unit as usize] {
-                let reduced = low.iter().fold(column, |c, &b| c.min(c ^ b));
+                let reduced = low.iter().fold(column & of, |c, &b| c.min(c ^ b));
                 if reduced != 0 {
                     low.push(reduced);
                     low.sort_unstable_by(|a, b| b.cmp(a));
@@ -47,9 +57,9 @@ impl SmemLayout {
         let mut counts = vec![0; shape.len()];
         loop {
             let start: Vec<u64> = counts.iter().zip(&units).map(|(c, unit)| c << unit).collect();
-            last = last.max(low.iter().fold(self.offset(&start), |at, &b| at.max(at ^ b)));
+            last = last.max(low.iter().fold(self.place(&start) & of, |at, &b| at.max(at ^ b)));
             let Some(d) = (0..shape.len()).find(|&d| counts[d] + 1 < shape[d] >> units[d]) else {
-                return Some(last + 1);
+                return last;
             };
             counts[..d].fill(0);
             counts[d] += 1;
@@ -175,7 +185,10 @@ mod tests {
         assert_eq!(span(&[64, 176], 1, true), Some(64 * 176)); // eleven of 32
         assert_eq!(span(&[64, 48], 1, false), Some(64 * 64));
         assert_eq!(span(&[160, 64], 1, false), Some(160 * 64)); // rows of 128 bytes
-        assert_eq!(span(&[160, 128], 1, false), None); // two panels of which each would have a gap
+        assert_eq!(span(&[160, 128], 1, false), Some(160 * 128)); // two panels, the second where the first one ends
+        assert_eq!(span(&[80, 80], 1, false), Some(80 * 128)); // two panels, the second one used by a quarter
+        assert_eq!(span(&[176, 192], 0, false), Some(192 * 192));
+        assert_eq!(span(&[36, 128], 1, false), None); // exchanged pieces repeat themselves every eight rows
         assert_eq!(span(&[64, 72], 1, true), None); // rows of 16 bytes
     }
 
@@ -188,6 +201,10 @@ mod tests {
             ("(64,256):(256,1)", [40, 160]),
             ("(256,64):(1,256)", [136, 40]),
             ("(64,256):(256,1) swizzle<3,3,3>", [40, 200]),
+            ("(256,(64,2)):(64,(1,11264)) swizzle<3,3,3>", [176, 128]),
+            ("(128,(64,2)):(64,(1,5120)) swizzle<3,3,3>", [80, 80]),
+            ("((64,4),64):((1,3072),64) swizzle<3,3,3>", [192, 48]),
+            ("(128,(128,2)):(128,(1,12288)) swizzle<3,4,3>", [96, 192]),
         ] {
             let layout = parse_smem_layout(text).expect(text);
             let offsets = (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| [i, j])).map(|at| layout.offset(&at));
@@ -196,6 +213,9 @@ mod tests {
         let natural = SmemLayout::natural(&[8, 6], &[0, 1]).expect("a layout");
         assert_eq!((natural.is_dense(&[160, 64]), natural.is_dense(&[256, 48])), (false, true));
         assert_eq!(natural.span(&[64, 64]), None);
+        // Panels of a tile of more rows overlap.
+        let pitched = parse_smem_layout("(256,(64,2)):(64,(1,11264)) swizzle<3,3,3>").expect("a layout");
+        assert_eq!((pitched.span(&[176, 128]).is_some(), pitched.span(&[184, 128])), (true, None));
     }
 
     /// Element by element against the definition.

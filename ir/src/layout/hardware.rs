@@ -10,7 +10,7 @@
 
 use super::F2Map;
 use super::extents::{is_whole, shape_bits};
-use super::tile::SmemLayout;
+use super::smem::{Pitch, SmemLayout};
 
 /// How pieces of 16 bytes are exchanged.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -78,15 +78,27 @@ pub fn rows(bytes: u64, exact: bool) -> Option<Exchange> {
     Exchange::ALL.into_iter().find(fits)
 }
 
-/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. Panels of a tile that
-/// is stored (`exact`) may be cut into pieces of as many rows as divide them, which follow one another as the panels do: products could not read
-/// them. `None` if rows are shorter than 32 bytes, or there would be gaps.
+/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. Panels of other than a
+/// power of two of rows follow one another as they end. Those of a tile that is stored (`exact`), whose addresses threads compute, are cut into
+/// pieces of as many rows as divide them instead, which follow one another as the panels do: products could not read them. `None` if rows are
+/// shorter than 32 bytes, there would be gaps, or panels would begin at no multiples of [`PANEL_BYTES`].
 pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) -> Option<SmemLayout> {
-    let whole = panels_of(shape, contiguous, elem_bytes, exact, false);
-    if exact { whole.or_else(|| panels_of(shape, contiguous, elem_bytes, true, true)) } else { whole }
+    let whole = panels_of(shape, contiguous, elem_bytes, exact, Odd::Linear);
+    whole.or_else(|| panels_of(shape, contiguous, elem_bytes, exact, if exact { Odd::Cut } else { Odd::Pitch }))
 }
 
-fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, cut: bool) -> Option<SmemLayout> {
+/// What becomes of several panels of rows whose number is no power of two.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Odd {
+    /// There are none.
+    Linear,
+    /// Pieces of as many rows as divide them.
+    Cut,
+    /// Panels that follow one another as they end.
+    Pitch,
+}
+
+fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, odd: Odd) -> Option<SmemLayout> {
     let elem = elem_bytes.ilog2();
     let dim_bits = &shape_bits(shape)[..];
     let extent = *dim_bits.get(contiguous)?;
@@ -95,7 +107,7 @@ fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, cut
     let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
     // Bits of the plain element offset, from the lowest: (dimension, bit).
     let mut order: Vec<(usize, u32)> = (0..inner).map(|b| (contiguous, b)).collect();
-    let divided = |d: usize| if cut { shape[d].trailing_zeros().min(dim_bits[d]) } else { dim_bits[d] };
+    let divided = |d: usize| if odd == Odd::Cut { shape[d].trailing_zeros().min(dim_bits[d]) } else { dim_bits[d] };
     order.extend(others.iter().flat_map(|&d| (0..divided(d)).map(move |b| (d, b))));
     order.extend((inner..extent).map(|b| (contiguous, b)));
     order.extend(others.iter().flat_map(|&d| (divided(d)..dim_bits[d]).map(move |b| (d, b))));
@@ -108,9 +120,25 @@ fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, cut
     }
     let layout = SmemLayout::new(F2Map::from_cols(cols)?, dim_bits.to_vec())?;
     let row = exchange.row_bytes() / u64::from(elem_bytes);
+    let layout = match odd {
+        Odd::Linear | Odd::Cut => layout,
+        Odd::Pitch => {
+            let rows = others.iter().map(|&d| shape[d]).product::<u64>();
+            let bit = inner + others.iter().map(|&d| dim_bits[d]).sum::<u32>();
+            layout
+                .with_pitch(Pitch { bit, stride: rows * row })
+                .filter(|_| (rows * row << elem).is_multiple_of(PANEL_BYTES))?
+        }
+    };
     let whole = shape.iter().enumerate().map(|(d, &n)| if d == contiguous { n.next_multiple_of(row) } else { n });
     (layout.span(shape)? <= whole.product()).then_some(layout)
 }
+
+/// Rows in which the exchange of pieces repeats itself: panels and boxes begin at multiples of them.
+const PERIOD: u64 = 8;
+
+/// Bytes of which panels begin at multiples: the longest period of an exchange.
+pub const PANEL_BYTES: u64 = PERIOD * 128;
 
 /// What one copy of the tensor memory accelerator moves, and where the copies of a tile are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -181,6 +209,10 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange)
             places.extend(more);
         }
     }
+    // Panels begin at multiples of the period, below which pieces are exchanged.
+    for (_, offset) in &mut places {
+        *offset = layout.address(*offset >> elem) << elem;
+    }
     // A box that spans a dimension ends with it, but rows are whole.
     let extent = |(i, (&d, &b)): (usize, (&usize, &u32))| if i == 0 { 1 << b } else { shape[d].min(1 << b) };
     let extents: Vec<u64> = dims.iter().zip(&bits).enumerate().map(extent).collect();
@@ -190,8 +222,7 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange)
     }
     let beyond = !whole((&contiguous, &extents[0]));
     places.retain(|(start, _)| start.iter().zip(shape).all(|(at, n)| at < n));
-    // The period of the mode: eight rows.
-    let period = 8 * exchange.row_bytes();
+    let period = PERIOD * exchange.row_bytes();
     let whole = places.iter().all(|(_, offset)| offset % period == 0);
     (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, extents, places, beyond })
 }
@@ -244,8 +275,8 @@ pub fn descriptor(
     Exchange::ALL.into_iter().find_map(|exchange| {
         let row = exchange.row_bytes().ilog2();
         let column = |d: usize, b: u32| {
-            let col = layout.dim_cols(d).get(b as usize)?;
-            Some(exchange.apply(col << elem))
+            let &col = layout.dim_cols(d).get(b as usize)?;
+            Some(exchange.apply(layout.address(col) << elem))
         };
         let is = |d: usize, b: u32, at: u64| column(d, b) == Some(at);
         // Columns that double from a first one on; that one, or what is asked for where there is none.
@@ -258,7 +289,10 @@ pub fn descriptor(
         };
         let along = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (elem + b)));
         let rows = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (row + b)));
-        let group = 8 * exchange.row_bytes();
+        let group = PERIOD * exchange.row_bytes();
+        if layout.pitch().is_some_and(|p| !(p.stride << elem).is_multiple_of(group)) {
+            return None;
+        }
         if k_bits + elem <= row && along(k, k_bits) && rows(outer, outer_bits.min(3)) {
             let stride = doubling(outer, 3, outer_bits, group)?;
             return Some(Descriptor { exchange, transposed: false, leading: 16, stride });
@@ -314,7 +348,13 @@ mod tests {
             [(192, 128, 1, 2), (192, 256, 1, 4), (128, 192, 0, 2), (96, 256, 1, 1)]
         {
             assert_boxes([rows, columns], contiguous, bytes, true);
-            assert!(panels(&[rows, columns], contiguous, bytes, false).is_none(), "{rows}x{columns}");
+            assert_boxes([rows, columns], contiguous, bytes, false);
+        }
+        // Panels of whatever multiple of eight rows.
+        for (rows, columns, contiguous, bytes) in
+            [(176, 128, 1, 2), (80, 80, 1, 2), (96, 96, 1, 2), (160, 256, 1, 2), (192, 176, 0, 2), (176, 192, 1, 1)]
+        {
+            assert_boxes([rows, columns], contiguous, bytes, false);
         }
     }
 
@@ -367,6 +407,57 @@ mod tests {
         // Bytes are not transposed.
         let bytes = panels(&[64, 256], 1, 1, true).expect("a layout");
         assert_eq!(descriptor(&bytes, 1, (1, 8), (0, 5)), None);
+    }
+
+    /// Element by element: an operand in panels of any number of rows lies where the descriptors of its steps say.
+    #[test]
+    fn descriptors_reach_panels_of_any_rows() {
+        // Along the reduction, and across it.
+        for (rows, columns, bytes, k_bits) in [
+            (176, 128, 2, 4),
+            (160, 256, 2, 4),
+            (80, 80, 2, 4),
+            (96, 96, 2, 4),
+            (192, 48, 2, 4),
+            (176, 192, 1, 5),
+            (160, 64, 2, 4),
+        ] {
+            for k in [0, 1].into_iter().filter(|&k| k == 1 || bytes == 2) {
+                assert_descriptor([rows, columns], k, bytes, k_bits);
+            }
+        }
+        // Panels that do not begin at multiples of the period.
+        let odd = super::super::parse_smem_layout("(32,(64,2)):(64,(1,1600)) swizzle<3,3,3>").expect("a layout");
+        assert_eq!((descriptor(&odd, 2, (0, 5), (1, 4)), boxes(&odd, &[25, 128], 2)), (None, None));
+    }
+
+    /// Rows are contiguous; dimension `k` is the reduction.
+    fn assert_descriptor(shape: [u64; 2], k: usize, bytes: u32, k_bits: u32) {
+        let layout = panels(&shape, 1, bytes, false).expect("a layout");
+        let outer = shape[1 - k];
+        let d =
+            descriptor(&layout, bytes, (1 - k, super::super::extent_bits(outer)), (k, k_bits)).expect("a descriptor");
+        assert_eq!(d.transposed, k == 0);
+        let at = |o: u64, i: u64| if k == 1 { [o, i] } else { [i, o] };
+        let (row, bytes) = (d.exchange.row_bytes(), u64::from(bytes));
+        for step in (0..shape[k]).step_by(1 << k_bits) {
+            let start = plain_offset(&layout, bytes as u32, d.exchange, &at(0, step));
+            for (o, i) in (0..outer).flat_map(|o| (0..1 << k_bits).map(move |i| (o, i))) {
+                // Facts: PTX ISA 9.7.15.5.1, canonical layouts.
+                let inside = match d.transposed {
+                    false => o % 8 * row + o / 8 * d.stride + i * bytes,
+                    true => {
+                        let line = row / bytes;
+                        o % line * bytes + o / line * d.leading + i % 8 * row + i / 8 * d.stride
+                    }
+                };
+                assert_eq!(
+                    layout.offset(&at(o, step + i)) * bytes,
+                    d.exchange.apply(start + inside),
+                    "{shape:?} {o} {i}"
+                );
+            }
+        }
     }
 
     #[test]

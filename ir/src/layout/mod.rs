@@ -9,7 +9,8 @@
 //! [`RegLayout`] and [`SmemLayout`] are the two uses the IR makes of them, with a text form each;
 //! `access` proves facts about memory accesses and `search` finds the cheapest conflict-free layout.
 //!
-//! Extents that are no powers of two are rounded up, and what is beyond them is not there (`extents`).
+//! Extents that are no powers of two are rounded up, and what is beyond them is not there (`extents`). Panels of such tiles in shared memory
+//! follow one another at a distance that is no power of two ([`Pitch`]).
 //!
 //! Invariants: no map has more than 63 input or output bits; every operation is total (an
 //! impossible request is `None` or an error with a reason) and deterministic. Depends on std only.
@@ -26,6 +27,7 @@ pub mod hardware;
 pub mod matrix;
 mod reduction;
 pub mod search;
+pub mod smem;
 pub mod swizzle;
 pub mod tile;
 mod tile_text;
@@ -42,6 +44,7 @@ pub use extents::{Held, extent_bits, shape_bits};
 pub use f2::F2Map;
 pub use reduction::{NoReduction, Reduction};
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};
+pub use smem::{Pitch, SmemLayout};
 pub use swizzle::{Swizzle, parse_swizzle, parse_swizzle_prefix};
-pub use tile::{RegLayout, SmemLayout, drop_dims};
+pub use tile::{RegLayout, drop_dims};
 pub use tile_text::{parse_reg_layout, parse_reg_layout_prefix, parse_smem_layout, parse_smem_layout_prefix};

@@ -12,7 +12,7 @@
 //! set so far is extended greedily.
 
 use super::access::{phase_lane_bits, unit_shift};
-use super::tile::SmemLayout;
+use super::smem::SmemLayout;
 
 /// Access evaluations each walk may make: about two milliseconds. Enough for every set of three terms over
 /// four accesses of a 256x128 tile of halves.

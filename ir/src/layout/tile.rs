@@ -1,14 +1,13 @@
-//! The two layouts that the types of the IR carry: register tiles and shared-memory tiles.
+//! The layout of a register tile.
 //!
-//! Both number the elements of a tile in column-major order (dimension 0 fastest), so a tile of
+//! It numbers the elements of a tile in column-major order (dimension 0 fastest), so a tile of
 //! extents `2^d0 x 2^d1` has its dimension-0 coordinate in the low `d0` bits of the linear index.
-//! [`RegLayout`] goes from hardware position to element, [`SmemLayout`] from element to address;
+//! [`RegLayout`] goes from hardware position to element, [`super::SmemLayout`] from element to address;
 //! composing the two gives the address each thread touches, and every proof starts from that.
 
-use super::convert::{cute_to_f2, f2_to_cute, swizzled_to_f2};
+use super::convert::{cute_to_f2, f2_to_cute};
 use super::cute::{CuteLayout, LayoutError};
 use super::f2::{F2Map, MAX_BITS, mask};
-use super::swizzle::Swizzle;
 
 /// Where the elements of a register tile live.
 ///
@@ -225,121 +224,6 @@ pub fn drop_dims(index: u64, dim_bits: &[u32], small: &[u32]) -> Option<u64> {
         to += kept;
     }
     Some(out)
-}
-
-/// Where an element of a shared-memory tile lives: coordinate bits (column-major, dimension 0 first)
-/// to element-offset bits.
-///
-/// Invariant: the map has as many output bits as its columns need, and `dim_bits` add up to its
-/// input bits.
-#[derive(Clone, PartialEq, Eq, Debug, Hash)]
-pub struct SmemLayout {
-    map: F2Map,
-    dim_bits: Vec<u32>,
-}
-
-impl SmemLayout {
-    /// The layout with this map; `None` if `dim_bits` is empty or does not add up to its input bits.
-    pub fn new(map: F2Map, dim_bits: Vec<u32>) -> Option<SmemLayout> {
-        let total = dim_bits.iter().try_fold(0u32, |a, &b| a.checked_add(b))?;
-        if total != map.in_bits() || dim_bits.is_empty() {
-            return None;
-        }
-        Some(SmemLayout { map: F2Map::from_cols(map.cols().to_vec())?, dim_bits })
-    }
-
-    /// Dense storage with the dimensions in the given order, fastest first.
-    ///
-    /// `None` if `order` is not a permutation of the dimensions or there are more than 63 bits.
-    pub fn natural(dim_bits: &[u32], order: &[usize]) -> Option<SmemLayout> {
-        if order.len() != dim_bits.len() {
-            return None;
-        }
-        let mut starts = vec![None; dim_bits.len()];
-        let mut next = 0u32;
-        for &d in order {
-            let slot = starts.get_mut(d)?;
-            if slot.replace(next).is_some() {
-                return None;
-            }
-            next = next.checked_add(dim_bits[d]).filter(|&n| n <= MAX_BITS)?;
-        }
-        let mut cols = Vec::new();
-        for (start, &bits) in starts.iter().zip(dim_bits) {
-            let start = (*start)?;
-            cols.extend((0..bits).map(|i| 1u64 << (start + i)));
-        }
-        SmemLayout::new(F2Map::new(cols, next)?, dim_bits.to_vec())
-    }
-
-    /// Column-major linear-index bits to element-offset bits.
-    pub fn map(&self) -> &F2Map {
-        &self.map
-    }
-
-    /// log2 of each extent.
-    pub fn dim_bits(&self) -> &[u32] {
-        &self.dim_bits
-    }
-
-    /// The extents.
-    pub fn dims(&self) -> Vec<u64> {
-        self.dim_bits.iter().map(|b| 1 << b).collect()
-    }
-
-    /// log2 of the elements of storage.
-    pub fn offset_bits(&self) -> u32 {
-        self.map.out_bits()
-    }
-
-    /// Element offset of the element at `coords`. Coordinates wrap at the extents; missing ones are 0.
-    pub fn offset(&self, coords: &[u64]) -> u64 {
-        let (mut index, mut at) = (0, 0);
-        for (&c, &bits) in coords.iter().zip(&self.dim_bits) {
-            index |= (c & mask(bits)).checked_shl(at).unwrap_or(0);
-            at += bits;
-        }
-        self.map.apply(index)
-    }
-
-    /// Offset columns of dimension `dim`, one per coordinate bit; empty for a dimension there is not.
-    pub fn dim_cols(&self, dim: usize) -> &[u64] {
-        let Some(&bits) = self.dim_bits.get(dim) else {
-            return &[];
-        };
-        let start = self.dim_bits[..dim].iter().sum::<u32>() as usize;
-        &self.map.cols()[start..start + bits as usize]
-    }
-
-    /// Whether elements and the offsets `0..2^n` correspond one to one.
-    pub fn is_bijective(&self) -> bool {
-        self.map.is_bijective()
-    }
-
-    /// From a CuTe layout with one top-level mode per dimension, its offsets optionally swizzled.
-    ///
-    /// # Errors
-    /// If the layout is not F2-linear.
-    pub fn from_cute(swizzle: Option<Swizzle>, layout: &CuteLayout) -> Result<SmemLayout, LayoutError> {
-        let map = swizzled_to_f2(swizzle, layout)?;
-        let dim_bits = (0..layout.rank()).filter_map(|i| layout.mode(i)).map(|m| m.size().trailing_zeros()).collect();
-        SmemLayout::new(map, dim_bits).ok_or_else(|| LayoutError::new("layout has no dimensions"))
-    }
-
-    /// The canonical CuTe form, if there is one with at most one swizzle.
-    pub fn to_cute(&self) -> Option<(Option<Swizzle>, CuteLayout)> {
-        f2_to_cute(&self.map, &self.dim_bits)
-    }
-
-    /// The layout with offset bit `slot_bit` replaced by its xor with offset bit `from_bit`: an elementary
-    /// F2 matrix after this layout. `None` if the bits are equal or past 62.
-    pub fn xor_term(&self, slot_bit: u32, from_bit: u32) -> Option<SmemLayout> {
-        if slot_bit == from_bit || slot_bit >= MAX_BITS || from_bit >= MAX_BITS {
-            return None;
-        }
-        let cols = self.map.cols().iter().map(|c| c ^ (c >> from_bit & 1) << slot_bit).collect();
-        SmemLayout::new(F2Map::from_cols(cols)?, self.dim_bits.clone())
-    }
 }
 
 /// A column-major linear index as one coordinate per dimension.

@@ -6,7 +6,9 @@
 //! ((4,8),(2,2)):((2,16),(1,8))                      registers: (threads, values)
 //! bits 12 thread(0x1,0x2,0x40) value(0x4,0x18)      registers: tile bits, column of each bit
 //! (128,32):(32,1) swizzle<2,3,3>                    shared memory: a mode per dimension
+//! (256,(64,2)):(64,(1,11264)) swizzle<3,3,3>        shared memory: panels of 176 rows, counted by the mode of stride 11264
 //! bits ((0x20,0x40,0x88),(0x1,0x2))                 shared memory: columns of each dimension's bits
+//! bits ((0x20,0x40,0x88),(0x1,0x2,0x100)) pitch 8 240    shared memory: bits from 8 on count panels of 240 elements
 //! ```
 //!
 //! Columns combine by xor. The parser also takes either kind of number, so text survives a hand edit.
@@ -16,8 +18,9 @@ use std::fmt;
 use super::cute::LayoutParseError;
 use super::cute_text::{Cursor, cute};
 use super::f2::F2Map;
+use super::smem::{Pitch, SmemLayout};
 use super::swizzle::swizzle;
-use super::tile::{RegLayout, SmemLayout};
+use super::tile::RegLayout;
 
 /// Parses a register layout, the whole of `text`.
 ///
@@ -121,9 +124,24 @@ fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutPars
             return Err(c.error("expected `,` or `)`"));
         }
     }
-    F2Map::from_cols(cols)
+    let layout = F2Map::from_cols(cols)
         .and_then(|map| SmemLayout::new(map, dim_bits))
-        .ok_or_else(|| LayoutParseError { offset, message: "layout has more than 63 bits".into() })
+        .ok_or_else(|| LayoutParseError { offset, message: "layout has more than 63 bits".into() })?;
+    let end = c.offset();
+    c.skip_blanks();
+    let at_pitch = c.offset();
+    if !c.eat_word("pitch") {
+        c.rewind(end);
+        return Ok(layout);
+    }
+    c.skip_blanks();
+    let bit = c.small("bit of a pitch")?;
+    c.skip_blanks();
+    let stride = c.number()?;
+    layout.with_pitch(Pitch { bit, stride }).ok_or_else(|| LayoutParseError {
+        offset: at_pitch,
+        message: "a pitch is shorter than the panels that the bits below it count, and no column has bits on both sides of it".into(),
+    })
 }
 
 impl fmt::Display for RegLayout {
@@ -149,7 +167,8 @@ impl fmt::Display for SmemLayout {
             f.write_str(if dim == 0 { "" } else { "," })?;
             write_list(f, self.dim_cols(dim))?;
         }
-        f.write_str(")")
+        f.write_str(")")?;
+        self.pitch().map_or(Ok(()), |p| write!(f, " pitch {} {}", p.bit, p.stride))
     }
 }
 

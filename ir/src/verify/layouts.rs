@@ -4,9 +4,10 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use crate::layout::{RegLayout, extent_bits};
+use crate::layout::hardware::PANEL_BYTES;
+use crate::layout::{Pitch, RegLayout, SmemLayout, extent_bits};
 use crate::target::WARP;
-use crate::types::TileTy;
+use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, const_int, copy_shape};
 use crate::verify::cx::Cx;
 
@@ -89,7 +90,27 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
             let note = "every element needs a place of its own, without gaps: the strides are the running products of the \
                         extents in some order";
             cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
+        } else if let Some(pitch) = layout.pitch() {
+            panels(cx, v, t, layout, pitch);
         }
+    }
+}
+
+/// That panels at a distance of their own do not overlap, and that a place inside one is exchanged as in any other.
+fn panels(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, layout: &SmemLayout, pitch: Pitch) {
+    let k = cx.k;
+    let (span, name) = (k.values[v].span, cx.name(v).to_owned());
+    let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
+    if shape.is_some_and(|shape| layout.span(&shape).is_none()) {
+        let message = format!("panels of `{name}` overlap: one begins {} elements behind the other", pitch.stride);
+        let note = "the stride that is no power of two counts panels, of which each ends in front of the next one";
+        cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
+    } else if let ElemRef::Known(elem) = t.elem
+        && !(pitch.stride * u64::from(elem.bytes())).is_multiple_of(PANEL_BYTES)
+    {
+        let message = format!("panels of `{name}` begin at no multiples of {PANEL_BYTES} bytes");
+        let note = "of rows of 128 bytes a panel has a multiple of 8";
+        cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note));
     }
 }
 
@@ -116,7 +137,7 @@ fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32]) -> bool {
 }
 
 /// What keeps a shared-memory layout from being a bijection.
-fn collision(layout: &crate::layout::SmemLayout) -> String {
+fn collision(layout: &SmemLayout) -> String {
     match layout.map().kernel().first() {
         Some(&index) => {
             let mut coords = Vec::new();

@@ -39,16 +39,16 @@ impl End {
         }
     }
 
-    /// Whether a loop from `start` in steps of `step` (a power of two) covers whole steps, unless it ends at the extent.
+    /// Whether a loop from `start` in steps of `step` covers whole steps, unless it ends at the extent.
     pub(crate) fn whole_steps(&self, k: &Kernel, facts: &Facts, start: Option<Expr>, step: u64) -> bool {
         let Some(end) = self.or else { return true };
-        let Some(start) = start.map(|start| self.start(k, start)) else { return facts.divisor(k, end) >= step };
-        if facts.divisor(k, start) >= step && facts.divisor(k, end) >= step {
+        let Some(start) = start.map(|start| self.start(k, start)) else { return facts.is_multiple(k, end, step) };
+        if facts.is_multiple(k, start, step) && facts.is_multiple(k, end, step) {
             return true;
         }
         match &k.exprs[meaning(k, end)] {
             ExprData::Op { op: Op::Add, args } => {
-                same_expr(k, meaning(k, args[0]), meaning(k, start)) && facts.divisor(k, args[1]) >= step
+                same_expr(k, meaning(k, args[0]), meaning(k, start)) && facts.is_multiple(k, args[1], step)
             }
             _ => false,
         }
@@ -81,7 +81,7 @@ pub(crate) fn whole_tiles(k: &Kernel, facts: &Facts, [start, end, step]: [Expr; 
     }
     let whole = |bound: Expr| match (k.as_int(start), k.as_int(meaning(k, bound))) {
         (Some(a), Some(b)) => b.checked_sub(a).is_some_and(|length| length % n == 0),
-        _ => tile.is_power_of_two() && End { extent, or: Some(bound) }.whole_steps(k, facts, Some(start), tile),
+        _ => End { extent, or: Some(bound) }.whole_steps(k, facts, Some(start), tile),
     };
     bounds(k, end).into_iter().all(|bound| covers(k, bound, extent) || whole(bound))
 }

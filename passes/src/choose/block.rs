@@ -533,7 +533,7 @@ impl Setting<'_> {
         (!three || registers <= THREE) && warpgroup::has_room(self.work.k, (rows, cols), warp, registers)
     }
 
-    /// Whether an operand would lie in several panels of rows whose number is no power of two.
+    /// Whether an operand would lie in several panels of rows whose number is no power of two: they can, but the model knows no measurement of such tiles.
     fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64)) -> bool {
         let several = depth * u64::from(product.inputs.bytes()) > Exchange::Bytes128.row_bytes();
         let [a, b] = &product.operands;

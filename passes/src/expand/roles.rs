@@ -11,16 +11,13 @@ use super::awaits;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
-use crate::roles::{PRODUCER_WARPS, consumer_warps, registers, role, shared_out};
+use crate::roles::{PRODUCER_WARPS, consumer_warps, registers, role};
 use crate::specialize_warps::plain_names;
 use crate::walk::Walk;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::typing::let_init;
-
-/// Registers of a producer thread that issues TMA loads (`setmaxnreg`, PTX ISA 9.7.19.5: 24 to 256 in steps of 8).
-const ASKING: i64 = 24;
 
 pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let span = k.name_span;
@@ -56,8 +53,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     consumed.extend(last);
     let warps = consumer_warps(k);
     let by_threads = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.asynchronous));
-    // One lane of the producer issues TMA loads, and needs the fewest that a thread can be left with.
-    let (few, many) = if by_threads { registers(k, warps, true) } else { shared_out(k, warps, ASKING) };
+    let (few, many) = registers(k, warps, by_threads);
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, produced, span);
     let consumer = role(k, "consumer", (warps, 1), many, consumed, span);
     if let StmtData::Role { body, .. } = k.stmts[consumer] {

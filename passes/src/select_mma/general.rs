@@ -11,7 +11,7 @@
 
 use super::from_registers;
 use super::in_roles::{self, Product};
-use super::warpgroup::{self, ACCUMULATORS, BESIDE};
+use super::warpgroup::{self, BESIDE};
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::elem_of;
@@ -214,7 +214,7 @@ fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
         .sum();
     let tiles = bytes / 4 / threads;
     let own = u64::try_from(consumer_registers(k, groups * WARPGROUP)).unwrap_or(0);
-    if tiles <= ACCUMULATORS && tiles + BESIDE <= own {
+    if tiles + BESIDE <= own {
         return Ok(());
     }
     let why = format!("a thread of {groups} warpgroup(s) would hold {tiles} registers of tiles, and has {own}");

@@ -274,8 +274,9 @@ fn way(
     }
     let (parts, (bm, bn)) = (threads / groups, shape);
     let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied()).unwrap_or(0);
-    if !depth.is_power_of_two() {
-        return Err(format!("its reduction is {depth} deep, which is no power of two"));
+    let step = 1u64 << atom.row().log2_shape.2;
+    if !depth.is_multiple_of(step) {
+        return Err(format!("its reduction is {depth} deep, which is no multiple of {step}"));
     }
     let reduced = reduced_along(k, shape);
     let swap = registers.unwrap_or(mma.swap);

@@ -257,7 +257,8 @@ pub(crate) fn tile(
             let odd = !rows.is_power_of_two();
             (own_cols == cols || reduced.is_empty() && cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS)
         };
-        let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| is_rows(rows) && depth.is_power_of_two()));
+        let steps = depth.is_multiple_of(1 << atom.row().log2_shape.2);
+        let tiles = tiles.map(|t| Some(t).filter(whole).filter(|_| is_rows(rows) && steps));
         // Those that fill the slots need a place in the block, too.
         let room = |(wm, wn): (u64, u64)| {
             let groups = (bm / wm.max(1)).saturating_mul(bn / wn.max(1));

@@ -193,12 +193,14 @@ impl Lower<'_> {
         let bytes = u64::from(elem.bytes());
         let total: u32 = window.iter().sum();
         let kept = view.kept();
-        let to_bytes = |index: u64| offset_of(&smem, index, window, &kept) * bytes;
+        let panels = Panels::of(&smem, bytes);
+        let to_bytes = |index: u64| place_of(&smem, index, window, &kept) * bytes;
         let thread_cols: Vec<u64> = (0..layout.thread_bits()).map(|i| to_bytes(layout.thread_col(i))).collect();
         let value_cols: Vec<u64> = (0..layout.value_bits()).map(|i| to_bytes(layout.value_col(i))).collect();
         debug_assert!(total < 64);
         let tid = self.tid();
-        let mut thread = self.linear_map(tid, &thread_cols);
+        let mut thread = self.linear_map(tid, &panels.inside(&thread_cols));
+        let mut panel = self.linear_map(tid, &panels.numbers(&thread_cols));
         let mut reach = thread_cols.iter().fold(0u64, |a, c| a | c);
         let mut base = 0u64;
         for (d, dim) in view.dims.iter().enumerate() {
@@ -207,7 +209,7 @@ impl Lower<'_> {
             let at = |start: u64| {
                 let mut coords = vec![0u64; view.dims.len()];
                 coords[d] = start;
-                smem.offset(&coords) * bytes
+                smem.place(&coords) * bytes
             };
             match start.as_const() {
                 Some(start) => base ^= at(start as u64),
@@ -216,9 +218,11 @@ impl Lower<'_> {
                     let column = |bit: u32| if bit < bits { 0 } else { at(1 << bit) };
                     let columns: Vec<u64> = (0..smem.dim_bits()[d]).map(column).collect();
                     let index = self.in32(start);
-                    let part = self.linear_map(index, &columns);
+                    let part = self.linear_map(index, &panels.inside(&columns));
+                    let number = self.linear_map(index, &panels.numbers(&columns));
                     reach |= columns.iter().fold(0, |a, c| a | c);
                     thread = self.xor(thread, part);
+                    panel = self.xor(panel, number);
                 }
             }
         }
@@ -234,6 +238,11 @@ impl Lower<'_> {
                 }
             }
         };
+        // Numbers of panels are added: threads and their registers must tell them apart by different bits.
+        if (base | value_cols.iter().fold(0, |a, c| a | c)) & reach & panels.counted != 0 {
+            return Err(self.mixed_panels(v));
+        }
+        let slot = self.beside_panels(slot, panel, &panels);
         // The address register before the xor: thread part plus slot.
         let root = match (thread.as_const(), slot) {
             (Some(_), None) => None,
@@ -254,8 +263,22 @@ impl Lower<'_> {
             value_cols,
             base,
             offset: placed.offset + constant,
+            panels,
             xored: Vec::new(),
             bits: window.to_vec(),
+        })
+    }
+
+    /// The slot and the panel that the thread is in, which begin at multiples of [`BLOCK_ALIGN`] alike.
+    fn beside_panels(&mut self, slot: Option<Reg>, panel: Int, panels: &Panels) -> Option<Reg> {
+        if panel.as_const() == Some(0) {
+            return slot;
+        }
+        let number = self.in32(panel);
+        let skip = self.emit.pure(Class::B32, P::MulLoS32, vec![number.into(), Operand::Imm(panels.stride as i64)]);
+        Some(match slot {
+            Some(slot) => self.emit.def(Class::B32, P::AddS32, vec![slot.into(), skip.into()]),
+            None => skip,
         })
     }
 
@@ -309,6 +332,14 @@ impl Lower<'_> {
         self.sink.report(Diagnostic::error(codes::NOT_LOWERED, span, "this buffer has no element type or extents"))
     }
 
+    fn mixed_panels(&mut self, v: Value) -> Reported {
+        let (span, name) = (self.k.values[v].span, &self.k.values[v].name);
+        let message = format!("threads and their registers tell panels of `{name}` apart by the same bits");
+        let note =
+            "leave the layouts of copies to and from this buffer out, or give it an extent that is a power of two";
+        self.sink.report(Diagnostic::error(codes::NOT_LOWERED, span, message).with_note(note))
+    }
+
     /// Shared addresses count from the block's start in the shared window, which a register must add.
     fn with_block_base(&mut self, root: Option<Reg>) -> Option<Reg> {
         let root = root?;
@@ -328,8 +359,9 @@ impl Lower<'_> {
                 c ^= col;
             }
         }
+        let (c, panel) = (c & !w.panels.counted, c & w.panels.counted);
         let mixed = c & w.reach;
-        let plain = (c & !w.reach) + w.offset;
+        let plain = (c & !w.reach) + w.panels.bytes(panel) + w.offset;
         let Some(root) = w.root else {
             return Operand::Addr { base: AddrBase::Shared(0), offset: (plain + mixed) as i64 };
         };
@@ -368,6 +400,7 @@ pub(super) struct SharedWindow {
     base: u64,
     /// Where the buffer is.
     offset: u64,
+    panels: Panels,
     xored: Vec<(u64, Reg)>,
     /// Log2 extents of the window.
     bits: Vec<u32>,
@@ -380,15 +413,49 @@ impl SharedWindow {
     }
 }
 
-/// The element offset of a column-major window index; `kept`: the buffer's dimension of each of the window's.
-fn offset_of(smem: &SmemLayout, index: u64, window: &[u32], kept: &[usize]) -> u64 {
+/// Panels of a buffer that follow one another at a distance that is no power of two: in bytes.
+#[derive(Copy, Clone)]
+struct Panels {
+    /// Address bits that count panels; none if addresses are linear in all of them.
+    counted: u64,
+    stride: u64,
+}
+
+impl Panels {
+    fn of(smem: &SmemLayout, bytes: u64) -> Panels {
+        let pitch = smem.pitch().map(|p| Panels { counted: !((bytes << p.bit) - 1), stride: p.stride * bytes });
+        pitch.unwrap_or(Panels { counted: 0, stride: 0 })
+    }
+
+    /// What columns of places add inside a panel.
+    fn inside(&self, columns: &[u64]) -> Vec<u64> {
+        columns.iter().map(|c| c & !self.counted).collect()
+    }
+
+    /// What they add to the panel's number.
+    fn numbers(&self, columns: &[u64]) -> Vec<u64> {
+        columns.iter().map(|c| self.number(c & self.counted)).collect()
+    }
+
+    fn number(&self, place: u64) -> u64 {
+        place.checked_shr(self.counted.trailing_zeros()).unwrap_or(0)
+    }
+
+    /// Where the panel of a place begins.
+    fn bytes(&self, place: u64) -> u64 {
+        self.number(place) * self.stride
+    }
+}
+
+/// The place of a column-major window index; `kept`: the buffer's dimension of each of the window's.
+fn place_of(smem: &SmemLayout, index: u64, window: &[u32], kept: &[usize]) -> u64 {
     let mut coords = vec![0; smem.dim_bits().len()];
     let mut rest = index;
     for (&bits, &d) in window.iter().zip(kept) {
         coords[d] = rest & ((1u64 << bits) - 1);
         rest >>= bits;
     }
-    smem.offset(&coords)
+    smem.place(&coords)
 }
 
 /// Byte contributions of the five lane bits, for the report.
@@ -399,5 +466,5 @@ pub(super) fn lane_bytes(
     kept: &[usize],
     bytes: u64,
 ) -> Vec<u64> {
-    (0..5).map(|i| offset_of(smem, layout.thread_col(i), window, kept) * bytes).collect()
+    (0..5).map(|i| place_of(smem, layout.thread_col(i), window, kept) * bytes).collect()
 }

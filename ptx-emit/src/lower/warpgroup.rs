@@ -196,7 +196,10 @@ impl Lower<'_> {
             let coords = if along == 1 { [outer, inner] } else { [inner, outer] };
             plain_offset(&layout, elem.bytes(), d.exchange, &coords)
         };
-        let depth = 1u64 << layout.dim_bits()[along];
+        let extent = k.tile_ty(view.base).and_then(|t| k.const_shape(&t.shape)).and_then(|s| s.get(along).copied());
+        let Some(depth) = extent.filter(|n| n.is_multiple_of(1 << bits.1)) else {
+            return Err(self.unsupported(src, "a reduction that is no multiple of the instruction's"));
+        };
         let steps = (0..depth).step_by(1 << bits.1).map(|at| offset(0, at)).collect();
         let mut all = vec![0];
         for &r in repeats {
@@ -294,7 +297,7 @@ const A_REGISTERS: usize = 4;
 /// The registers of A for each step along the reduction and each repetition of the sums, of a fragment whose dimension `along` is the
 /// reduction. `depth`: log2 of a step; `repeats`: what the bits of the number of a repetition add to rows.
 fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<Vec<Vec<Reg>>>> {
-    let [low, high] = a.dim_bits[..] else { return None };
+    let [low, _] = a.dim_bits[..] else { return None };
     let own = A_REGISTERS.ilog2() + a.per_register.ilog2();
     let more = a.layout.value_bits().checked_sub(own)?;
     // Of the values beside those of an instruction: the row and the step of each.
@@ -309,7 +312,7 @@ fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<
         let more: Vec<u64> = rows.iter().map(|x| x ^ r).collect();
         rows.extend(more);
     }
-    let steps = 1u64 << (if along == 0 { low } else { high }).checked_sub(depth)?;
+    let steps = a.dim_bits.extents().get(along).filter(|n| n.is_multiple_of(1 << depth))? >> depth;
     let of = |row: u64, step: u64| {
         let &first = places.get(&(row, step << depth))?;
         Some(a.regs.get(first..first + A_REGISTERS)?.to_vec())

@@ -256,3 +256,41 @@ fn a_transposed_layout_has_the_coordinates_the_other_way_round() {
     assert_eq!(transposed.transposed(3), Some(layout.clone()));
     assert_eq!(layout.transposed(8), None);
 }
+
+/// Panels that follow one another at a distance that is no power of two: the sum that CuTe's notation says, and back to the text.
+#[test]
+fn panels_have_a_pitch() {
+    for (text, shape) in [
+        ("(256,(64,2)):(64,(1,11264)) swizzle<3,3,3>", [176u64, 128]),
+        ("(128,(64,4)):(64,(1,5120))", [80, 200]),
+        ("((64,2),256):((1,11264),64) swizzle<3,3,3>", [128, 176]),
+        ("bits ((0x41,0x84),(0x1,0x2,0x4,0x100)) pitch 8 240", [4, 16]),
+    ] {
+        let layout = parse_smem_layout(text).unwrap();
+        assert_eq!(layout.to_string(), text);
+        let pitch = layout.pitch().unwrap();
+        for (i, j) in (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| [i, j])).map(|[i, j]| (i, j)) {
+            let place = layout.place(&[i, j]);
+            let panel = place >> pitch.bit;
+            assert_eq!(layout.offset(&[i, j]), place - (panel << pitch.bit) + panel * pitch.stride);
+        }
+    }
+    // In CuTe's own words.
+    let plain = parse_cute("(128,(64,4)):(64,(1,5120))").unwrap();
+    let layout = parse_smem_layout("(128,(64,4)):(64,(1,5120))").unwrap();
+    for (i, j) in (0..80).flat_map(|i| (0..200).map(move |j| (i, j))) {
+        assert_eq!(Some(layout.offset(&[i, j])), plain.at_coords(&[i, j]));
+    }
+    // A stride between two powers of two that nothing overlaps is a map of bits.
+    assert_eq!(parse_smem_layout("(2,2):(3,8)").map(|l| l.pitch()).ok(), Some(None));
+    // Two strides that are none, a pitch as long as what is inside, and columns on both sides of it.
+    for text in [
+        "(64,(64,2)):(80,(1,5120))",
+        "bits ((0x1,0x2,0x4)) pitch 2 4",
+        "bits ((0x1,0x2,0x6)) pitch 2 3",
+        "bits ((0x1,0x2)) pitch 2 3",
+    ] {
+        assert!(parse_smem_layout(text).is_err(), "{text}");
+    }
+    assert_eq!(layout.xor_term(0, 6), None);
+}

@@ -30,6 +30,14 @@ fn shared_memory_layouts() {
     assert_eq!(tile("let t = smem f16[3, 32] layout (4,32):(32,1)"), [""; 0]);
     assert_eq!(tile("let t = smem f16[64, 3] layout (64,8):(8,1)"), ["E0302"]);
     assert_eq!(tile("let t = smem f16[4, 2] layout bits ((1,2),(2))"), ["E0305"], "two elements share a place");
+    // Panels that follow one another as they end.
+    assert_eq!(tile("let t = smem f16[176, 128] layout (256,(64,2)):(64,(1,11264)) swizzle<3,3,3>"), [""; 0]);
+    assert_eq!(
+        tile("let t = smem f16[192, 128] layout (256,(64,2)):(64,(1,11264)) swizzle<3,3,3>"),
+        ["E0305"],
+        "overlap"
+    );
+    assert_eq!(tile("let t = smem f16[172, 128] layout (256,(64,2)):(64,(1,11008)) swizzle<3,3,3>"), ["E0302"], "1024");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, odd
             let bit = inner + others.iter().map(|&d| dim_bits[d]).sum::<u32>();
             layout
                 .with_pitch(Pitch { bit, stride: rows * row })
-                .filter(|_| (rows * row << elem).is_multiple_of(PANEL_BYTES))?
+                .filter(|_| ((rows * row) << elem).is_multiple_of(PANEL_BYTES))?
         }
     };
     let whole = shape.iter().enumerate().map(|(d, &n)| if d == contiguous { n.next_multiple_of(row) } else { n });

@@ -3,63 +3,9 @@
 //! Who waits is listed by [`super::stuck`]. This adds, for each barrier and mbarrier that is waited for, who has arrived there, who did so in the phase
 //! before and has not now, and who has exited.
 
-use super::Cta;
 use super::warp::{Frag, Wait, Warp};
-
-/// Instructions of an mbarrier's arrivals that are listed.
-const SHOWN: usize = 4;
-
-/// Arrivals of lanes of a warp by one instruction.
-#[derive(Clone, Copy, Debug)]
-struct Came {
-    warp: usize,
-    pc: usize,
-    lanes: u32,
-    /// How many they count as.
-    count: u32,
-}
-
-/// The arrivals at an mbarrier in this phase and in the one before.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Arrivals {
-    now: Vec<Came>,
-    before: Vec<Came>,
-}
-
-impl Arrivals {
-    pub(super) fn add(&mut self, (warp, lane, pc): (usize, usize, usize), count: u32) {
-        match self.now.last_mut() {
-            Some(last) if (last.warp, last.pc) == (warp, pc) => {
-                last.lanes |= 1 << lane;
-                last.count += count;
-            }
-            _ => self.now.push(Came { warp, pc, lanes: 1 << lane, count }),
-        }
-    }
-
-    /// The phase ends.
-    pub(super) fn next(&mut self) {
-        std::mem::swap(&mut self.now, &mut self.before);
-        self.now.clear();
-    }
-}
-
-/// Numbers, with those that follow each other as a range: `0 to 3, 7`.
-fn numbers(all: &[usize]) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &n in all {
-        match runs.last_mut() {
-            Some((_, end)) if *end + 1 == n => *end = n,
-            _ => runs.push((n, n)),
-        }
-    }
-    let shown = runs.iter().map(|(first, end)| match end - first {
-        0 => first.to_string(),
-        1 => format!("{first}, {end}"),
-        _ => format!("{first} to {end}"),
-    });
-    shown.collect::<Vec<_>>().join(", ")
-}
+use crate::exec::barriers::{Arrivals, SHOWN, numbers};
+use crate::exec::cta::Cta;
 
 impl Cta<'_> {
     /// A line for each thing that is waited for, and for who has exited.

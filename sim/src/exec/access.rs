@@ -1,11 +1,12 @@
 //! Loads, stores and atomics: every access checked for bounds, alignment, definedness, and on shared memory for races.
 
-use super::bulk::Way;
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
 use crate::counters::Kind;
-use crate::parse::raw::Space;
-use crate::program::{Addr, Area, Base, LOCAL_WINDOW, Op, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::program::bulk::Way;
+use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use crate::program::{Addr, Area, Base, Op};
 use crate::race::{Conflict, Who};
 use crate::report::{Cause, ReportKind};
 

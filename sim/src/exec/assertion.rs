@@ -2,7 +2,8 @@
 
 use super::access::addresses;
 use super::warp::Warp;
-use super::{Cta, Fail};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
 use crate::program::Addr;
 use crate::report::ReportKind;
 

@@ -2,12 +2,13 @@
 
 use super::access::{addresses, for_lanes, outside};
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
 use crate::counters::Kind;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
 use crate::numerics::half::{self, Half};
 use crate::numerics::{Mode, Round, double, packed2, single};
-use crate::parse::raw::Space;
-use crate::program::{Atom, AtomOp, SINK};
+use crate::program::types::{SINK, Space};
+use crate::program::{Atom, AtomOp};
 use crate::race::{Touch, Who};
 use crate::report::ReportKind;
 

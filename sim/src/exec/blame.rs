@@ -4,9 +4,9 @@
 //! it reads. That is a race seen from its early side. So the other warps go on for a while: if one of them writes the word,
 //! the report is the race, which names both; else nobody writes it, and the report stays what it was.
 
-use super::Cta;
-use super::schedule::Rng;
 use super::warp::{Wait, Warp};
+use crate::exec::chance::Rng;
+use crate::exec::cta::Cta;
 use crate::report::{Cause, Place, Report, ReportKind};
 
 /// Turns of other warps that are waited for, for each warp of the block.

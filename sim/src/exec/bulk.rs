@@ -8,106 +8,21 @@ mod remote;
 mod store;
 mod tensor;
 
-pub(crate) use remote::Remote;
-use store::Reduce;
-pub(crate) use store::Stores;
-
 use super::access::{addresses, for_lanes, misaligned, outside};
 use super::asynchronous::Landing;
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
-use crate::parse::raw::Ty;
-use crate::program::{Addr, AtomOp, R};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+pub(crate) use crate::exec::flying::Stores;
+use crate::exec::flying::{Load, Piece, Plan, Reduce};
+use crate::program::bulk::{Bulk, Extent, Way};
+use crate::program::types::R;
 use crate::race::{Offence, Slot, Strength, Who};
 use crate::report::{Cause, ReportKind};
 use std::rc::Rc;
 
 /// Bulk copies on their way: of the cluster, and in the groups of a warp.
 const MAX_FLYING: usize = 1 << 10;
-
-/// The side of a copy that is not the shared memory it names first.
-#[derive(Clone, Debug)]
-pub(crate) enum Extent {
-    /// A box of a tensor: its map, and where it begins.
-    Tensor { map: Addr, at: Vec<R> },
-    /// So many bytes: of global memory, or of the block's own shared memory where the other side is another block's.
-    Bytes { at: Addr, n: R },
-}
-
-/// Which way a copy goes.
-#[derive(Clone, Debug)]
-pub(crate) enum Way {
-    /// To shared memory, of all the blocks in a mask if there is one.
-    Load {
-        barrier: Addr,
-        mask: Option<R>,
-    },
-    Store,
-    /// The type is that of the map, if it is not given.
-    Reduce {
-        op: AtomOp,
-        ty: Option<Ty>,
-    },
-    /// From the block's shared memory to that of another block, where it is perhaps combined with what is there.
-    Between {
-        barrier: Addr,
-        reduce: Option<(AtomOp, Ty)>,
-    },
-    Prefetch,
-}
-
-/// A bulk copy.
-#[derive(Clone, Debug)]
-pub(crate) struct Bulk {
-    pub(crate) way: Way,
-    pub(crate) global: Extent,
-    pub(crate) shared: Addr,
-}
-
-/// Up to 16 bytes that lie together on both sides.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    pub(crate) shared: u32,
-    /// Of the first of the 16 bytes, be it inside or not.
-    pub(crate) global: u64,
-    /// Bytes inside the tensor.
-    pub(crate) from: u8,
-    pub(crate) to: u8,
-}
-
-/// What a copy moves.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) pieces: Vec<Piece>,
-    /// The 16 bytes of a place outside.
-    pub(crate) fill: [u8; 16],
-    /// First byte and number of bytes in shared memory.
-    pub(crate) span: (u32, u32),
-    /// Bytes within which the swizzle stays, where rows are shorter than its pattern.
-    pub(crate) reach: u64,
-    pub(crate) element: Option<crate::tensor_map::TensorElement>,
-    /// The pieces come from shared memory.
-    pub(crate) from_shared: bool,
-    /// Bytes of shared memory that a piece fills.
-    pub(crate) width: u8,
-}
-
-/// A load on its way.
-#[derive(Clone, Debug)]
-pub(crate) struct Load {
-    who: Who,
-    agent: usize,
-    /// Its mbarrier.
-    object: u32,
-    plan: Rc<Plan>,
-    /// How far the destination lies behind that of the plan: in another block.
-    shift: u32,
-    data: Option<Rc<Vec<[u8; 16]>>>,
-    /// Clock of the engine that reads the source.
-    clock: u32,
-    /// What is done with the elements that are there.
-    reduce: Option<Reduce>,
-}
 
 impl Cta<'_> {
     /// Issues a copy in every lane of `m`: that many copies.

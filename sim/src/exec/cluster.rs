@@ -4,28 +4,13 @@
 //! apart, and what a program sees are these addresses: one of `.shared` is one of `.shared::cluster` as well.
 
 use super::access::{for_lanes, misaligned, outside, window};
-use super::step::Next;
 use super::warp::{Wait, Warp};
-use super::{Cta, Fail, Step};
-use crate::parse::raw::Space;
-use crate::program::{Addr, R, SHARED_WINDOW};
-use crate::race::Known;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::exec::next::Next;
+use crate::program::Addr;
+use crate::program::types::{R, SHARED_WINDOW, Space};
 use crate::report::ReportKind;
-
-/// The barrier of a cluster.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ClusterBarrier {
-    /// Lanes of each warp that have arrived in this phase, and those that have arrived and not waited.
-    arrived: Vec<u32>,
-    owing: Vec<u32>,
-    /// What the arrived threads have published.
-    known: Known,
-    /// What those have done whose arrivals are relaxed: it has begun, and for nobody more than that.
-    begun: Known,
-    /// Both, of the last phase.
-    done: [Known; 2],
-    phase: u32,
-}
 
 impl Cta<'_> {
     /// The block of a warp.

@@ -3,10 +3,12 @@
 use super::access::for_lanes;
 use super::atomic::reduce;
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
 use crate::counters::Kind;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
 use crate::numerics::mma::layout;
-use crate::program::{Addr, Area, Op, R, SINK, Shfl, Vote};
+use crate::program::types::{R, SINK};
+use crate::program::{Addr, Area, Op, Shfl, Vote};
 use crate::race::{Strength, Who};
 use crate::report::ReportKind;
 

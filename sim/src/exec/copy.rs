@@ -7,8 +7,9 @@
 use super::access::{addresses, for_lanes};
 use super::asynchronous::{Arrival, Copy, Landing};
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
 use crate::counters::{self, copies::Form};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
 use crate::program::CpAsync;
 use crate::race::{Known, Strength, Who};
 use crate::report::ReportKind;

@@ -2,10 +2,11 @@
 
 use super::access::{addresses, for_lanes, misaligned, outside};
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
 use crate::counters;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
 use crate::memory::Alloc;
-use crate::parse::raw::Space;
+use crate::program::types::Space;
 use crate::program::{Addr, Area};
 use crate::race::{Conflict, Strength, Who};
 use crate::report::ReportKind;

@@ -2,26 +2,10 @@
 //! after `griddepcontrol.wait`, its thread's own or one that is ordered before (PTX ISA 9.7.13.13).
 
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
 use crate::race::Who;
 use crate::report::{Cause, ReportKind};
-
-/// Who has waited for the grids in front of this one.
-#[derive(Debug, Default)]
-pub(crate) struct Waits {
-    /// There may be some.
-    overlaps: bool,
-    /// Warp, lanes and clock of every wait.
-    waits: Vec<(usize, u32, u32)>,
-    /// Lanes of each warp whose accesses are known to come after one.
-    cleared: Vec<u32>,
-}
-
-impl Waits {
-    pub(crate) fn new(overlaps: bool, warps: usize) -> Waits {
-        Waits { overlaps, waits: Vec::new(), cleared: vec![0; if overlaps { warps } else { 0 }] }
-    }
-}
 
 impl Cta<'_> {
     /// `griddepcontrol.wait` in the lanes of `m`.

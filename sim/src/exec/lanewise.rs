@@ -1,52 +1,7 @@
-//! Operations described rather than compiled, on up to three operands; and extended precision.
+//! Extended precision.
 
 use super::warp::Warp;
-use crate::numerics::bits::{self, Part};
-use crate::numerics::single;
-use crate::numerics::video::{Simd, Video};
 use crate::program::{Carry, CarryKind};
-
-/// An operation on bit patterns of up to three operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
-    /// `slct`: the first operand if the third is not negative, a float or an integer.
-    Select { float: bool, ftz: bool },
-    /// `fns`.
-    FindNthSet,
-    /// `cvt.pack`, in front of the third operand if there is one.
-    Pack { part: Part, append: bool },
-    /// A video instruction on one part of each operand.
-    Video(Video),
-    /// A video instruction on the parts of words.
-    Simd(Simd),
-}
-
-impl Function {
-    /// The result for one lane.
-    pub(crate) fn apply(self, a: u64, b: u64, c: u64) -> u64 {
-        let (x, y, z) = (a as u32, b as u32, c as u32);
-        match self {
-            Function::Select { float: false, .. } => {
-                if (z as i32) < 0 {
-                    b
-                } else {
-                    a
-                }
-            }
-            Function::Select { float: true, ftz } => {
-                if f32::from_bits(if ftz { single::flush(z) } else { z }) >= 0.0 {
-                    a
-                } else {
-                    b
-                }
-            }
-            Function::FindNthSet => u64::from(bits::find_nth_set(x, y, z as i32)),
-            Function::Pack { part, append } => u64::from(bits::pack(part, x as i32, y as i32, append.then_some(z))),
-            Function::Video(video) => u64::from(video.apply(x, y, z)),
-            Function::Simd(simd) => u64::from(simd.apply(x, y, z)),
-        }
-    }
-}
 
 /// Extended-precision arithmetic (PTX 9.7.2).
 pub(super) fn extended(w: &mut Warp, op: &Carry, m: u32) {

@@ -1,6 +1,18 @@
 //! Launches: what they consist of, whether they fit their kernel, and the blocks on the host's threads.
 
-use super::*;
+use crate::counters::{Counters, Counts, merge};
+use crate::exec::chance::Rng;
+use crate::exec::cta::{Cta, Setting};
+use crate::exec::options::{Launch, Options, Order, position, volume};
+use crate::exec::warp::thread_of;
+use crate::memory::Device;
+use crate::numerics::mma::Generation;
+use crate::program::{Entry, Program};
+use crate::race::{Grid, Side};
+use crate::report::{Cause, Memory, Place, Report, ReportKind};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// Threads of a block.
 pub(super) const MAX_THREADS: u64 = 1024;
@@ -10,81 +22,6 @@ pub(super) const MAX_SHARED: u64 = 227 << 10;
 
 /// Registers and local memory of a block, in bytes of the host.
 pub(super) const MAX_STATE: u64 = 256 << 20;
-
-/// In which order blocks run: those that the device holds at once, where they may wait for each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// By increasing index.
-    #[default]
-    Forward,
-    /// By decreasing index.
-    Reverse,
-    /// Shuffled by the seed.
-    Seeded,
-}
-
-/// How to execute.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Seed of the scheduler.
-    pub seed: u64,
-    /// Order of the blocks.
-    pub order: Order,
-    /// Host threads that share the blocks; blocks that may wait for each other run on one.
-    pub threads: usize,
-    /// Blocks that the device holds at once, for those that wait for each other; by default what the usual chip of the module's target
-    /// has room for, registers aside.
-    pub resident: Option<u64>,
-    /// Warp instructions each block may execute.
-    pub fuel: u64,
-    /// Whose matrix arithmetic to imitate; by default the generation of the module's target.
-    pub generation: Option<Generation>,
-    /// When asynchronous copies land.
-    pub landing: Landing,
-    /// Blocks of a cluster (x, y, z), as the launch attribute says; by default what the kernel's `.reqnctapercluster` does.
-    pub cluster: Option<[u32; 3]>,
-    /// The launch may begin while others in front of it still use global memory (programmatic stream serialization): it is an error
-    /// then to access it before `griddepcontrol.wait`.
-    pub programmatic: bool,
-    /// For a thread that watches the launch or ends it.
-    pub progress: Option<Arc<Progress>>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            seed: 0,
-            order: Order::Forward,
-            threads: 1,
-            resident: None,
-            fuel: 1 << 32,
-            generation: None,
-            landing: Landing::Early,
-            cluster: None,
-            programmatic: false,
-            progress: None,
-        }
-    }
-}
-
-/// A launch of a kernel.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    /// Name of the kernel.
-    pub entry: String,
-    /// Blocks (x, y, z).
-    pub grid: [u32; 3],
-    /// Threads of a block (x, y, z).
-    pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub dynamic_smem: u32,
-    /// The parameters in order, each as the little-endian bytes of its declared type.
-    pub params: Vec<Vec<u8>>,
-}
-
-pub(super) fn volume(dims: [u32; 3]) -> Option<u64> {
-    dims.iter().try_fold(1u64, |n, d| n.checked_mul(u64::from(*d))).filter(|n| *n > 0)
-}
 
 impl Device {
     /// Executes a launch to its end and gives its counts.
@@ -336,13 +273,6 @@ impl BlockOrder {
     }
 }
 
-/// The first block of a cluster.
-pub(super) fn first_of(grid: [u32; 3], cluster: [u32; 3], number: u64) -> [u32; 3] {
-    let clusters = std::array::from_fn(|axis| grid[axis] / cluster[axis]);
-    let at = position(clusters, number);
-    std::array::from_fn(|axis| at[axis] * cluster[axis])
-}
-
 /// The shape of the clusters of a launch.
 fn check_cluster(
     program: &Program,
@@ -378,9 +308,4 @@ fn check_cluster(
     }
     check_state(entry, launch, blocks)?;
     Ok(cluster)
-}
-
-pub(super) fn position(grid: [u32; 3], block: u64) -> [u32; 3] {
-    let (x, y) = (u64::from(grid[0]), u64::from(grid[1]));
-    [(block % x) as u32, (block / x % y) as u32, (block / x / y) as u32]
 }

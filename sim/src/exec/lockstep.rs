@@ -1,7 +1,8 @@
 //! Strong accesses to shared memory that count on lanes running in step: [`crate::race`] finds them, this says so.
 
 use super::access::for_lanes;
-use super::{Cta, Fail, Step};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
 use crate::program::Semantics;
 use crate::race::LockStep;
 use crate::report::{Cause, ReportKind};

@@ -6,15 +6,16 @@
 //! again and again ([`Cta::fails_again`]): `try_wait` gives up after a time that nobody knows, so who tries a few times and goes on is wrong. So is who does not look at
 //! the answer, and in the order at hand the phase may be over: these failures come whether it is or not ([`Cta::asked_early`]).
 
-use std::fmt;
-
-use super::absent::Arrivals;
 use super::access::for_lanes;
 use super::asynchronous::{Arrival, Landing};
-use super::step::Next;
 use super::warp::{Wait, Warp};
-use super::{Cta, Fail, Step};
-use crate::program::{Addr, Area, R, SINK};
+use crate::exec::barriers::{Arrivals, Object};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::exec::next::Next;
+use crate::exec::warp::Want;
+use crate::program::mbarrier::{MBar, What};
+use crate::program::types::{R, SINK};
 use crate::race::{Known, Races, Strength, Who};
 use crate::report::{Cause, ReportKind};
 
@@ -23,99 +24,6 @@ const MAX_COUNT: u32 = (1 << 20) - 1;
 
 /// Failures of a wait before its warp sleeps, in a row where nothing completes the phase; at most twice as many.
 const LEAST_FAILURES: u32 = 32;
-
-/// What an instruction does with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    Init {
-        count: R,
-    },
-    Inval,
-    ExpectTx {
-        bytes: R,
-    },
-    CompleteTx {
-        bytes: R,
-    },
-    Arrive {
-        state: R,
-        count: Option<R>,
-        expect: Option<R>,
-        drop: bool,
-        incomplete: bool,
-    },
-    /// `p` tells whether the phase has completed: the one a state is of, or the one of a parity.
-    Wait {
-        p: R,
-        state: R,
-        parity: bool,
-    },
-    /// `cp.async.mbarrier.arrive`.
-    Copies {
-        counted: bool,
-    },
-}
-
-/// One of the instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MBar {
-    pub(crate) what: What,
-    pub(crate) area: Area,
-    pub(crate) addr: Addr,
-    /// `.relaxed`: nothing is published or learnt.
-    pub(crate) relaxed: bool,
-}
-
-/// An object.
-#[derive(Clone, Debug)]
-pub(crate) struct Object {
-    /// Arrivals of the next phases.
-    expected: u32,
-    pending: u32,
-    /// Bytes announced and not yet seen.
-    tx: i64,
-    /// Bytes announced in this phase, for reports.
-    announced: i64,
-    arrivals: Arrivals,
-    phase: u32,
-    /// What arrived threads know, in this phase and in the one before.
-    known: Known,
-    done: Known,
-}
-
-impl fmt::Display for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "phase {} with {} of {} arrivals pending", self.phase, self.pending, self.expected)?;
-        match self.tx {
-            0 => Ok(()),
-            1.. if self.announced > self.tx => write!(f, " and {} of {} bytes pending", self.tx, self.announced),
-            1.. => write!(f, " and {} bytes pending", self.tx),
-            _ => write!(f, " and {} bytes more than were announced", -self.tx),
-        }
-    }
-}
-
-impl Object {
-    pub(super) fn arrivals(&self) -> &Arrivals {
-        &self.arrivals
-    }
-}
-
-/// The phase a fragment waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
-    Phase(u32),
-    Parity(u32),
-}
-
-impl fmt::Display for Want {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Want::Phase(n) => write!(f, "phase {n}"),
-            Want::Parity(n) => write!(f, "a phase of parity {n}"),
-        }
-    }
-}
 
 /// The opaque state of an arrival: a mark, whether it was `.noComplete`, and where, when and before how many.
 #[derive(Clone, Copy)]

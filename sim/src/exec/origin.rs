@@ -6,8 +6,10 @@
 use super::collective::source_lane;
 use super::sync::is_matrix;
 use super::warp::{Warp, thread_of};
-use super::{Cta, Fail};
-use crate::program::{Bank, Mention, Op, R};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::program::types::R;
+use crate::program::{Bank, Mention, Op};
 use crate::report::{Cause, ReportKind};
 
 /// Instructions that are followed back.

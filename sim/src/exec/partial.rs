@@ -4,20 +4,12 @@
 //! PTX says (8.2.2): an element that nobody wrote is undefined where it goes, and a report comes when somebody uses it. If nothing
 //! that goes to a register was written, the load itself is the report, as that of a scalar is.
 
-use super::transfer::cut;
-use super::{Cta, Fail};
-use crate::program::{Access, R, SINK};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::exec::warp::{Unwritten, cut};
+use crate::program::Access;
+use crate::program::types::{R, SINK};
 use crate::report::ReportKind;
-
-/// What a thread last found unwritten at a vector load.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unwritten {
-    /// Where the vector starts, and how that memory is called.
-    pub(crate) address: u64,
-    pub(crate) memory: &'static str,
-    /// A bit for each element.
-    pub(crate) elements: u8,
-}
 
 /// The lanes in which each element of a load is defined.
 pub(super) type Defined = [u32; 4];

@@ -3,20 +3,15 @@
 //! Nothing is executed with more or fewer registers here; what counts is that there are as many as are asked for. The assembler
 //! heeds the instruction only where the registers that a kernel starts with are fixed.
 
-use super::step::Next;
 use super::warp::{Wait, Warp};
-use super::{Cta, Fail};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::exec::next::Next;
 use crate::program::Entry;
 use crate::report::ReportKind;
 
 /// Registers of a block.
 const FILE: u32 = 1 << 16;
-
-/// Registers of a block that nobody has.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pool {
-    free: u32,
-}
 
 /// Registers of a thread when the kernel starts, if they are fixed.
 pub(crate) fn at_start(entry: &Entry) -> Option<u32> {

@@ -6,11 +6,16 @@
 //! as there is room for: of those that are resident the order says who begins. A block that waits for one that cannot become
 //! resident before it ends waits for ever.
 
+use super::launch::BlockOrder;
+use super::schedule::{Course, Pause};
+use crate::counters::Counts;
+use crate::exec::chance::Rng;
+use crate::exec::cta::{Cta, Setting};
+use crate::exec::options::{Order, volume};
+use crate::report::Report;
 use std::collections::VecDeque;
-
-use super::launch::{BlockOrder, Order};
-use super::schedule::{Course, Pause, Rng};
-use super::*;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the host for the blocks that have begun and not ended.
 const MAX_WAITING: u64 = if cfg!(test) { 1 << 20 } else { 4 << 30 };
@@ -292,7 +297,10 @@ impl Cta<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::*;
+    use crate::exec::options::{Launch, Options, Order};
+    use crate::memory::Device;
+    use crate::program::Program;
+    use crate::report::ReportKind;
 
     /// Every block but the last waits for the next one.
     #[test]

@@ -1,9 +1,16 @@
 //! The scheduler of a block: which warp runs, until when, and what happens when none can.
 
+use crate::exec::asynchronous;
+use crate::exec::chance::Rng;
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::exec::flying::Load;
+use crate::exec::options::volume;
+use crate::exec::warp::{Frag, Wait, Warp};
+use crate::progress::Progress;
+use crate::report::{Report, ReportKind};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-
-use super::*;
 
 /// Instructions a warp may execute before another gets its turn, so that a warp that spins does not starve the others.
 const TURN: u32 = 1 << 14;
@@ -13,29 +20,6 @@ pub(super) const MAX_POLLS: u32 = 1 << 9;
 
 /// Instructions after which a block lets others run, where they may wait for each other.
 const QUANTUM: u64 = 1 << 22;
-
-/// A small generator (xorshift64*): the scheduler needs variety, not quality.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rng(u64);
-
-impl Rng {
-    pub(super) fn new(seed: u64, block: u64) -> Rng {
-        // Seeds are small numbers, and the first turns matter most: without mixing they would all be the first warp's.
-        let mut z =
-            seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ block.wrapping_mul(0xD1B5_4A32_D192_ED03);
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        Rng((z ^ z >> 31) | 1)
-    }
-
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let r = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        (r % (n as u64).max(1)) as usize
-    }
-}
 
 /// Lets every fragment look again that waits for a phase; whether there is one.
 pub(super) fn wake_all(warps: &mut [Warp]) -> bool {
@@ -182,7 +166,7 @@ impl Cta<'_> {
     }
 
     /// A bulk copy to shared memory lands.
-    fn load_late(&mut self, warps: &mut [Warp], load: &bulk::Load) -> Result<(), Box<Report>> {
+    fn load_late(&mut self, warps: &mut [Warp], load: &Load) -> Result<(), Box<Report>> {
         if let Err(fail) = self.land_load(load) {
             let (warp, pc, lanes) = Cta::issuer(load);
             return Err(self.report(warp, pc, lanes, *fail));

@@ -6,19 +6,12 @@
 use super::access::for_lanes;
 use super::lanewise::extended;
 use super::warp::{Frag, Wait, Warp};
-use super::{Cta, Fail};
-use crate::parse::raw::Space;
-use crate::program::{
-    BoolOp, L32, L64, LOCAL_WINDOW, Op, PARAM_WINDOW, R, Relation, SHARED_WINDOW, SINK, WINDOW_BYTES,
-};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::exec::next::Next;
+use crate::program::types::{L32, L64, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, WINDOW_BYTES};
+use crate::program::{BoolOp, Op, Relation};
 use crate::report::{Cause, Report, ReportKind};
-
-/// What becomes of the fragment after an instruction.
-pub(crate) enum Next {
-    Advance,
-    /// It stopped, split or ended; whoever did so has set the program counter.
-    Stop,
-}
 
 impl Cta<'_> {
     /// Runs fragment `at` until it stops or has executed `limit` instructions; how many it executed.

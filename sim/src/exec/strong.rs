@@ -1,9 +1,9 @@
 //! Strong accesses and fences: what they publish and what is learnt by them (PTX ISA 8).
 
-use super::Cta;
 use super::access::for_lanes;
-use super::step::Next;
 use super::warp::Warp;
+use crate::exec::cta::Cta;
+use crate::exec::next::Next;
 use crate::program::Semantics;
 use crate::race::{Logs, Scope, Strength, Touch};
 use std::sync::MutexGuard;

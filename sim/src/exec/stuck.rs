@@ -1,7 +1,7 @@
 //! Why nobody can continue: every waiter, by name.
 
-use super::Cta;
 use super::warp::{Frag, Wait, Warp};
+use crate::exec::cta::Cta;
 use crate::report::{Cause, Place, Report, ReportKind};
 
 /// Lanes that wait.

@@ -5,50 +5,12 @@
 //! their membermask.
 
 use super::access::for_lanes;
-use super::step::Next;
 use super::warp::{Frag, Wait, Warp};
-use super::{Cta, Fail};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::exec::next::Next;
 use crate::program::{Bar, Op, Vote};
-use crate::race::Known;
 use crate::report::{Cause, Report, ReportKind};
-
-/// A named barrier of the block.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Barrier {
-    /// Threads that have arrived in this phase, whole warps counted as 32.
-    arrived: u32,
-    /// Those of them that there are.
-    threads: u32,
-    /// Threads it waits for, if someone said so.
-    expected: Option<u32>,
-    /// What the participants know.
-    known: Known,
-    /// Phases completed.
-    phase: u32,
-    /// Where someone arrived last.
-    last: u32,
-    /// Warps and lanes in this phase.
-    participants: Vec<(usize, u32)>,
-    /// `bar.red`: lanes with a true predicate, and lanes in all.
-    yes: u32,
-    total: u32,
-}
-
-impl Barrier {
-    /// Warps and lanes that have arrived in this phase.
-    pub(super) fn participants(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.participants.iter().copied()
-    }
-
-    /// Where its waiters wait, for a report; `alive` are all threads of the block.
-    pub(crate) fn wait_text(&self, id: u8, alive: u32) -> String {
-        let (arrived, expected) = match self.expected {
-            Some(n) => (self.arrived, n),
-            None => (self.threads, alive),
-        };
-        format!("at barrier {id}, phase {}, where {arrived} of {expected} threads are", self.phase)
-    }
-}
 
 /// Whether all 32 lanes execute it together.
 pub(super) fn is_matrix(op: &Op) -> bool {

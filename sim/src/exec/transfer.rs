@@ -3,10 +3,12 @@
 use super::access::{addresses, for_lanes, misaligned, outside};
 use super::partial::ALL_DEFINED;
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
 use crate::counters::Kind;
-use crate::parse::raw::Space;
-use crate::program::{Access, Area, L64};
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::exec::warp::cut;
+use crate::program::types::{L64, Space};
+use crate::program::{Access, Area};
 use crate::race::{LockStep, Strength, Touch, Who};
 use crate::report::ReportKind;
 
@@ -345,8 +347,4 @@ impl Cta<'_> {
             Ok(())
         })
     }
-}
-
-pub(super) fn cut(v: u32, size: usize) -> u32 {
-    if size >= 4 { v } else { v & ((1 << (size * 8)) - 1) }
 }

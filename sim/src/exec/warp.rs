@@ -3,8 +3,12 @@
 //! Fragments split where lanes branch apart and join only at synchronising instructions. Every slot remembers in which
 //! lanes it is defined; an operation on undefined lanes gives undefined lanes.
 
-use super::mbarrier::Want;
-use crate::program::{Entry, L32, L64, R, SINK, Special, TRUE, Vote};
+use crate::counters::Counts;
+
+use crate::exec::products::Products;
+use crate::program::types::{L32, L64, R, SINK, TRUE};
+use crate::program::{Entry, Special, Vote};
+use std::fmt;
 
 /// A 32-bit slot.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +86,11 @@ pub(crate) struct Warp {
     pub(crate) copies: super::asynchronous::Queue,
     /// Bulk copies from shared memory, and asynchronous products.
     pub(crate) bulk: super::bulk::Stores,
-    pub(crate) products: super::wgmma::Products,
+    pub(crate) products: Products,
     /// What `setmaxnreg` has set.
     pub(crate) registers: Option<u32>,
     /// Fragments that may wait for a flag.
-    pub(super) watches: Vec<super::watch::Watch>,
+    pub(super) watches: Vec<Watch>,
     /// Plain loads in loops that turned out to wait for nothing.
     pub(super) busy: Vec<u32>,
 }
@@ -126,7 +130,7 @@ impl Warp {
             live,
             copies: super::asynchronous::Queue::default(),
             bulk: super::bulk::Stores::default(),
-            products: super::wgmma::Products::default(),
+            products: Products::default(),
             registers: None,
             watches: Vec::new(),
             busy: Vec::new(),
@@ -283,4 +287,74 @@ fn special_value(special: Special, thread: u32, threads: u32, shape: &Shape) -> 
         Special::Zero => 0,
         Special::One => 1,
     }
+}
+
+/// Registers of a block that nobody has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    pub(crate) free: u32,
+}
+
+/// What a thread last found unwritten at a vector load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unwritten {
+    /// Where the vector starts, and how that memory is called.
+    pub(crate) address: u64,
+    pub(crate) memory: &'static str,
+    /// A bit for each element.
+    pub(crate) elements: u8,
+}
+
+/// What a fragment has read, by lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    pub(crate) lanes: u32,
+    /// Generic addresses.
+    pub(crate) at: [u64; 32],
+    pub(crate) bytes: u64,
+    pub(crate) data: [[u32; 4]; 32],
+}
+
+/// Instructions with their costs.
+pub(crate) type Turn = Vec<(u32, Counts)>;
+
+/// Lanes that may turn in a loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    /// The lanes, which stay together while others join and leave them, and the load.
+    pub(crate) mask: u32,
+    pub(crate) pc: u32,
+    /// What it has executed and read since.
+    pub(crate) turn: Turn,
+    pub(crate) looks: Vec<Look>,
+    /// The turn before, and the registers at its end.
+    pub(crate) last: Option<(Turn, u64)>,
+    /// The turns of the loop, once it has been seen to wait.
+    pub(crate) path: Option<Turn>,
+    /// The next look is the first one after it slept.
+    pub(crate) woken: bool,
+    /// Turns whose registers changed.
+    pub(crate) restless: u32,
+    /// Others take part in its turns.
+    pub(crate) joint: bool,
+}
+
+/// The phase a fragment waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    Phase(u32),
+    Parity(u32),
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Want::Phase(n) => write!(f, "phase {n}"),
+            Want::Parity(n) => write!(f, "a phase of parity {n}"),
+        }
+    }
+}
+
+pub(crate) fn cut(v: u32, size: usize) -> u32 {
+    if size >= 4 { v } else { v & ((1 << (size * 8)) - 1) }
 }

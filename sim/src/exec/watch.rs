@@ -14,55 +14,22 @@
 //! nobody else can go on; its turns count.
 
 use super::access::{addresses, for_lanes, window};
-use super::step::Next;
 use super::warp::{Frag, Wait, Warp};
-use super::{Cta, Place};
 use crate::counters::Counts;
-use crate::parse::raw::Space;
-use crate::program::{Addr, Area, Op, SHARED_WINDOW};
-use crate::report::Report;
+use crate::exec::cta::Cta;
+use crate::exec::next::Next;
+use crate::exec::warp::{Look, Turn, Watch};
+use crate::program::types::{SHARED_WINDOW, Space};
+use crate::program::{Addr, Area, Op};
+use crate::report::{Place, Report};
 
 /// Instructions of a turn.
 const MAX_TURN: usize = 256;
 /// Turns of a loop whose registers change before others get theirs.
 const PATIENCE: u32 = 16;
 
-/// What a fragment has read, by lane.
-#[derive(Clone, Debug)]
-struct Look {
-    lanes: u32,
-    /// Generic addresses.
-    at: [u64; 32],
-    bytes: u64,
-    data: [[u32; 4]; 32],
-}
-
-/// Instructions with their costs.
-type Turn = Vec<(u32, Counts)>;
-
 fn same_path(one: &[(u32, Counts)], other: &[(u32, Counts)]) -> bool {
     one.iter().map(|step| step.0).eq(other.iter().map(|step| step.0))
-}
-
-/// Lanes that may turn in a loop.
-#[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    /// The lanes, which stay together while others join and leave them, and the load.
-    mask: u32,
-    pc: u32,
-    /// What it has executed and read since.
-    turn: Turn,
-    looks: Vec<Look>,
-    /// The turn before, and the registers at its end.
-    last: Option<(Turn, u64)>,
-    /// The turns of the loop, once it has been seen to wait.
-    path: Option<Turn>,
-    /// The next look is the first one after it slept.
-    woken: bool,
-    /// Turns whose registers changed.
-    restless: u32,
-    /// Others take part in its turns.
-    joint: bool,
 }
 
 /// Whether others cannot notice the instruction, or it only waits for them.

@@ -5,137 +5,24 @@
 //! such registers need a `wgmma.fence` before the next product that names them; a product of the same shape on the same accumulator does
 //! not. The four warps must execute the same products with the same operands.
 
-mod operand;
+pub(super) mod operand;
 
 use super::warp::Warp;
-use super::{Cta, Fail, Step};
-use crate::numerics::mma::Wide;
-use crate::numerics::mma::wide::{Row, negated, rows_of_registers};
-use crate::program::R;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::exec::products::{Common, Flight, IN_USE, Job, READ, TOUCHED};
+use crate::numerics::mma::wide::{negated, rows_of_registers};
+use crate::program::types::R;
+use crate::program::wgmma::{Matrix, Wgmma};
 use crate::race::{Known, Slot, Strength, Who, quarter};
 use crate::report::{Cause, Report, ReportKind};
 use operand::Layout;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Where a matrix is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Matrix {
-    Registers([R; 4]),
-    /// In shared memory, as a 64-bit slot says; `across`: neighbours in memory are not those along K.
-    Shared {
-        descriptor: R,
-        across: bool,
-    },
-}
-
-/// A product.
-#[derive(Clone, Debug)]
-pub(crate) struct Wgmma {
-    pub(crate) form: Wide,
-    pub(crate) d: Vec<R>,
-    pub(crate) a: Matrix,
-    pub(crate) b: Matrix,
-    /// Whether A and B change their sign.
-    pub(crate) negate: [bool; 2],
-    /// A predicate, and whether it is negated: the product is added to what is there.
-    pub(crate) add: (R, bool),
-}
 
 /// How far one warp may be before the others of its group.
 const MAX_AHEAD: usize = 1 << 16;
 /// Products of a warp on their way.
 const MAX_FLYING: usize = 1 << 12;
-
-const IN_USE: u8 = 1;
-const READ: u8 = 2;
-const TOUCHED: u8 = 4;
-
-/// A product on its way.
-#[derive(Clone, Debug)]
-struct Flight {
-    group: u32,
-    pc: u32,
-    clock: u32,
-    op: Arc<Wgmma>,
-    /// Fences of the warp before it.
-    fences: u32,
-    /// What is left to do.
-    job: Option<Job>,
-}
-
-/// A product that has not read its operands.
-#[derive(Clone, Debug)]
-struct Job {
-    a: Result<Box<[Row; 16]>, Layout>,
-    b: Layout,
-    add: bool,
-}
-
-/// The products of a warp.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Products {
-    flying: VecDeque<Flight>,
-    /// Groups committed.
-    groups: u32,
-    fences: u32,
-    issued: u32,
-    /// What is known of each 32-bit slot, and the slots that were touched since the last fence.
-    state: Vec<u8>,
-    touched: Vec<R>,
-    /// Instructions of this kind so far, of which the other warps execute the same.
-    steps: usize,
-}
-
-impl Products {
-    /// Whether some product has not been waited for.
-    pub(crate) fn is_busy(&self) -> bool {
-        !self.flying.is_empty()
-    }
-
-    fn set(&mut self, r: R, n: usize, flag: u8) {
-        if self.state.len() < n {
-            self.state.resize(n, 0);
-        }
-        if let Some(state) = self.state.get_mut(r as usize) {
-            *state |= flag;
-        }
-    }
-
-    fn get(&self, r: R) -> u8 {
-        self.state.get(r as usize).copied().unwrap_or(0)
-    }
-
-    /// Sets the flags of what is on its way anew.
-    fn mark(&mut self, n: usize) {
-        for state in &mut self.state {
-            *state &= TOUCHED;
-        }
-        for i in 0..self.flying.len() {
-            let op = Arc::clone(&self.flying[i].op);
-            op.d.iter().for_each(|r| self.set(*r, n, IN_USE));
-            if let Matrix::Registers(a) = op.a {
-                a.iter().for_each(|r| self.set(*r, n, READ));
-            }
-        }
-    }
-}
-
-/// What four warps have executed of these instructions.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Group {
-    /// Steps that all four have behind them, and those of each.
-    done: usize,
-    each: [usize; 4],
-    steps: VecDeque<Common>,
-}
-
-/// What warps must have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Common {
-    pc: u32,
-    operands: [u64; 3],
-}
 
 impl Cta<'_> {
     /// The group of four warps that `w` belongs to; which must be all there.

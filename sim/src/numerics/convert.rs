@@ -10,8 +10,10 @@ use super::exact::{self, E4M3, E5M2, Exact, F32, F64, Format, Value};
 use super::half::{self, Half};
 use super::{Mode, NAN_F32, NAN_HALF, Round, double, packed1, single};
 
+mod clamp;
 mod narrow;
 
+pub use clamp::Clamp;
 pub use narrow::{
     Fp8, f32_to_fp8, f32_to_fp8x2, f32_to_half, f32_to_half2, f32_to_tf32, fp8x2_to_half2, half2_to_fp8x2,
 };
@@ -62,15 +64,6 @@ impl Int {
     fn extend(self, value: i128) -> u64 {
         self.value(value as u64) as u64
     }
-}
-
-/// The other modifiers of a conversion to a narrow float (`cvt.frnd2{.relu}{.satfinite}`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Clamp {
-    /// `.relu`: negative results and -0 become +0.
-    pub relu: bool,
-    /// `.satfinite`: beyond the largest finite number, infinity included, comes that number.
-    pub satfinite: bool,
 }
 
 impl Float {

@@ -2,13 +2,13 @@
 //! recorded them (2026-11-21, ptxas of the driver for sm_90). `docs/numerics.md` states the rules.
 
 use super::approx::{self, Function};
-use super::convert::{self, Clamp, Float};
-use super::double;
+use super::convert::{self, Float};
 use super::half::{self, Half};
 use super::mma::dot::{Operand, dot_accumulate};
 use super::mma::{Acc, Elem, Generation, Plan, Shape, row_col};
 use super::single::{self, Extremum};
-use super::{Mode, NAN_F32, NAN_HALF, Round};
+use super::{Mode, NAN_F32, NAN_HALF, Round, double};
+use crate::numerics::convert::Clamp;
 
 const FTZ: Mode = Mode { ftz: true, ..Mode::RN };
 const NEAREST: Round = Round::Nearest;

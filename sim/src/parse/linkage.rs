@@ -3,7 +3,8 @@
 
 use super::lex::{Pos, Tok};
 use super::module::{Parser, Result};
-use super::raw::{RawAlias, RawVar, Space};
+use super::raw::{RawAlias, RawVar};
+use crate::program::types::Space;
 
 impl<'a> Parser<'a> {
     /// The variables behind `.common`. Of several modules one has them, which for one module makes no difference.

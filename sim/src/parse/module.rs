@@ -5,8 +5,9 @@
 
 use super::ParseError;
 use super::lex::{Pos, Tok, lex};
-use super::raw::{RawEntry, RawFormal, RawFunc, RawModule, RawReg, Ty};
+use super::raw::{RawEntry, RawFormal, RawFunc, RawModule, RawReg};
 use super::table::needs;
+use crate::program::types::Ty;
 
 pub(super) struct Parser<'a> {
     pub(super) toks: Vec<(Tok<'a>, Pos)>,

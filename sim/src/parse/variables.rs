@@ -3,7 +3,8 @@
 use super::constant::Value;
 use super::lex::{Pos, Tok};
 use super::module::{Parser, Result};
-use super::raw::{RawAddress, RawInit, RawValue, RawVar, Space, Ty};
+use super::raw::{RawAddress, RawInit, RawValue, RawVar};
+use crate::program::types::{Space, Ty};
 
 /// No array is larger: the text of a module is hostile until proven otherwise.
 const MAX_ARRAY: u64 = 1 << 28;

@@ -4,51 +4,32 @@
 //! predicates (one bit per lane). Immediates and special registers are slots too, filled when a warp starts, so that every
 //! source operand is read the same way. Slot 0 of each file is a sink; predicate 1 is true in every lane.
 
+pub(crate) mod bulk;
+pub(crate) mod convert;
+pub(crate) mod lanewise;
+pub(crate) mod mbarrier;
+pub(crate) mod mma;
 mod op;
 mod operand;
+pub(crate) mod types;
+pub(crate) mod wgmma;
+pub(crate) mod wmma;
 
 pub(crate) use op::*;
 pub(crate) use operand::*;
+pub(crate) use types::*;
 
-use crate::exec::bulk::{Bulk, Remote};
-use crate::exec::convert::Map;
-use crate::exec::lanewise::Function;
-use crate::exec::mbarrier::MBar;
-use crate::exec::mma::Mma;
-use crate::exec::wgmma::Wgmma;
-use crate::exec::wmma;
-use crate::parse::raw::Space;
+use crate::program::bulk::{Bulk, Remote};
+use crate::program::convert::Map;
+use crate::program::lanewise::Function;
+use crate::program::mbarrier::MBar;
+use crate::program::mma::Mma;
+use crate::program::types::{R, Space};
+use crate::program::wgmma::Wgmma;
 use std::collections::HashMap;
-
-/// A register slot of one of the three files; which one follows from the instruction.
-pub(crate) type R = u32;
-
-/// The lanes of a 32-bit slot.
-pub(crate) type L32 = [u32; 32];
-
-/// The lanes of a 64-bit slot.
-pub(crate) type L64 = [u64; 32];
-
-/// Where results nobody wants go.
-pub(crate) const SINK: R = 0;
-
-/// The predicate that always holds.
-pub(crate) const TRUE: R = 1;
-
-/// Window of shared memory in the generic address space.
-pub(crate) const SHARED_WINDOW: u64 = 0x7F10_0000_0000_0000;
-
-/// Window of local memory in the generic address space.
-pub(crate) const LOCAL_WINDOW: u64 = 0x7F20_0000_0000_0000;
-
-/// Window of kernel parameters in the generic address space.
-pub(crate) const PARAM_WINDOW: u64 = 0x7F30_0000_0000_0000;
 
 /// Addresses further from a variable than this have nothing to do with it.
 const FAR: u64 = 1 << 32;
-
-/// Bytes in each of the windows.
-pub(crate) const WINDOW_BYTES: u64 = 1 << 32;
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -64,16 +45,6 @@ pub(crate) struct Inst {
     pub(crate) loc: (u32, u32),
     /// Opcode as written, for reports.
     pub(crate) name: u32,
-}
-
-/// Where an instruction stands in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    pub(crate) line: u32,
-    /// Its first column and the one behind its semicolon, which is far away if that is in another line.
-    pub(crate) columns: [u32; 2],
-    /// `.loc`: file number and line, zero if none.
-    pub(crate) loc: (u32, u32),
 }
 
 /// One of the three files.

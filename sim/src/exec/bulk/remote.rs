@@ -1,30 +1,15 @@
 //! `st.async`, `red.async` (PTX 9.7.9.12, 9.7.13.7): a thread's registers to the shared memory of a block of the cluster, counted there by an
 //! mbarrier as a bulk copy is, but not through the async proxy.
 
-use super::store::Reduce;
-use super::{Load, Piece, Plan};
 use crate::exec::access::for_lanes;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::exec::flying::{Load, Piece, Plan, Reduce};
 use crate::exec::warp::Warp;
-use crate::exec::{Cta, Fail, Step};
-use crate::parse::raw::Ty;
-use crate::program::{Addr, Area, AtomOp, R};
+use crate::program::bulk::Remote;
 use crate::race::{Slot, Strength, Who};
 use crate::report::ReportKind;
 use std::rc::Rc;
-
-/// Such a store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Remote {
-    pub(crate) area: Area,
-    pub(crate) to: Addr,
-    pub(crate) barrier: Addr,
-    /// Bytes of an element.
-    pub(crate) size: u8,
-    pub(crate) n: u8,
-    pub(crate) wide: bool,
-    pub(crate) regs: [R; 4],
-    pub(crate) reduce: Option<(AtomOp, Ty)>,
-}
 
 impl Cta<'_> {
     /// Issues a store or reduction in every lane of `m`.

@@ -1,51 +1,20 @@
 //! Bulk copies from shared to global memory, and reductions there: groups of a thread.
 
-use super::{MAX_FLYING, Plan, group_slots};
+use super::{MAX_FLYING, group_slots};
 use crate::exec::access::for_lanes;
 use crate::exec::asynchronous::Landing;
 use crate::exec::atomic::combine;
+use crate::exec::cta::Cta;
+use crate::exec::fail::{Fail, Step};
+use crate::exec::flying::{Plan, Reduce, Store};
 use crate::exec::warp::Warp;
-use crate::exec::{Cta, Fail, Step};
 use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
-use crate::parse::raw::{Space, Ty};
-use crate::program::{Addr, Area, Atom, AtomOp, Base, SINK};
+use crate::program::types::{SINK, Space, Ty};
+use crate::program::{Addr, Area, Atom, AtomOp, Base};
 use crate::race::{Known, Strength, Who};
 use crate::report::ReportKind;
 use crate::tensor_map::TensorElement;
-
-/// The stores of a warp.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stores {
-    flying: Vec<Store>,
-    /// Groups each lane has committed.
-    groups: [u32; 32],
-}
-
-/// A store on its way.
-#[derive(Clone, Debug)]
-struct Store {
-    who: Who,
-    group: u32,
-    plan: std::rc::Rc<Plan>,
-    reduce: Option<Reduce>,
-    /// What it has read.
-    data: Option<Vec<[u8; 16]>>,
-    /// Whether it has been waited for until it had read.
-    read: bool,
-    /// Whether it has written.
-    written: bool,
-    /// Clocks of the agents that read and write.
-    clocks: [u32; 2],
-}
-
-/// What a reduction does with elements.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reduce {
-    atom: Atom,
-    /// Minimum or maximum of these floats.
-    half: Option<Half>,
-}
 
 impl Reduce {
     pub(super) fn new(op: AtomOp, ty: Option<Ty>, element: Option<TensorElement>) -> Option<Reduce> {

@@ -1,11 +1,12 @@
 //! Boxes of tensors: which bytes go where.
 
-use super::{Piece, Plan};
 use crate::exec::access::{addresses, misaligned, window};
+use crate::exec::cta::Cta;
+use crate::exec::fail::Fail;
+use crate::exec::flying::{Piece, Plan};
 use crate::exec::warp::Warp;
-use crate::exec::{Cta, Fail};
-use crate::parse::raw::Space;
-use crate::program::{Addr, R};
+use crate::program::Addr;
+use crate::program::types::{R, Space};
 use crate::race::Who;
 use crate::report::ReportKind;
 use crate::tensor_map::{BYTES, Outside, TensorMap};

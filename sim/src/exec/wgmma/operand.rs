@@ -4,15 +4,15 @@
 //! neighbouring rows of one k. Eight units that follow each other by a row of the swizzle's pattern, or directly without
 //! one, are a core matrix; the two offsets of the descriptor lead from one to the next.
 
+use crate::exec::fail::{Fail, Step};
 use crate::exec::scratch::Scratch;
-use crate::exec::{Fail, Step};
 use crate::numerics::mma::Elem;
 use crate::numerics::mma::wide::Row;
 use crate::report::ReportKind;
 
 /// A matrix in shared memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Of the block's shared memory.
     base: u64,
     /// Of the matrix, in that.

@@ -2,44 +2,8 @@
 
 use super::*;
 use crate::counters::Kind;
+use crate::program::wmma::Move;
 use crate::race::Strength;
-
-/// `wmma.load` or `wmma.store`.
-#[derive(Clone, Debug)]
-pub(crate) struct Move {
-    fragment: Fragment,
-    row_major: bool,
-    addr: Addr,
-    area: Area,
-    /// Distance of rows or columns, in elements; `None`: there is nothing between them.
-    stride: Option<R>,
-    regs: Vec<R>,
-    store: bool,
-    groups: Vec<(usize, usize)>,
-}
-
-impl Move {
-    /// From the modifiers `load a sync aligned layout shape [space] type`.
-    pub(crate) fn from_words(words: &[&str], addr: Addr, area: Area, regs: Vec<R>, stride: Option<R>) -> Option<Move> {
-        let part = match *words.get(1)? {
-            "a" => Part::A,
-            "b" => Part::B,
-            _ => Part::C,
-        };
-        let fragment = Fragment { part, extent: Extent::from_word(words.get(5)?)?, bits: bits(words.last()?)? };
-        let row_major = *words.get(4)? == "row";
-        let n = fragment.registers();
-        if n == 0 || regs.is_empty() || !regs.len().is_multiple_of(n) {
-            return None;
-        }
-        let groups = fragment.groups(row_major);
-        // Bytes are the smallest thing memory moves.
-        if groups.iter().any(|(_, n)| n * fragment.bits < 8) {
-            return None;
-        }
-        Some(Move { fragment, row_major, addr, area, stride, regs, store: words.first() == Some(&"store"), groups })
-    }
-}
 
 impl Cta<'_> {
     /// The base address and the stride, which all lanes must agree on.

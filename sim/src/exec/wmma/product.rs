@@ -1,58 +1,9 @@
 //! `wmma.mma`, by the matrix instructions that the device has.
 
 use super::*;
-
-/// The arithmetic of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Float { ab: Elem, c: Acc, d: Acc },
-    Integer { a_signed: bool, b_signed: bool, satfinite: bool },
-    Bits { and: bool },
-    Double(Round),
-}
-
-/// `wmma.mma`.
-#[derive(Clone, Debug)]
-pub(crate) struct Product {
-    kind: Kind,
-    extent: Extent,
-    /// Bits of an element of A and B.
-    bits: usize,
-    d: Vec<R>,
-    a: Vec<R>,
-    b: Vec<R>,
-    c: Vec<R>,
-}
+use crate::program::wmma::Kind;
 
 impl Product {
-    /// From the modifiers `mma [op popc] sync aligned alayout blayout shape types`.
-    pub(crate) fn from_words(words: &[&str], [d, a, b, c]: [Vec<R>; 4]) -> Option<Product> {
-        let extent = words.iter().find_map(|w| Extent::from_word(w))?;
-        let types: Vec<&str> = words.iter().copied().filter(|w| bits(w).is_some()).collect();
-        let acc = |w: &str| if w == "f16" { Acc::F16 } else { Acc::F32 };
-        let (kind, bits) = match *types.as_slice() {
-            [d, c] => (Kind::Float { ab: Elem::F16, c: acc(c), d: acc(d) }, 16),
-            [_, "bf16", _, _] => (Kind::Float { ab: Elem::Bf16, c: Acc::F32, d: Acc::F32 }, 16),
-            [_, "tf32", _, _] => (Kind::Float { ab: Elem::Tf32, c: Acc::F32, d: Acc::F32 }, 32),
-            [_, "f64", _, _] => {
-                let round = words.iter().find_map(|w| match *w {
-                    "rz" => Some(Round::Zero),
-                    "rm" => Some(Round::Down),
-                    "rp" => Some(Round::Up),
-                    _ => None,
-                });
-                (Kind::Double(round.unwrap_or(Round::Nearest)), 64)
-            }
-            [_, "b1", _, _] => (Kind::Bits { and: words.contains(&"and") }, 1),
-            [_, a, b, _] => {
-                let satfinite = words.contains(&"satfinite");
-                (Kind::Integer { a_signed: a.starts_with('s'), b_signed: b.starts_with('s'), satfinite }, bits(a)?)
-            }
-            _ => return None,
-        };
-        Some(Product { kind, extent, bits, d, a, b, c })
-    }
-
     /// Executes it; the warp is whole.
     pub(crate) fn run(&self, w: &mut Warp, device: Generation) -> Step {
         let wide = matches!(self.kind, Kind::Double(_));

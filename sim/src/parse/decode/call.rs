@@ -4,14 +4,13 @@
 //! register parameters are moves. `ret` is a branch to the end of the body. A function that calls itself, and a call
 //! through a pointer, are refused by name.
 
-use std::collections::HashMap;
-
+use super::names::{Reg, Scope, Var};
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
-use crate::parse::raw::{RawArg, RawFormal, RawFunc, RawInst, RawStmt, Space, Ty};
-use crate::program::{Access, Addr, Area, Base, Op, R, SINK, TRUE};
-
-use super::names::{Reg, Scope, Var};
+use crate::parse::raw::{RawArg, RawFormal, RawFunc, RawInst, RawStmt};
+use crate::program::types::{R, SINK, Space, TRUE, Ty};
+use crate::program::{Access, Addr, Area, Base, Op};
+use std::collections::HashMap;
 
 /// Calls may nest this deep.
 const MAX_DEPTH: usize = 48;

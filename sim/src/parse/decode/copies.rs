@@ -1,6 +1,7 @@
 //! Which copies may read a part of their bytes.
 
-use crate::program::{CpAsync, Entry, Op, R};
+use crate::program::types::R;
+use crate::program::{CpAsync, Entry, Op};
 
 /// Marks the copies whose size of the source is neither a constant nor chosen by `selp` between nothing and all: the assembler makes
 /// another instruction of them (`LDGSTS.ZFILL`, seen in ptxas 12.9 for sm_90), which costs more. One such `selp` is taken to be all

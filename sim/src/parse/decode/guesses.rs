@@ -6,7 +6,8 @@
 //! ones. A load is taken for one if the kernel has an `atom.cas` of its size whose address is written the same way, registers
 //! that are copies of each other (`mov`, `cvta.to.global`) being one.
 
-use crate::program::{AtomOp, Base, Entry, Op, R, Special};
+use crate::program::types::R;
+use crate::program::{AtomOp, Base, Entry, Op, Special};
 use crate::race::Strength;
 
 /// Registers of one width, those that are copied to each other under one name.

@@ -14,18 +14,19 @@ mod operand;
 mod polls;
 mod shared;
 
+use super::ParseError;
+use super::lex::Pos;
+use super::raw::{RawAddress, RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawValue, RawVar};
+use super::table::needs::{self, Need};
+use super::table::{self, Mods, limits, order};
+use crate::program::types::{R, Space, Spot, TRUE};
+use crate::program::{Bank, Entry, Inst, Mention, ModuleVar, Op, Placed, Program};
+use module::{place, variables};
+use names::{Reg, Scope, Var};
 use shared::SharedLayout;
 use std::collections::HashMap;
 
-use super::ParseError;
-use super::lex::Pos;
-use super::raw::{RawAddress, RawEntry, RawFunc, RawInst, RawModule, RawStmt, RawValue, RawVar, Space};
-use super::table::needs::{self, Need};
-use super::table::{self, Mods, limits, order};
-use crate::program::{Bank, Entry, Inst, Mention, ModuleVar, Op, Placed, Program, R, Spot, TRUE};
 pub(crate) use module::decode;
-use module::{place, variables};
-use names::{Reg, Scope, Var};
 pub(crate) use operand::Arg;
 
 type Result<T> = std::result::Result<T, ParseError>;

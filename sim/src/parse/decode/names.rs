@@ -1,11 +1,11 @@
 //! Scopes, and the slots that registers, constants and special registers get when they are first mentioned.
 
-use std::collections::HashMap;
-
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
-use crate::parse::raw::{RawReg, Space, Ty};
-use crate::program::{Bank, Mention, R, Special};
+use crate::parse::raw::RawReg;
+use crate::program::types::{R, Space, Ty};
+use crate::program::{Bank, Mention, Special};
+use std::collections::HashMap;
 
 /// Registers of the two files and predicates that one kernel may use.
 const MAX_SLOTS: usize = 1 << 16;

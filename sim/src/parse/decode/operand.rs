@@ -3,10 +3,11 @@
 use super::names::{self, FIELDS, Var, special};
 use super::{Cx, Result};
 use crate::parse::lex::Pos;
-use crate::parse::raw::{RawArg, RawInst, Space, Ty};
+use crate::parse::raw::{RawArg, RawInst};
 use crate::parse::sem::area;
 use crate::parse::table::{self, Mods, limits};
-use crate::program::{Addr, Area, Base, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Special, TRUE};
+use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};
+use crate::program::{Addr, Area, Base, Special};
 
 /// Whether a register may hold a loaded or stored value: wider than it, but for floats (PTX 9.4.1, Tables 27 and 28).
 fn holds(reg: Ty, ty: Ty) -> bool {

@@ -3,8 +3,8 @@
 //!
 //! And whether blocks may wait for each other: a superset of what does is marked, for [`crate::exec::watch`] to look at.
 
-use crate::parse::raw::Space;
-use crate::program::{Area, Atom, AtomOp, Entry, Inst, Op, SINK};
+use crate::program::types::{SINK, Space};
+use crate::program::{Area, Atom, AtomOp, Entry, Inst, Op};
 
 /// Plain loads are looked at in loops of so many instructions.
 const SHORT: usize = 64;

@@ -1,9 +1,9 @@
 //! What came with sm_90: clusters, bulk copies, asynchronous products.
 
 use super::*;
-use crate::exec::bulk::{Bulk, Extent, Remote, Way};
-use crate::exec::wgmma::{Matrix, Wgmma};
 use crate::numerics::mma::Wide;
+use crate::program::bulk::{Bulk, Extent, Remote, Way};
+use crate::program::wgmma::{Matrix, Wgmma};
 
 /// `fence.proxy.async`, `fence.mbarrier_init`.
 pub(crate) fn proxy_fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {

@@ -1,11 +1,12 @@
 //! Matrices (PTX 9.7.14).
 
 use super::*;
+use crate::program::mma::Mma;
 
 /// `mma.sync`.
 pub(crate) fn mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let regs = |i| many(args, i).0.to_vec();
-    match mma::Mma::from_words(m.words, regs(0), regs(1), regs(2), regs(3)) {
+    match Mma::from_words(m.words, regs(0), regs(1), regs(2), regs(3)) {
         Some(mma) => Ok(Op::Mma(Box::new(mma))),
         None => m.limit("this product is not supported"),
     }

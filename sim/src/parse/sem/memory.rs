@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::program::Semantics;
+use crate::program::convert::{self, Map};
 use crate::race::Strength;
 
 /// `mov`: copies, packs, unpacks, takes addresses.
@@ -230,7 +231,7 @@ pub(crate) fn cvt_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<
     let ((d, wide), (a, from_wide)) = (many(args, 0), many(args, 1));
     let (d, a) = (d[0], a[0]);
     if m.has("sat") {
-        return Ok(crate::exec::convert::int_to_int(d, wide, a, from_wide, to, from));
+        return Ok(int_to_int(d, wide, a, from_wide, to, from));
     }
     // Without clamping the narrower of the two types says which bits count and how they are extended, of equals the
     // destination; an unsigned destination wider than a signed source ends the extension.
@@ -330,5 +331,18 @@ pub(crate) fn cp_wait(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<
     match u32::try_from(int(args, 0)) {
         Ok(n) => Ok(Op::CpWait(Some(n))),
         Err(_) => m.error("too many groups"),
+    }
+}
+
+/// Integer to integer with clamping.
+pub(crate) fn int_to_int(d: R, wide: bool, a: R, from_wide: bool, to: Ty, from: Ty) -> Op {
+    let reg_bits = if wide { 64 } else { 32 };
+    Op::Map {
+        map: Map::IntToInt { from: convert::int(from), to: convert::int(to), reg_bits },
+        d,
+        wide,
+        a,
+        b: a,
+        from_wide,
     }
 }

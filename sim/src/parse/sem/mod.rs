@@ -20,16 +20,15 @@ pub(crate) use memory::*;
 pub(crate) use sync::*;
 pub(crate) use video::*;
 
-use crate::exec::lanewise::Function;
-use crate::exec::mbarrier::{MBar, What};
-use crate::exec::{mma, wmma};
 use crate::parse::ParseError;
 use crate::parse::decode::{Arg, Cx};
-use crate::parse::raw::{Space, Ty};
 use crate::parse::table::Mods;
+use crate::program::lanewise::Function;
+use crate::program::mbarrier::{MBar, What};
+use crate::program::types::{L32, L64, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};
 use crate::program::{
-    Access, Addr, Area, Atom, AtomOp, Bar, BoolOp, Carry, CarryKind, CpAsync, L32, L64, LOCAL_WINDOW, Lanewise,
-    Lop3Test, Op, PARAM_WINDOW, R, Relation, SHARED_WINDOW, SINK, Shfl, TRUE, Vote,
+    Access, Addr, Area, Atom, AtomOp, Bar, BoolOp, Carry, CarryKind, CpAsync, Lanewise, Lop3Test, Op, Relation, Shfl,
+    Vote, wmma,
 };
 
 pub(crate) type Result<T> = std::result::Result<T, ParseError>;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::numerics;
 use crate::parse::table::limits;
+use crate::program::convert::int;
 
 pub(super) fn float(ty: Ty) -> Option<Float> {
     Some(match ty {
@@ -37,7 +38,7 @@ pub(crate) fn cvt_from_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Re
     let (to, from) = types(m)?;
     let Some(to) = float(to) else { return m.error("no such conversion") };
     let mode = Mode { round: rounding(m), ftz: m.has("ftz"), sat: m.has("sat") };
-    map(Map::IntToFloat { from: convert::int(from), to, mode }, m, args)
+    map(Map::IntToFloat { from: int(from), to, mode }, m, args)
 }
 
 /// Float to integer; out of range clamps (PTX 9.7.9.21).
@@ -50,7 +51,7 @@ pub(crate) fn cvt_to_int(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
     };
     let reg_bits = if wide { 64 } else { 32 };
     let (round, ftz) = (rounding(m), m.has("ftz"));
-    map(Map::FloatToInt { from, to: convert::int(to), round, ftz, reg_bits }, m, args)
+    map(Map::FloatToInt { from, to: int(to), round, ftz, reg_bits }, m, args)
 }
 
 /// Float to float, also to an integral value of the same type.

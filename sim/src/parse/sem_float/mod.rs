@@ -13,17 +13,17 @@ mod conversion;
 pub(crate) use compare::*;
 pub(crate) use conversion::*;
 
-use crate::exec::convert::{self, Map};
 use crate::numerics::approx::{self, Function};
 use crate::numerics::convert::{Clamp, Float, Fp8};
 use crate::numerics::half::{self, Half};
-use crate::numerics::single::Extremum;
-use crate::numerics::{Mode, Round, double, packed1, packed2, packed3, single};
+use crate::numerics::single::{self, Extremum};
+use crate::numerics::{Mode, Round, double, packed1, packed2, packed3};
 use crate::parse::decode::{Arg, Cx};
-use crate::parse::raw::Ty;
 use crate::parse::sem::{Result, join, joined, lanes, lll, set_l, set_w, slot, test, truth, www};
 use crate::parse::table::Mods;
-use crate::program::{L32, L64, Op, SINK};
+use crate::program::Op;
+use crate::program::convert::Map;
+use crate::program::types::{L32, L64, SINK, Ty};
 
 const fn round_of(r: u8) -> Round {
     match r {

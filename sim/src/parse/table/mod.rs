@@ -27,8 +27,8 @@ mod video;
 use super::ParseError;
 use super::decode::{Arg, Cx};
 use super::lex::Pos;
-use super::raw::Ty;
 use crate::program::Op;
+use crate::program::types::Ty;
 
 /// What a row does with resolved operands.
 pub(crate) type Sem = fn(&mut Cx<'_, '_>, &Mods<'_>, &[Arg]) -> Result<Op, ParseError>;

@@ -3,7 +3,7 @@
 //! The manual writes modifiers in one order; ptxas takes most of them in any (found by trying, ptxas 12.9): words that belong to
 //! the opcode come first, and types keep their order among each other, as do the layouts of matrices.
 
-use crate::parse::raw::Ty;
+use crate::program::types::Ty;
 
 /// Words that belong to the opcode: they stand first and in order.
 const LEADING: &[(&str, &[&str])] = &[

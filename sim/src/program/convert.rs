@@ -3,8 +3,7 @@
 use crate::numerics::convert::{self, Clamp, Float, Fp8, Int};
 use crate::numerics::half::Half;
 use crate::numerics::{Mode, Round};
-use crate::parse::raw::Ty;
-use crate::program::{Op, R};
+use crate::program::types::Ty;
 
 /// An operation on one or two bit patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +89,4 @@ impl Map {
 /// The integer type of `numerics` for a PTX one.
 pub(crate) fn int(ty: Ty) -> Int {
     Int { signed: ty.signed(), bits: ty.bytes() * 8 }
-}
-
-/// Integer to integer with clamping.
-pub(crate) fn int_to_int(d: R, wide: bool, a: R, from_wide: bool, to: Ty, from: Ty) -> Op {
-    let reg_bits = if wide { 64 } else { 32 };
-    Op::Map { map: Map::IntToInt { from: int(from), to: int(to), reg_bits }, d, wide, a, b: a, from_wide }
 }

@@ -27,7 +27,7 @@ pub fn blocks(k: &Kernel) -> i64 {
 pub fn fills_by_multicast(k: &Kernel, channel: Value) -> bool {
     k.stmts.values().any(|s| match s {
         StmtData::Copy { dst, attrs, .. } => {
-            attrs.multicast && matches!(&k.exprs[*dst], ExprData::View(view) if view.base == channel)
+            attrs.is_multicast() && matches!(&k.exprs[*dst], ExprData::View(view) if view.base == channel)
         }
         _ => false,
     })

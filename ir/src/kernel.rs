@@ -309,14 +309,89 @@ pub struct Mma {
     pub c: Expr,
 }
 
+/// What moves the elements of a copy. In the text each has a word of its own, and a copy has at most one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Mechanism {
+    /// Threads load and store elements, between two memories by way of registers.
+    #[default]
+    Registers,
+    /// So too, but of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
+    /// aligned words of that width and shifted into place: `unaligned 1`.
+    Words {
+        /// Elements that are known to be aligned.
+        aligned: u32,
+    },
+    /// Shared memory is read or written as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`, `stmatrix`): `matrix`.
+    Matrices,
+    /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
+    /// `wait` for the slot: `async`.
+    Asynchronous,
+    /// From global memory into a channel's slot, or from a buffer to global memory, by the tensor memory accelerator
+    /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
+    /// slot, has read the buffer at the latest at its `await`: `tma`.
+    Tensor {
+        /// Of a window that several blocks of the cluster want, all of them or those of a row or column of it: each asks for its
+        /// part, and they all get it: `tma multicast`.
+        multicast: bool,
+    },
+    /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
+    Fragment,
+    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
+    Prefetch,
+}
+
+impl CopyAttrs {
+    /// The attributes of a copy by the tensor memory accelerator.
+    pub fn tensor() -> CopyAttrs {
+        CopyAttrs { mechanism: Mechanism::Tensor { multicast: false }, ..CopyAttrs::default() }
+    }
+
+    /// Of a copy in aligned words that are shifted into place: how many elements are known to be aligned.
+    pub fn unaligned(&self) -> Option<u32> {
+        match self.mechanism {
+            Mechanism::Words { aligned } => Some(aligned),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a copy of matrices.
+    pub fn is_matrix(&self) -> bool {
+        self.mechanism == Mechanism::Matrices
+    }
+
+    /// Whether it is one by `cp.async`.
+    pub fn is_asynchronous(&self) -> bool {
+        self.mechanism == Mechanism::Asynchronous
+    }
+
+    /// Whether it is one by the tensor memory accelerator.
+    pub fn is_tensor(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Tensor { .. })
+    }
+
+    /// Whether several blocks of a cluster get it.
+    pub fn is_multicast(&self) -> bool {
+        self.mechanism == Mechanism::Tensor { multicast: true }
+    }
+
+    /// Whether the memory holds elements as registers do.
+    pub fn is_fragment(&self) -> bool {
+        self.mechanism == Mechanism::Fragment
+    }
+
+    /// Whether nothing is copied.
+    pub fn is_prefetch(&self) -> bool {
+        self.mechanism == Mechanism::Prefetch
+    }
+}
+
 /// How a copy is done. Everything is optional; what is absent is decided by a pass or by the plain default.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CopyAttrs {
+    /// What moves the elements.
+    pub mechanism: Mechanism,
     /// Elements per memory access: `vec 8`.
     pub vec: Option<u32>,
-    /// Of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
-    /// aligned words of that width and shifted into place: `unaligned 1`.
-    pub unaligned: Option<u32>,
     /// Which thread moves which element, for copies between two memories: `threads LAYOUT`.
     pub threads: Option<RegLayout>,
     /// Dimensions of the global side whose bounds are checked; `None`: all of them. `check ()` promises that none is
@@ -326,22 +401,6 @@ pub struct CopyAttrs {
     pub fill: Option<Fill>,
     /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
     pub keep: bool,
-    /// Read shared memory as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`): `matrix`.
-    pub matrix: bool,
-    /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
-    /// `wait` for the slot: `async`.
-    pub asynchronous: bool,
-    /// From global memory into a channel's slot, or from a buffer to global memory, by the tensor memory accelerator
-    /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
-    /// slot, has read the buffer at the latest at its `await`: `tma`.
-    pub tensor: bool,
-    /// Such a copy of a window that several blocks of the cluster want, all of them or those of a row or column of it: each asks for its
-    /// part, and they all get it: `tma multicast`.
-    pub multicast: bool,
-    /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
-    pub fragment: bool,
-    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
-    pub prefetch: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.
@@ -695,17 +754,17 @@ impl Kernel {
 
     /// Whether some asynchronous copy fills slots of the channel, so that without roles `publish` closes a group and `wait` waits for one.
     pub fn fills_asynchronously(&self, channel: Value) -> bool {
-        self.fills(channel).any(|attrs| attrs.asynchronous)
+        self.fills(channel).any(|attrs| attrs.is_asynchronous())
     }
 
     /// Whether tensor copies fill slots of the channel.
     pub fn fills_by_tensor_copies(&self, channel: Value) -> bool {
-        self.fills(channel).any(|attrs| attrs.tensor)
+        self.fills(channel).any(|attrs| attrs.is_tensor())
     }
 
     /// Whether threads fill slots of the channel themselves, by asynchronous copies or stores.
     pub fn fills_by_threads(&self, channel: Value) -> bool {
-        self.fills(channel).any(|attrs| !attrs.tensor)
+        self.fills(channel).any(|attrs| !attrs.is_tensor())
     }
 
     /// Visits every statement under `block`, outer before inner, in program order.

@@ -9,7 +9,7 @@ use crate::typing::resolve_view;
 /// The buffer and the tensor of a statement, if it is a tensor store.
 pub fn tensor_store(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
-    let (from, to) = attrs.tensor.then(|| resolve_view(k, *src).zip(resolve_view(k, *dst)))??;
+    let (from, to) = attrs.is_tensor().then(|| resolve_view(k, *src).zip(resolve_view(k, *dst)))??;
     let buffer = matches!(k.values[from.base].def, ValueDef::Smem(_));
     (buffer && k.tensor_ty(to.base).is_some()).then_some((from.base, to.base))
 }

@@ -101,7 +101,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     }
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return Ok(None) };
     if resolve_view(k, *dst).is_none_or(|v| v.base != buffer) {
-        return match attrs.tensor {
+        return match attrs.is_tensor() {
             true => Err(refused(k, s, format!("`{name}` is stored by the tensor memory accelerator"))),
             false => Ok(None),
         };

@@ -48,7 +48,7 @@ use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mma, Slot, StmtData, ValueDef, View};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Mma, Slot, StmtData, ValueDef, View};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::target::WARP;
@@ -363,7 +363,7 @@ fn filled(k: &Kernel, s: Stmt) -> Option<Value> {
 fn fill(k: &mut Kernel, s: Stmt) -> Stmt {
     let StmtData::Copy { src, .. } = k.stmts[s] else { return s };
     let Some(dst) = slot_filled(k, s) else { return s };
-    let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
+    let attrs = CopyAttrs::tensor();
     k.stmt(StmtData::Copy { src, dst, attrs }, k.stmt_spans[s])
 }
 
@@ -381,7 +381,7 @@ fn fill_by_threads(k: &mut Kernel, s: Stmt) -> Stmt {
         let own = l.thread().cols().get(..(PRODUCER_WARPS * WARP).ilog2() as usize)?.to_vec();
         RegLayout::new(l.value().cols().to_vec(), own, l.out_bits())
     });
-    let attrs = CopyAttrs { threads: layout, asynchronous: true, ..attrs.clone() };
+    let attrs = CopyAttrs { threads: layout, mechanism: Mechanism::Asynchronous, ..attrs.clone() };
     let Some(dst) = slot_filled(k, s) else { return s };
     k.stmt(StmtData::Copy { src, dst, attrs }, k.stmt_spans[s])
 }

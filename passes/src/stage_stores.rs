@@ -330,7 +330,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
             }
             _ => {
                 let src = k.value_ref(buffer, span);
-                let attrs = CopyAttrs { tensor: true, ..CopyAttrs::default() };
+                let attrs = CopyAttrs::tensor();
                 stmts.push(k.stmt(StmtData::Copy { src, dst, attrs }, span));
             }
         }

@@ -146,7 +146,7 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
             };
             let window = log2_shape(&shape);
             // Matrices: the lanes name rows of 16 bytes.
-            let rows = if attrs.matrix { matrix_rows(k, &view, &layout, &window) } else { None };
+            let rows = if attrs.is_matrix() { matrix_rows(k, &view, &layout, &window) } else { None };
             let layout = rows.map_or(layout, |m| m.rows);
             let kept = view.kept();
             let lane_cols = (0..5).map(|i| reindex(layout.thread_col(i), &window, dim_bits, &kept)).collect();
@@ -155,8 +155,9 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
                 lane_cols,
                 access_bytes: vec * elem.bytes(),
                 elem_bytes: elem.bytes(),
-                weight: ((1u64 << layout.value_bits().min(20)) / if attrs.matrix { 1 } else { u64::from(vec.max(1)) })
-                    .max(1),
+                weight: ((1u64 << layout.value_bits().min(20))
+                    / if attrs.is_matrix() { 1 } else { u64::from(vec.max(1)) })
+                .max(1),
             });
         }
     }

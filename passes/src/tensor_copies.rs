@@ -49,10 +49,10 @@ pub(crate) fn fits_unconverted(
     if attrs.fill.is_some() {
         return Err(format!("the copy of `{name}` fills what is outside the bounds with another number than zero"));
     }
-    if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.prefetch || attrs.asynchronous {
+    if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.is_prefetch() || attrs.is_asynchronous() {
         return Err(format!("the copy of `{name}` has attributes"));
     }
-    if attrs.vec.is_some() || attrs.unaligned.is_some() || attrs.threads.is_some() || attrs.matrix {
+    if attrs.vec.is_some() || attrs.unaligned().is_some() || attrs.threads.is_some() || attrs.is_matrix() {
         return Err(format!("how threads copy `{name}` is written"));
     }
     if tensor.pointers

@@ -10,7 +10,7 @@ use crate::analysis::uses::path_to;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
 use crate::assign_layouts::{log2_shape, plain_var};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::{REGISTERS_PER_THREAD, SHIFTED_ELEMENT_BYTES};
 use tilec_ir::typing::resolve_view;
@@ -75,8 +75,7 @@ pub(crate) fn applies(
         || attrs.keep
         || attrs.fill.is_some()
         || attrs.reduce.is_some()
-        || attrs.matrix
-        || attrs.asynchronous
+        || attrs.mechanism != Mechanism::Registers
     {
         return None;
     }

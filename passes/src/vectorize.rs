@@ -19,7 +19,7 @@ use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
@@ -33,12 +33,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         // No thread accesses what the hardware moves.
-        if attrs.tensor {
+        if attrs.is_tensor() {
             result = result.and(describable(k, cx, &facts, s, src, dst));
             continue;
         }
         // Written: the width is that of a matrix row.
-        if attrs.matrix || attrs.prefetch || attrs.fragment {
+        if attrs.is_matrix() || attrs.is_prefetch() || attrs.is_fragment() {
             continue;
         }
         let views = [accessed_views(k, &deferred, src), memory_views(k, dst)].concat();
@@ -49,7 +49,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
-        if let Some(aligned) = attrs.unaligned {
+        if let Some(aligned) = attrs.unaligned() {
             result = result.and(written_unaligned(k, cx, &facts, s, &what, aligned));
             continue;
         }
@@ -66,7 +66,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 false => cx.remark_note(span, message, format!("declare `where {}`", provable.missing)),
             }
             if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-                (attrs.vec, attrs.unaligned) = (Some(of.vec), Some(of.aligned));
+                (attrs.vec, attrs.mechanism) = (Some(of.vec), Mechanism::Words { aligned: of.aligned });
             }
             continue;
         }
@@ -91,14 +91,14 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 continue;
             }
             Some(asked) => asked,
-            None if cx.enabled || attrs.asynchronous => provable.elems,
+            None if cx.enabled || attrs.is_asynchronous() => provable.elems,
             None => {
                 cx.remark(span, format!("{what} moves one element per access: the pass is switched off"));
                 1
             }
         };
         // An asynchronous copy has no narrow form.
-        let too_narrow = attrs.asynchronous && widest_bytes(k, &views, vec) < 4;
+        let too_narrow = attrs.is_asynchronous() && widest_bytes(k, &views, vec) < 4;
         if too_narrow && plain_layouts(cx) {
             cx.remark(span, format!("{what} goes through registers: layouts are plain: {}", provable.why));
         } else if too_narrow {
@@ -125,8 +125,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let row = matrices.and_then(|v| elem_of(k, v.base)).and_then(matrix_row).unwrap_or(vec);
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
             attrs.vec = Some(if matrix { row } else { vec });
-            attrs.matrix = matrix;
-            attrs.asynchronous &= !too_narrow;
+            if matrix {
+                attrs.mechanism = Mechanism::Matrices;
+            } else if too_narrow {
+                attrs.mechanism = Mechanism::Registers;
+            }
         }
     }
     result

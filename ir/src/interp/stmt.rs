@@ -216,7 +216,7 @@ impl Machine<'_> {
             _ => self.tile(src, Some(&shape))?,
         };
         // What may be loaded may be asked for.
-        if attrs.prefetch {
+        if attrs.is_prefetch() {
             return Ok(());
         }
         if value.shape != shape {

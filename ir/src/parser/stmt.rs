@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fill::Fill;
-use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, StmtPlan, ValueDef};
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
@@ -373,22 +373,41 @@ impl Parser<'_, '_> {
             self.once(&mut seen, word, span);
             match word {
                 "vec" => attrs.vec = Some(self.small_int("elements per access")?),
-                "unaligned" => attrs.unaligned = Some(self.small_int("elements that are aligned")?),
                 "threads" => attrs.threads = Some(self.reg_layout()?),
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
                 "fill" => attrs.fill = Some(self.fill()?),
-                "matrix" => attrs.matrix = true,
-                "async" => attrs.asynchronous = true,
-                "tma" => attrs.tensor = true,
-                "multicast" => attrs.multicast = true,
-                "fragment" => attrs.fragment = true,
-                "prefetch" => attrs.prefetch = true,
+                "unaligned" => {
+                    let aligned = self.small_int("elements that are aligned")?;
+                    self.mechanism(&mut attrs, Mechanism::Words { aligned }, span)?;
+                }
+                "matrix" => self.mechanism(&mut attrs, Mechanism::Matrices, span)?,
+                "async" => self.mechanism(&mut attrs, Mechanism::Asynchronous, span)?,
+                "tma" => self.mechanism(&mut attrs, Mechanism::Tensor { multicast: false }, span)?,
+                "multicast" if attrs.is_tensor() => attrs.mechanism = Mechanism::Tensor { multicast: true },
+                "multicast" => {
+                    let d = Diagnostic::error(codes::BAD_COPY, span, "`multicast` is for tensor copies");
+                    return Err(self.error(d.with_note("write `tma multicast`")));
+                }
+                "fragment" => self.mechanism(&mut attrs, Mechanism::Fragment, span)?,
+                "prefetch" => self.mechanism(&mut attrs, Mechanism::Prefetch, span)?,
                 "when" => attrs.when = Some(self.expr()?),
                 _ => attrs.reduce = Op::from_combining_word(word),
             }
         }
         Ok(attrs)
+    }
+
+    /// Notes what moves the elements; a second word for it is refused.
+    fn mechanism(&mut self, attrs: &mut CopyAttrs, mechanism: Mechanism, span: Span) -> Parsed<()> {
+        if attrs.mechanism != Mechanism::Registers {
+            let d = Diagnostic::error(codes::BAD_COPY, span, "a copy has one mechanism, and another is named before");
+            return Err(self.error(d.with_note(
+                "`unaligned`, `matrix`, `async`, `tma`, `fragment` and `prefetch` say what moves the elements: write one of them",
+            )));
+        }
+        attrs.mechanism = mechanism;
+        Ok(())
     }
 
     /// A number: `-inf`.

@@ -9,7 +9,7 @@ mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fill::Fill;
-use crate::kernel::{CopyAttrs, Kernel, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
+use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
 use crate::types::{ElemRef, TileTy};
 use expr::{Exprs, elem_text, float};
@@ -323,7 +323,7 @@ impl Printer<'_> {
         if let Some(n) = attrs.vec {
             self.put(&format!(" vec {n}"));
         }
-        if let Some(n) = attrs.unaligned {
+        if let Some(n) = attrs.unaligned() {
             self.put(&format!(" unaligned {n}"));
         }
         if let Some(layout) = &attrs.threads {
@@ -338,24 +338,15 @@ impl Printer<'_> {
             self.put(" when ");
             self.expr(cond);
         }
-        if attrs.matrix {
-            self.put(" matrix");
-        }
-        if attrs.asynchronous {
-            self.put(" async");
-        }
-        if attrs.tensor {
-            self.put(" tma");
-        }
-        if attrs.multicast {
-            self.put(" multicast");
-        }
-        if attrs.fragment {
-            self.put(" fragment");
-        }
-        if attrs.prefetch {
-            self.put(" prefetch");
-        }
+        self.put(match attrs.mechanism {
+            Mechanism::Registers | Mechanism::Words { .. } => "",
+            Mechanism::Matrices => " matrix",
+            Mechanism::Asynchronous => " async",
+            Mechanism::Tensor { multicast: false } => " tma",
+            Mechanism::Tensor { multicast: true } => " tma multicast",
+            Mechanism::Fragment => " fragment",
+            Mechanism::Prefetch => " prefetch",
+        });
         if attrs.keep {
             self.put(" keep");
         }

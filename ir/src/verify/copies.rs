@@ -7,7 +7,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::fill::Fill;
-use crate::kernel::{CopyAttrs, ExprData, Slot, StmtData, ValueDef};
+use crate::kernel::{CopyAttrs, ExprData, Mechanism, Slot, StmtData, ValueDef};
 use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK, SHIFTED_ELEMENT_BYTES};
 use crate::types::{ElemRef, Scratch, Space};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
@@ -151,7 +151,7 @@ fn attributes(
         );
     }
     let registers = to == Space::Reg || sources.iter().any(|&(_, space)| space == Space::Reg);
-    if attrs.threads.is_some() && registers && !attrs.prefetch {
+    if attrs.threads.is_some() && registers && !attrs.is_prefetch() {
         bad(
             "`threads` is for copies between memories".to_owned(),
             "in this copy the layout of the register tile says which thread moves which element",
@@ -179,23 +179,18 @@ fn attributes(
         }
         condition(cx, cond);
     }
-    if attrs.prefetch {
-        prefetch(cx, s, src, attrs, to);
-    }
-    if let Some(aligned) = attrs.unaligned {
-        unaligned(cx, s, src, attrs, aligned, to);
-    }
-    if attrs.matrix {
-        matrices::check(cx, s, src, dst, attrs, to, &sources);
-    }
-    if attrs.asynchronous {
-        asynchronous(cx, s, src, dst, attrs, target);
-    }
-    if attrs.tensor {
-        tensor(cx, s, src, dst, attrs, target);
-    }
-    if attrs.multicast {
-        multicast(cx, s, src, attrs);
+    match attrs.mechanism {
+        Mechanism::Registers | Mechanism::Fragment => {}
+        Mechanism::Words { aligned } => unaligned(cx, s, src, attrs, aligned, to),
+        Mechanism::Matrices => matrices::check(cx, s, src, dst, attrs, to, &sources),
+        Mechanism::Asynchronous => asynchronous(cx, s, src, dst, attrs, target),
+        Mechanism::Tensor { multicast: for_all } => {
+            tensor(cx, s, src, dst, attrs, target);
+            if for_all {
+                multicast(cx, s, src);
+            }
+        }
+        Mechanism::Prefetch => prefetch(cx, s, src, attrs, to),
     }
     fragments(cx, s, src, dst, attrs);
     let mut bad = |message: String, note: &str| {
@@ -229,7 +224,7 @@ fn attributes(
 fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Space) {
     let k = cx.k;
     let from = cx.types.resolve_view(src);
-    let plain = CopyAttrs { threads: None, check: None, when: None, prefetch: false, ..attrs.clone() };
+    let plain = CopyAttrs { threads: None, check: None, when: None, mechanism: Mechanism::Registers, ..attrs.clone() };
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
@@ -270,9 +265,9 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
             "words beside the window are loaded with it, and must not change meanwhile",
         );
     }
-    if attrs.keep || attrs.reduce.is_some() || attrs.matrix || attrs.asynchronous {
+    if attrs.keep || attrs.reduce.is_some() {
         bad(
-            "`unaligned` goes with no `keep`, `matrix`, `async`, `add`, `min` or `max`".to_owned(),
+            "`unaligned` goes with no `keep`, `add`, `min` or `max`".to_owned(),
             "the elements are loaded in words that others share, and shifted in registers",
         );
     }
@@ -309,13 +304,13 @@ fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Fill
             "copy the window into registers first (`var x = reg f32[64, 64]`, `copy X[i.., j..] -> x fill -inf`), and compute with them",
         );
     };
-    if attrs.keep || attrs.reduce.is_some() || attrs.fragment {
+    if attrs.keep || attrs.reduce.is_some() || attrs.is_fragment() {
         bad(
             "`fill` goes with no `keep`, `fragment`, `add`, `min` or `max`".to_owned(),
             "it says what the destination holds where the window is outside the bounds",
         );
     }
-    if !fill.is_zero() && (attrs.asynchronous || attrs.tensor || attrs.unaligned.is_some()) {
+    if !fill.is_zero() && (attrs.is_asynchronous() || attrs.is_tensor() || attrs.unaligned().is_some()) {
         bad(
             "`async`, `tma` and `unaligned` fill with zero".to_owned(),
             "without them threads load the elements and put the number in the place of those outside the bounds",
@@ -345,11 +340,8 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
             "what waits for the copy is the `wait` of its channel: `copy A[i.., k..] -> ring.put async`",
         );
     }
-    if attrs.keep || attrs.reduce.is_some() || attrs.matrix {
-        bad(
-            "`async` goes with no `keep`, `matrix`, `add`, `min` or `max`".to_owned(),
-            "the elements are moved as they are",
-        );
+    if attrs.keep || attrs.reduce.is_some() {
+        bad("`async` goes with no `keep`, `add`, `min` or `max`".to_owned(), "the elements are moved as they are");
     }
     let from = cx.types.resolve_view(src);
     if from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
@@ -393,7 +385,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     }
     let lies_so = |v: Value| {
         k.stmts.values().any(|t| match t {
-            StmtData::Copy { src, dst, attrs } if attrs.fragment => {
+            StmtData::Copy { src, dst, attrs } if attrs.is_fragment() => {
                 [*src, *dst].into_iter().any(|e| mentions(k, e).iter().any(|&(_, w)| w == v))
             }
             _ => false,
@@ -405,7 +397,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     for view in windows {
         let name = &k.values[view.base].name;
         let Some(tensor) = k.tensor_ty(view.base) else { continue };
-        if !attrs.fragment {
+        if !attrs.is_fragment() {
             if tensor.scratch.is_some() && lies_so(view.base) {
                 let message = format!("elements of `{name}` lie as in registers, where another copy has put them");
                 bad(message, "write `fragment` behind all copies of the tensor, or behind none");
@@ -427,15 +419,11 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
 }
 
 /// `.multicast::cluster` (PTX ISA 9.7.9.27): one window for several blocks of a cluster.
-fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs) {
+fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr) {
     let k = cx.k;
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
-    if !attrs.tensor {
-        bad("`multicast` is for tensor copies".to_owned(), "write `tma multicast`");
-        return;
-    }
     if k.schedule.cluster.is_empty() {
         bad("there is no cluster whose blocks would get this".to_owned(), "write `cluster (2, 1)` into the schedule");
         return;
@@ -492,10 +480,6 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
     }
     if attrs.keep
         || attrs.reduce.is_some()
-        || attrs.matrix
-        || attrs.asynchronous
-        || attrs.unaligned.is_some()
-        || attrs.prefetch
         || attrs.when.is_some()
         || attrs.vec.is_some()
         || attrs.threads.is_some()

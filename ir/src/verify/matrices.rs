@@ -3,7 +3,7 @@
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
-use crate::kernel::CopyAttrs;
+use crate::kernel::{CopyAttrs, Mechanism};
 use crate::types::{Elem, ElemRef, Space};
 use crate::verify::cx::Cx;
 
@@ -27,7 +27,7 @@ pub(super) fn check(
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
-    let plain = CopyAttrs { matrix: false, vec: None, ..attrs.clone() };
+    let plain = CopyAttrs { mechanism: Mechanism::Registers, vec: None, ..attrs.clone() };
     if plain != CopyAttrs::default() {
         bad(
             "`matrix` goes with no attribute but `vec`".to_owned(),

@@ -79,7 +79,7 @@ fn statement(k: &Kernel, s: Stmt, path: &Path, uses: &mut BTreeMap<Value, Uses>)
                 ExprData::View(view) => Some(view.base),
                 _ => None,
             };
-            ([*src].into_iter().chain(attrs.when).collect(), written.filter(|_| !attrs.prefetch))
+            ([*src].into_iter().chain(attrs.when).collect(), written.filter(|_| !attrs.is_prefetch()))
         }
         StmtData::If { cond, .. } => (vec![*cond], None),
         _ => (Vec::new(), None),

@@ -68,7 +68,7 @@ pub(crate) fn outlives(k: &Kernel, body: Block, led: bool) -> Option<Value> {
             if let StmtData::Copy { dst, ref attrs, .. } = k.stmts[s]
                 && !inside.contains(&s)
                 && !attrs.keep
-                && !attrs.prefetch
+                && !attrs.is_prefetch()
                 && let ExprData::Ref(v) = k.exprs[dst]
             {
                 anew.push(v);

@@ -29,7 +29,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
         // A width or a distribution in the text is the author's decision about this store.
-        if attrs.vec.is_some() || attrs.threads.is_some() || attrs.fragment {
+        if attrs.vec.is_some() || attrs.threads.is_some() || attrs.is_fragment() {
             continue;
         }
         let Some(wanted) = wanted_bits(k, src, dst) else { continue };

@@ -24,7 +24,7 @@ pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return false };
     let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return false };
     let (Some(elem), Some(stored)) = (elem_of(k, from.base), elem_of(k, to.base)) else { return false };
-    let pipelined = attrs.asynchronous
+    let pipelined = attrs.is_asynchronous()
         || !cx.options.disabled.contains("pipeline")
             && k.schedule.stages.and_then(|e| k.as_int(e)) != Some(1)
             && path_to(k, s).is_some_and(|path| {

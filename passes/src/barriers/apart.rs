@@ -117,7 +117,7 @@ fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) 
     let from = all.window(*src, &fixed_shape(k, *dst)?)?;
     let to = stored_window(&mut all, store)?;
     let apart = all.differ_in(x, &[], [&from, &to]) && all.blocks_differ(x, [&from, &to]);
-    Some(attrs.tensor && apart && waits_in_front(k, y, slot.base, store))
+    Some(attrs.is_tensor() && apart && waits_in_front(k, y, slot.base, store))
 }
 
 /// The window that a tensor store writes.

@@ -445,7 +445,7 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         };
         if let Some((value, slot)) = base {
             push(k, value, slot, true, &mut out);
-            if let Some(last) = out.last_mut().filter(|_| attrs.asynchronous) {
+            if let Some(last) = out.last_mut().filter(|_| attrs.is_asynchronous()) {
                 last.flying = true;
             }
         }

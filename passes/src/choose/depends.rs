@@ -151,7 +151,7 @@ impl Depends<'_> {
             StmtData::Assign { src, .. } => self.computed(src, false),
             StmtData::Copy { src, dst, ref attrs } => {
                 // What the cache is asked for is nobody's result.
-                if attrs.prefetch {
+                if attrs.is_prefetch() {
                     return;
                 }
                 self.computed(src, false);

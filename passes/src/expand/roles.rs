@@ -52,7 +52,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     };
     consumed.extend(last);
     let warps = consumer_warps(k);
-    let by_threads = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.asynchronous));
+    let by_threads = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_asynchronous()));
     let (few, many) = registers(k, warps, by_threads);
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, produced, span);
     let consumer = role(k, "consumer", (warps, 1), many, consumed, span);

@@ -6,7 +6,7 @@ use crate::assign_layouts::{Threads, coalesced, log2_shape};
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef, View};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Slot, StmtData, ValueDef, View};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::ElemClass;
@@ -50,7 +50,7 @@ impl Lane {
     /// Whether a tile waits in the staging registers for the next iteration: where it is shifted into place, the assembler
     /// would do that as soon as it has the operands, and wait for them.
     pub(super) fn carried(&self) -> bool {
-        self.stage.is_some() && self.fill.attrs.unaligned.is_some()
+        self.stage.is_some() && self.fill.attrs.unaligned().is_some()
     }
 
     /// Whether a tile passes through the staging registers within an iteration.
@@ -174,8 +174,13 @@ impl Build<'_> {
             let dst = self.k.value_ref(stage, fill.span);
             let attrs = self.attrs(&fill, tile);
             let threads = lines(self.k, fill.buffer, src);
-            let attrs =
-                CopyAttrs { when: attrs.when, check: attrs.check, threads, prefetch: true, ..CopyAttrs::default() };
+            let attrs = CopyAttrs {
+                when: attrs.when,
+                check: attrs.check,
+                threads,
+                mechanism: Mechanism::Prefetch,
+                ..CopyAttrs::default()
+            };
             out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
         }
         out
@@ -191,7 +196,7 @@ impl Build<'_> {
             let (channel, fill) = (self.lanes[i].channel, self.lanes[i].fill.clone());
             let src = self.source(&fill, tile);
             let dst = self.slot(channel, fill.span);
-            let attrs = CopyAttrs { asynchronous: true, ..self.attrs(&fill, tile) };
+            let attrs = CopyAttrs { mechanism: Mechanism::Asynchronous, ..self.attrs(&fill, tile) };
             out.push(self.k.stmt(StmtData::Copy { src, dst, attrs }, fill.span));
         }
         out

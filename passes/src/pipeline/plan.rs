@@ -63,7 +63,7 @@ impl Plan {
 
     /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
     pub(super) fn rolling(&self) -> bool {
-        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned.is_some())
+        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
     }
 }
 
@@ -200,7 +200,7 @@ fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &C
         && from == to
         && ASYNCHRONOUS_COPY_BYTES.contains(&(attrs.vec.unwrap_or(1) * from.bytes()))
         && attrs.reduce.is_none()
-        && attrs.unaligned.is_none()
+        && attrs.unaligned().is_none()
         && attrs.when.is_none()
 }
 

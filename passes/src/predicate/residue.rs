@@ -80,7 +80,7 @@ impl Residue {
                 return Err(format!("`{}` is used by more than copies", k.values[var].name));
             };
             // Nobody checks anything: what is past the end arrives as zero.
-            if attrs.tensor {
+            if attrs.is_tensor() {
                 return Ok(None);
             }
             // Other tiles would have other elements outside the bounds.
@@ -463,7 +463,7 @@ fn fetches_tile(k: &Kernel, s: Stmt, model: Stmt, dim: usize, at: &dyn Fn(&Kerne
     else {
         return false;
     };
-    if attrs.prefetch != model.prefetch {
+    if attrs.is_prefetch() != model.is_prefetch() {
         return false;
     }
     let (ExprData::View(v), ExprData::View(w)) = (&k.exprs[*a], &k.exprs[*b]) else { return false };
@@ -502,7 +502,7 @@ fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
         attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
     let keep = zero_initialised(k, dst);
     if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-        attrs.keep = keep && !check.is_empty() && attrs.unaligned.is_none() && !attrs.prefetch;
+        attrs.keep = keep && !check.is_empty() && attrs.unaligned().is_none() && !attrs.is_prefetch();
         attrs.check = Some(check);
     }
 }

@@ -146,7 +146,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { continue };
         let (Some(layout), Some(view)) = (&attrs.threads, resolve_view(k, *src)) else { continue };
-        if attrs.prefetch {
+        if attrs.is_prefetch() {
             continue;
         }
         let bytes = u64::from(elem_of(k, view.base).map_or(4, |e| e.bytes()));
@@ -187,13 +187,13 @@ fn wide_loads(k: &Kernel) -> bool {
     let mut shifted: Vec<Value> = Vec::new();
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { continue };
-        let tensor = resolve_view(k, *src).map(|v| v.base).filter(|_| attrs.unaligned.is_some());
+        let tensor = resolve_view(k, *src).map(|v| v.base).filter(|_| attrs.unaligned().is_some());
         shifted.extend(tensor.filter(|t| !shifted.contains(t)));
     }
     shifted.len() < 2
         && all_stmts(k, k.body).into_iter().all(|s| {
             let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return true };
-            if attrs.prefetch {
+            if attrs.is_prefetch() {
                 return true;
             }
             let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };

@@ -12,7 +12,7 @@ use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef, View};
+use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Slot, StmtData, StmtPlan, ValueDef, View};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::WARP;
 
@@ -123,8 +123,8 @@ fn fill(k: &mut Kernel, feed: &Feed) {
     let slot = View { base: feed.buffer, slot: Some(Slot::Put), ranges: Vec::new() };
     let slot = k.expr(ExprData::View(slot), k.expr_spans[dst]);
     let attrs = match feed.how {
-        How::Tensor => CopyAttrs { tensor: true, ..CopyAttrs::default() },
-        How::Threads => CopyAttrs { threads: producers(&attrs), asynchronous: true, ..attrs },
+        How::Tensor => CopyAttrs::tensor(),
+        How::Threads => CopyAttrs { threads: producers(&attrs), mechanism: Mechanism::Asynchronous, ..attrs },
     };
     k.stmts[feed.fill] = StmtData::Copy { src, dst: slot, attrs };
 }

@@ -27,7 +27,7 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     let holds = |&s: &Stmt| match &k.stmts[s] {
         StmtData::Var { .. } => true,
-        StmtData::Copy { attrs, .. } => !attrs.tensor && !fills_slot(k, s),
+        StmtData::Copy { attrs, .. } => !attrs.is_tensor() && !fills_slot(k, s),
         _ => false,
     };
     k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(holds))

@@ -112,7 +112,7 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
     let mut found = Vec::new();
     for s in all_stmts(k, body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
-        if attrs.prefetch {
+        if attrs.is_prefetch() {
             continue;
         }
         let Some(shape) = copy_shape(k, src, dst) else { continue };

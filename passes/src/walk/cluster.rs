@@ -13,7 +13,7 @@ use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ViewDim, resolve_view, same_product};
@@ -217,7 +217,7 @@ fn tile(k: &Kernel) -> Option<(u64, u64)> {
 fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
     k.stmts.values().any(|s| {
         let StmtData::Copy { src, attrs, .. } = s else { return false };
-        let Some(from) = resolve_view(k, *src).filter(|_| attrs.tensor) else { return false };
+        let Some(from) = resolve_view(k, *src).filter(|_| attrs.is_tensor()) else { return false };
         let length = || tiles(k, cx, *k.tensor_ty(from.base)?.shape.get(contiguous_dim(k, from.base)?)?);
         let bytes = |n: i64| n.checked_mul(i64::from(elem_of(k, from.base)?.bytes()));
         length().and_then(bytes).is_some_and(|n| !n.unsigned_abs().is_multiple_of(LINE))
@@ -245,7 +245,7 @@ pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
     let mut shared: Vec<Stmt> = Vec::new();
     for s in all_stmts(k, block) {
         let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { continue };
-        let Some(from) = resolve_view(k, src).filter(|_| attrs.tensor) else { continue };
+        let Some(from) = resolve_view(k, src).filter(|_| attrs.is_tensor()) else { continue };
         let apart = same.window(&from);
         if apart != same.all() {
             shared.push(s);
@@ -263,7 +263,7 @@ pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
     }
     for s in shared {
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-            attrs.multicast = true;
+            attrs.mechanism = Mechanism::Tensor { multicast: true };
         }
     }
 }

@@ -50,7 +50,7 @@ use crate::roles;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, SignalOp, StmtData, ValueDef, View};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
 use tilec_ir::typing::resolve_view;
@@ -212,7 +212,7 @@ impl Stream {
     /// What follows the products of a unit; `rest` is what is done with a whole sum.
     pub(super) fn finish(&self, k: &mut Kernel, tiles: &Tiles, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
-        let attrs = || CopyAttrs { fragment: true, check: Some(Vec::new()), ..CopyAttrs::default() };
+        let attrs = || CopyAttrs { mechanism: Mechanism::Fragment, check: Some(Vec::new()), ..CopyAttrs::default() };
         let window = |k: &mut Kernel, at: Expr| {
             let mut ranges = vec![Range::At(at)];
             for _ in 0..2 {

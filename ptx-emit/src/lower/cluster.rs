@@ -28,7 +28,7 @@ impl Lower<'_> {
         let k = self.k;
         let Some(&first) = k.schedule.cluster.first() else { return Ok(()) };
         let blocks = cluster::blocks(k);
-        let shared = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.multicast));
+        let shared = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast()));
         if blocks == 1 || !shared {
             return Ok(());
         }

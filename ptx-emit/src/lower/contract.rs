@@ -95,7 +95,7 @@ impl Lower<'_> {
     /// Whether what is between the elements of a tensor is loaded with them.
     fn reads_gaps(&self, tensor: Value) -> bool {
         self.k.stmts.values().any(|s| {
-            matches!(s, StmtData::Copy { src, attrs, .. } if attrs.unaligned.is_some() && reads(self.k, *src, tensor))
+            matches!(s, StmtData::Copy { src, attrs, .. } if attrs.unaligned().is_some() && reads(self.k, *src, tensor))
         })
     }
 
@@ -107,9 +107,9 @@ impl Lower<'_> {
         for s in self.k.stmts.values() {
             let StmtData::Copy { src, dst, attrs } = s else { continue };
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
-                let read = attrs.unaligned.filter(|_| reads(self.k, *src, tensor));
+                let read = attrs.unaligned().filter(|_| reads(self.k, *src, tensor));
                 align = align.max(read.or(attrs.vec).unwrap_or(1) * elem);
-                if attrs.tensor || attrs.fragment {
+                if attrs.is_tensor() || attrs.is_fragment() {
                     align = align.max(16);
                 }
             }

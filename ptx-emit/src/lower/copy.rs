@@ -90,7 +90,7 @@ impl Lower<'_> {
         if attrs.reduce.is_some() {
             return Err(self.unsupported(dst, "copies that combine atomically"));
         }
-        if attrs.tensor {
+        if attrs.is_tensor() {
             return self.copy_tensor(s, src);
         }
         // Registers to registers: a different layout of the same elements.
@@ -109,10 +109,10 @@ impl Lower<'_> {
                 return Err(self.unsupported(dst, "this window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
-                if attrs.prefetch {
+                if attrs.is_prefetch() {
                     return self.prefetch(src, &from, &tile, attrs);
                 }
-                if attrs.unaligned.is_some()
+                if attrs.unaligned().is_some()
                     && let ExprData::Ref(value) = self.k.exprs[dst]
                 {
                     return self.load_runs((s, src), &from, &tile, attrs, None, Some(value)).map(drop);
@@ -137,7 +137,7 @@ impl Lower<'_> {
             return Err(self.unsupported(src, NO_WHOLE_TILE));
         }
         if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
-            if attrs.asynchronous {
+            if attrs.is_asynchronous() {
                 return self.copy_asynchronously(s, (src, &from), (dst, &to), &layout, &bits, attrs);
             }
             // Memory to memory, through registers.
@@ -146,7 +146,7 @@ impl Lower<'_> {
                 return Err(self.unsupported(src, "elements of this type in registers"));
             };
             let only = if to.space(self.k) == Space::Gmem { self.replica_predicate(&tile.layout) } else { None };
-            if attrs.unaligned.is_some() {
+            if attrs.unaligned().is_some() {
                 let runs = self.load_runs((s, src), &from, &tile, attrs, only, None)?;
                 self.settle(&runs);
             } else {
@@ -250,7 +250,7 @@ impl Lower<'_> {
         if view.kept().len() != dim_bits.len() {
             return Err(self.unsupported(e, "a window whose rank differs from the tile's"));
         }
-        if attrs.fragment && space == Space::Gmem {
+        if attrs.is_fragment() && space == Space::Gmem {
             return self.fragment_access(e, view, layout, dim_bits, elem);
         }
         let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
@@ -388,7 +388,7 @@ impl Lower<'_> {
         if class_of(elem).is_none() {
             return Err(self.unsupported(src, "elements of this type in registers"));
         }
-        if attrs.matrix {
+        if attrs.is_matrix() {
             return self.load_matrices(s, src, from, tile, attrs);
         }
         let mut access = self.access(src, from, &tile.layout, &tile.dim_bits, attrs, only)?;
@@ -587,7 +587,7 @@ impl Lower<'_> {
         if class_of(elem).is_none() {
             return Err(self.unsupported(dst, "elements of this type in registers"));
         }
-        if attrs.matrix {
+        if attrs.is_matrix() {
             return self.store_matrices(s, dst, to, source, attrs);
         }
         let (layout, dim_bits) = match source {

@@ -166,7 +166,7 @@ impl Lower<'_> {
 
     /// Alignment of buffers and slots.
     fn alignment(&self) -> u64 {
-        let tensor = self.k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.tensor));
+        let tensor = self.k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_tensor()));
         // The rows that both exchange repeat at this distance; products of warpgroups tell them by their addresses, whoever has written them.
         if tensor || self.multiplies_by_warpgroups() { TENSOR_ALIGN } else { BLOCK_ALIGN }
     }

@@ -185,7 +185,7 @@ impl Lower<'_> {
             if !matches!(data.def, ValueDef::Channel { .. }) {
                 continue;
             }
-            let kinds: BTreeSet<_> = k.fills(v).map(|attrs| (attrs.tensor, attrs.asynchronous)).collect();
+            let kinds: BTreeSet<_> = k.fills(v).map(|attrs| (attrs.is_tensor(), attrs.is_asynchronous())).collect();
             if kinds.len() > 1 {
                 let what = "a channel that is filled by copies of several kinds, `tma`, `async` and plain; give each kind a channel of its own";
                 return Err(self.unsupported_at(data.span, what));
@@ -200,7 +200,7 @@ impl Lower<'_> {
                 let fills =
                     matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire | ChannelOp::Publish, .. });
                 filling = filling.or(fills.then_some(s));
-                let multicast = matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.multicast);
+                let multicast = matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_multicast());
                 shared = shared.or(multicast.then_some(s));
             });
             let replicas = replicas_of(k, role).is_none_or(|n| n > 1);
@@ -313,7 +313,7 @@ impl Lower<'_> {
     fn asks_for_copies(&self, body: Block) -> bool {
         let mut asks = false;
         self.k.walk(body, &mut |k, _, s| {
-            asks |= matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.tensor && tensor_store(k, s).is_none());
+            asks |= matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_tensor() && tensor_store(k, s).is_none());
         });
         asks
     }
@@ -327,7 +327,7 @@ impl Lower<'_> {
                 StmtData::Let { init, .. } => {
                     !matches!(tilec_ir::typing::type_of(k, *init), Ok(tilec_ir::typing::Type::Tile(_)) | Err(_))
                 }
-                StmtData::Copy { attrs, .. } => attrs.tensor && tensor_store(k, s).is_none(),
+                StmtData::Copy { attrs, .. } => attrs.is_tensor() && tensor_store(k, s).is_none(),
                 StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
                 _ => false,
             };

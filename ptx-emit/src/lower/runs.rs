@@ -21,7 +21,7 @@ use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::Space;
 use tilec_ir::typing::{ResolvedView, let_init, resolve_view};
@@ -173,7 +173,7 @@ impl Lower<'_> {
 
     /// Registers for the words of a tile; `None`: its threads do not own whole accesses.
     fn new_runs(&mut self, tile: &Tile, dim: usize, attrs: &CopyAttrs) -> Option<Runs> {
-        let (vec, aligned) = (attrs.vec.unwrap_or(1), attrs.unaligned.unwrap_or(1));
+        let (vec, aligned) = (attrs.vec.unwrap_or(1), attrs.unaligned().unwrap_or(1));
         let groups = groups(&tile.layout, &tile.dim_bits, dim, vec.ilog2())?;
         if !groups.iter().all(|g| self.registers_of(tile, g).is_some_and(|r| r.len() == OUT)) {
             return None;
@@ -206,8 +206,8 @@ impl Lower<'_> {
         let k = self.k;
         let (mut loads, mut others) = (Vec::new(), Vec::new());
         k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
-            StmtData::Copy { src, dst, attrs } if !attrs.prefetch && refers(k, *dst, value) => {
-                if attrs.unaligned.is_some() { loads.push((*src, attrs.clone())) } else { others.push(s) }
+            StmtData::Copy { src, dst, attrs } if !attrs.is_prefetch() && refers(k, *dst, value) => {
+                if attrs.unaligned().is_some() { loads.push((*src, attrs.clone())) } else { others.push(s) }
             }
             StmtData::Assign { dst, .. } if *dst == value => others.push(s),
             _ => {}
@@ -216,7 +216,9 @@ impl Lower<'_> {
         if let Some(&s) = others.first() {
             return Err(self.unsupported_at(k.stmt_spans[s], "writing a register tile that is also loaded unaligned"));
         }
-        attrs.unaligned = loads.iter().filter_map(|(_, a)| a.unaligned).min();
+        if let Some(aligned) = loads.iter().filter_map(|(_, a)| a.unaligned()).min() {
+            attrs.mechanism = Mechanism::Words { aligned };
+        }
         // Bounds that one of the loads checks.
         let rank = tile.dim_bits.len() as u32;
         attrs.check = Some(

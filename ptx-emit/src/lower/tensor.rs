@@ -40,7 +40,7 @@ pub(super) struct Map {
 /// The window of the tensor, and the tile, of a tensor copy.
 pub(super) fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
-    let (from, to) = attrs.tensor.then(|| resolve_view(k, *src).zip(resolve_view(k, *dst)))??;
+    let (from, to) = attrs.is_tensor().then(|| resolve_view(k, *src).zip(resolve_view(k, *dst)))??;
     Some(if tensor_store(k, s).is_some() { (to, from) } else { (from, to) })
 }
 
@@ -126,7 +126,7 @@ impl Lower<'_> {
     /// Of a copy that several blocks of the cluster share: the bits of a block's number that tell windows apart.
     fn multicasts(&self, s: Stmt) -> Option<u32> {
         let StmtData::Copy { src, ref attrs, .. } = self.k.stmts[s] else { return None };
-        let view = resolve_view(self.k, src).filter(|_| attrs.multicast && self.cluster_blocks() > 1)?;
+        let view = resolve_view(self.k, src).filter(|_| attrs.is_multicast() && self.cluster_blocks() > 1)?;
         Some(Uniform::new(self.k).window(&view))
     }
 

@@ -34,7 +34,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
             reads(k, *dst, true, &mut whole);
             out.extend(whole.into_iter().take(1).map(|u| Use {
                 write: true,
-                flying: attrs.asynchronous,
+                flying: attrs.is_asynchronous(),
                 slot: u.slot.map(|_| written_slot(k, *dst)),
                 ..u
             }));

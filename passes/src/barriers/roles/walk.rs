@@ -264,7 +264,7 @@ impl Walk<'_> {
         let (filled, on_its_way) = match &k.stmts[s] {
             StmtData::Copy { dst, attrs, .. } => {
                 let view = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
-                (view.map(|v| v.base), attrs.tensor || attrs.asynchronous)
+                (view.map(|v| v.base), attrs.is_tensor() || attrs.is_asynchronous())
             }
             _ => (None, false),
         };
@@ -273,7 +273,7 @@ impl Walk<'_> {
             let copied = self.state.copied.get(&v).map_or(&[][..], Vec::as_slice);
             let Some(other) = copied.iter().copied().find(|&other| !never_both(k, other, s)) else { continue };
             let kind = match k.stmts[other] {
-                StmtData::Copy { ref attrs, .. } if attrs.tensor => "a tensor copy",
+                StmtData::Copy { ref attrs, .. } if attrs.is_tensor() => "a tensor copy",
                 _ => "an asynchronous copy",
             };
             let (again, note) = if filled == Some(v) {

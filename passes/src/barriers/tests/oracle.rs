@@ -177,7 +177,7 @@ impl Execution<'_> {
                 StmtData::Copy { src, dst, attrs } => {
                     self.touch(*src, false)?;
                     let written = self.touch(*dst, true)?;
-                    if let Some(cell) = written.filter(|_| attrs.asynchronous) {
+                    if let Some(cell) = written.filter(|_| attrs.is_asynchronous()) {
                         self.groups.last_mut().expect("one is open").push(cell);
                     }
                 }

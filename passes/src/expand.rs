@@ -31,18 +31,19 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             loops.push(s);
         }
     });
+    let roles = is_scheduled(k);
+    let walk = if roles { roles::plan_walk(k, cx)? } else { None };
     // Inner loops first: an outer one copies what is left of them.
     for &s in loops.iter().rev() {
         legal(k, cx, s)?;
         stages::expand(k, s);
     }
-    let roles = is_scheduled(k);
     if roles || !loops.is_empty() {
         let body = k.body;
         sink_zeros(k, body);
     }
     if roles {
-        roles::split(k, cx)?;
+        roles::split(k, cx, walk)?;
     }
     if roles || !loops.is_empty() {
         for s in k.stmts.keys() {

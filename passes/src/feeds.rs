@@ -8,7 +8,7 @@
 //! `schedule-loops` when it makes the channels.
 
 use crate::analysis::facts::Facts;
-use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::analysis::uses::{for_each_ref, mentions, path_to, stmt_exprs};
 use crate::{Options, tensor_copies, thread_fills};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -80,7 +80,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
             return Err(refused(k, feed.fill, format!("nothing reads what is copied into `{name}` here")));
         }
         producible(k, feed.fill)?;
-        unwritten(k, feed)?;
+        unwritten(k, feed, &all)?;
     }
     Ok(feeds)
 }
@@ -153,19 +153,33 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
     ))
 }
 
-/// Whether nothing stores to the tensor that a copy reads: nothing orders the consumer's stores and the producer's loads.
-fn unwritten(k: &Kernel, feed: &Feed) -> Result<(), Refused> {
+/// Whether nothing stores to the tensor that a copy reads in front of it: nothing orders the consumer's stores and the producer's loads. What is stored
+/// behind a copy that stands in no loop, of the same tile, comes later: the consumer has waited for the slot. Of other tiles a block stores nothing that
+/// another one loads.
+fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refused> {
     let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
     let from = resolve_view(k, src).map(|v| v.base);
-    for s in all_stmts(k, k.body) {
+    let place = |s: Stmt| all.iter().position(|&(_, t)| t == s);
+    let path = path_to(k, feed.fill).unwrap_or_default();
+    let looped = path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
+    for &(_, s) in all {
         if let StmtData::Copy { dst, .. } = k.stmts[s]
             && let Some(to) = resolve_view(k, dst)
             && Some(to.base) == from
+            && (looped || place(s) < place(feed.fill))
+            && !on_other_sides(k, &path, &path_to(k, s).unwrap_or_default())
         {
             return Err(refused(k, s, format!("`{}` is stored here and loaded for a product", k.values[to.base].name)));
         }
     }
     Ok(())
+}
+
+/// Whether of two statements that stand in no loop a block executes one at most.
+fn on_other_sides(k: &Kernel, a: &[(Block, usize)], b: &[(Block, usize)]) -> bool {
+    let Some(fork) = a.iter().zip(b).position(|(x, y)| x != y) else { return false };
+    let looped = a.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
+    !looped && a[fork].0 != b[fork].0
 }
 
 /// Whether the loops and branches around a copy, and its window, depend on nothing that consumer warps compute.

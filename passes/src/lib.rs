@@ -73,6 +73,11 @@ impl Options {
         }
     }
 
+    /// The pass that is switched off without which there are no roles, and so no wgmma; `None`: there is none.
+    pub(crate) fn missing_for_roles(&self) -> Option<&'static str> {
+        PASSES.iter().find(|pass| pass.for_roles && !enabled(pass, self)).map(|pass| pass.name)
+    }
+
     /// The card that is chosen for: the one given, or the one that stands for the target.
     pub fn usual_card(&self) -> &'static choose::Card {
         self.card.unwrap_or_else(|| choose::Card::of(self.target))
@@ -127,6 +132,8 @@ pub struct PassInfo {
     pub required: bool,
     /// Switched on if nothing is said; what has not been measured yet is not.
     pub by_default: bool,
+    /// Products by wgmma, and the roles that they need, are made by this pass or need what it decides.
+    for_roles: bool,
     run: Run,
 }
 
@@ -149,6 +156,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::File(align_rows::run),
     },
     PassInfo {
@@ -156,6 +164,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(choose::run),
     },
     PassInfo {
@@ -163,6 +172,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "binds compile-time parameters, folds constants, checks what can be checked",
         required: true,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(specialize::run),
     },
     PassInfo {
@@ -170,6 +180,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "picks the instruction of every product; makes its fragments explicit register tiles",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(select_mma::run),
     },
     PassInfo {
@@ -177,6 +188,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(stage_stores::run),
     },
     PassInfo {
@@ -184,6 +196,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides which thread holds and moves which element",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(assign_layouts::run),
     },
     PassInfo {
@@ -191,6 +204,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides the access width of every copy",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(vectorize::run),
     },
     PassInfo {
@@ -198,6 +212,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "finds the cheapest conflict-free shared-memory layouts",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(swizzle::run),
     },
     PassInfo {
@@ -205,6 +220,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides when the statements of loops with wgmma run: channels, pipeline stages, cycles",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(schedule_loops::run),
     },
     PassInfo {
@@ -212,6 +228,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "makes prologue, steady state, drain and roles of scheduled loops",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(expand::run),
     },
     PassInfo {
@@ -219,6 +236,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "gives tensor copies and products of warpgroups to warps of their own",
         required: false,
         by_default: true,
+        for_roles: true,
         run: Run::Kernel(specialize_warps::run),
     },
     PassInfo {
@@ -226,6 +244,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(pipeline::run),
     },
     PassInfo {
@@ -233,6 +252,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "peels the residue and drops bounds checks that cannot fail",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(predicate::run),
     },
     PassInfo {
@@ -240,6 +260,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "orders loads, products and stores inside loop bodies",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(schedule::run),
     },
     PassInfo {
@@ -247,6 +268,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "lets a launch begin while the one in front of it ends",
         required: false,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(overlap_launches::run),
     },
     PassInfo {
@@ -254,6 +276,7 @@ pub const PASSES: &[PassInfo] = &[
         summary: "places the barriers that shared memory needs, and proves that they suffice",
         required: true,
         by_default: true,
+        for_roles: false,
         run: Run::Kernel(barriers::run),
     },
 ];

@@ -183,7 +183,7 @@ fn select(
     };
     let groups = sliced::groups(k, acc);
     if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b))? {
-        return asynchronous::product(k, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
+        return asynchronous::product(k, cx, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
     }
     let share = shares.of(k, cx, acc, span)?;
     let (wm, wn) = share.tile;

@@ -79,9 +79,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
-    let plain =
-        ["assign-layouts", "select-mma", "swizzle", "vectorize"].iter().any(|&pass| cx.options.disabled.contains(pass));
-    if roles || plain || !cx.enabled {
+    if roles || cx.options.missing_for_roles().is_some() {
         return Ok(());
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
@@ -149,7 +147,7 @@ fn split(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) -> Result<(), Reported> {
     let mut tiles = Walk::new(k, cx, span);
     if let Some(tiles) = &mut tiles {
         let behind = list[index + 1..].iter().any(|&s| loads_what_it_stores(k, s, &buffers));
-        tiles.share(k, cx, at, behind)?;
+        tiles.share(k, cx, Ok(at), behind)?;
     }
     let shared = tiles.as_ref().filter(|t| t.shares());
     let (start, end) = match shared {

@@ -43,12 +43,12 @@ impl Walk {
         self.tiles.deal_from_both_ends();
     }
 
-    /// Has blocks share tiles along the loop `at`, if that is asked for, or pays.
+    /// Has blocks share tiles along the loop `at`, if that is asked for, or pays; inside, why there is no such loop.
     pub(crate) fn share(
         &mut self,
         k: &mut Kernel,
         cx: &mut Cx<'_>,
-        at: Stmt,
+        at: Result<Stmt, String>,
         loads_what_it_stores: bool,
     ) -> Result<(), Reported> {
         self.stream = Stream::new(k, cx, &self.tiles, at, loads_what_it_stores)?;

@@ -3,6 +3,7 @@
 pub(crate) mod bounds;
 pub mod fold;
 pub(crate) mod order;
+pub(crate) mod reduction;
 pub(crate) mod sums;
 pub mod uses;
 pub mod width;

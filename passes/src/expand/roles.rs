@@ -9,37 +9,85 @@
 
 use super::awaits;
 use crate::Cx;
+use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
-use crate::roles::{PRODUCER_WARPS, consumer_warps, registers, role};
+use crate::roles::{PRODUCER_WARPS, consumer_warps, registers, replicas, role};
 use crate::specialize_warps::plain_names;
-use crate::walk::Walk;
+use crate::walk::{Walk, multicast};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
-use tilec_ir::typing::let_init;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{let_init, resolve_view, same_expr};
 
-pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+/// How the blocks of a scheduled kernel walk over the tiles of its grid. Where they share tiles, the kernel's loop has the bounds of a stretch, and what
+/// follows it is done by who has the beginning of a tile.
+pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
+    let main = reduction::of_kernel(k).map(|(at, _)| at);
+    let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
+    let Some(mut walk) = Walk::new(k, cx, span) else { return Ok(None) };
+    let loads = loads_what_it_stores(k);
+    walk.share(k, cx, main.clone(), loads)?;
+    if let (true, Ok(at)) = (walk.shares(), main) {
+        let (start, end) = walk.bounds(k);
+        let StmtData::For { start: from, end: to, .. } = &mut k.stmts[at] else { unreachable!("a loop is shared") };
+        (*from, *to) = (start, end);
+        let body = k.body;
+        let last = last_waits(k);
+        let index =
+            k.blocks[body].iter().position(|&s| s == at).unwrap_or_else(|| unreachable!("the loop is in the body"));
+        let rest = k.blocks[body].split_off(index + 1);
+        let finish = walk.finish(k, rest);
+        k.blocks[body].push(finish);
+        k.blocks[body].extend(last);
+    }
+    Ok(Some(walk))
+}
+
+/// Takes off what waits for the last tensor store of a buffer: it does so once, behind all tiles. In front of the next store of the buffer another does.
+fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
+    let body = k.body;
+    let mut last = Vec::new();
+    while let Some(&s) = k.blocks[body].last()
+        && let StmtData::Await { value, .. } = k.stmts[s]
+        && matches!(k.values[value].def, ValueDef::Smem(_))
+        && !k.grid.is_empty()
+    {
+        last.extend(k.blocks[body].pop());
+    }
+    last
+}
+
+/// Whether a tensor that the producer loads behind the loops is also stored.
+fn loads_what_it_stores(k: &Kernel) -> bool {
+    let produced = |s: &Stmt| match k.stmts[*s] {
+        StmtData::Copy { src, .. } if k.plans[*s].producer => resolve_view(k, src).map(|v| v.base),
+        _ => None,
+    };
+    let stored: Vec<Value> = all_stmts(k, k.body)
+        .into_iter()
+        .filter_map(|s| match k.stmts[s] {
+            StmtData::Copy { dst, .. } => resolve_view(k, dst).map(|v| v.base),
+            _ => None,
+        })
+        .collect();
+    all_stmts(k, k.body).iter().filter_map(produced).any(|v| stored.contains(&v))
+}
+
+pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Result<(), Reported> {
     let span = k.name_span;
     let mut allocs = Vec::new();
     let body = k.body;
     hoist_allocs(k, body, &mut allocs);
+    let last = last_waits(k);
     let produced = clone_block(k, body, &mut Map::default());
     keep_produced(k, produced);
     drop_unused_names(k, produced);
     drop_produced(k, body);
     drop_unused_names(k, body);
-    let (produced, mut consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
-    // What waits for the last tensor store of a buffer does so once, behind all tiles: in front of the next store another does.
-    let mut last = Vec::new();
-    while let Some(&s) = consumed.last()
-        && let StmtData::Await { value, .. } = k.stmts[s]
-        && matches!(k.values[value].def, ValueDef::Smem(_))
-        && !k.grid.is_empty()
-    {
-        last.extend(consumed.pop());
-    }
-    let (produced, mut consumed) = match Walk::new(k, cx, span) {
+    let (produced, consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
+    let (produced, mut consumed) = match walk {
         Some(mut tiles) => {
             if uneven(k, &produced) {
                 tiles.deal_from_both_ends();
@@ -55,13 +103,16 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let by_threads = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_asynchronous()));
     let (few, many) = registers(k, warps, by_threads);
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, produced, span);
-    let consumer = role(k, "consumer", (warps, 1), many, consumed, span);
+    let consumer = role(k, "consumer", (warps, replicas(k)), many, consumed, span);
     if let StmtData::Role { body, .. } = k.stmts[consumer] {
         awaits::insert(k, body);
     }
     allocs.extend([producer, consumer]);
     k.blocks[body] = allocs;
     plain_names(k);
+    if let StmtData::Role { body, .. } = k.stmts[producer] {
+        multicast(k, cx, body);
+    }
     let budget = match few.zip(many) {
         Some((few, many)) => format!("{few} and {many} registers a thread"),
         None => "registers as they come".to_owned(),
@@ -75,10 +126,39 @@ fn uneven(k: &Kernel, produced: &[Stmt]) -> bool {
     let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
     produced.iter().any(|&top| {
         let inner = k.sub_blocks(top).into_iter().flat_map(|b| all_stmts(k, b));
-        std::iter::once(top)
-            .chain(inner)
-            .any(|s| matches!(k.stmts[s], StmtData::For { start, end, .. } if placed(start) || placed(end)))
+        std::iter::once(top).chain(inner).any(|s| match k.stmts[s] {
+            StmtData::For { start, end, .. } => (placed(start) || placed(end)) && !stretch(k, start, end, &placed),
+            _ => false,
+        })
     })
+}
+
+/// Whether a loop runs from `start` over as much as is the same for all tiles, or to an end that is in front of that: a slice of a reduction.
+fn stretch(k: &Kernel, start: Expr, end: Expr, placed: &dyn Fn(Expr) -> bool) -> bool {
+    let (start, end) = (named(k, start), named(k, end));
+    let further = |e: Expr| match &k.exprs[named(k, e)] {
+        ExprData::Op { op: Op::Add, args } => {
+            let (own, others): (Vec<Expr>, Vec<Expr>) = args.iter().partition(|&&a| same_expr(k, named(k, a), start));
+            own.len() == 1 && !others.iter().any(|&a| placed(a))
+        }
+        _ => false,
+    };
+    match &k.exprs[end] {
+        ExprData::Op { op: Op::Min, args } => {
+            args.iter().any(|&a| further(a)) && args.iter().all(|&a| further(a) || !placed(a))
+        }
+        _ => further(end),
+    }
+}
+
+/// What a name stands for.
+fn named(k: &Kernel, mut e: Expr) -> Expr {
+    while let ExprData::Ref(v) = k.exprs[e]
+        && let Some(init) = let_init(k, v)
+    {
+        e = init;
+    }
+    e
 }
 
 /// Whether an index depends on a value, through names too.

@@ -22,9 +22,10 @@ const SLOTS: u64 = 8;
 /// Slots with which a loop hides what a load takes, where each holds a tile of some microsecond's work.
 const ENOUGH: u64 = 2;
 
-/// Copies that are operated together.
+/// Copies that are operated together, and the channels that are.
 struct Group {
     feeds: Vec<Feed>,
+    channels: Vec<Value>,
     first: Stmt,
     last: Stmt,
 }
@@ -65,26 +66,41 @@ fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
             let Some(before) = g.feeds.last() else { return false };
             let list = &k.blocks[feed.block];
             let at = list.iter().position(|&s| s == before.fill);
-            let channels = |b: Value| feeds.iter().filter(|f| f.buffer == b).count();
             before.block == feed.block
                 && at.is_some_and(|i| list.get(i + 1) == Some(&feed.fill))
                 && (g.first, g.last) == (first, last)
-                && before.how == feed.how
-                && channels(before.buffer) == channels(feed.buffer)
+                && together(k, feeds, before.buffer, feed.buffer)
                 && g.feeds.iter().all(|f| f.buffer != feed.buffer)
         };
         match groups.last_mut().filter(|g| next_to(g)) {
-            Some(group) => group.feeds.push(feed.clone()),
-            None => groups.push(Group { feeds: vec![feed.clone()], first, last }),
+            Some(group) => {
+                group.feeds.push(feed.clone());
+                group.channels.push(feed.buffer);
+            }
+            None => groups.push(Group { feeds: vec![feed.clone()], channels: vec![feed.buffer], first, last }),
         }
     }
+    // Channels that share barriers in one place do so in all of them.
+    let rings: Vec<Vec<Value>> = groups.iter().map(|g| g.channels.clone()).collect();
+    for group in &mut groups {
+        let whole = rings.iter().filter(|ring| group.channels.iter().all(|c| ring.contains(c)));
+        group.channels = whole.max_by_key(|ring| ring.len()).unwrap_or(&group.channels).clone();
+    }
     groups
+}
+
+/// Whether two channels can share their barriers: they are filled as often, or one alone is filled behind the loops, too. Then slots of the other pass empty.
+fn together(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
+    let count =
+        |c: Value, looped: bool| feeds.iter().filter(|f| f.buffer == c && in_loop(k, f.block) == looped).count();
+    let (inside, outside) = ([a, b].map(|c| count(c, true)), [a, b].map(|c| count(c, false)));
+    inside[0] == inside[1] && (outside[0] == outside[1] || inside[0] > 0 && outside.contains(&0))
 }
 
 /// Writes the operations of a group's channels around its copies and its readers.
 fn operate(k: &mut Kernel, group: &Group) {
     let span = k.stmt_spans[group.feeds[0].fill];
-    let channels: Vec<Value> = group.feeds.iter().map(|f| f.buffer).collect();
+    let channels = group.channels.clone();
     let mut filled = vec![operation(k, ChannelOp::Acquire, &channels, span, true)];
     for feed in &group.feeds {
         fill(k, feed);

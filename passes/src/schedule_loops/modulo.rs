@@ -12,6 +12,7 @@
 use super::cost::{self, Cost, LATENCY};
 use super::is_product;
 use crate::Cx;
+use crate::analysis::reduction;
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph, Why};
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -43,6 +44,8 @@ struct Loop<'k> {
     kinds: Vec<Kind>,
     costs: Vec<Cost>,
     groups: u64,
+    /// It does nothing but add up products.
+    sole: bool,
 }
 
 /// A schedule: stage and cycle of every statement, and how long an iteration takes.
@@ -95,7 +98,8 @@ impl Loop<'_> {
         let card = cx.options.usual_card();
         let kinds = graph.stmts.iter().map(|&s| kind(k, s)).collect();
         let costs = graph.stmts.iter().map(|&s| cost::of(k, card, s, groups)).collect();
-        Loop { k, graph, kinds, costs, groups }
+        let sole = reduction::of(k, body).is_ok();
+        Loop { k, graph, kinds, costs, groups, sole }
     }
 
     fn best(&self) -> Option<Schedule> {
@@ -104,7 +108,8 @@ impl Loop<'_> {
         }
         let products: Vec<usize> = (0..self.kinds.len()).filter(|&i| self.kinds[i] == Kind::Product).collect();
         let n = if products.len() as u32 <= MOST { products.len() as u32 } else { 0 };
-        let releases = self.may_release_late();
+        // There is nothing to run beside products.
+        let releases = self.may_release_late() && !self.sole;
         let mut best: Option<Schedule> = None;
         for set in 0..1u32 << n {
             let late = |i: usize| products.iter().position(|&p| p == i).is_some_and(|b| set >> b & 1 == 1);
@@ -165,7 +170,7 @@ impl Loop<'_> {
     /// What the warpgroups do in turns: from the first product of an iteration to the last one, where nothing in between waits for sums and
     /// the rest of the iteration is long enough for another warpgroup's products.
     fn in_turns(&self, order: &[usize]) -> Vec<usize> {
-        if self.groups < 2 {
+        if self.groups < 2 || self.sole {
             return Vec::new();
         }
         let is_product = |&i: &usize| self.kinds[i] == Kind::Product;

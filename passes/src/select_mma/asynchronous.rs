@@ -9,6 +9,7 @@ use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
+use crate::feeds;
 use crate::specialize::odd_extents;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
@@ -204,9 +205,16 @@ pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     (slot(a) || plain_var(k, a).is_some()) && slot(b)
 }
 
+fn general(k: &Kernel, way: &Way, atom: Atom, acc: Value) -> bool {
+    let promoted = warpgroup::acc_elem(k, acc).is_some_and(|elem| warpgroup::promoted_of(k, atom, elem).is_some());
+    let pending = k.schedule.pending.is_some_and(|e| k.as_int(e) != Some(0));
+    !way.registers && !promoted && !pending && crate::roles::ping_pong(k).is_none()
+}
+
 /// The product as the instruction computes it, with an operand in registers in front of it, and behind it the wait for its sums.
 pub(super) fn product(
     k: &mut Kernel,
+    cx: &Cx<'_>,
     s: Stmt,
     src: Expr,
     (atom, way): (Atom, Way),
@@ -220,6 +228,16 @@ pub(super) fn product(
     }
     k.exprs[src] = ExprData::Mma(mma);
     let StmtData::Assign { dst, .. } = k.stmts[s] else { return Ok(()) };
+    if general(k, &way, atom, dst) {
+        let buffers: Vec<Value> =
+            [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base).collect();
+        let feeds = feeds::plan(k, cx.options, &buffers)
+            .unwrap_or_else(|refused| panic!("bug: operands of a wgmma that cannot be fed: {}", refused.why));
+        for feed in feeds {
+            k.plans[feed.fill].producer = true;
+        }
+        return Ok(());
+    }
     let wait = k.stmt(StmtData::Await { value: dst, pending: 0, after: Vec::new() }, k.stmt_spans[s]);
     if let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() {
         k.blocks[block].insert(index + 1, wait);

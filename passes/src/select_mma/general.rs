@@ -26,9 +26,6 @@ use tilec_ir::target::{WARP, WARPGROUP};
 /// Numbers of warpgroups that are tried, best first: two hide one another's waits and leave each most registers.
 const GROUPS: [u32; 4] = [2, 3, 1, 4];
 
-/// Passes that the way from here to roles needs.
-const NEEDED: [&str; 6] = ["assign-layouts", "vectorize", "swizzle", "schedule-loops", "expand", "specialize-warps"];
-
 /// A product of the kernel.
 #[derive(Clone, Copy)]
 struct Site {
@@ -96,8 +93,7 @@ fn plan(
     cx: &mut Cx<'_>,
     products: &[(Stmt, Expr, Value, Mma)],
 ) -> Result<Result<Planned, Refused>, Reported> {
-    let off = NEEDED.iter().find(|pass| cx.options.disabled.contains(**pass));
-    if let Some(pass) = off {
+    if let Some(pass) = cx.options.missing_for_roles() {
         return Ok(Err(Refused { span: k.stmt_spans[products[0].0], why: format!("`{pass}` is switched off") }));
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {

@@ -19,6 +19,7 @@ use super::{Operand, fits, known, operand};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
+use crate::feeds;
 use crate::roles::{PRODUCER_WARPS, consumer_registers, share};
 use crate::tensor_copies;
 use crate::thread_fills;
@@ -110,10 +111,8 @@ pub(super) fn possible(
     if mma.atom.is_some_and(|written| written != atom) {
         return Err("another instruction is written".to_owned());
     }
-    for pass in ["assign-layouts", "vectorize", "swizzle", "specialize-warps"] {
-        if options.disabled.contains(pass) {
-            return Err(format!("`{pass}` is switched off"));
-        }
+    if let Some(pass) = options.missing_for_roles() {
+        return Err(format!("`{pass}` is switched off"));
     }
     if a.space != Space::Smem || b.space != Space::Smem {
         return Err("its operands are not in shared memory".to_owned());
@@ -194,6 +193,9 @@ pub(super) fn possible(
         {
             return Err("its buffers are taken over by others".to_owned());
         }
+    }
+    if converted.is_none() {
+        feeds::plan(k, options, &filled).map_err(|refused| refused.why)?;
     }
     Ok((atom, way))
 }

@@ -14,6 +14,7 @@
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::reduction;
 use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
 use crate::roles::{consumer_registers, ping_pong};
@@ -61,8 +62,8 @@ pub(super) fn of(
         };
     };
     let why = |reason: &str| Err(format!("`{}` is loaded for it, as wide as threads store: {reason}", name(k, &from)));
-    if crate::schedule_loops::is_scheduled(k) {
-        return why("the slots of a scheduled loop hold its operands alone");
+    if crate::schedule_loops::is_scheduled(k) && reduction::of_kernel(k).is_err() {
+        return why("the loop does more than add up products");
     }
     if all.iter().any(|view| *view != from) {
         return why("the accelerator loads one matrix for a store");
@@ -204,6 +205,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
     let tile = k.value(&title, span, ValueDef::Var(tile));
     let mut out = vec![k.stmt(StmtData::Var { value: tile, init: None }, span)];
     let last = load.from.kept().last().copied();
+    let scheduled = crate::schedule_loops::is_scheduled(k);
     for first in (0..cols).step_by(load.width.max(1) as usize) {
         let mut ranges = Vec::new();
         for (d, dim) in load.from.dims.iter().enumerate() {
@@ -212,7 +214,9 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
         }
         let window = k.expr(ExprData::View(View { base: load.from.base, slot: None, ranges }), span);
         let place = k.value_ref(load.buffer, span);
-        out.push(k.stmt(StmtData::Copy { src: window, dst: place, attrs: CopyAttrs::default() }, span));
+        let fill = k.stmt(StmtData::Copy { src: window, dst: place, attrs: CopyAttrs::default() }, span);
+        k.plans[fill].producer = scheduled;
+        out.push(fill);
         let ranges = [0, first].map(|n| Range::From { start: k.int(n as i64, span), end: None }).to_vec();
         let part = k.expr(ExprData::View(View { base: tile, slot: None, ranges }), span);
         let slot = k.value_ref(load.buffer, span);

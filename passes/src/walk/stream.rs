@@ -42,7 +42,7 @@
 use super::cluster::{tiles as count, wanted};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::reduction;
 use crate::analysis::width::elem_of;
 use crate::choose::sharing::{LEAST, MOST, Work, shared};
 use crate::rewrite::{Map, Subst};
@@ -145,7 +145,7 @@ impl Stream {
         k: &mut Kernel,
         cx: &mut Cx<'_>,
         tiles: &Tiles,
-        at: Stmt,
+        at: Result<Stmt, String>,
         loads_what_it_stores: bool,
     ) -> Result<Option<Stream>, Reported> {
         let asked = k.schedule.stream_k;
@@ -163,20 +163,20 @@ impl Stream {
             true => {
                 Err("the accelerator loads what it stores, too (`stage_stores 0` leaves that to threads)".to_owned())
             }
-            false => fits(k, at),
+            false => at.and_then(|at| fits(k, at)),
         };
         match (found, asked) {
             (Ok(found), asked) => {
                 let wanted = asked.is_some() || gains(k, cx, tiles, &found);
-                Ok(wanted.then(|| Stream::with(k, cx, tiles, found, k.stmt_spans[at])))
+                Ok(wanted.then(|| Stream::with(k, cx, tiles, found)))
             }
             (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
             (Err(_), None) => Ok(None),
         }
     }
 
-    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, span: Span) -> Stream {
-        let Found { acc, elem, shape: (rows, cols), step, end } = found;
+    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found) -> Stream {
+        let Found { acc, elem, shape: (rows, cols), step, end, span } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
         let name = k.values[acc].name.clone();
@@ -453,6 +453,7 @@ struct Found {
     shape: (i64, i64),
     step: i64,
     end: Expr,
+    span: Span,
 }
 
 /// The sums of the products of a loop, if blocks can share its trips; otherwise why not.
@@ -462,23 +463,17 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }
     let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };
-    let mut accs: Vec<Value> = Vec::new();
-    for s in all_stmts(k, body) {
-        if let StmtData::Assign { dst, src } = k.stmts[s]
-            && let ExprData::Mma(_) = k.exprs[src]
-            && !accs.contains(&dst)
-        {
-            accs.push(dst);
-        }
+    let acc = reduction::of(k, body)?.sums;
+    if !reduction::begins_at_zero(k, at, acc) {
+        return Err(format!("`{}` does not begin at zero, and every part of the sums would", k.values[acc].name));
     }
-    let [acc] = accs[..] else { return Err("there are several accumulators".to_owned()) };
     let untyped = "the accumulator has no type";
     let tile = k.tile_ty(acc).ok_or(untyped)?;
     let ElemRef::Known(elem) = tile.elem else { return Err(untyped.to_owned()) };
     let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
     let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
-    Ok(Found { acc, elem, shape: extents, step, end })
+    Ok(Found { acc, elem, shape: extents, step, end, span: k.stmt_spans[at] })
 }
 
 /// Whether an expression is over sizes alone.

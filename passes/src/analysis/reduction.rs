@@ -1,0 +1,154 @@
+//! Loops that do nothing but add products to one tile of sums.
+//!
+//! Such a loop may be cut anywhere: parts of its trips give parts of the sums.
+//!
+//! ```text
+//! for k in 0..K step 64 {
+//!     copy A[..] -> a; copy B[..] -> b                      // or slots of channels, with their operations
+//!     copy a -> a_frag                                      // an operand in registers
+//!     var part = reg f32[..] = 0; part = mma(a_frag, b, part)
+//!     acc = acc + part                                      // or the product adds to the sums itself
+//! }
+//! ```
+
+use crate::graph::accesses::Accesses;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// What such a loop does.
+#[derive(Clone, Debug)]
+#[expect(dead_code, reason = "what runs beside products asks")]
+pub(crate) struct Reduction {
+    /// The product, and the tile that it adds to.
+    pub(crate) product: Stmt,
+    pub(crate) mma: Mma,
+    /// The sums of all trips.
+    pub(crate) sums: Value,
+    /// The sums of one trip, where these are added to the others by a statement of their own.
+    pub(crate) part: Option<Value>,
+    /// The copy of an operand to registers, and the tile.
+    pub(crate) load: Option<(Stmt, Value)>,
+}
+
+/// What the loop whose body is `body` does; `Err`: it does something else, too.
+pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
+    let mut product: Option<(Stmt, Value, Mma)> = None;
+    let mut added: Option<(Value, Value)> = None;
+    let mut load = None;
+    let more = || Err("the loop does more than add up products".to_owned());
+    for &s in &k.blocks[body] {
+        match k.stmts[s] {
+            StmtData::Channel { .. } | StmtData::Alloc { .. } | StmtData::Await { .. } => {}
+            StmtData::Let { init, .. } if fixed_shape(k, init).is_none_or(|s| s.is_empty()) => {}
+            StmtData::Var { init, .. } if init.is_none_or(|e| is_zero(k, e)) => {}
+            StmtData::Copy { src, dst, .. } => match base(k, dst) {
+                Some(v) if is_shared(k, v) => {
+                    if !reads_tensor(k, src) {
+                        return more();
+                    }
+                }
+                Some(v) if matches!(k.values[v].def, ValueDef::Var(_)) && load.is_none() => load = Some((s, v)),
+                _ => return more(),
+            },
+            StmtData::Assign { dst, src } => match k.exprs[src] {
+                ExprData::Mma(mma) if product.is_none() => product = Some((s, dst, mma)),
+                // A part that is set to zero by itself.
+                _ if is_zero(k, src) && product.is_none() => {}
+                _ => match sum(k, dst, src) {
+                    Some(part) if added.is_none() => added = Some((dst, part)),
+                    _ => return more(),
+                },
+            },
+            _ => return more(),
+        }
+    }
+    let Some((product, own, mma)) = product else { return Err("the loop has no product".to_owned()) };
+    if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == own) {
+        return more();
+    }
+    let read = |v: Value| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
+    if load.is_some_and(|(_, v)| !read(v)) {
+        return more();
+    }
+    match added {
+        None => Ok(Reduction { product, mma, sums: own, part: None, load }),
+        Some((sums, part)) if part == own => Ok(Reduction { product, mma, sums, part: Some(part), load }),
+        Some(_) => more(),
+    }
+}
+
+/// The loop of the kernel, if it has one and all products stand in it: a [`Reduction`] that stands in no other loop or branch.
+pub(crate) fn of_kernel(k: &Kernel) -> Result<(Stmt, Reduction), String> {
+    let mut found = None;
+    let mut products = 0;
+    k.walk(k.body, &mut |k, _, s| {
+        products +=
+            u32::from(matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_))));
+    });
+    if products != 1 {
+        return Err("the kernel has several products".to_owned());
+    }
+    for &s in &k.blocks[k.body] {
+        if let StmtData::For { body, unroll: false, .. } = k.stmts[s]
+            && k.blocks[body].iter().any(|&s| is_product(k, s))
+        {
+            found = Some((s, of(k, body)?));
+        }
+    }
+    found.ok_or_else(|| "there is no loop of products".to_owned())
+}
+
+/// Whether the sums that the loop `at` adds to are set to zero in front of it, and nothing else.
+pub(crate) fn begins_at_zero(k: &Kernel, at: Stmt, sums: Value) -> bool {
+    let before = k.blocks[k.body].iter().copied().take_while(|&s| s != at);
+    before.filter(|&s| Accesses::of(k, s).get(sums).is_some()).all(|s| match k.stmts[s] {
+        StmtData::Var { value, init: Some(e) } => value == sums && is_zero(k, e),
+        StmtData::Assign { dst, src } => dst == sums && is_zero(k, src),
+        _ => false,
+    })
+}
+
+fn is_product(k: &Kernel, s: Stmt) -> bool {
+    matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)))
+}
+
+fn base(k: &Kernel, e: Expr) -> Option<Value> {
+    match k.exprs[e] {
+        ExprData::Ref(v) => Some(v),
+        _ => resolve_view(k, e).map(|v| v.base),
+    }
+}
+
+fn is_shared(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
+}
+
+fn reads_tensor(k: &Kernel, src: Expr) -> bool {
+    let src = match k.exprs[src] {
+        ExprData::Cast { arg, .. } => arg,
+        _ => src,
+    };
+    resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some())
+}
+
+fn is_zero(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Int(n) => n == 0,
+        ExprData::Float(bits) => f64::from_bits(bits) == 0.0,
+        _ => false,
+    }
+}
+
+/// What is added to `dst`.
+fn sum(k: &Kernel, dst: Value, src: Expr) -> Option<Value> {
+    let ExprData::Op { op: Op::Add, ref args } = k.exprs[src] else { return None };
+    match args[..] {
+        [a, b] => match (&k.exprs[a], &k.exprs[b]) {
+            (ExprData::Ref(whole), ExprData::Ref(part)) if *whole == dst => Some(*part),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -12,6 +12,7 @@ pub mod analysis;
 mod assign_layouts;
 mod barriers;
 pub mod choose;
+mod cx;
 mod expand;
 mod feeds;
 mod graph;
@@ -34,91 +35,15 @@ mod vectorize;
 mod walk;
 
 pub use barriers::prove;
+pub use cx::{Cx, Options, Sizes};
 
-use std::collections::BTreeSet;
-use tilec_ir::diag::{Diagnostic, Reported, Severity, Sink, Span};
+use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::kernel::{Kernel, Module};
-use tilec_ir::target::Target;
-
-/// What the pipeline is asked to do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The chip to compile for.
-    pub target: Target,
-    /// Compile-time parameters, `NAME=VALUE` as text.
-    pub defines: Vec<(String, String)>,
-    /// Names of passes that make only plain decisions.
-    pub disabled: BTreeSet<String>,
-    /// Names of passes that are off by default and are wanted.
-    pub enabled: BTreeSet<String>,
-    /// Verify after every pass.
-    pub verify_each: bool,
-    /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
-    pub sizes: Sizes,
-    /// The card for which they are chosen; `None`: the one that stands for the target.
-    pub card: Option<&'static choose::Card>,
-}
 
 impl Options {
-    /// All passes on, no definitions.
-    pub fn new(target: Target) -> Options {
-        Options {
-            target,
-            defines: Vec::new(),
-            disabled: BTreeSet::new(),
-            enabled: BTreeSet::new(),
-            verify_each: cfg!(debug_assertions),
-            sizes: Vec::new(),
-            card: None,
-        }
-    }
-
     /// The pass that is switched off without which there are no roles, and so no wgmma; `None`: there is none.
     pub(crate) fn missing_for_roles(&self) -> Option<&'static str> {
         PASSES.iter().find(|pass| pass.for_roles && !enabled(pass, self)).map(|pass| pass.name)
-    }
-
-    /// The card that is chosen for: the one given, or the one that stands for the target.
-    pub fn usual_card(&self) -> &'static choose::Card {
-        self.card.unwrap_or_else(|| choose::Card::of(self.target))
-    }
-}
-
-/// What a pass sees besides the kernel.
-pub struct Cx<'a> {
-    /// The options.
-    pub options: &'a Options,
-    /// Whether the pass may do more than the plain thing.
-    pub enabled: bool,
-    /// The pass's name, the kind of its remarks.
-    pub pass: &'static str,
-    sink: &'a mut Sink,
-}
-
-impl Cx<'_> {
-    /// Says what the pass did, or declined to do and why.
-    pub fn remark(&mut self, span: Span, message: impl Into<String>) {
-        self.sink.push(Diagnostic::remark(self.pass, span, message));
-    }
-
-    /// A remark with a way out.
-    pub fn remark_note(&mut self, span: Span, message: impl Into<String>, note: impl Into<String>) {
-        self.sink.push(Diagnostic::remark(self.pass, span, message).with_note(note));
-    }
-
-    /// Reports what the verifier finds, where a decision of the pass may have made what the user wrote wrong.
-    pub fn verify(&mut self, kernel: &Kernel) -> Result<(), Reported> {
-        tilec_ir::verify::verify(kernel, self.sink)
-    }
-
-    /// Warns.
-    pub fn warn(&mut self, diagnostic: Diagnostic) {
-        self.sink.push(diagnostic);
-    }
-
-    /// Refuses a legal program.
-    pub fn report(&mut self, diagnostic: Diagnostic) -> Reported {
-        self.sink.report(diagnostic)
     }
 }
 
@@ -145,9 +70,6 @@ enum Run {
     /// The whole file, and the sizes for which `auto` parameters are chosen: before anything else.
     File(fn(&mut Module, &[Sizes], &mut Cx<'_>) -> Result<(), Reported>),
 }
-
-/// Values of sizes, by name.
-pub type Sizes = Vec<(String, i64)>;
 
 /// The pipeline, in order.
 pub const PASSES: &[PassInfo] = &[

@@ -163,6 +163,8 @@ codes! {
         "`acquire`, `publish`, `wait` and `release` take names of channels, each once. A channel has 1 to 1024 slots.";
     BAD_OVERLAY "E0244" "memory that cannot be taken over"
         "`let x = smem T[..] over a, b` puts x where a and b lie, whose contents are lost. It names buffers and channels that have memory of their own, each once. After it they are not used before they are declared again.";
+    BAD_PLACE "E0249" "an impossible place in shared memory"
+        "`let x = smem T[..] at n` puts x n bytes behind the start of the block's shared memory, `channel T[..] slots s at n stride m` its slots, each m bytes behind the one before. Both are multiples of 128, and of 1024 where tensor copies fill or products of warpgroups read shared memory. Slots do not overlap, and all lies in what a block has. What shares bytes is declared where the other is no longer used. Left out, places are chosen.";
     BAD_ROLE "E0242" "an impossible role"
         "Roles stand side by side in the body of the kernel, and beside them names (`let`), buffers, channels and barriers alone: no role's threads would do what else stands there. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8, given away by whole warpgroups; what one takes beyond its equal share another must give. One with `replicas` is names and a loop whose iterations they take in turns; `ordered` stands in the body of that loop.";
     BAD_COPY "E0243" "a copy cannot have this attribute"

@@ -18,7 +18,7 @@ use crate::fill::Fill;
 use crate::layout::RegLayout;
 use crate::ops::{Op, ReduceOp};
 use crate::target::Target;
-use crate::types::{Elem, ElemRef, Order, TensorTy, TileTy};
+use crate::types::{Elem, ElemRef, Order, Place, TensorTy, TileTy};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
 /// A file: kernels in source order, and programs that launch several of them.
@@ -62,6 +62,8 @@ pub struct Kernel {
     pub stmt_spans: SecondaryMap<Stmt, Span>,
     /// When and by which role statements run, once that is decided.
     pub plans: SecondaryMap<Stmt, StmtPlan>,
+    /// Where buffers and channels lie in shared memory, once that is decided.
+    pub places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
     pub const_params: Vec<Value>,
     /// Run-time parameters as written: tensors and scalars, in order.
@@ -611,6 +613,7 @@ impl Kernel {
             expr_spans: SecondaryMap::new(),
             stmt_spans: SecondaryMap::new(),
             plans: SecondaryMap::new(),
+            places: SecondaryMap::new(),
             const_params: Vec::new(),
             params: Vec::new(),
             sizes: Vec::new(),

@@ -21,6 +21,7 @@ pub mod numerics;
 pub mod ops;
 pub mod overlay;
 pub mod parser;
+pub mod placement;
 pub mod print;
 #[cfg(test)]
 mod random_tests;

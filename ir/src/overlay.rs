@@ -1,15 +1,19 @@
 //! Which buffers share memory: `let x = smem f32[4, 32, 64] over a, b` takes the memory of `a` and `b`, whose contents end.
 //!
-//! A buffer is over buffers and channels that have memory of their own. Two that are over a common one share memory too.
+//! A buffer is over buffers and channels that have memory of their own. Two that are over a common one share memory too, and so do those whose
+//! places (`at`) have bytes in common.
 
 use crate::entities::Value;
 use crate::kernel::{Kernel, StmtData};
+use crate::placement::{overlap, ranges};
 use std::collections::BTreeMap;
 
 /// The buffers of a kernel that take the memory of others.
 #[derive(Clone, Debug, Default)]
 pub struct Overlays {
     over: BTreeMap<Value, Vec<Value>>,
+    /// The bytes of what is placed.
+    placed: BTreeMap<Value, Vec<(u64, u64)>>,
 }
 
 impl Overlays {
@@ -17,12 +21,14 @@ impl Overlays {
     pub fn of(k: &Kernel) -> Overlays {
         let mut found = Overlays::default();
         k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Alloc { value, over } = &k.stmts[s]
-                && !over.is_empty()
-            {
+            let StmtData::Alloc { value, over } = &k.stmts[s] else { return };
+            if !over.is_empty() {
                 let mut over = over.clone();
                 over.sort_unstable();
                 found.over.insert(*value, over);
+            }
+            if k.places[*value].is_some() {
+                found.placed.insert(*value, ranges(k, *value));
             }
         });
         found
@@ -46,6 +52,11 @@ impl Overlays {
             if w != v && (over.contains(&v) || over.iter().any(|o| mine.contains(o))) {
                 out.push(w);
             }
+        }
+        if let Some(bytes) = self.placed.get(&v) {
+            let others = self.placed.iter().filter(|&(&w, other)| w != v && !out.contains(&w) && overlap(bytes, other));
+            let others: Vec<Value> = others.map(|(&w, _)| w).collect();
+            out.extend(others);
         }
         out
     }

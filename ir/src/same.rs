@@ -170,6 +170,7 @@ impl Pair<'_> {
             }
             (StmtData::Alloc { value: v, over: x }, StmtData::Alloc { value: w, over: y }) => {
                 self.each("buffers taken over", x, y, Self::values)?;
+                check("place in shared memory", &self.a.places[*v], &self.b.places[*w])?;
                 self.declarations(*v, *w)
             }
             (StmtData::Assign { dst: v, src: x }, StmtData::Assign { dst: w, src: y }) => {

@@ -349,3 +349,12 @@ pub enum GivenStride<'a> {
     /// Nowhere: each index has an address of its own ([`TensorTy::pointers`]).
     Pointer,
 }
+
+/// The place of a buffer, or of a channel's slots.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Bytes from the start of the block's shared memory to the buffer or the first slot.
+    pub offset: u64,
+    /// Bytes from one slot of a channel to the next; `None` for a buffer.
+    pub stride: Option<u64>,
+}

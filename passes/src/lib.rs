@@ -18,6 +18,7 @@ mod feeds;
 mod graph;
 mod overlap_launches;
 mod pipeline;
+mod place_shared;
 mod predicate;
 mod rewrite;
 mod roles;
@@ -192,6 +193,14 @@ pub const PASSES: &[PassInfo] = &[
         by_default: true,
         for_roles: false,
         run: Run::Kernel(overlap_launches::run),
+    },
+    PassInfo {
+        name: place_shared::NAME,
+        summary: "decides where buffers and channels lie in shared memory",
+        required: false,
+        by_default: true,
+        for_roles: false,
+        run: Run::Kernel(place_shared::run),
     },
     PassInfo {
         name: "barriers",

@@ -71,6 +71,7 @@ fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
         other => other,
     };
     let new = k.value(&name, span, def);
+    k.places[new] = k.places[v];
     map.0.push((v, Subst::Value(new)));
     new
 }

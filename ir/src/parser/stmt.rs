@@ -8,6 +8,7 @@ use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtDat
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
+use crate::types::Place;
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] = &[
@@ -222,6 +223,30 @@ impl Parser<'_, '_> {
         Ok(StmtData::Assign { dst: dst?, src })
     }
 
+    /// `at 1024` behind a buffer, `at 1024 stride 16384` behind a channel. A statement of a variable `at` goes on otherwise.
+    fn place(&mut self, channel: bool) -> Parsed<Option<Place>> {
+        if !(self.at_word("at") && matches!(self.peek_at(1), Tok::Int(_))) {
+            return Ok(None);
+        }
+        self.bump();
+        let offset = self.bytes()?;
+        if !channel {
+            return Ok(Some(Place { offset, stride: None }));
+        }
+        if !self.eat_word("stride") {
+            return Err(self.expected_with_note(
+                "`stride`",
+                "a channel says where its first slot lies and how far it is to the next: `at 0 stride 16384`",
+            ));
+        }
+        Ok(Some(Place { offset, stride: Some(self.bytes()?) }))
+    }
+
+    /// A number of bytes.
+    fn bytes(&mut self) -> Parsed<u64> {
+        Ok(u64::from(self.small_int("a number of bytes")?))
+    }
+
     /// `let x = e`, `let a = smem ..`, `let a = channel ..`, `let a = reg .. = copy ..`.
     fn let_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let start = self.bump().span;
@@ -241,7 +266,9 @@ impl Parser<'_, '_> {
             if self.eat_word("over") {
                 over = self.comma_list(|p| p.named("a buffer or a channel"))?;
             }
+            let place = self.place(false)?;
             let value = self.declare(name, span, ValueDef::Smem(tile));
+            self.kernel.places[value] = place;
             self.push(stmts, StmtData::Alloc { value, over }, start);
         } else if self.eat_word("channel") {
             let tile = self.smem_tile()?;
@@ -249,7 +276,9 @@ impl Parser<'_, '_> {
                 return Err(self.expected_with_note("`slots`", "a channel says how many slots it has: `slots 2`"));
             }
             let slots = self.expr()?;
+            let place = self.place(true)?;
             let value = self.declare(name, span, ValueDef::Channel { tile, slots });
+            self.kernel.places[value] = place;
             self.push(stmts, StmtData::Alloc { value, over: Vec::new() }, start);
         } else if self.eat_word("reg") {
             let tile = self.reg_tile()?;

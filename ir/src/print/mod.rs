@@ -11,7 +11,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
-use crate::types::{ElemRef, TileTy};
+use crate::types::{ElemRef, Place, TileTy};
 use expr::{Exprs, elem_text, float};
 
 pub use expr::print_scalar;
@@ -191,6 +191,10 @@ impl Printer<'_> {
                 if !over.is_empty() {
                     self.put(" over ");
                     self.list(over, |p, &v| p.value(v));
+                }
+                if let Some(Place { offset, stride }) = k.places[*value] {
+                    self.put(&format!(" at {offset}"));
+                    stride.iter().for_each(|stride| self.put(&format!(" stride {stride}")));
                 }
             }
             StmtData::Assign { dst, src } => {

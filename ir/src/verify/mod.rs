@@ -39,6 +39,8 @@
 //! 25. Either no statement of a loop has a pipeline stage, or all of them have one, 0 or 1. The producer warps run channel
 //!     operations, copies into slots, and loops and branches around these. A kernel with roles has neither (`plans.rs`).
 //!
+//! 26. Places in shared memory are aligned, slots of a channel lie apart, and all of it fits a block (`places.rs`).
+//!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
 //! 19. A register layout holds every element, and is for the threads of the block or role.
@@ -59,6 +61,7 @@ mod fragments;
 mod header;
 mod layouts;
 mod matrices;
+mod places;
 mod plans;
 mod pointers;
 mod roles;
@@ -86,6 +89,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     layouts::check(&mut cx);
     fragments::check(&mut cx);
     plans::check(&mut cx);
+    places::check(&mut cx);
     pointers::check(&mut cx);
     written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)

@@ -281,6 +281,54 @@ const GOOD: &[(&str, usize, &str)] = &[
          copy x -> O",
     ),
     (
+        "a buffer at the place of another",
+        3,
+        "let a = smem f16[32, 32] at 0
+         copy A -> a
+         copy a -> O
+         let x = smem f16[32, 32] at 1024
+         copy A -> x
+         copy x -> O",
+    ),
+    (
+        "a buffer behind another",
+        2,
+        "let a = smem f16[32, 32] at 0
+         copy A -> a
+         copy a -> O
+         let x = smem f16[32, 32] at 2048
+         copy A -> x
+         copy x -> O",
+    ),
+    (
+        "a buffer in the second slot of a ring",
+        3,
+        "let a = channel f16[32, 32] slots 2 at 0 stride 4096
+         acquire a
+         copy A -> a.put
+         publish a
+         wait a
+         copy a.get -> O
+         release a
+         let x = smem f16[32, 32] at 4096
+         copy A -> x
+         copy x -> O",
+    ),
+    (
+        "a buffer between the slots of a ring",
+        2,
+        "let a = channel f16[32, 32] slots 2 at 0 stride 4096
+         acquire a
+         copy A -> a.put
+         publish a
+         wait a
+         copy a.get -> O
+         release a
+         let x = smem f16[32, 32] at 2048
+         copy A -> x
+         copy x -> O",
+    ),
+    (
         "a buffer over a ring, and the ring again over the buffer",
         4,
         "for k in 0..N step 32 {
@@ -410,6 +458,39 @@ const BAD: &[(&str, &str, &str, &str)] = &[
          let x = smem f16[32, 32] over a
          copy A -> x
          copy x -> O",
+    ),
+    (
+        "its bytes are taken on its way",
+        "the memory of slot 0 of `a` is taken over while asynchronous copies into it may be on their way",
+        "",
+        "let a = channel f16[32, 32] slots 1 at 0 stride 2048
+         acquire a
+         copy A -> a.put async
+         publish a
+         let x = smem f16[32, 32] at 1024
+         copy A -> x
+         copy x -> O",
+    ),
+    (
+        "its bytes are taken while a tensor store reads them",
+        "the memory of `a` is taken over while a tensor store may still be reading it",
+        "",
+        "let a = smem f16[32, 32] at 0
+         copy A -> a
+         copy a -> O tma
+         let x = smem f16[32, 32] at 1024
+         copy A -> x
+         copy x -> O
+         await a, 0",
+    ),
+    (
+        "used after its bytes were taken",
+        "`a` is used after `x` took over its memory",
+        "",
+        "let a = smem f16[32, 32] at 0
+         let x = smem f16[32, 32] at 1024
+         copy A -> a
+         copy a -> O",
     ),
     (
         "its contents are lost",

@@ -5,6 +5,7 @@ use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::place_shared::{self, Supposed};
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -104,14 +105,14 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         return Err(format!("{stages} stages; at most 16 are supported"));
     }
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
-    let limit = cx.options.target.smem_per_block().saturating_sub(elsewhere(k, &fills));
     if k.schedule.stages.is_none() {
-        while stages > 1 && per_slot * stages > limit {
+        let limit = cx.options.target.smem_per_block();
+        while stages > 1 && with_slots(k, &fills, stages, at, limit) > limit {
             stages -= 1;
         }
         if stages == 1 {
             return Err(format!(
-                "two slots of {per_slot} bytes exceed the {limit} bytes of shared memory that are left"
+                "two slots of {per_slot} bytes, and what lives beside them, exceed the {limit} bytes of shared memory"
             ));
         }
     }
@@ -159,19 +160,10 @@ fn at_least_one(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// Bytes of the buffers and channels of the kernel that a loop does not fill, but for those that take the memory of others.
-fn elsewhere(k: &Kernel, fills: &[Fill]) -> u64 {
-    let bytes = |s: Stmt| match &k.stmts[s] {
-        StmtData::Alloc { value, over } if over.is_empty() && fills.iter().all(|f| f.buffer != *value) => {
-            let slots = match k.values[*value].def {
-                ValueDef::Channel { slots, .. } => k.as_int(slots).and_then(|n| u64::try_from(n).ok()).unwrap_or(1),
-                _ => 1,
-            };
-            slots * tile_bytes(k, *value)
-        }
-        _ => 0,
-    };
-    all_stmts(k, k.body).into_iter().map(bytes).sum()
+/// Bytes of shared memory that the kernel takes if what a loop fills has so many slots.
+fn with_slots(k: &Kernel, fills: &[Fill], slots: u64, at: Stmt, limit: u64) -> u64 {
+    let supposed: Vec<Supposed> = fills.iter().map(|f| Supposed { value: f.buffer, slots, within: Some(at) }).collect();
+    place_shared::bytes(k, limit, &supposed)
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
@@ -207,6 +199,9 @@ fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &C
 /// Whether each buffer is filled by one copy, and used in the loop alone.
 fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), String> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
+    if let Some(&b) = buffers.iter().find(|&&b| k.places[b].is_some()) {
+        return Err(format!("the place of `{}` in shared memory is written (`at`)", k.values[b].name));
+    }
     for (i, &b) in buffers.iter().enumerate() {
         if buffers[..i].contains(&b) {
             return Err(format!("`{}` is filled twice", k.values[b].name));

@@ -16,7 +16,6 @@ use crate::vectorize::register_layout;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::overlay::Overlays;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{resolve_view, type_of};
@@ -93,7 +92,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     let block = Block {
         threads: Threads::of(k).count(),
         tiles: tile_registers(k, Threads::of(k).count()),
-        shared: shared_bytes(k),
+        shared: crate::place_shared::bytes(k, cx.options.target.smem_per_block(), &[]),
         wide: wide_loads(k),
         mixed: mixed_operands(k),
         lone: lone_product(k),
@@ -200,19 +199,6 @@ fn wide_loads(k: &Kernel) -> bool {
             let bytes = attrs.vec.unwrap_or(1) * elem_of(k, view.base).map_or(4, |e| e.bytes());
             bytes >= crate::analysis::width::MAX_ACCESS_BYTES
         })
-}
-
-fn shared_bytes(k: &Kernel) -> u64 {
-    let mut sizes = Vec::new();
-    for (v, data) in k.values.iter() {
-        let slots = match &data.def {
-            ValueDef::Smem(_) => 1,
-            ValueDef::Channel { slots, .. } => k.as_int(*slots).map_or(1, |x| x.max(1) as u64),
-            _ => continue,
-        };
-        sizes.push((v, crate::tensor_copies::slot_bytes(k, v).saturating_mul(slots)));
-    }
-    Overlays::of(k).total(&sizes)
 }
 
 /// Operands of products that are contiguous along the reduction in shared memory: each slice has an address of its own.

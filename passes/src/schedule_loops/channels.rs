@@ -7,8 +7,8 @@
 use crate::Cx;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How};
+use crate::place_shared::{self, Supposed};
 use crate::roles::{BARRIER_BYTES, PRODUCER_WARPS, shared_limit};
-use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -175,37 +175,39 @@ fn read_slots(k: &mut Kernel, s: Stmt, buffer: Value) {
 
 /// The slots of each channel.
 fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)>, Reported> {
-    let mut channels: Vec<(Value, u64, bool)> = Vec::new();
+    let mut channels: Vec<(Value, bool)> = Vec::new();
     for feed in feeds {
         let looped = in_loop(k, feed.block);
         match channels.iter_mut().find(|c| c.0 == feed.buffer) {
-            Some(found) => found.2 |= looped,
-            None => channels.push((feed.buffer, slot_bytes(k, feed.buffer).next_multiple_of(1024), looped)),
+            Some(found) => found.1 |= looped,
+            None => channels.push((feed.buffer, looped)),
         }
     }
-    let fed = |v: Value| channels.iter().any(|c| c.0 == v);
-    let others = k.values.iter().filter(|(v, d)| matches!(d.def, ValueDef::Smem(_)) && !fed(*v));
-    let taken: u64 = others.map(|(v, _)| slot_bytes(k, v).next_multiple_of(1024)).sum();
-    let limit = shared_limit(k, cx).saturating_sub(BARRIER_BYTES + taken);
-    let once: u64 = channels.iter().filter(|c| !c.2).map(|c| c.1).sum();
-    let each: u64 = channels.iter().filter(|c| c.2).map(|c| c.1).sum();
+    let limit = shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
+    // The producer fills one channel while the consumer reads another: all of them live all the time.
+    let needed = |once: u64, looped: u64| {
+        let supposed =
+            |&(value, l): &(Value, bool)| Supposed { value, slots: if l { looped } else { once }, within: None };
+        place_shared::bytes(k, limit, &channels.iter().map(supposed).collect::<Vec<_>>())
+    };
+    let fits = |once: u64, looped: u64| needed(once, looped) <= limit;
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
-    let room = |once: u64| limit.saturating_sub(once).checked_div(each).unwrap_or(1).min(SLOTS);
+    let room = |once: u64| (1..=SLOTS).rev().find(|&n| fits(once, n)).unwrap_or(0);
     // What is filled once for a tile of the output can be there before the last one is done with, if that leaves loops enough.
-    let ahead = room(2 * once);
-    let n = asked.unwrap_or(if ahead >= ENOUGH { ahead } else { room(once) }).max(1);
-    let total = once + n * each;
-    if total > limit {
+    let ahead = room(2);
+    let n = asked.unwrap_or(if ahead >= ENOUGH { ahead } else { room(1) }).max(1);
+    if !fits(1, n) {
         let span = k.stmt_spans[feeds[0].fill];
         let message = format!(
-            "{total} bytes of channels, with {n} slot(s) in loops, do not fit the {limit} bytes of shared memory"
+            "{} bytes of shared memory, with {n} slot(s) of channels in loops, are more than the {limit} that there are",
+            needed(1, n)
         );
         return Err(cx.report(
             Diagnostic::error(codes::SMEM_LIMIT, span, message).with_note("use smaller tiles or fewer stages"),
         ));
     }
-    let twice = limit - total >= once;
-    Ok(channels.iter().map(|&(v, _, looped)| (v, if looped { n } else { 1 + u64::from(twice) })).collect())
+    let once = if fits(2, n) { 2 } else { 1 };
+    Ok(channels.iter().map(|&(v, looped)| (v, if looped { n } else { once })).collect())
 }
 
 /// Whether a block runs several times for a tile of the output.

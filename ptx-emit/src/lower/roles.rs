@@ -15,7 +15,7 @@ use crate::ops::Op as P;
 use std::collections::BTreeSet;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
@@ -156,10 +156,7 @@ impl Lower<'_> {
 
     /// Whether products of the kernel read slots through the asynchronous proxy.
     pub(super) fn multiplies_by_warpgroups(&self) -> bool {
-        self.k.exprs.values().any(|e| match e {
-            ExprData::Mma(mma) => mma.atom.is_some_and(|a| a.row().asynchronous()),
-            _ => false,
-        })
+        tilec_ir::placement::multiplies_by_warpgroups(self.k)
     }
 
     /// Refuses kernels whose roles would run without the synchronisation that they need.

@@ -18,11 +18,9 @@ use tilec_ir::index::Interval;
 use tilec_ir::kernel::{ChannelOp, Slot};
 use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::ops::Op as IrOp;
+use tilec_ir::placement::ROW_ALIGN;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
-
-/// Alignment of buffers, slots and the block of shared memory, bytes: one row of the 32 banks.
-pub(super) const BLOCK_ALIGN: u64 = 128;
 
 /// Where a ring stands: bytes of its current slot's stage.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -370,9 +368,9 @@ impl Lower<'_> {
             None if mixed == 0 => root,
             None => {
                 let mask = Operand::Imm(mixed as i64);
-                // Slots and buffers start at multiples of BLOCK_ALIGN, so adding them changes no lower bit.
+                // Slots and buffers start at multiples of ROW_ALIGN, so adding them changes no lower bit.
                 let reg = match (w.thread, w.slot) {
-                    (Some(t), slot) if mixed >= BLOCK_ALIGN => {
+                    (Some(t), slot) if mixed >= ROW_ALIGN => {
                         let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), mask]);
                         let x = slot.map_or(x, |s| self.emit.def(Class::B32, P::AddS32, vec![x.into(), s.into()]));
                         self.with_block_base(Some(x)).unwrap_or(x)

@@ -145,7 +145,8 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
 /// The buffer that takes over the memory of `value`.
 fn taken_over(k: &Kernel, value: Value) -> Option<&str> {
     let overlays = Overlays::of(k);
-    let by = overlays.iter().find(|(_, over)| over.contains(&value))?.0;
+    let over = overlays.iter().find(|(_, over)| over.contains(&value)).map(|(by, _)| by);
+    let by = over.or_else(|| overlays.sharing(value).first().copied())?;
     Some(&k.values[by].name)
 }
 

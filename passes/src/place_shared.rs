@@ -1,0 +1,118 @@
+//! `place-shared`: where buffers and channels lie in the block's shared memory.
+//!
+//! ```text
+//! let a = channel f16[64, 32] slots 4 at 0 stride 8192
+//! let c = smem f32[64, 64] at 0
+//! ```
+//!
+//! Needs: layouts, channels, and the last word on where statements stand. Decides: the place of each buffer and channel that has none. Those that do not live
+//! together ([`lives`]) share bytes, where the barrier that this costs is outside of loops; in loops only if the block has not memory enough otherwise.
+//! The declaration of what shares bytes moves to where its life begins, which tells the prover that the memory changes hands.
+//! Switched off: only what is over others shares bytes.
+//!
+//! Passes that want to know how many slots fit ask [`bytes`], with the channels that they think of making.
+
+mod lives;
+mod plan;
+
+pub(crate) use plan::Supposed;
+
+use crate::Cx;
+use crate::tensor_copies::slot_bytes;
+use plan::{Plan, Planner, Sharing, Torn};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Block, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::placement;
+
+pub(crate) const NAME: &str = "place-shared";
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let limit = cx.options.target.smem_per_block();
+    let plan = match Planner::new(k, &[]) {
+        Ok(planner) if cx.enabled => fitting(&planner, limit),
+        Ok(planner) => planner.plan(Sharing::Nothing),
+        Err(Torn(v)) => return Err(torn(k, cx, v)),
+    };
+    if plan.bytes > limit {
+        return Err(too_large(k, cx, plan.bytes));
+    }
+    let mut lists: Vec<(Block, tilec_ir::entities::Stmt, Value)> = Vec::new();
+    for &(v, life) in plan.shared.iter().filter(|(v, _)| k.places[*v].is_none()) {
+        lists.push((life.block, k.blocks[life.block][life.from], v));
+    }
+    for (v, place) in plan.places {
+        k.places[v].get_or_insert(place);
+    }
+    let names: Vec<String> = lists.iter().map(|&(_, _, v)| format!("`{}`", k.values[v].name)).collect();
+    for (block, first, v) in lists {
+        declare_in_front(k, v, block, first);
+    }
+    if !names.is_empty() {
+        let message = format!("{} share bytes, {} in all: some do not live together", names.join(", "), plan.bytes);
+        cx.remark(k.name_span, message);
+    }
+    Ok(())
+}
+
+/// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.
+pub(crate) fn bytes(k: &Kernel, limit: u64, supposed: &[Supposed]) -> u64 {
+    // What is torn is refused in the end, whatever it takes.
+    Planner::new(k, supposed).map_or(0, |planner| fitting(&planner, limit).bytes)
+}
+
+/// The plan with the fewest barriers in loops that fits.
+fn fitting(planner: &Planner<'_>, limit: u64) -> Plan {
+    let plan = planner.plan(Sharing::Once);
+    if plan.bytes <= limit {
+        return plan;
+    }
+    let tighter = planner.plan(Sharing::InLoops);
+    if tighter.bytes < plan.bytes { tighter } else { plan }
+}
+
+fn too_large(k: &Kernel, cx: &mut Cx<'_>, bytes: u64) -> Reported {
+    let target = cx.options.target;
+    let mut buffers: Vec<Value> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::Alloc { value, .. } = k.stmts[s] {
+            buffers.push(value);
+        }
+    });
+    let mut d = Diagnostic::error(
+        codes::SMEM_LIMIT,
+        buffers.first().map_or(k.name_span, |&v| k.values[v].span),
+        format!(
+            "the kernel needs {bytes} bytes of shared memory, a block of {} has {}",
+            target.name(),
+            target.smem_per_block()
+        ),
+    );
+    for &v in &buffers {
+        let slots = placement::slots(k, v).unwrap_or(1);
+        d = d.with_place(k.values[v].span, format!("{slots} x {} bytes", slot_bytes(k, v)));
+    }
+    cx.report(d.with_note("use smaller tiles or fewer stages"))
+}
+
+fn torn(k: &Kernel, cx: &mut Cx<'_>, v: Value) -> Reported {
+    let (name, span) = (&k.values[v].name, k.values[v].span);
+    let message = format!("`{name}` is over a part of what is operated, or taken over, together");
+    let d = Diagnostic::error(codes::NOT_LOWERED, span, message);
+    cx.report(d.with_note("name all channels of the ring, and the same buffers every time"))
+}
+
+/// Moves the declaration of `v` in front of a statement of `block`.
+fn declare_in_front(k: &mut Kernel, v: Value, block: Block, first: tilec_ir::entities::Stmt) {
+    let declares =
+        |k: &Kernel, s| matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == v && over.is_empty());
+    let found = k.blocks.iter().find_map(|(b, list)| Some((b, list.iter().position(|&s| declares(k, s))?)));
+    // What is over others is declared where it takes their memory.
+    let Some((outer, at)) = found else { return };
+    let alloc = k.blocks[outer].remove(at);
+    let Some(to) = k.blocks[block].iter().position(|&s| s == first) else {
+        panic!("bug in pass `{NAME}`: the life of `{}` begins nowhere", k.values[v].name)
+    };
+    k.blocks[block].insert(to, alloc);
+}

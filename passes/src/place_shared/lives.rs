@@ -1,0 +1,194 @@
+//! How long buffers and channels live: from the first to the last statement that touches them, in the innermost block where that is true.
+//!
+//! A buffer's life is in a loop only if no iteration reads what another one wrote. A channel's is in the block that declares it, since the place in
+//! its ring goes on. Roles run beside each other: one of several lives in all of them, and so does one of a role with replicas. What tensor stores
+//! read they read up to an `await`, which may stand in the next iteration: it does not go into a loop.
+
+use crate::graph::DepGraph;
+use crate::graph::accesses::Accesses;
+use cranelift_entity::SecondaryMap;
+use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::placement::is_shared;
+use tilec_ir::roles::replicas;
+use tilec_ir::tensor_store::is_stored;
+
+/// A life: statements of a block by their numbers, both included.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Life {
+    pub(crate) block: Block,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// How two lives lie to each other.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Apart {
+    /// At some time both hold something.
+    No,
+    /// One ends before the other begins, in an iteration of a loop.
+    InLoop,
+    /// One ends before the other begins, once in a run.
+    Once,
+}
+
+/// What the lives of a kernel follow from.
+pub(super) struct Lives<'k> {
+    k: &'k Kernel,
+    /// The statement that owns a block, by its block and number.
+    owner: SecondaryMap<Block, Option<(Block, usize)>>,
+    /// The block that declares a buffer or channel.
+    declared: SecondaryMap<Value, Option<Block>>,
+    /// Buffers and channels that a statement touches, with everything inside it.
+    touched: SecondaryMap<Stmt, Vec<Value>>,
+    /// What iterations of a loop with this body hand on to others.
+    carried: BTreeMap<Block, BTreeSet<Value>>,
+}
+
+impl<'k> Lives<'k> {
+    pub(super) fn of(k: &'k Kernel) -> Lives<'k> {
+        let mut lives = Lives {
+            k,
+            owner: SecondaryMap::new(),
+            declared: SecondaryMap::new(),
+            touched: SecondaryMap::new(),
+            carried: BTreeMap::new(),
+        };
+        lives.visit(k.body);
+        lives
+    }
+
+    fn visit(&mut self, block: Block) {
+        let k = self.k;
+        for (i, &s) in k.blocks[block].iter().enumerate() {
+            let mut own = None;
+            if let StmtData::Alloc { value, .. } = k.stmts[s] {
+                self.declared[value] = Some(block);
+                own = Some(value);
+            }
+            let touches = Accesses::of(k, s).touches;
+            let mut touched: Vec<Value> = touches.iter().map(|t| t.value).filter(|&v| own != Some(v)).collect();
+            awaited(k, s, &mut touched);
+            touched.retain(|&v| is_shared(k, v));
+            self.touched[s] = touched;
+            for b in k.sub_blocks(s) {
+                self.owner[b] = Some((block, i));
+                if matches!(k.stmts[s], StmtData::For { .. }) {
+                    let graph = DepGraph::of(k, b, true);
+                    let carried = graph.edges().filter(|e| e.2.distance > 0 && e.2.why == crate::graph::Why::Flow);
+                    self.carried.insert(b, carried.map(|e| e.2.value).filter(|&v| is_shared(k, v)).collect());
+                }
+                self.visit(b);
+            }
+        }
+    }
+
+    /// The life of a buffer or channel; `None`: nothing touches it.
+    pub(super) fn life(&self, v: Value) -> Option<Life> {
+        let k = self.k;
+        let mut block = k.body;
+        loop {
+            let stmts = &k.blocks[block];
+            let touching = |&i: &usize| self.touched[stmts[i]].contains(&v);
+            let from = (0..stmts.len()).find(touching)?;
+            let to = (0..stmts.len()).rfind(touching)?;
+            let (from, to) = self.roles(block, from, to);
+            let here = Life { block, from, to };
+            let only = stmts[from];
+            let mut touched = k.sub_blocks(only);
+            touched.retain(|&b| k.blocks[b].iter().any(|&s| self.touched[s].contains(&v)));
+            match touched[..] {
+                [b] if from == to && self.may_descend(v, block, only, b) => block = b,
+                _ => return Some(here),
+            }
+        }
+    }
+
+    /// The life of what is used by a statement as a whole.
+    pub(super) fn whole(&self, s: Stmt) -> Option<Life> {
+        let (block, at) = crate::analysis::uses::path_to(self.k, s)?.last().copied()?;
+        Some(Life { block, from: at, to: at })
+    }
+
+    /// Whether what lives in one statement of a block lives in the block `inside` of it.
+    fn may_descend(&self, v: Value, block: Block, s: Stmt, inside: Block) -> bool {
+        let k = self.k;
+        let channel = matches!(k.values[v].def, ValueDef::Channel { .. });
+        if channel && self.declared[v] == Some(block) {
+            return false;
+        }
+        match k.stmts[s] {
+            StmtData::For { .. } => {
+                !is_stored(k, v) && !self.carried.get(&inside).is_some_and(|carried| carried.contains(&v))
+            }
+            StmtData::Role { .. } => replicas(k, s) == Some(1),
+            StmtData::Ordered { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Roles run beside each other: what is used by some from the first to the last of them is used from the first to the last of all.
+    fn roles(&self, block: Block, from: usize, to: usize) -> (usize, usize) {
+        let k = self.k;
+        let role = |i: usize| matches!(k.stmts[k.blocks[block][i]], StmtData::Role { .. });
+        let one = from == to;
+        if one && role(from) || block != k.body {
+            return (from, to);
+        }
+        let all: Vec<usize> = (0..k.blocks[block].len()).filter(|&i| role(i)).collect();
+        let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return (from, to) };
+        (if role(from) { first } else { from }, if role(to) { last } else { to })
+    }
+
+    /// The blocks around a life, its own last, with the number of the statement in each that leads there.
+    fn path(&self, life: Life) -> Vec<(Block, usize, usize)> {
+        let mut path = vec![(life.block, life.from, life.to)];
+        let mut block = life.block;
+        while let Some((outer, at)) = self.owner[block] {
+            path.push((outer, at, at));
+            block = outer;
+        }
+        path.reverse();
+        path
+    }
+
+    fn in_loop(&self, block: Block) -> bool {
+        let mut block = block;
+        while let Some((outer, at)) = self.owner[block] {
+            if matches!(self.k.stmts[self.k.blocks[outer][at]], StmtData::For { .. }) {
+                return true;
+            }
+            block = outer;
+        }
+        false
+    }
+
+    /// Whether two lives are apart.
+    pub(super) fn apart(&self, a: Life, b: Life) -> Apart {
+        let (x, y) = (self.path(a), self.path(b));
+        let Some(depth) = x.iter().zip(&y).rposition(|(x, y)| x.0 == y.0) else { return Apart::No };
+        let (common, x_from, x_to) = x[depth];
+        let (_, y_from, y_to) = y[depth];
+        let stmts = &self.k.blocks[common];
+        let role = |i: usize| matches!(self.k.stmts[stmts[i]], StmtData::Role { .. });
+        let disjoint = x_to < y_from || y_to < x_from;
+        // Of one statement, the branches of an `if`.
+        let branches = x_from == x_to && (x_from, x_to) == (y_from, y_to) && depth + 1 < x.len().min(y.len());
+        let beside = role(x_from) && role(y_from);
+        if !branches && (beside || !disjoint) {
+            return Apart::No;
+        }
+        if self.in_loop(common) { Apart::InLoop } else { Apart::Once }
+    }
+}
+
+/// Buffers whose tensor stores are awaited by a statement, or inside it.
+fn awaited(k: &Kernel, s: Stmt, out: &mut Vec<Value>) {
+    if let StmtData::Await { value, .. } = k.stmts[s] {
+        out.push(value);
+    }
+    for b in k.sub_blocks(s) {
+        k.blocks[b].iter().for_each(|&s| awaited(k, s, out));
+    }
+}

@@ -1,0 +1,249 @@
+//! Places for everything in shared memory: each buffer in the order of the text at the lowest address that is free while it lives.
+//!
+//! What is placed at once is an *item*: a buffer, the ring of channels that are operated together, or buffers with those that are over them.
+
+use super::lives::{Apart, Life, Lives};
+use crate::tensor_copies::slot_bytes;
+use std::collections::BTreeMap;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::overlay::Overlays;
+use tilec_ir::placement;
+use tilec_ir::types::Place;
+
+/// A buffer as a pass thinks of making it: a channel of so many slots.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Supposed {
+    pub(crate) value: Value,
+    pub(crate) slots: u64,
+    /// The statement that it would live in; `None`: the whole kernel.
+    pub(crate) within: Option<Stmt>,
+}
+
+/// What may share bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Sharing {
+    /// Nothing, but what is over others.
+    Nothing,
+    /// What does not live together, where the barrier in between is outside of loops.
+    Once,
+    /// What does not live together.
+    InLoops,
+}
+
+/// What is placed at once.
+struct Item {
+    /// Everything in it, from the item's start.
+    members: Vec<(Value, Place)>,
+    bytes: u64,
+    lives: Vec<Life>,
+    /// Where it is, if that is written.
+    fixed: Option<u64>,
+}
+
+/// The places of a kernel's buffers and channels.
+pub(crate) struct Plan {
+    pub(super) places: Vec<(Value, Place)>,
+    /// Groups of values that have bytes in common with others by their lives, and where those begin.
+    pub(super) shared: Vec<(Value, Life)>,
+    /// Where the last one ends.
+    pub(crate) bytes: u64,
+}
+
+/// A buffer over a part of what is placed, or taken over, together.
+pub(super) struct Torn(pub(super) Value);
+
+pub(super) struct Planner<'k> {
+    k: &'k Kernel,
+    lives: Lives<'k>,
+    supposed: &'k [Supposed],
+    align: u64,
+    items: Vec<Item>,
+}
+
+impl<'k> Planner<'k> {
+    pub(super) fn new(k: &'k Kernel, supposed: &'k [Supposed]) -> Result<Planner<'k>, Torn> {
+        let align = placement::alignment(k);
+        let mut planner = Planner { k, lives: Lives::of(k), supposed, align, items: Vec::new() };
+        planner.collect()?;
+        Ok(planner)
+    }
+
+    fn slots(&self, v: Value) -> u64 {
+        match self.supposed.iter().find(|s| s.value == v) {
+            Some(supposed) => supposed.slots,
+            None => placement::slots(self.k, v).unwrap_or(1).max(1),
+        }
+    }
+
+    /// Whether a value is a channel, or would be one.
+    fn is_channel(&self, v: Value) -> bool {
+        matches!(self.k.values[v].def, ValueDef::Channel { .. }) || self.supposed.iter().any(|s| s.value == v)
+    }
+
+    /// The life of a value; what nothing touches, as what is looked at in a debugger, has a place of its own.
+    fn life(&self, v: Value) -> Life {
+        let found = match self.supposed.iter().find(|s| s.value == v) {
+            Some(supposed) => supposed.within.and_then(|s| self.lives.whole(s)),
+            None => self.lives.life(v),
+        };
+        let body = self.k.body;
+        found.unwrap_or(Life { block: body, from: 0, to: self.k.blocks[body].len().saturating_sub(1) })
+    }
+
+    fn aligned(&self, v: Value) -> u64 {
+        slot_bytes(self.k, v).next_multiple_of(self.align)
+    }
+
+    /// Finds the items, in the order of the text.
+    fn collect(&mut self) -> Result<(), Torn> {
+        let k = self.k;
+        let mut buffers: Vec<Value> = Vec::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::Alloc { value, .. } = k.stmts[s] {
+                buffers.push(value);
+            }
+        });
+        let overlays = Overlays::of(k);
+        // What lies where the same buffers lie.
+        let mut above: BTreeMap<&[Value], Vec<Value>> = BTreeMap::new();
+        for (v, over) in overlays.iter() {
+            above.entry(over).or_default().push(v);
+        }
+        for &v in buffers.iter().filter(|&&v| overlays.over(v).is_empty()) {
+            if self.has(v) {
+                continue;
+            }
+            let mut sets = above.iter().filter(|(over, _)| over.contains(&v));
+            let Some((&over, top)) = sets.next() else {
+                let unit = self.unit(v, &buffers);
+                self.items.push(unit);
+                continue;
+            };
+            let below: Vec<Value> = buffers.iter().copied().filter(|b| over.contains(b)).collect();
+            if sets.next().is_some() || below.iter().any(|&b| self.has(b)) {
+                return Err(Torn(top[0]));
+            }
+            let item = self.family(&below, top, &buffers).ok_or(Torn(top[0]))?;
+            self.items.push(item);
+        }
+        Ok(())
+    }
+
+    fn has(&self, v: Value) -> bool {
+        self.items.iter().any(|item| item.members.iter().any(|m| m.0 == v))
+    }
+
+    /// Buffers one behind the other, and those that are over them; `None`: a part of a ring is among them.
+    fn family(&self, below: &[Value], top: &[Value], buffers: &[Value]) -> Option<Item> {
+        let mut item = Item { members: Vec::new(), bytes: 0, lives: Vec::new(), fixed: None };
+        for &v in below {
+            if item.members.iter().any(|m| m.0 == v) {
+                continue;
+            }
+            let unit = self.unit(v, buffers);
+            // The slots of a ring alternate: taking some of its channels would take parts of the others.
+            if unit.members.iter().any(|m| !below.contains(&m.0)) {
+                return None;
+            }
+            item.put(unit, item.bytes);
+        }
+        for &v in top.iter().filter(|&&v| buffers.contains(&v)) {
+            let unit = self.unit(v, buffers);
+            item.put(unit, 0);
+        }
+        Some(item)
+    }
+
+    /// A buffer, or the channels that are operated together with a channel.
+    fn unit(&self, v: Value, buffers: &[Value]) -> Item {
+        let written = self.k.places[v];
+        if !self.is_channel(v) || written.is_some() {
+            let place = Place { offset: 0, stride: written.and_then(|w| w.stride) };
+            let bytes = place.stride.map_or(0, |n| n * (self.slots(v) - 1)) + self.aligned(v);
+            let fixed = written.map(|w| w.offset);
+            return Item { members: vec![(v, place)], bytes, lives: vec![self.life(v)], fixed };
+        }
+        let channels = self.together(v, buffers);
+        let stage: u64 = channels.iter().map(|&c| self.aligned(c)).sum();
+        let mut item = Item { members: Vec::new(), bytes: stage * self.slots(v), lives: Vec::new(), fixed: None };
+        let mut offset = 0;
+        for &c in &channels {
+            item.members.push((c, Place { offset, stride: Some(stage) }));
+            item.lives.push(self.life(c));
+            offset += self.aligned(c);
+        }
+        item
+    }
+
+    /// The channels without a place that appear in exactly the same channel operations as `v`, and have as many slots.
+    fn together(&self, v: Value, buffers: &[Value]) -> Vec<Value> {
+        let k = self.k;
+        let mut sets: Vec<Vec<Value>> = Vec::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::Channel { channels, .. } = &k.stmts[s] {
+                sets.push(channels.clone());
+            }
+        });
+        let made = |w: Value| self.supposed.iter().find(|s| s.value == w).map(|s| s.within);
+        let like = |w: &Value| {
+            self.is_channel(*w)
+                && k.places[*w].is_none()
+                && made(*w) == made(v)
+                && self.slots(*w) == self.slots(v)
+                && sets.iter().all(|s| s.contains(&v) == s.contains(w))
+        };
+        buffers.iter().copied().filter(|w| *w == v || like(w)).collect()
+    }
+
+    /// Whether two items cannot have bytes in common.
+    fn conflict(&self, a: &Item, b: &Item, sharing: Sharing) -> bool {
+        let allowed = |x: Life, y: Life| match self.lives.apart(x, y) {
+            Apart::No => false,
+            Apart::InLoop => sharing == Sharing::InLoops,
+            Apart::Once => sharing != Sharing::Nothing,
+        };
+        a.lives.iter().any(|&x| b.lives.iter().any(|&y| !allowed(x, y)))
+    }
+
+    pub(super) fn plan(&self, sharing: Sharing) -> Plan {
+        let mut starts: Vec<Option<u64>> = self.items.iter().map(|i| i.fixed).collect();
+        for (n, item) in self.items.iter().enumerate() {
+            if starts[n].is_some() {
+                continue;
+            }
+            let taken: Vec<(u64, u64)> = self
+                .items
+                .iter()
+                .zip(&starts)
+                .filter_map(|(other, start)| Some((start.as_ref()?, other)))
+                .filter(|(_, other)| self.conflict(item, other, sharing))
+                .map(|(&start, other)| (start, start + other.bytes))
+                .collect();
+            let free = |at: u64| taken.iter().all(|&(from, to)| at + item.bytes <= from || to <= at);
+            let ends = taken.iter().map(|t| t.1.next_multiple_of(self.align));
+            starts[n] = std::iter::once(0).chain(ends).filter(|&at| free(at)).min();
+        }
+        let mut plan = Plan { places: Vec::new(), shared: Vec::new(), bytes: 0 };
+        let placed = || self.items.iter().zip(&starts).filter_map(|(item, start)| Some((item, (*start)?)));
+        for (item, start) in placed() {
+            plan.bytes = plan.bytes.max(start + item.bytes);
+            let shares = placed()
+                .any(|(other, at)| !std::ptr::eq(item, other) && start < at + other.bytes && at < start + item.bytes);
+            for &(v, place) in &item.members {
+                plan.places.push((v, Place { offset: start + place.offset, ..place }));
+                plan.shared.extend(shares.then(|| (v, self.life(v))));
+            }
+        }
+        plan
+    }
+}
+
+impl Item {
+    fn put(&mut self, other: Item, at: u64) {
+        self.members.extend(other.members.iter().map(|&(v, p)| (v, Place { offset: at + p.offset, ..p })));
+        self.bytes = self.bytes.max(at + other.bytes);
+        self.lives.extend(other.lives);
+        self.fixed = self.fixed.or(other.fixed);
+    }
+}

@@ -9,15 +9,16 @@
 //! Breaks: no schedule of a statement is left. Switched off: `select-mma` marks no copies for the producer, so there is nothing to expand.
 
 mod awaits;
+mod names;
 mod roles;
 mod stages;
 
 use crate::Cx;
 use crate::graph::accesses::Accesses;
-use crate::schedule_loops::{is_product, is_scheduled, modulo};
+use crate::schedule_loops::{is_product, is_scheduled, lag, modulo};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, StmtPlan};
 
 pub(crate) const NAME: &str = "expand";
@@ -32,6 +33,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     });
     let roles = is_scheduled(k);
+    if !roles {
+        nothing_asked(k, cx)?;
+    }
     let walk = if roles { roles::plan_walk(k, cx)? } else { None };
     // Inner loops first: an outer one copies what is left of them.
     for &s in loops.iter().rev() {
@@ -51,6 +55,23 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     Ok(())
+}
+
+/// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
+fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
+    if roles || cx.options.missing_for_roles().is_some() {
+        return Ok(());
+    }
+    let asked = |e: &Expr| k.as_int(*e) == Some(1);
+    let none = "there are none of warpgroups";
+    match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), crate::roles::ping_pong(k)) {
+        (Some(e), _, _) => Err(crate::walk::stream_refused(k, cx, e, none)),
+        (None, Some(e), _) => Err(lag::refused(k, cx, e, none)),
+        (None, None, Some(e)) => Err(crate::walk::turns::refused(k, cx, e, "there are no products of warpgroups")),
+        (None, None, None) => Ok(()),
+    }
 }
 
 /// Moves zeros that an accumulator begins with directly in front of the product that adds to them: the instruction then overwrites its

@@ -26,7 +26,6 @@ mod schedule;
 mod schedule_loops;
 mod select_mma;
 mod specialize;
-mod specialize_warps;
 mod stage_stores;
 mod swizzle;
 mod tensor_copies;
@@ -153,14 +152,6 @@ pub const PASSES: &[PassInfo] = &[
         by_default: true,
         for_roles: true,
         run: Run::Kernel(expand::run),
-    },
-    PassInfo {
-        name: "specialize-warps",
-        summary: "gives tensor copies and products of warpgroups to warps of their own",
-        required: false,
-        by_default: true,
-        for_roles: true,
-        run: Run::Kernel(specialize_warps::run),
     },
     PassInfo {
         name: "pipeline",

@@ -22,6 +22,7 @@
 
 mod channels;
 mod cost;
+pub(crate) mod lag;
 pub(crate) mod modulo;
 
 use crate::Cx;
@@ -49,7 +50,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for body in loops_with_products(k) {
         let unplanned = k.blocks[body].iter().all(|&s| k.plans[s].stage.is_none());
         if unplanned {
-            modulo::schedule(k, cx, body);
+            modulo::schedule(k, cx, body)?;
         }
     }
     Ok(())

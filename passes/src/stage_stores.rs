@@ -33,7 +33,6 @@ use crate::assign_layouts::epilogue::for_each_tile;
 use crate::assign_layouts::threads::Threads;
 use crate::barriers::is_fixed;
 use crate::roles::BARRIER_BYTES;
-use crate::specialize_warps::multiplies;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::vectorize::memory_views;
 use crate::walk::tiles_and_blocks;
@@ -42,7 +41,7 @@ use pieces::{Pieces, Way};
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{Exchange, panels, rows};
 use tilec_ir::target::MAX_TENSOR_RANK;
@@ -138,6 +137,28 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         }
     }
     true
+}
+
+/// Whether a loop ends with a product of warpgroups on buffers, or on one and registers.
+fn multiplies(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
+    k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().any(|v| is_buffer(k, v))))
+}
+
+fn is_buffer(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Smem(_))
+}
+
+/// The places that a product of warpgroups reads.
+fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
+    let StmtData::Assign { src, .. } = k.stmts[s] else { return None };
+    let ExprData::Mma(mma) = k.exprs[src] else { return None };
+    let place = |e: Expr| match k.exprs[e] {
+        ExprData::Ref(v) => Some(v),
+        _ => None,
+    };
+    mma.atom.filter(|a| a.row().asynchronous())?;
+    place(mma.a).zip(place(mma.b))
 }
 
 /// What moves a tile from the buffer to global memory, and the matrix that the store reads, if that comes the same way.

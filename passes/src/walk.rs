@@ -74,11 +74,6 @@ impl Walk {
         self.stream().finish(k, &self.tiles, rest)
     }
 
-    /// What is done where a block has the beginning of a tile that blocks share.
-    pub(crate) fn whole(&self, k: &mut Kernel, stmts: Vec<Stmt>) -> Stmt {
-        self.stream().whole(k, stmts)
-    }
-
     /// The statements for every tile of a block, in a loop, behind what that needs.
     pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         match &self.stream {

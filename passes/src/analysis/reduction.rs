@@ -19,11 +19,9 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// What such a loop does.
 #[derive(Clone, Debug)]
-#[expect(dead_code, reason = "what runs beside products asks")]
 pub(crate) struct Reduction {
     /// The product, and the tile that it adds to.
     pub(crate) product: Stmt,
-    pub(crate) mma: Mma,
     /// The sums of all trips.
     pub(crate) sums: Value,
     /// The sums of one trip, where these are added to the others by a statement of their own.
@@ -73,8 +71,8 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
         return more();
     }
     match added {
-        None => Ok(Reduction { product, mma, sums: own, part: None, load }),
-        Some((sums, part)) if part == own => Ok(Reduction { product, mma, sums, part: Some(part), load }),
+        None => Ok(Reduction { product, sums: own, part: None, load }),
+        Some((sums, part)) if part == own => Ok(Reduction { product, sums, part: Some(part), load }),
         Some(_) => more(),
     }
 }

@@ -93,10 +93,10 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
     let mut out = Vec::new();
     for s in k.blocks[block].clone() {
         if let Some(issued) = needed(k, s, state) {
+            let after = if write { computed_beside(k, &out, state) } else { Vec::new() };
             state.awaited(issued.behind);
             if write {
                 let span: Span = k.stmt_spans[s];
-                let after = computed_beside(k, &out);
                 out.push(k.stmt(StmtData::Await { value: issued.acc, pending: issued.behind, after }, span));
             }
         }
@@ -109,10 +109,9 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
 }
 
 /// Small register tiles that the statements behind the last product compute, and that none of these reads any more: with them everything
-/// in between is computed. Of larger ones a thread would have to look at too many registers.
-fn computed_beside(k: &Kernel, list: &[Stmt]) -> Vec<Value> {
-    let multiplies =
-        |s: &Stmt| is_product(k, *s) || matches!(k.stmts[*s], StmtData::Ordered { body } if multiplies(k, body));
+/// in between is computed. Of larger ones a thread would have to look at too many registers; sums that are pending are not computed yet.
+fn computed_beside(k: &Kernel, list: &[Stmt], state: &State) -> Vec<Value> {
+    let multiplies = |s: &Stmt| is_product(k, *s) || k.sub_blocks(*s).into_iter().any(|b| multiplies(k, b));
     let Some(issued) = list.iter().rposition(multiplies) else { return Vec::new() };
     let mut found: Vec<Value> = Vec::new();
     for &s in &list[issued + 1..] {
@@ -121,6 +120,7 @@ fn computed_beside(k: &Kernel, list: &[Stmt]) -> Vec<Value> {
         let written = touches.iter().filter(|t| t.writes).map(|t| t.value);
         found.extend(written.filter(|&v| is_small(k, v)).collect::<Vec<_>>());
     }
+    found.retain(|v| !state.sums.contains_key(v));
     found.dedup();
     found
 }
@@ -153,8 +153,12 @@ fn needed(k: &Kernel, s: Stmt, state: &State) -> Option<Issued> {
     }
     let mut found: Option<Issued> = None;
     let mut note = |p: Option<&Issued>| found = found.into_iter().chain(p.copied()).min();
-    // Both ways of a branch, and all iterations of a loop, begin with the same products complete.
-    let pipelined = matches!(k.stmts[s], StmtData::For { body, .. } if multiplies(k, body));
+    // Both ways of a branch, and all iterations of a loop, begin with the same products complete; those with products of their own wait inside.
+    let pipelined = match k.stmts[s] {
+        StmtData::For { body, .. } => multiplies(k, body),
+        StmtData::If { then, otherwise, .. } => [Some(then), otherwise].into_iter().flatten().any(|b| multiplies(k, b)),
+        _ => false,
+    };
     if !pipelined {
         for touch in &Accesses::of(k, s).touches {
             note(state.sums.get(&touch.value));

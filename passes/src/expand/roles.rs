@@ -8,13 +8,13 @@
 //! this one.
 
 use super::awaits;
+use super::names::plain_names;
 use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
-use crate::roles::{PRODUCER_WARPS, consumer_warps, registers, replicas, role};
-use crate::specialize_warps::plain_names;
-use crate::walk::{Walk, multicast};
+use crate::roles::{PRODUCER_WARPS, consumer_warps, ping_pong, registers, replicas, role};
+use crate::walk::{Walk, multicast, turns};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -26,6 +26,12 @@ use tilec_ir::typing::{let_init, resolve_view, same_expr};
 pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
+    if let Some(e) = ping_pong(k) {
+        turns::check(k, cx, consumer_warps(k))?;
+        if let Err(why) = &main {
+            return Err(turns::refused(k, cx, e, why));
+        }
+    }
     let Some(mut walk) = Walk::new(k, cx, span) else { return Ok(None) };
     let loads = loads_what_it_stores(k);
     walk.share(k, cx, main.clone(), loads)?;
@@ -80,13 +86,16 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     let mut allocs = Vec::new();
     let body = k.body;
     hoist_allocs(k, body, &mut allocs);
-    let last = last_waits(k);
+    let last = if ping_pong(k).is_some() { Vec::new() } else { last_waits(k) };
     let produced = clone_block(k, body, &mut Map::default());
     keep_produced(k, produced);
     drop_unused_names(k, produced);
     drop_produced(k, body);
     drop_unused_names(k, body);
-    let (produced, consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
+    let (produced, mut consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
+    if ping_pong(k).is_some() {
+        consumed = turns::taken(k, consumed, span);
+    }
     let (produced, mut consumed) = match walk {
         Some(mut tiles) => {
             if uneven(k, &produced) {
@@ -193,10 +202,21 @@ fn keep_produced(k: &mut Kernel, block: Block) {
         let some = inner.iter().any(|&b| k.blocks[b].iter().any(|&s| !matches!(k.stmts[s], StmtData::Let { .. })));
         let name = matches!(k.stmts[s], StmtData::Let { .. });
         if k.plans[s].producer || some || name {
+            drop_empty_side(k, s);
             kept.push(s);
         }
     }
     k.blocks[block] = kept;
+}
+
+/// Leaves out the other side of a branch if nothing is done there.
+fn drop_empty_side(k: &mut Kernel, s: Stmt) {
+    if let StmtData::If { otherwise: Some(b), .. } = k.stmts[s]
+        && k.blocks[b].is_empty()
+        && let StmtData::If { otherwise, .. } = &mut k.stmts[s]
+    {
+        *otherwise = None;
+    }
 }
 
 /// Leaves everything but the producer's statements.

@@ -13,6 +13,7 @@
 
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
+use crate::schedule_loops::is_product;
 use crate::schedule_loops::modulo::is_index;
 use crate::vectorize::register_layout;
 use tilec_ir::diag::Span;
@@ -28,6 +29,8 @@ struct Body {
     order: Vec<(Stmt, u32)>,
     /// Indices and names, in program order.
     names: Vec<Stmt>,
+    /// Declarations without a value.
+    declared: Vec<Stmt>,
     var: Value,
     bounds: [Expr; 3],
     span: Span,
@@ -38,7 +41,7 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) {
     let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { unreachable!("a loop is expanded") };
     let (declared, body) = sorted(k, body);
     let span = k.stmt_spans[at];
-    let body = Body { order: body.0, names: body.1, var, bounds: [start, end, step], span };
+    let body = Body { order: body.0, names: body.1, declared: declared.clone(), var, bounds: [start, end, step], span };
     let stages = body.order.iter().map(|&(_, stage)| stage).max().unwrap_or(0) + 1;
     if stages == 1 {
         let mut list: Vec<Stmt> = declared.into_iter().chain(body.names.iter().copied()).collect();
@@ -63,10 +66,64 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) {
     let path = crate::analysis::uses::path_to(k, at).and_then(|p| p.last().copied());
     let (block, index) = path.unwrap_or_else(|| panic!("bug: a scheduled loop of `{}` is not in its body", k.name));
     let released = released_early(k, &body, (block, index));
+    let turned = in_two(k, &body);
     let mut out = hoisted(k, declared, &body);
-    out.extend(pipelined(k, &body, &released));
+    let mut turns = Map::default();
+    for v in turned {
+        let Some(tile) = k.tile_ty(v).cloned() else { unreachable!("tiles take turns") };
+        let name = k.values[v].name.clone();
+        let other = k.value(&name, span, ValueDef::Var(tile));
+        out.push(k.stmt(StmtData::Var { value: other, init: None }, span));
+        turns.0.push((v, Subst::Value(other)));
+    }
+    out.extend(pipelined(k, &body, &released, turns));
     clear(k, &out);
     k.blocks[block].splice(index..=index + released.len(), out);
+}
+
+/// The tiles that the loop declares and that the next iteration writes before this one is done with them: of each there are two, in turns (modulo variable
+/// expansion; Lam, *Software pipelining*, 1988). A register operand of a product is in use until its slots are given back.
+fn in_two(k: &Kernel, body: &Body) -> Vec<Value> {
+    let accesses: Vec<Accesses> = body.order.iter().map(|&(s, _)| Accesses::of(k, s)).collect();
+    let release = |s: Stmt| matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Release, .. });
+    let late = body.order.iter().rposition(|&(s, stage)| stage > 0 && release(s));
+    let mut found: Vec<Value> = Vec::new();
+    for touch in accesses.iter().flat_map(|a| &a.touches) {
+        let v = touch.value;
+        let tile = matches!(k.values[v].def, ValueDef::Var(_)) && body.declares(k, v);
+        let written = accesses.iter().position(|a| a.get(v).is_some_and(|t| t.writes));
+        let Some(written) = written.filter(|_| tile && !found.contains(&v)) else { continue };
+        let mut read = None;
+        for (i, &(s, stage)) in body.order.iter().enumerate() {
+            if !accesses[i].get(v).is_some_and(|t| t.reads) {
+                continue;
+            }
+            if stage > body.order[written].1 {
+                read = read.max(Some(i));
+            } else if is_product(k, s) && operand(k, s, v) {
+                read = read.max(late);
+            }
+        }
+        if read.is_some_and(|read| read > written) {
+            found.push(v);
+        }
+    }
+    found
+}
+
+/// Whether a product reads a register tile as an operand.
+fn operand(k: &Kernel, s: Stmt, v: Value) -> bool {
+    let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
+    let ExprData::Mma(mma) = k.exprs[src] else { return false };
+    [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v))
+}
+
+impl Body {
+    /// Whether a statement of the loop declares a value.
+    fn declares(&self, k: &Kernel, v: Value) -> bool {
+        let own = |s: Stmt| matches!(k.stmts[s], StmtData::Var { value, .. } if value == v);
+        self.declared.iter().any(|&s| own(s)) || self.order.iter().any(|&(s, _)| own(s))
+    }
 }
 
 /// The releases directly behind the loop of slots that no later stage reads: they need not wait for the drain, so that producer warps fill
@@ -155,27 +212,17 @@ fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     Some(TileTy { elem, shape, order: None, reg_layout: layout, smem_layout: None })
 }
 
-/// Prologue, steady state and drain.
-fn pipelined(k: &mut Kernel, body: &Body, released: &[Stmt]) -> Vec<Stmt> {
+/// Prologue, steady state and drain. `turns`: tiles of which there are two.
+fn pipelined(k: &mut Kernel, body: &Body, released: &[Stmt], turns: Map) -> Vec<Stmt> {
     let span = body.span;
-    let [start, end, step] = body.bounds;
+    let [start, end, _] = body.bounds;
     let mut list = Vec::new();
     let first = copy(k, start);
-    list.extend(iteration(k, body, &[(0, Some(first))]));
-    let name = k.values[body.var].name.clone();
-    let var = k.value(&name, span, ValueDef::Loop);
-    let now = k.value_ref(var, span);
-    let (at, by) = (k.value_ref(var, span), copy(k, step));
-    let before = k.binary(Op::Sub, at, by, span);
-    let steady = iteration(k, body, &[(0, Some(now)), (1, Some(before))]);
-    let steady = k.block(steady);
-    let (from, by) = (copy(k, start), copy(k, step));
-    let second = k.binary(Op::Add, from, by, span);
-    let (to, by) = (copy(k, end), copy(k, step));
-    list.push(k.stmt(StmtData::For { var, start: second, end: to, step: by, unroll: false, body: steady }, span));
-    list.extend(released);
-    let last = last(k, body);
-    list.extend(iteration(k, body, &[(1, Some(last))]));
+    list.extend(iteration(k, body, &[(0, first)], &[]));
+    list.extend(match turns.0.is_empty() {
+        true => in_one_turn(k, body, released),
+        false => in_two_turns(k, body, released, &turns),
+    });
     if begins(k, start, end) {
         return list;
     }
@@ -187,15 +234,110 @@ fn pipelined(k: &mut Kernel, body: &Body, released: &[Stmt]) -> Vec<Stmt> {
     vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
 }
 
+/// Steady state and drain, where every iteration uses the same tiles.
+fn in_one_turn(k: &mut Kernel, body: &Body, released: &[Stmt]) -> Vec<Stmt> {
+    let span = body.span;
+    let [start, end, step] = body.bounds;
+    let name = k.values[body.var].name.clone();
+    let var = k.value(&name, span, ValueDef::Loop);
+    let now = k.value_ref(var, span);
+    let (at, by) = (k.value_ref(var, span), copy(k, step));
+    let before = k.binary(Op::Sub, at, by, span);
+    let steady = iteration(k, body, &[(0, now), (1, before)], &[]);
+    let steady = k.block(steady);
+    let (from, by) = (copy(k, start), copy(k, step));
+    let second = k.binary(Op::Add, from, by, span);
+    let (to, by) = (copy(k, end), copy(k, step));
+    let mut list =
+        vec![k.stmt(StmtData::For { var, start: second, end: to, step: by, unroll: false, body: steady }, span)];
+    list.extend(released);
+    let last = last(k, body);
+    list.extend(iteration(k, body, &[(1, last)], &[]));
+    list
+}
+
+/// The same with two iterations in one, for tiles that take turns; where their number is even one is left over.
+///
+/// ```text
+/// for j in start + step..end - step step 2 * step { stage 0 of j; stage 1 of j - step; stage 0 of j + step; stage 1 of j }
+/// if ceildiv(end - start, step) % 2 == 0 { stage 0 of the last; stage 1 of the one before; stage 1 of the last } else { stage 1 of the last }
+/// ```
+fn in_two_turns(k: &mut Kernel, body: &Body, released: &[Stmt], turns: &Map) -> Vec<Stmt> {
+    let span = body.span;
+    let [start, end, step] = body.bounds;
+    let second = |stage: u32| (stage, turns);
+    let name = k.values[body.var].name.clone();
+    let var = k.value(&name, span, ValueDef::Loop);
+    let at = |k: &mut Kernel, op: Op| {
+        let (at, by) = (k.value_ref(var, span), copy(k, step));
+        k.binary(op, at, by, span)
+    };
+    let (now, before) = (k.value_ref(var, span), at(k, Op::Sub));
+    let mut steady = iteration(k, body, &[(0, now), (1, before)], &[second(0)]);
+    let (next, now) = (at(k, Op::Add), k.value_ref(var, span));
+    steady.extend(iteration(k, body, &[(0, next), (1, now)], &[second(1)]));
+    let steady = k.block(steady);
+    let (from, by) = (copy(k, start), copy(k, step));
+    let from = k.binary(Op::Add, from, by, span);
+    let (to, by) = (copy(k, end), copy(k, step));
+    let to = k.binary(Op::Sub, to, by, span);
+    let double = match k.as_int(step) {
+        Some(step) => k.int(2 * step, span),
+        None => {
+            let (step, two) = (copy(k, step), k.int(2, span));
+            k.binary(Op::Mul, step, two, span)
+        }
+    };
+    let mut list =
+        vec![k.stmt(StmtData::For { var, start: from, end: to, step: double, unroll: false, body: steady }, span)];
+    list.extend(released);
+    let (left, by) = (last(k, body), copy(k, step));
+    let at = copy(k, left);
+    let before = k.binary(Op::Sub, at, by, span);
+    let at = copy(k, left);
+    let mut rest = iteration(k, body, &[(0, at), (1, before)], &[second(0)]);
+    let at = copy(k, left);
+    rest.extend(iteration(k, body, &[(1, at)], &[second(1)]));
+    let done = iteration(k, body, &[(1, left)], &[]);
+    let number = k.as_int(start).zip(k.as_int(end)).zip(k.as_int(step));
+    match number.map(|((start, end), step)| (end - start + step - 1) / step % 2 == 0) {
+        Some(true) => list.extend(rest),
+        Some(false) => list.extend(done),
+        None => {
+            let cond = even(k, body);
+            let (then, otherwise) = (k.block(rest), (!done.is_empty()).then(|| k.block(done)));
+            list.push(k.stmt(StmtData::If { cond, then, otherwise }, span));
+        }
+    }
+    list
+}
+
+/// Whether there are an even number of iterations.
+fn even(k: &mut Kernel, body: &Body) -> Expr {
+    let [start, end, step] = body.bounds;
+    let span = body.span;
+    let (from, to) = (copy(k, start), copy(k, end));
+    let all = k.binary(Op::Sub, to, from, span);
+    let by = copy(k, step);
+    let steps = k.binary(Op::CeilDiv, all, by, span);
+    let (two, none) = (k.int(2, span), k.int(0, span));
+    let odd = k.binary(Op::Rem, steps, two, span);
+    k.expr(ExprData::Op { op: Op::Eq, args: vec![odd, none] }, span)
+}
+
 /// The statements of some stages, each of the iteration that the loop variable's value names.
-fn iteration(k: &mut Kernel, body: &Body, stages: &[(u32, Option<Expr>)]) -> Vec<Stmt> {
+/// `turned`: the stages that use the other one of two tiles, and which these are.
+fn iteration(k: &mut Kernel, body: &Body, stages: &[(u32, Expr)], turned: &[(u32, &Map)]) -> Vec<Stmt> {
     let mut out = Vec::new();
     // Names are computed for each iteration; those that it does not need go below.
     let mut maps: Vec<(u32, Map)> = Vec::new();
     for &(stage, at) in stages {
-        let mut map = Map::default();
-        if let Some(at) = at {
-            map.0.push((body.var, Subst::Expr(at)));
+        let mut map = Map(vec![(body.var, Subst::Expr(at))]);
+        for (_, turns) in turned.iter().filter(|(of, _)| *of == stage) {
+            for (v, other) in &turns.0 {
+                let Subst::Value(other) = other else { unreachable!("a tile stands for a tile") };
+                map.0.push((*v, Subst::Value(*other)));
+            }
         }
         let needed = needed(k, body, stage);
         for &s in body.names.iter().filter(|s| needed.contains(s)) {

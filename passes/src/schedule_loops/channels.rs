@@ -5,6 +5,7 @@
 //! for, or as `stages` says.
 
 use crate::Cx;
+use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How};
 use crate::place_shared::{self, Supposed};
@@ -62,6 +63,9 @@ fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
         let (Some(&first), Some(&last)) = (feed.readers.first(), feed.readers.last()) else {
             unreachable!("what nobody reads is not fed")
         };
+        // An operand goes to registers directly in front of the product: both slots are held from there to the product.
+        let loaded = reduction::of(k, feed.block).ok().and_then(|step| Some((step.load?.0, step.product)));
+        let (first, last) = loaded.unwrap_or((first, last));
         let next_to = |g: &Group| {
             let Some(before) = g.feeds.last() else { return false };
             let list = &k.blocks[feed.block];

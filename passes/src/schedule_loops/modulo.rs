@@ -10,11 +10,12 @@
 //! Registers bound it: what one stage hands to the next lives in one register tile, so it is read before it is written again.
 
 use super::cost::{self, Cost, LATENCY};
-use super::is_product;
+use super::{is_product, lag};
 use crate::Cx;
-use crate::analysis::reduction;
+use crate::analysis::reduction::{self, Reduction};
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph, Why};
+use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::target::{WARP, WARPGROUP};
@@ -44,8 +45,8 @@ struct Loop<'k> {
     kinds: Vec<Kind>,
     costs: Vec<Cost>,
     groups: u64,
-    /// It does nothing but add up products.
-    sole: bool,
+    /// What it does, if that is nothing but adding up products.
+    sole: Option<Reduction>,
 }
 
 /// A schedule: stage and cycle of every statement, and how long an iteration takes.
@@ -60,11 +61,16 @@ struct Schedule {
 }
 
 /// Gives each statement of `body` a stage and a cycle.
-pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) {
-    let Some(found) = Loop::new(k, cx, body).best() else {
+pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<(), Reported> {
+    let sole = reduction::of(k, body);
+    let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
+    let lag = lag::wanted(k, cx, body, &sole, place)?;
+    let l = Loop::new(k, cx, body);
+    let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
+    let Some(found) = found else {
         // The order of the text is always one.
         plain(k, body);
-        return;
+        return Ok(());
     };
     let list = k.blocks[body].clone();
     let span = list.iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
@@ -81,6 +87,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) {
         n => format!("{n} product(s) run beside the next iteration"),
     };
     cx.remark(span, format!("an iteration takes some {} clocks of a warpgroup: {what}", found.length));
+    Ok(())
 }
 
 /// Everything in the order of the text.
@@ -98,7 +105,7 @@ impl Loop<'_> {
         let card = cx.options.usual_card();
         let kinds = graph.stmts.iter().map(|&s| kind(k, s)).collect();
         let costs = graph.stmts.iter().map(|&s| cost::of(k, card, s, groups)).collect();
-        let sole = reduction::of(k, body).is_ok();
+        let sole = reduction::of(k, body).ok();
         Loop { k, graph, kinds, costs, groups, sole }
     }
 
@@ -108,8 +115,7 @@ impl Loop<'_> {
         }
         let products: Vec<usize> = (0..self.kinds.len()).filter(|&i| self.kinds[i] == Kind::Product).collect();
         let n = if products.len() as u32 <= MOST { products.len() as u32 } else { 0 };
-        // There is nothing to run beside products.
-        let releases = self.may_release_late() && !self.sole;
+        let releases = self.may_release_late();
         let mut best: Option<Schedule> = None;
         for set in 0..1u32 << n {
             let late = |i: usize| products.iter().position(|&p| p == i).is_some_and(|b| set >> b & 1 == 1);
@@ -170,7 +176,7 @@ impl Loop<'_> {
     /// What the warpgroups do in turns: from the first product of an iteration to the last one, where nothing in between waits for sums and
     /// the rest of the iteration is long enough for another warpgroup's products.
     fn in_turns(&self, order: &[usize]) -> Vec<usize> {
-        if self.groups < 2 || self.sole {
+        if self.groups < 2 || self.sole.is_some() {
             return Vec::new();
         }
         let is_product = |&i: &usize| self.kinds[i] == Kind::Product;
@@ -199,7 +205,7 @@ impl Loop<'_> {
                 }
             }
             let release = matches!(self.channel(i), Some((ChannelOp::Release, _)));
-            stages[i] = own.max(u32::from(release && late_release));
+            stages[i] = own.max(u32::from((release || self.adds_part(i)) && late_release));
         }
         // A slot is waited for when its first reader needs it.
         for i in (0..n).rev() {
@@ -216,6 +222,13 @@ impl Loop<'_> {
         }
         let legal = |(a, b, d): (usize, usize, Dep)| stages[b] + d.distance >= stages[a] || self.relaxed(a, b, d);
         self.edges().all(legal).then_some(stages)
+    }
+
+    /// Whether a statement adds a part of the sums to the others.
+    fn adds_part(&self, i: usize) -> bool {
+        let Some(step) = self.sole.as_ref().filter(|step| step.part.is_some()) else { return false };
+        self.kinds[i] == Kind::Other
+            && matches!(self.k.stmts[self.graph.stmts[i]], StmtData::Assign { dst, .. } if dst == step.sums)
     }
 
     /// The wait that follows the producer's statements at `i`.
@@ -261,6 +274,10 @@ impl Loop<'_> {
         for (at, access) in self.graph.accesses.iter().enumerate() {
             for touch in access.touches.iter().filter(|t| t.reads && !t.declares) {
                 let Some(declared) = self.declared(touch.value) else { continue };
+                // Two parts of the sums take turns.
+                if self.sole.as_ref().is_some_and(|step| step.part == Some(touch.value)) {
+                    continue;
+                }
                 if self.kinds[at] == Kind::Free || self.kinds[declared] == Kind::Free && self.is_index(touch.value) {
                     continue;
                 }

@@ -2,8 +2,8 @@
 
 use super::warpgroup::{self, Way};
 use super::{
-    Operand, acc_shape, accumulator_registers, declare, divides, insert_at, operand_name, reduced_along,
-    scheduled_tile, stored_column_major,
+    Operand, acc_shape, accumulator_registers, divides, insert_at, operand_name, reduced_along, scheduled_tile,
+    stored_column_major,
 };
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
@@ -16,8 +16,9 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::ops::Op;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
-use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// A register tile that the buffer `e` is copied to, in front of the product `s`. What was converted on its way into the buffer is so on its way
@@ -26,7 +27,10 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let span = k.expr_spans[e];
     let shape = fixed_shape(k, e).unwrap_or_default();
     let name = format!("{}_frag", operand_name(k, e));
-    let fragment = declare(k, s, &name, elem, &shape, span);
+    let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    let tile = TileTy { elem: ElemRef::Known(elem), shape: extents, order: None, reg_layout: None, smem_layout: None };
+    let fragment = k.value(&name, span, ValueDef::Var(tile));
+    let declared = k.stmt(StmtData::Var { value: fragment, init: None }, span);
     let place = path_to(k, s).unwrap_or_default().last().copied();
     let mut src = e;
     for fill in place.map_or_else(Vec::new, |(block, _)| k.blocks[block].clone()) {
@@ -50,7 +54,7 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let dst = k.value_ref(fragment, span);
     let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
     if let Some(place) = place.and(path_to(k, s).unwrap_or_default().last().copied()) {
-        insert_at(k, place, vec![copy]);
+        insert_at(k, place, vec![declared, copy]);
     }
     k.value_ref(fragment, span)
 }
@@ -205,16 +209,10 @@ pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     (slot(a) || plain_var(k, a).is_some()) && slot(b)
 }
 
-fn general(k: &Kernel, way: &Way, atom: Atom, acc: Value) -> bool {
-    let promoted = warpgroup::acc_elem(k, acc).is_some_and(|elem| warpgroup::promoted_of(k, atom, elem).is_some());
-    let pending = k.schedule.pending.is_some_and(|e| k.as_int(e) != Some(0));
-    !way.registers && !promoted && !pending && crate::roles::ping_pong(k).is_none()
-}
-
-/// The product as the instruction computes it, with an operand in registers in front of it, and behind it the wait for its sums.
+/// The product as the instruction computes it, with an operand in registers in front of it; the copies that fill its operands are the producer's.
 pub(super) fn product(
     k: &mut Kernel,
-    cx: &Cx<'_>,
+    cx: &mut Cx<'_>,
     s: Stmt,
     src: Expr,
     (atom, way): (Atom, Way),
@@ -227,22 +225,58 @@ pub(super) fn product(
         *e = load_fragment(k, s, *e, elem);
     }
     k.exprs[src] = ExprData::Mma(mma);
-    let StmtData::Assign { dst, .. } = k.stmts[s] else { return Ok(()) };
-    if general(k, &way, atom, dst) {
-        let buffers: Vec<Value> =
-            [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|v| v.base).collect();
-        let feeds = feeds::plan(k, cx.options, &buffers)
-            .unwrap_or_else(|refused| panic!("bug: operands of a wgmma that cannot be fed: {}", refused.why));
-        for feed in feeds {
-            k.plans[feed.fill].producer = true;
-        }
-        return Ok(());
+    let buffers: Vec<Value> = [mma.a, mma.b].into_iter().filter_map(|e| fed_from(k, s, e)).collect();
+    let feeds = feeds::plan(k, cx.options, &buffers)
+        .unwrap_or_else(|refused| panic!("bug: operands of a wgmma that cannot be fed: {}", refused.why));
+    for feed in feeds {
+        k.plans[feed.fill].producer = true;
     }
-    let wait = k.stmt(StmtData::Await { value: dst, pending: 0, after: Vec::new() }, k.stmt_spans[s]);
-    if let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() {
-        k.blocks[block].insert(index + 1, wait);
-    }
+    promote(k, cx, (s, src), atom, mma);
     Ok(())
+}
+
+/// The buffer that an operand of the product `s` is, or that it is loaded from in front of it.
+fn fed_from(k: &Kernel, s: Stmt, e: Expr) -> Option<Value> {
+    let base = resolve_view(k, e)?.base;
+    if matches!(k.values[base].def, ValueDef::Smem(_)) {
+        return Some(base);
+    }
+    let (block, index) = path_to(k, s)?.last().copied()?;
+    k.blocks[block][..index].iter().rev().find_map(|&load| match k.stmts[load] {
+        StmtData::Copy { src, dst, .. } if plain_var(k, dst) == Some(base) => {
+            resolve_view(k, warpgroup::unconverted(k, src).unwrap_or(src)).map(|v| v.base)
+        }
+        _ => None,
+    })
+}
+
+/// Where the instruction keeps fewer bits of its sums than the accumulator has: sums each slice by itself, and adds that to the accumulator.
+fn promote(k: &mut Kernel, cx: &mut Cx<'_>, (s, src): (Stmt, Expr), atom: Atom, mma: Mma) {
+    let StmtData::Assign { dst: acc, .. } = k.stmts[s] else { unreachable!("a product is assigned") };
+    let Some(depth) = warpgroup::acc_elem(k, acc).and_then(|elem| warpgroup::promoted_of(k, atom, elem)) else {
+        return;
+    };
+    let Some(tile) = k.tile_ty(acc).cloned() else { unreachable!("an accumulator is a tile") };
+    let span = k.stmt_spans[s];
+    let part = k.value("part", span, ValueDef::Var(tile));
+    let (zero, c) = (k.int(0, span), k.value_ref(part, span));
+    let begin = k.stmt(StmtData::Var { value: part, init: Some(zero) }, span);
+    k.exprs[src] = ExprData::Mma(Mma { c, ..mma });
+    k.stmts[s] = StmtData::Assign { dst: part, src };
+    let (whole, more) = (k.value_ref(acc, span), k.value_ref(part, span));
+    let sum = k.binary(Op::Add, whole, more, span);
+    let add = k.stmt(StmtData::Assign { dst: acc, src: sum }, span);
+    let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() else {
+        unreachable!("the product stands in a block")
+    };
+    k.blocks[block].insert(index + 1, add);
+    k.blocks[block].insert(index, begin);
+    let message = format!(
+        "`{}` keeps fewer bits than f32: sums of at most {depth} products are added to `{}`",
+        atom.row().name,
+        k.values[acc].name
+    );
+    cx.remark_note(span, message, "`promote 0` in the schedule leaves the sums to the instruction");
 }
 
 /// The tile of a warpgroup: as scheduled, else of 64 rows and columns; sets the thread count.

@@ -48,7 +48,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let products: Vec<(Stmt, Expr, Value, Mma)> = stmts.iter().filter_map(|&s| product_of(k, s)).collect();
     let none_written = products.iter().all(|(.., m)| m.atom.is_none());
-    // One loop that copies and multiplies, and nothing else, is `specialize-warps`'s.
+    // Of a loop that copies and multiplies, and nothing else, `asynchronous` finds the tile of a warpgroup.
     let one_loop = products.len() == 1 && warpgroup::of_kernel(k, cx.options).is_some();
     if products.is_empty() || !none_written || one_loop {
         return Ok(());

@@ -2,8 +2,8 @@
 //!
 //! The instruction reads its operands from shared memory, through the same proxy through which tensor copies write. So it is
 //! taken where the operands are buffers that tensor copies fill, in the loop in which they are multiplied: there is nothing
-//! between the two then but the barrier that the copies' bytes complete. What these cannot move threads fill ([`thread_fills`]). The loop is
-//! given to warps of its own later (`specialize-warps`).
+//! between the two then but the barrier that the copies' bytes complete. What these cannot move threads fill ([`thread_fills`]). The copies
+//! are marked for warps of their own (`@(producer)`).
 //!
 //! Of types other than those of 16 bits the instruction reads operands along the reduction alone. It takes one of its two, A, from registers as
 //! well, and of 32 bits threads can read what they need of it from any buffer. So of tf32 one operand may lie otherwise, and the

@@ -9,7 +9,7 @@
 //! ..
 //! ```
 //!
-//! `specialize-warps` has the producer ask for them: they are on their way while the last products run, and take no memory but
+//! The producer asks for them: they are on their way while the last products run, and take no memory but
 //! that of the slots. A thread then has what it combines in the layout of its sums.
 
 use crate::Cx;

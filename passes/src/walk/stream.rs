@@ -280,12 +280,6 @@ impl Stream {
         m.op(Op::Add, first, rank)
     }
 
-    /// What is done where a block has the beginning of a tile.
-    pub(super) fn whole(&self, k: &mut Kernel, stmts: Vec<Stmt>) -> Stmt {
-        let nothing = k.block(Vec::new());
-        self.either(k, nothing, stmts)
-    }
-
     fn either(&self, k: &mut Kernel, part: Block, whole: Vec<Stmt>) -> Stmt {
         let otherwise = Some(k.block(whole));
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };

@@ -47,6 +47,26 @@ pub(crate) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Repor
     Ok(())
 }
 
+/// The statements for a tile, of a warpgroup that takes its turn.
+pub(crate) fn taken(k: &mut Kernel, list: Vec<Stmt>, span: Span) -> Vec<Stmt> {
+    let within = |s: Stmt| {
+        let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
+        std::iter::once(s).chain(inner).collect::<Vec<_>>()
+    };
+    let uses_slots = |&s: &Stmt| within(s).iter().any(|&s| matches!(k.stmts[s], StmtData::Channel { .. }));
+    let (Some(first), Some(last)) = (list.iter().position(uses_slots), list.iter().rposition(uses_slots)) else {
+        unreachable!("a tile has products on slots")
+    };
+    let (mut out, mut steps, rest) = (list[..first].to_vec(), list[first..=last].to_vec(), list[last + 1..].to_vec());
+    // Declarations are for what follows, too.
+    let declares = |s: &Stmt| matches!(k.stmts[*s], StmtData::Var { .. });
+    out.extend(steps.iter().copied().filter(|s| declares(s)).collect::<Vec<_>>());
+    steps.retain(|s| !declares(s));
+    out.extend(in_turns(k, steps, span));
+    out.extend(stored_in_turns(k, rest, span));
+    out
+}
+
 /// The steps of a tile in the order of tiles, but for waiting for the last products.
 pub(crate) fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let settles = |s: Stmt| match &k.stmts[s] {

@@ -1,0 +1,100 @@
+//! Whether the products of a step stay pending while those of the next are issued, in a loop that does nothing but add up products.
+//!
+//! A warpgroup that waits for the products of a step before it asks for those of the next leaves the tensor cores idle in between, unless another
+//! one has work for them. So slots are given back a step later, behind the products of the next. Sums that are promoted are added a step later, too: one part is
+//! added to the accumulator while the other is computed. What a step has to itself until its products are complete, a part of the sums or an operand in registers, takes
+//! turns in two tiles then (`expand`).
+
+use crate::Cx;
+use crate::analysis::reduction::Reduction;
+use crate::analysis::width::elem_of;
+use crate::roles::{consumer_registers, consumer_warps, ping_pong};
+use crate::select_mma::warpgroup::{ACCUMULATORS, BESIDE};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::entities::{Block, Expr, Value};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::target::WARP;
+
+/// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
+const IN_TURNS: u64 = 160;
+
+/// Whether products are to be pending: as the schedule says, else where additions would wait for them, or another warpgroup waits for the tensor cores.
+pub(super) fn wanted(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    body: Block,
+    found: &Result<Reduction, String>,
+    span: Span,
+) -> Result<bool, Reported> {
+    let asked = k.schedule.pending;
+    if asked.and_then(|e| k.as_int(e)) == Some(0) {
+        return Ok(false);
+    }
+    let slots = slots(k, body);
+    let fits = match found {
+        Err(_) => Err("a step does more than one product".to_owned()),
+        Ok(_) if slots < 2 => Err("the channels have one slot, which it reads".to_owned()),
+        Ok(step) if room(k, step) => Ok(step),
+        Ok(step) if step.load.is_some() => Err("a thread has no room for the sums and an operand, twice".to_owned()),
+        Ok(_) => Err("a thread has no room for the sums and two parts of them (`promote`)".to_owned()),
+    };
+    match (fits, asked) {
+        (Ok(step), asked) => {
+            let gains = asked.is_some() || step.part.is_some() || ping_pong(k).is_some();
+            if gains {
+                let message = format!(
+                    "products of a step are pending while those of the next are issued, on two of the {slots} slots"
+                );
+                cx.remark_note(span, message, "`pending 0` in the schedule has each step wait for its own");
+            }
+            Ok(gains)
+        }
+        (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
+        (Err(why), None) => {
+            if found.as_ref().is_ok_and(|step| step.part.is_some()) {
+                cx.remark(span, format!("no product is pending while the next is issued: {why}"));
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// That `pending 1` cannot be had.
+pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
+    let message = format!("no product can be pending while the next is issued: {why}");
+    let note = "`pending` is for one product of warpgroups a step (sm_90a), on slots of which there are two at least";
+    cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
+}
+
+/// The fewest slots of a channel that the loop gives back.
+fn slots(k: &Kernel, body: Block) -> i64 {
+    let released = k.blocks[body].iter().flat_map(|&s| match &k.stmts[s] {
+        StmtData::Channel { op: ChannelOp::Release, channels, .. } => channels.as_slice(),
+        _ => &[],
+    });
+    let slots = |&c: &Value| match k.values[c].def {
+        ValueDef::Channel { slots, .. } => k.as_int(slots),
+        _ => None,
+    };
+    released.filter_map(slots).min().unwrap_or(1)
+}
+
+/// Whether a thread has registers for the sums, for two parts of them if they are promoted, and for two of an operand that comes from registers.
+fn room(k: &Kernel, step: &Reduction) -> bool {
+    if step.part.is_none() && step.load.is_none() {
+        return true;
+    }
+    let words = |v: Value| {
+        let elements = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product::<u64>())?;
+        Some(elements * u64::from(elem_of(k, v)?.bytes()) / 4)
+    };
+    let warps = consumer_warps(k);
+    let fragment = step.load.map_or(Some(0), |(_, v)| words(v));
+    let Some((sums, fragment)) = words(step.sums).zip(fragment) else { return false };
+    let parts = if step.part.is_some() { 3 } else { 1 };
+    let tiles = (parts * sums + 2 * fragment) / u64::from(warps.max(1) * WARP);
+    let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
+    let most = if fragment > 0 { IN_TURNS } else { ACCUMULATORS };
+    tiles <= most && tiles + BESIDE <= own
+}

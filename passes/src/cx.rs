@@ -9,6 +9,10 @@ use tilec_ir::target::Target;
 /// Values of sizes, by name.
 pub type Sizes = Vec<(String, i64)>;
 
+/// Passes that make products by wgmma and the roles that these need, or decide what they need.
+pub(crate) const FOR_ROLES: [&str; 6] =
+    ["select-mma", "assign-layouts", "vectorize", "swizzle", "schedule-loops", "expand"];
+
 /// What the pipeline is asked to do.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -40,6 +44,11 @@ impl Options {
             sizes: Vec::new(),
             card: None,
         }
+    }
+
+    /// The pass that is switched off without which there are no roles, and so no wgmma; `None`: there is none.
+    pub(crate) fn missing_for_roles(&self) -> Option<&'static str> {
+        FOR_ROLES.into_iter().find(|pass| self.disabled.contains(*pass))
     }
 
     /// The card that is chosen for: the one given, or the one that stands for the target.

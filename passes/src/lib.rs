@@ -40,13 +40,6 @@ pub use cx::{Cx, Options, Sizes};
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::kernel::{Kernel, Module};
 
-impl Options {
-    /// The pass that is switched off without which there are no roles, and so no wgmma; `None`: there is none.
-    pub(crate) fn missing_for_roles(&self) -> Option<&'static str> {
-        PASSES.iter().find(|pass| pass.for_roles && !enabled(pass, self)).map(|pass| pass.name)
-    }
-}
-
 /// A row of the pipeline.
 pub struct PassInfo {
     /// Name: file, command line, tests, remark kind.
@@ -57,8 +50,6 @@ pub struct PassInfo {
     pub required: bool,
     /// Switched on if nothing is said; what has not been measured yet is not.
     pub by_default: bool,
-    /// Products by wgmma, and the roles that they need, are made by this pass or need what it decides.
-    for_roles: bool,
     run: Run,
 }
 
@@ -78,7 +69,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::File(align_rows::run),
     },
     PassInfo {
@@ -86,7 +76,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(choose::run),
     },
     PassInfo {
@@ -94,7 +83,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "binds compile-time parameters, folds constants, checks what can be checked",
         required: true,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(specialize::run),
     },
     PassInfo {
@@ -102,7 +90,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "picks the instruction of every product; makes its fragments explicit register tiles",
         required: false,
         by_default: true,
-        for_roles: true,
         run: Run::Kernel(select_mma::run),
     },
     PassInfo {
@@ -110,7 +97,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(stage_stores::run),
     },
     PassInfo {
@@ -118,7 +104,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides which thread holds and moves which element",
         required: false,
         by_default: true,
-        for_roles: true,
         run: Run::Kernel(assign_layouts::run),
     },
     PassInfo {
@@ -126,7 +111,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides the access width of every copy",
         required: false,
         by_default: true,
-        for_roles: true,
         run: Run::Kernel(vectorize::run),
     },
     PassInfo {
@@ -134,7 +118,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "finds the cheapest conflict-free shared-memory layouts",
         required: false,
         by_default: true,
-        for_roles: true,
         run: Run::Kernel(swizzle::run),
     },
     PassInfo {
@@ -142,7 +125,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides when the statements of loops with wgmma run: channels, pipeline stages, cycles",
         required: false,
         by_default: true,
-        for_roles: true,
         run: Run::Kernel(schedule_loops::run),
     },
     PassInfo {
@@ -150,7 +132,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "makes prologue, steady state, drain and roles of scheduled loops",
         required: false,
         by_default: true,
-        for_roles: true,
         run: Run::Kernel(expand::run),
     },
     PassInfo {
@@ -158,7 +139,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(pipeline::run),
     },
     PassInfo {
@@ -166,7 +146,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "peels the residue and drops bounds checks that cannot fail",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(predicate::run),
     },
     PassInfo {
@@ -174,7 +153,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "orders loads, products and stores inside loop bodies",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(schedule::run),
     },
     PassInfo {
@@ -182,7 +160,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "lets a launch begin while the one in front of it ends",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(overlap_launches::run),
     },
     PassInfo {
@@ -190,7 +167,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "decides where buffers and channels lie in shared memory",
         required: false,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(place_shared::run),
     },
     PassInfo {
@@ -198,7 +174,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "places the barriers that shared memory needs, and proves that they suffice",
         required: true,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(barriers::run),
     },
 ];
@@ -270,5 +245,22 @@ fn verify_after(pass: &str, kernel: &Kernel) {
         let first = sink.diagnostics().iter().find(|d| d.severity == Severity::Error);
         let message = first.map_or_else(String::new, |d| format!("[{}] {}", d.code, d.message));
         panic!("bug in pass `{pass}`: its output does not verify: {message}\n{}", tilec_ir::print::print(kernel));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, PASSES};
+    use tilec_ir::target::Target;
+
+    #[test]
+    fn what_roles_need_is_switched_off_by_name() {
+        let mut options = Options::new(Target::Sm90a);
+        assert_eq!(options.missing_for_roles(), None);
+        let missing = PASSES.iter().filter(|pass| {
+            options.disabled = [pass.name.to_owned()].into();
+            options.missing_for_roles() == Some(pass.name)
+        });
+        assert_eq!(missing.count(), super::cx::FOR_ROLES.len(), "a name that is no pass's");
     }
 }

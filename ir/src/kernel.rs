@@ -18,7 +18,7 @@ use crate::fill::Fill;
 use crate::layout::RegLayout;
 use crate::ops::{Op, ReduceOp};
 use crate::target::Target;
-use crate::types::{Elem, ElemRef, Order, Place, TensorTy, TileTy};
+use crate::types::{Elem, ElemRef, Handover, Order, Place, TensorTy, TileTy};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
 /// A file: kernels in source order, and programs that launch several of them.
@@ -62,6 +62,10 @@ pub struct Kernel {
     pub stmt_spans: SecondaryMap<Stmt, Span>,
     /// When and by which role statements run, once that is decided.
     pub plans: SecondaryMap<Stmt, StmtPlan>,
+    /// How roles hand over the slots of channels, once that is decided.
+    pub handovers: SecondaryMap<Value, Option<Handover>>,
+    /// Of a `publish` in a role: the bytes that tensor copies bring to the slot of each of its channels, once that is decided; empty: none.
+    pub expects: SecondaryMap<Stmt, Vec<u64>>,
     /// Where buffers and channels lie in shared memory, once that is decided.
     pub places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
@@ -613,6 +617,8 @@ impl Kernel {
             expr_spans: SecondaryMap::new(),
             stmt_spans: SecondaryMap::new(),
             plans: SecondaryMap::new(),
+            handovers: SecondaryMap::new(),
+            expects: SecondaryMap::new(),
             places: SecondaryMap::new(),
             const_params: Vec::new(),
             params: Vec::new(),

@@ -11,6 +11,7 @@ pub mod diag;
 pub mod entities;
 pub mod facts;
 pub mod fill;
+pub mod handover;
 pub mod index;
 pub mod interp;
 pub mod kernel;

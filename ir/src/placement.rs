@@ -14,6 +14,9 @@ pub const ROW_ALIGN: u64 = 128;
 /// The distance at which rows of 128 bytes exchange their pieces in the same way again: tensor copies and products of warpgroups tell them by their addresses.
 pub const EXCHANGE_ALIGN: u64 = 1024;
 
+/// Bytes of an mbarrier.
+pub const BARRIER_BYTES: u64 = 8;
+
 /// The shared memory of a block at most, on any target.
 pub const MAX_BYTES: u64 = 1 << 20;
 
@@ -82,4 +85,15 @@ pub fn overlap(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
 pub fn end(k: &Kernel) -> u64 {
     let align = alignment(k);
     k.values.keys().filter_map(|v| Some(ranges(k, v).last()?.1.next_multiple_of(align))).max().unwrap_or(0)
+}
+
+/// The bytes of the mbarriers of a channel's slots.
+pub fn barrier_range(k: &Kernel, v: Value) -> Option<(u64, u64)> {
+    let start = k.places[v]?.barriers?;
+    Some((start, start.saturating_add(2 * BARRIER_BYTES * slots(k, v)?)))
+}
+
+/// Where the slots and the mbarriers of all channels, and all buffers, end.
+pub fn end_with_barriers(k: &Kernel) -> u64 {
+    k.values.keys().filter_map(|v| Some(barrier_range(k, v)?.1)).fold(end(k), u64::max)
 }

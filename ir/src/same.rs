@@ -170,6 +170,7 @@ impl Pair<'_> {
             }
             (StmtData::Alloc { value: v, over: x }, StmtData::Alloc { value: w, over: y }) => {
                 self.each("buffers taken over", x, y, Self::values)?;
+                check("handover of slots", &self.a.handovers[*v], &self.b.handovers[*w])?;
                 check("place in shared memory", &self.a.places[*v], &self.b.places[*w])?;
                 self.declarations(*v, *w)
             }
@@ -206,6 +207,7 @@ impl Pair<'_> {
                 StmtData::Channel { op: p, channels: y, pending: m },
             ) => {
                 check("channel operation", &(o, n), &(p, m))?;
+                check("expected bytes", &self.a.expects[a], &self.b.expects[b])?;
                 self.each("channels", x, y, Self::values)
             }
             (

@@ -357,4 +357,16 @@ pub struct Place {
     pub offset: u64,
     /// Bytes from one slot of a channel to the next; `None` for a buffer.
     pub stride: Option<u64>,
+    /// Where the mbarriers of a channel of roles are, which it shares with those that are operated together with it: the `full` ones of all slots, then the
+    /// `empty` ones.
+    pub barriers: Option<u64>,
+}
+
+/// How roles hand over the slots of a channel; see [`crate::handover`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Handover {
+    /// Arrivals that complete a phase of the `full` barrier of a slot.
+    pub full: u32,
+    /// Arrivals that complete a phase of the `empty` barrier.
+    pub empty: u32,
 }

@@ -16,6 +16,7 @@ mod cx;
 mod expand;
 mod feeds;
 mod graph;
+mod hand_over;
 mod overlap_launches;
 mod pipeline;
 mod place_shared;
@@ -161,6 +162,14 @@ pub const PASSES: &[PassInfo] = &[
         required: false,
         by_default: true,
         run: Run::Kernel(overlap_launches::run),
+    },
+    PassInfo {
+        name: hand_over::NAME,
+        summary: "counts the arrivals and the bytes for which roles wait",
+        required: true,
+        by_default: true,
+        for_roles: false,
+        run: Run::Kernel(hand_over::run),
     },
     PassInfo {
         name: place_shared::NAME,

@@ -23,6 +23,7 @@ use plan::{Plan, Planner, Sharing, Torn};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
+use tilec_ir::handover::ring;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::placement;
 
@@ -45,6 +46,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for (v, place) in plan.places {
         k.places[v].get_or_insert(place);
     }
+    let bytes = place_barriers(k);
+    if bytes > limit {
+        return Err(too_large(k, cx, bytes));
+    }
     let names: Vec<String> = lists.iter().map(|&(_, _, v)| format!("`{}`", k.values[v].name)).collect();
     for (block, first, v) in lists {
         declare_in_front(k, v, block, first);
@@ -54,6 +59,27 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         cx.remark(k.name_span, message);
     }
     Ok(())
+}
+
+/// Places the barriers of channels that roles hand over behind everything else, in the order of the text; returns where they end.
+fn place_barriers(k: &mut Kernel) -> u64 {
+    let mut channels: Vec<Value> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::Alloc { value, .. } = k.stmts[s] {
+            channels.extend(k.handovers[value].map(|_| value));
+        }
+    });
+    let mut used = placement::end_with_barriers(k);
+    for v in channels {
+        if k.places[v].is_none_or(|place| place.barriers.is_some()) {
+            continue;
+        }
+        for w in ring(k, v) {
+            k.places[w].iter_mut().for_each(|place| place.barriers = Some(used));
+        }
+        used += 2 * placement::BARRIER_BYTES * placement::slots(k, v).unwrap_or(1);
+    }
+    used
 }
 
 /// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.

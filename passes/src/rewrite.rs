@@ -71,7 +71,7 @@ fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
         other => other,
     };
     let new = k.value(&name, span, def);
-    k.places[new] = k.places[v];
+    (k.handovers[new], k.places[new]) = (k.handovers[v], k.places[v]);
     map.0.push((v, Subst::Value(new)));
     new
 }
@@ -134,6 +134,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
     let (span, plan) = (k.stmt_spans[s], k.plans[s]);
     let copy = k.stmt(data, span);
     k.plans[copy] = plan;
+    k.expects[copy] = k.expects[s].clone();
     copy
 }
 

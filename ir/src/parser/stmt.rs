@@ -8,7 +8,7 @@ use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtDat
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
-use crate::types::Place;
+use crate::types::{Handover, Place};
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] = &[
@@ -180,7 +180,16 @@ impl Parser<'_, '_> {
                         self.bump();
                         pending = Some(self.small_int("a number of groups")?);
                     }
-                    StmtData::Channel { op, channels, pending }
+                    let mut expects = Vec::new();
+                    if op == ChannelOp::Publish && self.at_word("expect") && matches!(self.peek_at(1), Tok::Int(_)) {
+                        self.bump();
+                        expects = self.comma_list(Self::bytes)?;
+                    }
+                    self.push(stmts, StmtData::Channel { op, channels, pending }, start);
+                    if let Some(&s) = stmts.last() {
+                        self.kernel.expects[s] = expects;
+                    }
+                    return Ok(());
                 }
                 None if is_reserved(word) => return Err(self.expected("a statement or `}`")),
                 None => self.assign()?,
@@ -231,7 +240,7 @@ impl Parser<'_, '_> {
         self.bump();
         let offset = self.bytes()?;
         if !channel {
-            return Ok(Some(Place { offset, stride: None }));
+            return Ok(Some(Place { offset, stride: None, barriers: None }));
         }
         if !self.eat_word("stride") {
             return Err(self.expected_with_note(
@@ -239,7 +248,30 @@ impl Parser<'_, '_> {
                 "a channel says where its first slot lies and how far it is to the next: `at 0 stride 16384`",
             ));
         }
-        Ok(Some(Place { offset, stride: Some(self.bytes()?) }))
+        let stride = Some(self.bytes()?);
+        let barriers = if self.at_word("barriers") && matches!(self.peek_at(1), Tok::Int(_)) {
+            self.bump();
+            Some(self.bytes()?)
+        } else {
+            None
+        };
+        Ok(Some(Place { offset, stride, barriers }))
+    }
+
+    /// `full 1 empty 2` behind the slots of a channel.
+    fn handover(&mut self) -> Parsed<Option<Handover>> {
+        if !(self.at_word("full") && matches!(self.peek_at(1), Tok::Int(_))) {
+            return Ok(None);
+        }
+        self.bump();
+        let full = self.small_int("a number of arrivals")?;
+        if !self.eat_word("empty") {
+            return Err(self.expected_with_note(
+                "`empty`",
+                "a slot has two barriers, and the arrivals at both are said: `full 1 empty 2`",
+            ));
+        }
+        Ok(Some(Handover { full, empty: self.small_int("a number of arrivals")? }))
     }
 
     /// A number of bytes.
@@ -276,8 +308,10 @@ impl Parser<'_, '_> {
                 return Err(self.expected_with_note("`slots`", "a channel says how many slots it has: `slots 2`"));
             }
             let slots = self.expr()?;
+            let handover = self.handover()?;
             let place = self.place(true)?;
             let value = self.declare(name, span, ValueDef::Channel { tile, slots });
+            self.kernel.handovers[value] = handover;
             self.kernel.places[value] = place;
             self.push(stmts, StmtData::Alloc { value, over: Vec::new() }, start);
         } else if self.eat_word("reg") {

@@ -11,7 +11,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
-use crate::types::{ElemRef, Place, TileTy};
+use crate::types::{ElemRef, Handover, Place, TileTy};
 use expr::{Exprs, elem_text, float};
 
 pub use expr::print_scalar;
@@ -161,6 +161,18 @@ impl Printer<'_> {
         self.put(&format!("@({}) ", items.join(", ")));
     }
 
+    /// ` full 1 empty 2 at 0 stride 8192 barriers 65536`: what the last passes have decided about a buffer or channel.
+    fn machine(&mut self, v: Value) {
+        if let Some(Handover { full, empty }) = self.k.handovers[v] {
+            self.put(&format!(" full {full} empty {empty}"));
+        }
+        if let Some(Place { offset, stride, barriers }) = self.k.places[v] {
+            self.put(&format!(" at {offset}"));
+            stride.iter().for_each(|stride| self.put(&format!(" stride {stride}")));
+            barriers.iter().for_each(|barriers| self.put(&format!(" barriers {barriers}")));
+        }
+    }
+
     fn stmt_here(&mut self, stmt: Stmt) {
         let k = self.k;
         if k.plans[stmt].is_some() {
@@ -192,10 +204,7 @@ impl Printer<'_> {
                     self.put(" over ");
                     self.list(over, |p, &v| p.value(v));
                 }
-                if let Some(Place { offset, stride }) = k.places[*value] {
-                    self.put(&format!(" at {offset}"));
-                    stride.iter().for_each(|stride| self.put(&format!(" stride {stride}")));
-                }
+                self.machine(*value);
             }
             StmtData::Assign { dst, src } => {
                 self.value(*dst);
@@ -244,6 +253,10 @@ impl Printer<'_> {
                 self.list(channels, |p, &c| p.value(c));
                 if let Some(n) = pending {
                     self.put(&format!(" pending {n}"));
+                }
+                if !k.expects[stmt].is_empty() {
+                    self.put(" expect ");
+                    self.list(&k.expects[stmt], |p, n| p.put(&n.to_string()));
                 }
             }
             StmtData::Barrier => self.put("barrier"),

@@ -40,6 +40,8 @@
 //!     operations, copies into slots, and loops and branches around these. A kernel with roles has neither (`plans.rs`).
 //!
 //! 26. Places in shared memory are aligned, slots of a channel lie apart, and all of it fits a block (`places.rs`).
+//! 27. The barriers of a channel count who fills and releases it, and lie apart from everything else (`places.rs`).
+//! 28. A `publish` expects the bytes that tensor copies bring (`places.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.

@@ -6,6 +6,7 @@ use super::lives::{Apart, Life, Lives};
 use crate::tensor_copies::slot_bytes;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::handover::together;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::placement;
@@ -116,7 +117,7 @@ impl<'k> Planner<'k> {
             }
             let mut sets = above.iter().filter(|(over, _)| over.contains(&v));
             let Some((&over, top)) = sets.next() else {
-                let unit = self.unit(v, &buffers);
+                let unit = self.unit(v);
                 self.items.push(unit);
                 continue;
             };
@@ -141,7 +142,7 @@ impl<'k> Planner<'k> {
             if item.members.iter().any(|m| m.0 == v) {
                 continue;
             }
-            let unit = self.unit(v, buffers);
+            let unit = self.unit(v);
             // The slots of a ring alternate: taking some of its channels would take parts of the others.
             if unit.members.iter().any(|m| !below.contains(&m.0)) {
                 return None;
@@ -149,27 +150,27 @@ impl<'k> Planner<'k> {
             item.put(unit, item.bytes);
         }
         for &v in top.iter().filter(|&&v| buffers.contains(&v)) {
-            let unit = self.unit(v, buffers);
+            let unit = self.unit(v);
             item.put(unit, 0);
         }
         Some(item)
     }
 
     /// A buffer, or the channels that are operated together with a channel.
-    fn unit(&self, v: Value, buffers: &[Value]) -> Item {
+    fn unit(&self, v: Value) -> Item {
         let written = self.k.places[v];
         if !self.is_channel(v) || written.is_some() {
-            let place = Place { offset: 0, stride: written.and_then(|w| w.stride) };
+            let place = Place { offset: 0, stride: written.and_then(|w| w.stride), barriers: None };
             let bytes = place.stride.map_or(0, |n| n * (self.slots(v) - 1)) + self.aligned(v);
             let fixed = written.map(|w| w.offset);
             return Item { members: vec![(v, place)], bytes, lives: vec![self.life(v)], fixed };
         }
-        let channels = self.together(v, buffers);
+        let channels = self.together(v);
         let stage: u64 = channels.iter().map(|&c| self.aligned(c)).sum();
         let mut item = Item { members: Vec::new(), bytes: stage * self.slots(v), lives: Vec::new(), fixed: None };
         let mut offset = 0;
         for &c in &channels {
-            item.members.push((c, Place { offset, stride: Some(stage) }));
+            item.members.push((c, Place { offset, stride: Some(stage), barriers: None }));
             item.lives.push(self.life(c));
             offset += self.aligned(c);
         }
@@ -177,23 +178,11 @@ impl<'k> Planner<'k> {
     }
 
     /// The channels without a place that appear in exactly the same channel operations as `v`, and have as many slots.
-    fn together(&self, v: Value, buffers: &[Value]) -> Vec<Value> {
+    fn together(&self, v: Value) -> Vec<Value> {
         let k = self.k;
-        let mut sets: Vec<Vec<Value>> = Vec::new();
-        k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Channel { channels, .. } = &k.stmts[s] {
-                sets.push(channels.clone());
-            }
-        });
         let made = |w: Value| self.supposed.iter().find(|s| s.value == w).map(|s| s.within);
-        let like = |w: &Value| {
-            self.is_channel(*w)
-                && k.places[*w].is_none()
-                && made(*w) == made(v)
-                && self.slots(*w) == self.slots(v)
-                && sets.iter().all(|s| s.contains(&v) == s.contains(w))
-        };
-        buffers.iter().copied().filter(|w| *w == v || like(w)).collect()
+        let shape = |w: Value| (self.is_channel(w) && k.places[w].is_none()).then(|| (made(w), self.slots(w)));
+        together(k, v, &shape)
     }
 
     /// Whether two items cannot have bytes in common.

@@ -12,7 +12,7 @@ use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::ops::Op as P;
 use tilec_ir::cluster;
 use tilec_ir::diag::Reported;
-use tilec_ir::kernel::{ChannelOp, StmtData};
+use tilec_ir::kernel::ChannelOp;
 
 /// Most axes of a cluster.
 const AXES: usize = 3;
@@ -27,9 +27,7 @@ impl Lower<'_> {
     pub(super) fn set_cluster(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let Some(&first) = k.schedule.cluster.first() else { return Ok(()) };
-        let blocks = cluster::blocks(k);
-        let shared = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast()));
-        if blocks == 1 || !shared {
+        if !tilec_ir::handover::meets_others(k) {
             return Ok(());
         }
         if !self.target.has_clusters() {

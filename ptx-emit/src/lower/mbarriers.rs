@@ -6,49 +6,25 @@
 //! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). Of channels
 //! that are filled for all blocks of a cluster, `empty` counts the consuming warps of all ([`super::cluster`]).
 //!
-//! The barriers lie behind all buffers: for each ring its `full` ones, then its `empty` ones.
+//! Where the barriers lie, and how many arrivals complete them, stands in the text: for each ring its `full` ones, then its `empty` ones.
 
 use super::Lower;
-use super::roles::releasing_warps;
 use super::shared::Ring;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::kernel::ChannelOp;
-
-/// Bytes of an mbarrier.
-pub(super) const BARRIER_BYTES: u64 = 8;
-
-/// Who fills the channels of a ring.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Fill {
-    /// Tensor copies, asked for by one lane.
-    pub(super) tensor: bool,
-    /// Threads that fill by `cp.async`.
-    pub(super) asynchronous: u32,
-    /// Threads that fill by stores.
-    pub(super) stored: u32,
-    /// Threads that fill nothing, beside the lane that asks for tensor copies.
-    pub(super) beside: u32,
-}
-
-impl Fill {
-    /// Arrivals that fill a slot.
-    fn arrivals(self) -> i64 {
-        i64::from(u32::from(self.tensor) + self.asynchronous + self.stored + self.beside)
-    }
-
-    /// Whether anybody does.
-    pub(super) fn any(self) -> bool {
-        self.arrivals() > 0
-    }
-}
+use tilec_ir::placement::BARRIER_BYTES;
 
 /// Where a ring's barriers are.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Barriers {
     /// The first `full` barrier; the `empty` ones follow.
     pub(super) offset: u64,
+    /// Arrivals that complete a phase of a `full` barrier.
+    pub(super) full: u32,
+    /// Arrivals that complete a phase of an `empty` barrier.
+    pub(super) empty: u32,
 }
 
 /// Where one side of a ring stands, beside its slot.
@@ -73,12 +49,10 @@ impl Lower<'_> {
         let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });
         for ring in &rings {
-            let Some(Barriers { offset, .. }) = ring.barriers else { continue };
-            let own = ring.channels.first().map_or(1, |&c| releasing_warps(self.k, c)).max(1);
-            let warps = own * if self.is_multicast(ring) { self.cluster_blocks() } else { 1 };
+            let Some(Barriers { offset, full, empty }) = ring.barriers else { continue };
             for i in 0..2 * ring.slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
-                let count = if i < ring.slots { ring.fill.arrivals() } else { i64::from(warps) };
+                let count = i64::from(if i < ring.slots { full } else { empty });
                 self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(count)]);
             }
         }

@@ -1,16 +1,17 @@
 //! The block of shared memory: buffers and slots where the text says, the barriers of channels behind them.
 
 use super::Lower;
-use super::mbarriers::{BARRIER_BYTES, Barriers};
+use super::mbarriers::Barriers;
 use super::replicas::handed_on;
 use super::shared::{Placed, Position, Ring};
 use crate::report::TileReport;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
+use tilec_ir::handover::{Fill, ring};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::placement;
-use tilec_ir::types::Place;
+use tilec_ir::types::{Handover, Place};
 
 /// Slots of a channel that are held at once, at most. Iterations and branches leave as many held as they find: `held`, which is moved on.
 fn held_at_once(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32 {
@@ -52,10 +53,10 @@ impl Lower<'_> {
             }
             match self.place(v).stride {
                 None => self.place_one(v, None),
-                Some(_) => self.place_ring(v, &buffers),
+                Some(_) => self.place_ring(v),
             }
         }
-        let used = self.place_barriers(placement::end(k));
+        let used = self.place_turns(placement::end_with_barriers(k));
         self.check_limit(&buffers, used)?;
         self.smem_bytes = used;
         if used > 0 {
@@ -76,11 +77,17 @@ impl Lower<'_> {
     }
 
     fn place_one(&mut self, v: Value, ring: Option<usize>) {
-        let Place { offset, stride } = self.place(v);
+        let Place { offset, stride, .. } = self.place(v);
         self.placed[v] = Some(Placed { offset, ring });
         let (name, bytes) = (self.k.values[v].name.clone(), self.bytes(v));
         let (slots, stride) = (placement::slots(self.k, v).unwrap_or(1), stride.unwrap_or(bytes));
         self.report.tiles.push(TileReport { name, offset, bytes, slots, stride });
+    }
+
+    fn barriers(&self, v: Value, Handover { full, empty, .. }: Handover) -> Barriers {
+        let place = self.place(v).barriers;
+        let offset = place.unwrap_or_else(|| panic!("bug: the barriers of `{}` have no place", self.k.values[v].name));
+        Barriers { offset, full, empty }
     }
 
     /// Bytes of a buffer or slot.
@@ -89,15 +96,15 @@ impl Lower<'_> {
     }
 
     /// Places the channels that stand where `v` does.
-    fn place_ring(&mut self, v: Value, buffers: &[Value]) {
+    fn place_ring(&mut self, v: Value) {
         let stride = self.place(v).stride.unwrap_or_else(|| panic!("bug: a channel without a stride"));
         let slots = placement::slots(self.k, v).unwrap_or_else(|| panic!("bug: a channel without slots"));
-        let channels = self.together(v, buffers);
-        let ring = self.rings.len();
+        let channels = ring(self.k, v);
+        let number = self.rings.len();
         for &m in &channels {
-            self.place_one(m, Some(ring));
+            self.place_one(m, Some(number));
         }
-        let fill = self.fill_of(&channels);
+        let fill = Fill::of(self.k, &channels);
         let several =
             channels.iter().any(|&c| held_at_once(self.k, self.k.body, c, &mut 0) > 1 || handed_on(self.k, c));
         self.rings.push(Ring {
@@ -109,7 +116,7 @@ impl Lower<'_> {
             get: Position::Slot(if several { slots - 1 } else { 0 }),
             several,
             oldest: None,
-            barriers: fill.any().then_some(Barriers { offset: 0 }),
+            barriers: self.k.handovers[v].map(|handover| self.barriers(v, handover)),
             fill,
             filling: 0,
             read: false,
@@ -117,17 +124,6 @@ impl Lower<'_> {
             drained: false,
             get_turn: None,
         });
-    }
-
-    /// Barriers of the rings that roles hand over, behind all buffers.
-    fn place_barriers(&mut self, mut used: u64) -> u64 {
-        for ring in &mut self.rings {
-            if let Some(barriers) = &mut ring.barriers {
-                barriers.offset = used;
-                used += 2 * ring.slots * BARRIER_BYTES;
-            }
-        }
-        self.place_turns(used)
     }
 
     fn check_limit(&mut self, buffers: &[Value], used: u64) -> Result<(), Reported> {
@@ -145,19 +141,5 @@ impl Lower<'_> {
             d = d.with_place(self.k.values[v].span, format!("{slots} x {} bytes", self.bytes(v)));
         }
         Err(self.sink.report(d.with_note("use smaller tiles or fewer stages")))
-    }
-
-    /// The channels that stand where `v` does: operated by exactly the same statements, with as many slots at the same distance.
-    fn together(&self, v: Value, buffers: &[Value]) -> Vec<Value> {
-        let k = self.k;
-        let mut sets: Vec<Vec<Value>> = Vec::new();
-        k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Channel { channels, .. } = &k.stmts[s] {
-                sets.push(channels.clone());
-            }
-        });
-        let shape = |w: Value| (placement::slots(k, w), k.places[w].and_then(|p| p.stride));
-        let like = |w: &Value| shape(*w) == shape(v) && sets.iter().all(|s| s.contains(&v) == s.contains(w));
-        buffers.iter().copied().filter(|w| *w == v || like(w)).collect()
     }
 }

@@ -10,7 +10,6 @@
 
 use super::Lower;
 use super::index::Int;
-use super::mbarriers::BARRIER_BYTES;
 use super::roles::Part;
 use super::shared::{Position, Ring};
 use crate::inst::{Class, Guard, Operand, Reg};
@@ -20,6 +19,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::ops::Op;
+use tilec_ir::placement::BARRIER_BYTES;
 use tilec_ir::roles::{dealt_out, replicas};
 use tilec_ir::target::{WARP, WARPGROUP};
 

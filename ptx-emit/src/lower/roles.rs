@@ -8,13 +8,13 @@
 //! slots as well, all of them run, and tensor copies are the elected lane's.
 
 use super::Lower;
-use super::mbarriers::Fill;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use std::collections::BTreeSet;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::handover::{only_asks_for_copies, role_warps};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
@@ -48,40 +48,6 @@ impl Lower<'_> {
 pub(super) fn block_threads(k: &Kernel, scheduled: u32) -> u32 {
     let warps: Vec<u32> = k.blocks[k.body].iter().filter_map(|&s| all_warps(k, s)).collect();
     if warps.is_empty() { scheduled } else { warps.iter().sum::<u32>() * WARP }
-}
-
-/// The warps of a role; those of one replica.
-fn role_warps(k: &Kernel, s: Stmt) -> Option<u32> {
-    match k.stmts[s] {
-        StmtData::Role { warps, .. } => k.as_int(warps).and_then(|n| u32::try_from(n).ok()),
-        _ => None,
-    }
-}
-
-/// Warps that release a slot of a channel: of replicas one does.
-pub(super) fn releasing_warps(k: &Kernel, channel: Value) -> u32 {
-    operating_warps(k, ChannelOp::Release, channel)
-}
-
-/// Warps of the roles that do `wanted` with a channel.
-fn operating_warps(k: &Kernel, wanted: ChannelOp, channel: Value) -> u32 {
-    let mut warps = 0;
-    for &s in &k.blocks[k.body] {
-        let StmtData::Role { body, .. } = k.stmts[s] else { continue };
-        if operates(k, body, wanted, channel) {
-            warps += role_warps(k, s).unwrap_or(0);
-        }
-    }
-    warps
-}
-
-/// Whether statements under `body` do `wanted` with a channel.
-fn operates(k: &Kernel, body: Block, wanted: ChannelOp, channel: Value) -> bool {
-    let mut found = false;
-    k.walk(body, &mut |k, _, s| {
-        found |= matches!(&k.stmts[s], StmtData::Channel { op, channels, .. } if *op == wanted && channels.contains(&channel));
-    });
-    found
 }
 
 impl Lower<'_> {
@@ -126,34 +92,6 @@ impl Lower<'_> {
         self.emit.pure(Class::Pred, P::SetpEqS32, vec![lane.into(), Operand::Imm(0)])
     }
 
-    /// Who fills channels that are operated together; nobody where there are no roles, whose threads order themselves by barriers.
-    pub(super) fn fill_of(&self, channels: &[Value]) -> Fill {
-        let k = self.k;
-        let mut fill = Fill::default();
-        // The parity that a thread waits for is that of the next phase: no other may be two phases ahead of it, so that where all threads run
-        // all of them arrive, whoever copies.
-        let mut apart = false;
-        for &s in &k.blocks[k.body] {
-            let StmtData::Role { body, .. } = k.stmts[s] else { continue };
-            let publishes = channels.iter().any(|&c| operates(k, body, ChannelOp::Publish, c));
-            apart |= publishes && !self.only_asks_for_copies(body);
-        }
-        let mut threads = 0;
-        for &c in channels {
-            threads = operating_warps(k, ChannelOp::Publish, c) * WARP;
-            fill.tensor |= k.fills_by_tensor_copies(c);
-            if k.fills_asynchronously(c) {
-                fill.asynchronous = threads;
-            } else if k.fills_by_threads(c) {
-                fill.stored = threads;
-            }
-        }
-        if apart && fill.asynchronous + fill.stored == 0 {
-            fill.beside = threads;
-        }
-        fill
-    }
-
     /// Whether products of the kernel read slots through the asynchronous proxy.
     pub(super) fn multiplies_by_warpgroups(&self) -> bool {
         tilec_ir::placement::multiplies_by_warpgroups(self.k)
@@ -189,7 +127,7 @@ impl Lower<'_> {
             }
         }
         for (role, body) in roles {
-            if self.only_asks_for_copies(body) {
+            if only_asks_for_copies(self.k, body) {
                 continue;
             }
             let (mut filling, mut shared) = (None, None);
@@ -269,7 +207,7 @@ impl Lower<'_> {
             let op = if count > i64::from(share) { P::SetmaxnregInc } else { P::SetmaxnregDec };
             self.emit.push(op, vec![Operand::Imm(count)]);
         }
-        if self.only_asks_for_copies(body) {
+        if only_asks_for_copies(self.k, body) {
             self.emit.comment("one lane asks for the copies");
             let other = self.emit.def(Class::Pred, P::SetpNeS32, vec![warp.into(), Operand::Imm(first)]);
             self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
@@ -278,7 +216,7 @@ impl Lower<'_> {
             self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, vec![done.into()]);
         }
         self.asks = None;
-        if !self.only_asks_for_copies(body) && self.asks_for_copies(body) {
+        if !only_asks_for_copies(self.k, body) && self.asks_for_copies(body) {
             self.emit.comment("one lane asks for the tensor copies");
             let own = self.emit.def(Class::Pred, P::SetpEqS32, vec![warp.into(), Operand::Imm(first)]);
             let elected = self.emit.reg(Class::Pred);
@@ -300,7 +238,7 @@ impl Lower<'_> {
             self.begin_turns(role, part);
         }
         self.block(body)?;
-        if self.only_asks_for_copies(body) {
+        if only_asks_for_copies(self.k, body) {
             self.drain_multicasts();
         }
         Ok(())
@@ -313,23 +251,6 @@ impl Lower<'_> {
             asks |= matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_tensor() && tensor_store(k, s).is_none());
         });
         asks
-    }
-
-    /// Whether the statements of a role are loops, names, and what one lane does for all.
-    fn only_asks_for_copies(&self, body: Block) -> bool {
-        let mut only = true;
-        self.k.walk(body, &mut |k, _, s| {
-            only &= match &k.stmts[s] {
-                StmtData::For { .. } | StmtData::If { .. } => true,
-                StmtData::Let { init, .. } => {
-                    !matches!(tilec_ir::typing::type_of(k, *init), Ok(tilec_ir::typing::Type::Tile(_)) | Err(_))
-                }
-                StmtData::Copy { attrs, .. } => attrs.is_tensor() && tensor_store(k, s).is_none(),
-                StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
-                _ => false,
-            };
-        });
-        only
     }
 
     /// A barrier of the threads of the present role, or of the block.

@@ -8,12 +8,13 @@
 
 use super::Lower;
 use super::index::Int;
-use super::mbarriers::{Barriers, Fill, Turn};
+use super::mbarriers::{Barriers, Turn};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::handover::Fill;
 use tilec_ir::index::Interval;
 use tilec_ir::kernel::{ChannelOp, Slot};
 use tilec_ir::layout::{RegLayout, SmemLayout};
@@ -68,7 +69,13 @@ pub(super) struct Placed {
 
 impl Lower<'_> {
     /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
-    pub(super) fn channel_op(&mut self, op: ChannelOp, channels: &[Value], pending: Option<u32>) {
+    pub(super) fn channel_op(
+        &mut self,
+        s: Stmt,
+        op: ChannelOp,
+        channels: &[Value],
+        pending: Option<u32>,
+    ) -> Result<(), Reported> {
         if self.part.is_none() && channels.iter().any(|&c| self.k.fills_asynchronously(c)) {
             match op {
                 ChannelOp::Publish => self.emit.push(P::CpAsyncCommitGroup, Vec::new()),
@@ -93,6 +100,9 @@ impl Lower<'_> {
                 self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
             }
             let ring = self.rings[r].clone();
+            if op == ChannelOp::Publish && ring.barriers.is_some() {
+                self.check_filled(s, channels, &ring)?;
+            }
             self.operate(op, &ring);
             match op {
                 ChannelOp::Publish => {
@@ -108,6 +118,17 @@ impl Lower<'_> {
                 ChannelOp::Acquire | ChannelOp::Wait => {}
             }
         }
+        Ok(())
+    }
+
+    /// The bytes that the text expects are those that tensor copies have been asked for since the slot was acquired.
+    fn check_filled(&mut self, s: Stmt, channels: &[Value], ring: &Ring) -> Result<(), Reported> {
+        let said = channels.iter().zip(&self.k.expects[s]).filter(|(c, _)| ring.channels.contains(c));
+        if ring.filling == said.map(|(_, bytes)| bytes).sum::<u64>() {
+            return Ok(());
+        }
+        let span = self.k.stmt_spans[s];
+        Err(self.unsupported_at(span, "a slot whose tensor copies are asked for in some branches or iterations alone"))
     }
 
     pub(super) fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {

@@ -99,10 +99,7 @@ impl Lower<'_> {
                 }
             }
             StmtData::If { cond, then, otherwise } => self.branch(s, cond, then, otherwise),
-            StmtData::Channel { op, channels, pending } => {
-                self.channel_op(op, &channels, pending);
-                Ok(())
-            }
+            StmtData::Channel { op, channels, pending } => self.channel_op(s, op, &channels, pending),
             StmtData::Barrier => self.barrier(s),
             StmtData::Await { value, pending, after } => {
                 self.compute_first(&after);

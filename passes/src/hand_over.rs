@@ -1,0 +1,31 @@
+//! `hand-over`: how many arrivals complete the barriers of a channel between roles, and the bytes that they wait for.
+//!
+//! ```text
+//! let a = channel f16[64, 64] slots 4 full 1 empty 4
+//! publish a expect 8192
+//! ```
+//!
+//! Needs: roles, and how their copies are done. Decides: what is counted for each channel that says nothing; how, `tilec_ir::handover` says. Cannot be switched
+//! off: without barriers roles would not wait.
+
+use crate::Cx;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Value;
+use tilec_ir::handover::{expected, handover, ring};
+use tilec_ir::kernel::{Kernel, ValueDef};
+
+pub(crate) const NAME: &str = "hand-over";
+
+pub(crate) fn run(k: &mut Kernel, _: &mut Cx<'_>) -> Result<(), Reported> {
+    let channels = k.values.iter().filter(|(_, data)| matches!(data.def, ValueDef::Channel { .. }));
+    let silent: Vec<Value> = channels.map(|(v, _)| v).filter(|&v| k.handovers[v].is_none()).collect();
+    for v in silent {
+        k.handovers[v] = handover(k, v, &ring(k, v));
+    }
+    for (s, bytes) in expected(k) {
+        if k.expects[s].is_empty() {
+            k.expects[s] = bytes;
+        }
+    }
+    Ok(())
+}

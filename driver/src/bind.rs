@@ -3,11 +3,13 @@
 //! [`bind`] gives every size, stride and scalar its value, checks the preconditions, and evaluates the grid and the extents
 //! of the tensors. It reports all that is wrong, not just the first.
 
+pub use crate::number::{Args, Number};
+
 use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorParam};
 use crate::distinct::{self, Overlap};
 use crate::expr::{self, ExprError};
+use crate::number::int_format;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use thiserror::Error;
 use tilec_ir::types::Elem;
 
@@ -19,115 +21,6 @@ pub const ADDRESS_BYTES: u64 = 8;
 
 /// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
 const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
-
-/// A value for a parameter.
-#[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
-pub enum Number {
-    /// Whole.
-    Int(i64),
-    /// Any.
-    Float(f64),
-}
-
-/// How a number stands in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are words.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Int(i64),
-    Float(f64),
-    Word(String),
-}
-
-impl From<Number> for Written {
-    fn from(n: Number) -> Written {
-        match n {
-            Number::Int(i) => Written::Int(i),
-            Number::Float(x) if x.is_finite() => Written::Float(x),
-            Number::Float(x) => Written::Word(if x.is_nan() { "nan".to_owned() } else { x.to_string() }),
-        }
-    }
-}
-
-impl TryFrom<Written> for Number {
-    type Error = String;
-
-    fn try_from(w: Written) -> Result<Number, String> {
-        match w {
-            Written::Int(i) => Ok(Number::Int(i)),
-            Written::Float(x) => Ok(Number::Float(x)),
-            Written::Word(word) => match word.as_str() {
-                "inf" => Ok(Number::Float(f64::INFINITY)),
-                "-inf" => Ok(Number::Float(f64::NEG_INFINITY)),
-                "nan" => Ok(Number::Float(f64::NAN)),
-                _ => Err(format!("`{word}` is no number; words are `inf`, `-inf` and `nan`")),
-            },
-        }
-    }
-}
-
-impl Number {
-    /// As a floating-point number; whole numbers beyond 2^53 are rounded.
-    pub fn to_f64(self) -> f64 {
-        match self {
-            Number::Int(i) => i as f64,
-            Number::Float(x) => x,
-        }
-    }
-
-    /// Whether two are the same number, zeros of one sign and NaN of the same bits.
-    pub fn same(self, other: Number) -> bool {
-        match (self, other) {
-            (Number::Int(x), Number::Int(y)) => x == y,
-            _ => self.to_f64().to_bits() == other.to_f64().to_bits(),
-        }
-    }
-
-    /// As a whole number, if it is one.
-    pub fn to_i64(self) -> Option<i64> {
-        match self {
-            Number::Int(i) => Some(i),
-            // 2^63 is the first double past the range of i64, and -2^63 the last in it.
-            Number::Float(x) if x.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&x) => Some(x as i64),
-            Number::Float(_) => None,
-        }
-    }
-}
-
-impl From<i64> for Number {
-    fn from(i: i64) -> Number {
-        Number::Int(i)
-    }
-}
-
-impl From<f64> for Number {
-    fn from(x: f64) -> Number {
-        Number::Float(x)
-    }
-}
-
-impl std::str::FromStr for Number {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Number, ()> {
-        if let Ok(i) = text.parse() {
-            return Ok(Number::Int(i));
-        }
-        text.parse().map(Number::Float).map_err(|_| ())
-    }
-}
-
-impl std::fmt::Display for Number {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Number::Int(i) => i.fmt(f),
-            Number::Float(x) => x.fmt(f),
-        }
-    }
-}
-
-/// Values by parameter name.
-pub type Args = BTreeMap<String, Number>;
 
 /// What is wrong with the arguments of a launch.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -481,7 +374,7 @@ fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
         ParamKind::Size { .. } if !whole.is_some_and(|i| (1..1 << 31).contains(&i)) => "1 to 2^31 - 1",
         ParamKind::Stride { .. } if whole.is_none_or(|i| i < 0) => "a whole number from 0 on",
         ParamKind::Scalar { elem, .. } if !elem.is_float() => {
-            let format = crate::data::int_format(*elem);
+            let format = int_format(*elem);
             if whole.is_some_and(|i| (format.min()..=format.max()).contains(&i128::from(i))) {
                 return None;
             }

@@ -3,10 +3,10 @@
 //! The emitter's [`Launch`] is turned into [`Contract`], which is written and read back with serde. Our own runner works
 //! from the JSON alone, so that nothing a kernel needs can be missing from it.
 
-use crate::bind::Number;
-use crate::decimal_version;
 use crate::hash::hash;
-use crate::program::Program;
+use crate::number::Number;
+use crate::version::decimal_version;
+
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use tilec_ir::interp;
@@ -515,6 +515,28 @@ impl From<&launch::LaunchParam> for Param {
         };
         Param { name: param.name.clone(), kind }
     }
+}
+
+/// A program in the launch contract of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// Its name, that of no kernel.
+    pub name: String,
+    /// Entries of the kernels, in the order in which they are launched.
+    pub launches: Vec<String>,
+    /// Tensors that need no more than room.
+    pub temporaries: Vec<Temporary>,
+}
+
+/// A tensor that one kernel leaves to another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Temporary {
+    /// The parameter.
+    pub name: String,
+    /// Alignment of its address in bytes.
+    pub align: u32,
+    /// Bytes from its first element to its last, as an expression over the parameters.
+    pub bytes: String,
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Elements as bytes, and reproducible tensor contents.
 
-use crate::bind::{Number, TensorPlan};
+use crate::bind::TensorPlan;
 use crate::clock::Clock;
+use crate::number::{Number, int_format};
 use tilec_ir::interp;
-use tilec_ir::numerics::{FloatFormat, IntFormat, cast};
+use tilec_ir::numerics::FloatFormat;
 use tilec_ir::types::Elem;
 
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
@@ -27,11 +28,6 @@ pub fn float_format(elem: Elem) -> Option<FloatFormat> {
         Elem::E5M2 => Some(FloatFormat::E5M2),
         Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => None,
     }
-}
-
-/// The integer format that holds an element type; 64 bits for floating-point types.
-pub(crate) fn int_format(elem: Elem) -> IntFormat {
-    cast::int_format(elem).unwrap_or(IntFormat::S64)
 }
 
 /// The value of `elem` nearest to `x`, as bits.

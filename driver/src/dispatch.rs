@@ -1,9 +1,10 @@
 //! Which variant of a kernel to launch (`docs/launch-contract.md`, "Variants").
 
-use crate::bind::{Args, BindError, bind};
-use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind};
+use crate::bind::{BindError, bind};
+use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind, Program};
 use crate::expr;
-use crate::program::{Misfits, Program};
+use crate::number::Args;
+use crate::program::Misfits;
 
 impl BindError {
     /// Whether other sizes could be launched.
@@ -190,8 +191,8 @@ impl LaunchFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::Number;
     use crate::contract::{Access, Case, tests::gemm};
+    use crate::number::Number;
     use pretty_assertions::assert_eq;
 
     /// `gemm_1` for multiples of 8 that are large, `gemm_2` for other multiples of 8, `gemm_3` for the rest.

@@ -4,9 +4,9 @@
 //! and dimensions in any order. A stride of 0 that is written in the program is the author's business, and so are tensors
 //! that are only combined with atomically.
 
-use crate::bind::{Args, Number};
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use crate::expr;
+use crate::number::{Args, Number};
 use std::collections::BTreeSet;
 use tilec_ir::kernel::{Kernel, StmtData};
 

@@ -3,17 +3,20 @@
 //! What is missing is filled in as JSON, and the result is read as a [`Contract`]; so whatever the compiler wrote is accepted
 //! as it is, and a description by hand means what its completed form says. Unknown fields are errors: they are misspelt.
 
+mod error;
 mod facts;
 mod kinds;
 
-use crate::contract::{Contract, ContractError, Dimension, LaunchFile, ParamKind, SCHEMA, TensorMapParam, TensorParam};
+pub use error::LaunchFileError;
+
+use crate::contract::{Contract, Dimension, LaunchFile, ParamKind, SCHEMA, TensorMapParam, TensorParam};
 use crate::json;
+use crate::launch_file::error::field;
 use crate::tensor_map::ADDRESS_BYTES;
 use facts::Facts;
 pub(crate) use facts::disagreement;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use thiserror::Error;
 use tilec_sim::ParseError;
 
 /// Alignment of a tensor that asks for none: what `cudaMalloc` gives.
@@ -55,41 +58,6 @@ const PARAM_FIELDS: &[&str] = &[
     "box",
     "swizzle",
 ];
-
-/// Why a description cannot be used.
-#[derive(Debug, Error)]
-pub enum LaunchFileError {
-    /// It is not JSON; line and column from 1.
-    #[error("not JSON: {message}")]
-    Syntax {
-        /// Line.
-        line: usize,
-        /// Column.
-        column: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// A field is missing, unknown or of the wrong kind.
-    #[error("{0}")]
-    Field(String),
-    /// The PTX, which should say it, does not parse; line and column from 1.
-    #[error("{message}")]
-    Ptx {
-        /// Line.
-        line: usize,
-        /// Column.
-        column: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// Completed, it is still no contract.
-    #[error(transparent)]
-    Contract(#[from] ContractError),
-}
-
-fn field(message: impl Into<String>) -> LaunchFileError {
-    LaunchFileError::Field(message.into())
-}
 
 /// What a launch description of `ptx` says: kernels and programs, in order.
 ///

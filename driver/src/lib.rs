@@ -46,6 +46,7 @@ pub mod bench;
 pub mod bind;
 pub mod clock;
 pub mod compile;
+mod compile_options;
 pub mod contract;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -60,6 +61,7 @@ pub mod launch_file;
 #[cfg(feature = "cuda")]
 pub mod loaded;
 pub mod machine_code;
+mod number;
 pub mod output;
 mod parallel;
 pub mod program;
@@ -74,13 +76,9 @@ mod stages;
 pub mod tensor_map;
 pub mod tune;
 mod variants;
+mod version;
 
 pub use bind::{Args, Number};
 pub use compile::{CompileOptions, Compiled, Diagnostics, Keep, compile, lower, optimize};
 pub use contract::Contract;
 pub use tilec_ir::target::Target;
-
-/// A PTX version as `.version` writes it.
-fn decimal_version((major, minor): (u8, u8)) -> String {
-    format!("{major}.{minor}")
-}

@@ -1,13 +1,14 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
-use crate::bind::{ADDRESS_BYTES, Args, BindError, Bound, Number, TensorPlan, bind};
-use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, Scratch};
+use crate::bind::{ADDRESS_BYTES, BindError, Bound, TensorPlan, bind};
+use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, Program, Scratch};
 use crate::cuda::{
     Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Shape, Stream, TensorMap,
 };
 use crate::data::encode_number;
 use crate::dispatch::pick;
-use crate::program::{BoundProgram, Program, bind_program, may_alias};
+use crate::number::{Args, Number};
+use crate::program::{BoundProgram, bind_program, may_alias};
 use crate::tensor_map::Description;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

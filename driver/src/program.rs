@@ -4,31 +4,12 @@
 //! one name are one: the same number, or the same tensor. A tensor that is written before it is read, and at last only
 //! read, is a *temporary*: the host makes room for it, and nobody asks what it held. A single kernel is a program too.
 
-use crate::bind::{Args, BindError, Bound, TensorPlan, bind};
+pub use crate::contract::{Program, Temporary};
+
+use crate::bind::{BindError, Bound, TensorPlan, bind};
 use crate::contract::{Access, Contract, Dimension, Param, ParamKind, TensorParam};
-use serde::{Deserialize, Serialize};
-
-/// A program in the launch contract of a file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Program {
-    /// Its name, that of no kernel.
-    pub name: String,
-    /// Entries of the kernels, in the order in which they are launched.
-    pub launches: Vec<String>,
-    /// Tensors that need no more than room.
-    pub temporaries: Vec<Temporary>,
-}
-
-/// A tensor that one kernel leaves to another.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Temporary {
-    /// The parameter.
-    pub name: String,
-    /// Alignment of its address in bytes.
-    pub align: u32,
-    /// Bytes from its first element to its last, as an expression over the parameters.
-    pub bytes: String,
-}
+use crate::number::Args;
+use std::collections::BTreeMap;
 
 /// Why kernels make no program, in words.
 pub type Misfits = Vec<String>;
@@ -213,11 +194,14 @@ fn merge(errors: &mut Vec<BindError>, error: BindError) {
     }
 }
 
+/// Tensors that stand at the address of others: written one, read one.
+pub type Aliases = BTreeMap<String, String>;
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::Number;
     use crate::contract::tests::gemm;
+    use crate::number::Number;
     use pretty_assertions::assert_eq;
     use tilec_ir::types::Elem;
 

@@ -1,9 +1,9 @@
 //! Which variants can be launched at all: conditions that imply others, and sizes that no variant takes.
 
-use crate::bind::{Args, Number};
-use crate::compile::Sizes;
+use crate::compile_options::Sizes;
 use crate::contract::{Contract, Dispatch, LaunchFile};
 use crate::expr;
+use crate::number::{Args, Number};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 

@@ -2,8 +2,8 @@
 //! assembler at hand what that cost in registers and instructions.
 
 use crate::assembler::Counts;
-use crate::decimal_version;
 use crate::render::{JsonPlace, SourceFile};
+use crate::version::decimal_version;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilec_ir::diag::{Diagnostic, Span};

@@ -13,93 +13,35 @@ mod facts;
 mod in_place;
 mod interpreted;
 mod outcome;
+mod prepare;
 mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::bind::{Args, BindError, MAX_TENSOR_BYTES, Number, TensorPlan};
+pub use crate::program::Aliases;
+pub(crate) use prepare::diagnostic;
+pub use prepare::{On, RunOptions, launches};
+
 use crate::clock::Clock;
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
-use crate::contract::{Contract, LaunchFile};
-use crate::data::{self, Data};
+use crate::contract::{Contract, Program};
 use crate::launch_file::disagreement;
-use crate::program::{BoundProgram, Program, bind_program};
+use crate::number::Args;
+use crate::program::bind_program;
 use crate::render::SourceFile;
-use crate::simulate::{self, SimOptions, simulate};
+use crate::simulate::{self, Origin, simulate};
 use check::accuracy;
 use child::{ChildError, Job, Launched, Outcome, Refused};
 pub use elements::Elements;
-use elements::NoElements;
 use facts::Facts;
 pub use interpreted::interpret;
 pub use outcome::{Ran, RunReport};
-use std::collections::BTreeMap;
+use prepare::{contents, too_large, traffic, values};
 use std::process::Command;
-use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::interp::SumAccuracy;
 use tilec_ir::kernel::ConstValue;
-
-/// Tensors that stand at the address of others: written one, read one.
-pub type Aliases = BTreeMap<String, String>;
-
-/// Where to run.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum On {
-    /// The first CUDA device; the simulator if there is none.
-    #[default]
-    Auto,
-    /// The first CUDA device.
-    Cuda,
-    /// The simulator.
-    Simulator,
-}
-
-/// How to run.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Which kernel or sequence; `None`: the only sequence of the file, or its only kernel.
-    pub kernel: Option<String>,
-    /// Values of sizes, strides and scalars.
-    pub args: Args,
-    /// Compare with the interpreter.
-    pub check: bool,
-    /// Seed of the inputs.
-    pub seed: u64,
-    /// What inputs hold; `None`: whole numbers when comparing, else normally distributed ones.
-    pub normal: Option<bool>,
-    /// How often the kernel is timed.
-    pub repeat: u32,
-    /// Wall clock of making the tensors and of the kernels; on a GPU these have it for themselves.
-    pub timeout: Duration,
-    /// Where to run.
-    pub on: On,
-    /// How to simulate.
-    pub sim: SimOptions,
-    /// Elements of tensors that are not to be made up: raw bytes in row-major order of the index, without gaps.
-    pub inputs: BTreeMap<String, Elements>,
-    /// Tensors that are to stand at the address of others, as far as the contract allows it.
-    pub aliases: Aliases,
-}
-
-impl Default for RunOptions {
-    fn default() -> RunOptions {
-        RunOptions {
-            kernel: None,
-            args: Args::new(),
-            check: false,
-            seed: 0,
-            normal: None,
-            repeat: 10,
-            timeout: Duration::from_secs(120),
-            on: On::Auto,
-            sim: SimOptions::default(),
-            inputs: BTreeMap::new(),
-            aliases: Aliases::new(),
-        }
-    }
-}
 
 /// A program that somebody else may have made: PTX and how to launch it.
 #[derive(Clone, Debug)]
@@ -290,78 +232,6 @@ fn execute(
     Ok(report)
 }
 
-/// The bytes of all tensors; an error, if these are too many.
-fn too_large(bound: &BoundProgram) -> Result<u64, Box<Diagnostic>> {
-    let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
-    if bytes <= MAX_TENSOR_BYTES {
-        return Ok(bytes);
-    }
-    let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");
-    Err(Box::new(Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message)))
-}
-
-/// The value of every size, stride and scalar, in the order of the parameters.
-fn values(launches: &[&Contract], bound: &BoundProgram) -> Vec<(String, Number)> {
-    let mut all: Vec<(String, Number)> = Vec::new();
-    for param in launches.iter().flat_map(|c| &c.params) {
-        if let Some(value) = bound.values.get(&param.name)
-            && all.iter().all(|(name, _)| *name != param.name)
-        {
-            all.push((param.name.clone(), *value));
-        }
-    }
-    all
-}
-
-/// The tensors as they are before the launch, with their guards.
-fn contents(
-    bound: &BoundProgram,
-    facts: &Facts,
-    options: &RunOptions,
-    clock: &mut Clock,
-) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
-    let normal = options.normal.unwrap_or(!options.check);
-    let kind = if normal { Data::Normal } else { Data::Int { limit: if facts.f16_accumulators { 2 } else { 4 } } };
-    let error = |message: String| Diagnostic::error(codes::BAD_TENSOR_FILE, Span::default(), message);
-    for name in options.inputs.keys() {
-        let names: Vec<String> = bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect();
-        match bound.tensors.iter().find(|t| t.name == *name) {
-            Some(plan) if plan.access.reads() => {}
-            Some(_) => return Err(Box::new(error(format!("`{name}` is written first: it has no input")))),
-            None => return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", "))))),
-        }
-    }
-    let mut one = |t: &TensorPlan| {
-        let made = match options.inputs.get(&t.name) {
-            Some(given) => {
-                let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
-                let packed = given.read(expected).map_err(|why| match why {
-                    NoElements::Size(bytes) => {
-                        error(format!("the file for `{}` has {bytes} bytes, expected {expected}", t.name))
-                            .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape)))
-                    }
-                    NoElements::Unreadable(path, e) => {
-                        let message = format!("cannot read `{}`: {e}", path.display());
-                        Diagnostic::error(codes::NOT_READABLE, Span::default(), message)
-                    }
-                })?;
-                data::unpacked(t, &packed, clock).expect("as many bytes as the elements have")
-            }
-            None if t.access.reads() => data::filled(t, options.seed, kind, clock),
-            None => data::poisoned(t, clock),
-        };
-        clock.check().map(|()| made)
-    };
-    let mut all: Vec<Vec<u8>> = bound.tensors.iter().map(&mut one).collect::<Result<_, _>>()?;
-    for (over, under) in &options.aliases {
-        let at = |name: &str| bound.tensors.iter().position(|t| t.name == name);
-        if let (Some(over), Some(under)) = (at(over), at(under)) {
-            all[over] = all[under].clone();
-        }
-    }
-    Ok(all)
-}
-
 /// Launches where the options say.
 fn launch_on(
     subject: &Subject<'_>,
@@ -388,7 +258,7 @@ fn launch_on(
             }
         },
     };
-    let origin = simulate::Origin {
+    let origin = Origin {
         source: subject.source,
         is_ptx: subject.kernels.is_empty(),
         tiles: subject.kernels.iter().map(|k| k.report.tiles.as_slice()).collect(),
@@ -422,60 +292,6 @@ pub(crate) fn select<'a>(
     Ok(Selected { name, kernels: launches.iter().filter_map(kernel).collect() })
 }
 
-/// What to launch of a launch file (which messages call `place`), and its name: the kernel or program called so, else the only
-/// program, else the only kernel. One of several variants is called by its own name.
-///
-/// # Errors
-/// There is no such kernel or program, or more than one, or a rule that is no expression.
-pub fn launches<'f>(
-    file: &'f LaunchFile,
-    name: Option<&str>,
-    args: &Args,
-    place: &str,
-) -> Result<(String, Vec<&'f Contract>), Vec<Diagnostic>> {
-    let error = |message: String| vec![Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message)];
-    let there = || file.names().iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    let Some(wanted) = name.or(file.only()) else {
-        if file.kernels.is_empty() {
-            return Err(error(format!("the {place} has no kernel")));
-        }
-        let several = format!("the {place} has several kernels or sequences: {}", there());
-        return Err(error(several).into_iter().map(|d| d.with_note("choose one with `--kernel NAME`")).collect());
-    };
-    let launches = file.launches(wanted, args).map_err(|e| e.iter().map(diagnostic).collect::<Vec<_>>())?;
-    match launches.as_deref() {
-        // A kernel is called by its entry, which says which variant it is.
-        Some([one]) if file.programs.iter().all(|p| p.name != wanted) => Ok((one.entry.clone(), vec![one])),
-        Some(all) => Ok((wanted.to_owned(), all.to_vec())),
-        None => Err(error(format!("the {place} has no kernel `{wanted}`; there are {}", there()))),
-    }
-}
-
-pub(crate) fn diagnostic(error: &BindError) -> Diagnostic {
-    let (code, note) = match error {
-        BindError::Unknown { .. } | BindError::Value { .. } => (codes::BAD_ARGUMENT, None),
-        BindError::Missing { names } => {
-            let example: Vec<String> = names.iter().map(|n| format!("{n}=..")).collect();
-            (codes::MISSING_ARGUMENT, Some(format!("add `{}` to the command", example.join(" "))))
-        }
-        BindError::Unmet { .. } => (
-            codes::UNMET_PRECONDITION,
-            Some("the kernel was compiled on this promise and was not launched; see `tilec explain E0609`".to_owned()),
-        ),
-        BindError::Overlap(overlap) => (
-            codes::BAD_ARGUMENT,
-            Some(format!(
-                "give `{}={}` or more, or leave it out for a tensor without gaps",
-                overlap.stride, overlap.least
-            )),
-        ),
-        BindError::Expression { .. } => (codes::BAD_ARGUMENT, None),
-        BindError::Grid { .. } | BindError::Extent { .. } => (codes::TOO_BIG_TO_RUN, None),
-    };
-    let d = Diagnostic::error(code, Span::default(), error.to_string());
-    if let Some(note) = note { d.with_note(note) } else { d }
-}
-
 fn refusal(refused: &Refused) -> Diagnostic {
     if refused.no_device {
         Diagnostic::error(codes::NO_GPU, Span::default(), format!("no GPU was found: {}", refused.reason))
@@ -483,12 +299,6 @@ fn refusal(refused: &Refused) -> Diagnostic {
     } else {
         Diagnostic::error(codes::LAUNCH_FAILED, Span::default(), format!("the launch failed: {}", refused.reason))
     }
-}
-
-/// Bytes that a tensor moves if every element is read once and written once, as it is used.
-fn traffic(t: &TensorPlan) -> f64 {
-    let uses = u64::from(t.access.reads()) + u64::from(t.access.writes());
-    t.count() as f64 * f64::from(t.elem.bytes()) * uses as f64
 }
 
 /// What the child does: the launch, on the first device.

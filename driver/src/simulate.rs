@@ -9,6 +9,7 @@ pub mod counts_json;
 mod locate;
 mod memory;
 mod report;
+mod scene;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -17,12 +18,13 @@ mod way_out;
 #[cfg(test)]
 mod way_out_tests;
 
+pub use scene::Origin;
+
 use crate::clock::Clock;
 use crate::contract::Contract;
-use crate::program::{self, BoundProgram, bind_program};
-use crate::render::SourceFile;
-use crate::report_json::Tile;
+use crate::program::{self, bind_program};
 use crate::run::child::Job;
+use crate::simulate::scene::Scene;
 use memory::Memory;
 pub use sources::Sources;
 use std::fmt;
@@ -149,27 +151,6 @@ impl fmt::Display for Simulated {
         }
         Ok(())
     }
-}
-
-/// What diagnostics may refer to besides the PTX.
-#[derive(Clone, Debug)]
-pub struct Origin<'a> {
-    /// What carets point into: the tile program, or the PTX itself where there is none.
-    pub source: &'a SourceFile,
-    /// Whether that is the PTX.
-    pub is_ptx: bool,
-    /// What the compiler put where in shared memory, for each launch; empty if unknown.
-    pub tiles: Vec<&'a [Tile]>,
-}
-
-/// Everything that a diagnostic is made from.
-struct Scene<'a> {
-    origin: &'a Origin<'a>,
-    /// The launch: which, and how.
-    at: usize,
-    contract: &'a Contract,
-    ptx: &'a str,
-    bound: &'a BoundProgram,
 }
 
 /// What the generations are called.

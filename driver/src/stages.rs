@@ -1,7 +1,7 @@
 //! The calls into the other crates, one function a stage.
 
-use crate::decimal_version;
 use crate::render::SourceFile;
+use crate::version::decimal_version;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::kernel::{Kernel, Module};

@@ -3,7 +3,7 @@
 //! Definitions stand for what is known at launch only (`ALIGN=8` where rows are aligned, else `ALIGN=1`): which is launched
 //! follows from the preconditions, in the order given. Choices are told apart by a rule over sizes.
 
-use crate::compile::{CompileOptions, Sizes};
+use crate::compile_options::{CompileOptions, Sizes};
 use crate::contract::{Case, Dispatch};
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};

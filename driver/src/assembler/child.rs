@@ -13,7 +13,8 @@ use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{AssemblerError, Tool};
+use super::Tool;
+use crate::assembler::tools::AssemblerError;
 
 /// A cubin or a disassembly of more than this is refused: 256 MiB.
 const MAX_OUTPUT_BYTES: u64 = 1 << 28;

@@ -11,134 +11,14 @@
 //! the last that knows `sm_70`. Each refusal is kept with its reason, in the result as well as in the
 //! error. A `TILEC_PTXAS` that is not usable ends the search: whoever names a path wants that tool and no other.
 
+use super::child::{self, PrivateDir};
+use crate::assembler::tools::{Arch, NotFound, Refusal, Tool, ToolVersion, is_named};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
-
-use super::Arch;
-use super::child::{self, PrivateDir};
-
-/// An external tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// The assembler, PTX to cubin.
-    Ptxas,
-    /// The disassembler, cubin to SASS.
-    Nvdisasm,
-}
-
-impl Tool {
-    /// The name of the executable.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::Ptxas => "ptxas",
-            Tool::Nvdisasm => "nvdisasm",
-        }
-    }
-
-    /// The environment variable that names the executable.
-    #[must_use]
-    pub fn variable(self) -> &'static str {
-        match self {
-            Tool::Ptxas => "TILEC_PTXAS",
-            Tool::Nvdisasm => "TILEC_NVDISASM",
-        }
-    }
-
-    /// Folders of the project's cache, the one most likely to serve `arch` first.
-    fn cache_folders(self, arch: Arch) -> [&'static str; 2] {
-        let (old, new) = match self {
-            Tool::Ptxas => ("ptxas-12.9", "ptxas-13"),
-            Tool::Nvdisasm => ("nvdisasm-12", "nvdisasm-13"),
-        };
-        if arch.number < 75 { [old, new] } else { [new, old] }
-    }
-}
-
-impl fmt::Display for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// Version of a tool, as in `V12.9.86`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ToolVersion {
-    /// Major number: 12.
-    pub major: u32,
-    /// Minor number: 9.
-    pub minor: u32,
-    /// Build: 86.
-    pub build: u32,
-}
-
-impl ToolVersion {
-    /// Reads the version out of what `--version` prints.
-    #[must_use]
-    pub fn parse(said: &str) -> Option<ToolVersion> {
-        said.split([' ', '\n', '\r', ',']).find_map(|word| {
-            let mut numbers = word.strip_prefix('V')?.split('.').map(str::parse);
-            let mut next = || numbers.next()?.ok();
-            Some(ToolVersion { major: next()?, minor: next()?, build: next()? })
-        })
-    }
-
-    /// Whether this version knows `arch`, and if not, which versions do.
-    fn serves(self, arch: Arch) -> Result<(), String> {
-        // Architecture, first release that knows it, first release that no longer does. From the
-        // "Supported architectures" of the releases' nvcc documents; unlisted ones are left to ptxas.
-        type Release = (u32, u32);
-        const KNOWN: &[(u32, Release, Option<Release>)] = &[
-            (70, (9, 0), Some((13, 0))),
-            (72, (9, 2), Some((13, 0))),
-            (75, (10, 0), None),
-            (80, (11, 0), None),
-            (86, (11, 1), None),
-            (87, (11, 4), None),
-            (89, (11, 8), None),
-            (90, (11, 8), None),
-            (100, (12, 8), None),
-            (101, (12, 8), Some((13, 0))),
-            (103, (12, 9), None),
-            (110, (13, 0), None),
-            (120, (12, 8), None),
-            (121, (12, 9), None),
-        ];
-        let Some(&(_, first, gone)) = KNOWN.iter().find(|row| row.0 == arch.number) else {
-            return Ok(());
-        };
-        let mine = (self.major, self.minor);
-        if mine < first {
-            return Err(format!("version {self} is too old for {arch}: {}.{} is the first", first.0, first.1));
-        }
-        match gone {
-            Some(gone) if mine >= gone => {
-                Err(format!("version {self} no longer knows {arch}: {}.{} dropped it", gone.0, gone.1))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for ToolVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.build)
-    }
-}
-
-/// A place that was looked at in vain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The place in words: an environment variable with its value, or a path.
-    pub place: String,
-    /// Why nothing there can be used.
-    pub reason: String,
-}
 
 /// A usable tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,48 +32,6 @@ pub struct Found {
     /// Places that come earlier in the search and were passed over.
     pub passed_over: Vec<Refusal>,
 }
-
-/// No usable tool; lists every place looked at, in order, with the reason it was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotFound {
-    /// Which tool.
-    pub tool: Tool,
-    /// For which target.
-    pub arch: Arch,
-    /// Where it was looked for.
-    pub looked: Vec<Refusal>,
-}
-
-impl NotFound {
-    /// Whether the tool's environment variable names one that cannot be used.
-    #[must_use]
-    pub fn is_named(&self) -> bool {
-        self.looked.iter().any(|refusal| is_named(self.tool, &refusal.place))
-    }
-}
-
-/// Whether a place is the value of the tool's environment variable.
-fn is_named(tool: Tool, place: &str) -> bool {
-    place.starts_with(&format!("{}=", tool.variable()))
-}
-
-impl fmt::Display for NotFound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no {} for {} on this machine; looked at", self.tool, self.arch)?;
-        for refusal in &self.looked {
-            write!(f, "\n  {}: {}", refusal.place, refusal.reason)?;
-        }
-        let variable = self.tool.variable();
-        match self.looked.as_slice() {
-            [_] if self.is_named() => {
-                write!(f, "\nset {variable} to a {}, or unset it to have one looked for", self.tool)
-            }
-            _ => write!(f, "\nset {variable} to one, or run scripts/fetch_tools.sh"),
-        }
-    }
-}
-
-impl std::error::Error for NotFound {}
 
 /// Finds `tool` for `arch`, by the process environment.
 ///

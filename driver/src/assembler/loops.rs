@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use super::lint::Counts;
 use super::sass::{SassFunction, SassInst};
+use crate::assembler::counts::Counts;
 
 /// A natural loop.
 #[derive(Clone, Debug, PartialEq, Eq)]

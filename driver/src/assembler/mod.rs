@@ -18,105 +18,23 @@
 //! which tool was found, and that is part of the result.
 
 mod child;
+mod counts;
 pub mod find;
 pub mod lint;
 pub mod loops;
+mod message;
 pub mod ptxas;
 pub mod sass;
+mod tools;
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
-
-pub use find::{Found, NotFound, Tool, ToolVersion, find};
-pub use lint::{Counts, SassStats, Widths};
+pub use counts::{Counts, Widths};
+pub use find::{Found, find};
+pub use lint::SassStats;
 pub use loops::{Loop, innermost_loops, main_loop};
-pub use ptxas::{Assembled, EntryStats, Options, PtxasMessage, Severity, TileLocation, assemble, tile_location};
+pub use message::{PtxasMessage, Severity, TileLocation, tile_location};
+pub use ptxas::{Assembled, EntryStats, Options, assemble};
 pub use sass::{Disassembly, SassFunction, SassInst, disassemble};
-
-/// A real architecture as `ptxas -arch` takes it: `sm_70`, `sm_90a`, `sm_100f`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arch {
-    /// Compute capability times ten: 70 for `sm_70`.
-    pub number: u32,
-    /// `a` (this architecture only) or `f` (its family), if any.
-    pub suffix: Option<char>,
-}
-
-impl fmt::Display for Arch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sm_{}", self.number)?;
-        self.suffix.map_or(Ok(()), |c| write!(f, "{c}"))
-    }
-}
-
-impl FromStr for Arch {
-    type Err = AssemblerError;
-
-    /// Accepts `sm_` with two or three digits and an optional `a` or `f`, and nothing else, so that the
-    /// text can safely become a command-line argument.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = || AssemblerError::BadArch(text.to_owned());
-        let rest = text.strip_prefix("sm_").ok_or_else(bad)?;
-        let suffix = rest.chars().last().filter(|c| matches!(c, 'a' | 'f'));
-        let digits = rest.strip_suffix(['a', 'f']).unwrap_or(rest);
-        if !(2..=3).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(bad());
-        }
-        let number = digits.parse().map_err(|_| bad())?;
-        Ok(Arch { number, suffix })
-    }
-}
-
-/// Why assembling or disassembling did not work.
-#[derive(Debug, thiserror::Error)]
-pub enum AssemblerError {
-    /// The target is not a real architecture name.
-    #[error("`{0}` is not an architecture such as `sm_70` or `sm_90a`")]
-    BadArch(String),
-    /// No usable tool on this machine; says where it was looked for.
-    #[error(transparent)]
-    NotFound(#[from] NotFound),
-    /// The operating system refused something.
-    #[error("cannot {what}: {source}")]
-    Io {
-        /// What was being done, as a verb phrase.
-        what: String,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// The tool ran too long and was killed.
-    #[error("{tool} did not finish within {} s and was stopped", limit.as_secs())]
-    TimedOut {
-        /// Which tool.
-        tool: Tool,
-        /// The limit it was given.
-        limit: Duration,
-    },
-    /// `ptxas` found errors in the PTX: a bug of whoever wrote the PTX.
-    #[error("ptxas {version} refuses the PTX: {}", first_error(messages))]
-    Refused {
-        /// Everything it said, in order; at least one error.
-        messages: Vec<PtxasMessage>,
-        /// The version that said it.
-        version: ToolVersion,
-    },
-    /// The tool failed in a way that is not about the input as far as one can tell.
-    #[error("{tool} failed ({status}): {output}")]
-    Failed {
-        /// Which tool.
-        tool: Tool,
-        /// Its exit status, in words.
-        status: String,
-        /// The beginning of what it printed.
-        output: String,
-    },
-}
-
-fn first_error(messages: &[PtxasMessage]) -> &str {
-    let error = messages.iter().find(|m| m.severity == Severity::Error);
-    error.map_or("no reason given", |m| m.text.as_str())
-}
+pub use tools::{Arch, AssemblerError, NotFound, Tool, ToolVersion};
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,11 @@
 //! messages; the `-v` statistics ("Used 30 registers, ...") become [`EntryStats`]. Lines of no known
 //! form are ignored: the log is for people and changes between releases.
 
-use std::time::Duration;
-
 use super::child::{self, PrivateDir};
-use super::find::{Found, Tool, ToolVersion, find};
-use super::{Arch, AssemblerError};
+use super::find::{Found, find};
+use crate::assembler::message::{PtxasMessage, Severity};
+use crate::assembler::tools::{Arch, AssemblerError, Tool, ToolVersion};
+use std::time::Duration;
 
 /// ptxas needs 9 s for 100,000 straight-line instructions; ours are far below.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -18,28 +18,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Options {
     /// Keep the `.loc` lines, so that the disassembly can name source lines.
     pub line_info: bool,
-}
-
-/// How bad a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Something worth knowing, such as a serialised `wgmma`.
-    Info,
-    /// A warning.
-    Warning,
-    /// An error, fatal or not.
-    Error,
-}
-
-/// Something `ptxas` said about the PTX.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PtxasMessage {
-    /// How bad it is.
-    pub severity: Severity,
-    /// Line of the PTX, from 1, where one was given; [`tile_location`] maps it to the source.
-    pub line: Option<u32>,
-    /// The message without prefix.
-    pub text: String,
 }
 
 /// What an entry needs, as `ptxas -v` reports it.
@@ -191,56 +169,10 @@ fn quantities(text: &str) -> impl Iterator<Item = (u64, &str)> {
     })
 }
 
-/// A place in a `.tile` file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TileLocation {
-    /// File name as the PTX's `.file` directive has it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1; 0 when unknown.
-    pub column: u32,
-}
-
-/// Where line `ptx_line` (from 1) of `ptx` comes from: the last `.loc` on or before it in the same
-/// function. `None` before the first `.loc`, and for a `.loc` of line 0 or of an unknown file.
-#[must_use]
-pub fn tile_location(ptx: &str, ptx_line: u32) -> Option<TileLocation> {
-    let mut loc = None;
-    let upto = usize::try_from(ptx_line).ok()?;
-    for line in ptx.lines().take(upto) {
-        let mut words = line.split_whitespace();
-        match words.next() {
-            Some(".loc") => loc = Some(words),
-            // Directives before the name of a function end the reach of the last `.loc`.
-            Some(".visible" | ".extern" | ".weak" | ".entry" | ".func") => loc = None,
-            _ => {}
-        }
-    }
-    let mut numbers = loc?.map(|word| word.trim_end_matches([',', ';']).parse::<u32>().ok());
-    let mut next = || numbers.next().flatten();
-    let (file, line, column) = (next()?, next()?, next().unwrap_or(0));
-    if line == 0 {
-        return None;
-    }
-    Some(TileLocation { file: file_name(ptx, file)?.to_owned(), line, column })
-}
-
-/// The name in `.file INDEX "NAME"`.
-fn file_name(ptx: &str, index: u32) -> Option<&str> {
-    ptx.lines().find_map(|line| {
-        let rest = line.trim_start().strip_prefix(".file")?.trim_start();
-        let (number, rest) = rest.split_once('"')?;
-        if number.trim().parse() != Ok(index) {
-            return None;
-        }
-        rest.split_once('"').map(|(name, _)| name)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assembler::message::tile_location;
 
     #[test]
     fn statistics_of_every_entry() {

@@ -4,12 +4,11 @@
 //! labels, addresses, opcodes and the `//## File "f", line n` comments that `-g` adds. A line of any
 //! other form is passed over, so the parser accepts every text. The whole text is kept for printing.
 
+use super::child::{self, PrivateDir};
+use super::find::{Found, find};
+use crate::assembler::tools::{Arch, AssemblerError, Tool};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-use super::child::{self, PrivateDir};
-use super::find::{Found, Tool, find};
-use super::{Arch, AssemblerError};
 
 /// nvdisasm has been seen to hang on a damaged cubin.
 const LIMIT: Duration = Duration::from_secs(30);

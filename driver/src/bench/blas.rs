@@ -174,8 +174,8 @@ pub(super) fn compare(
 mod tests {
     use super::*;
     use crate::bench::product::Batch;
-    use crate::bind::Args;
     use crate::contract::Access;
+    use crate::number::Args;
     use pretty_assertions::assert_eq;
 
     /// A, B and C of 3 x 5, 5 x 7 and 3 x 7 in these orders (`row` or not), with leading dimensions 100, 200 and 300.

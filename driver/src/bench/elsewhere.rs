@@ -1,10 +1,10 @@
 //! What measuring leaves to `tilec run`: counts of the simulator where there is no GPU, and the interpreter's verdict on kernels
 //! that are no plain matrix product.
 
-use super::BenchOptions;
 use super::wire::{Check, Counts};
-use crate::bind::Args;
+use crate::bench::options::BenchOptions;
 use crate::compile::Compiled;
+use crate::number::Args;
 use crate::program::bind_program;
 use crate::run::{On, Ran, RunOptions, RunReport, run};
 use crate::simulate::SimOptions;

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "cuda")]
 mod blas;
+mod chosen;
 pub(crate) mod elsewhere;
 #[cfg(feature = "cuda")]
 mod inputs;
@@ -13,6 +14,7 @@ mod libraries;
 pub mod limits;
 #[cfg(feature = "cuda")]
 mod measure;
+mod options;
 #[cfg(feature = "cuda")]
 mod place;
 pub mod product;
@@ -28,12 +30,16 @@ pub mod wire;
 #[cfg(feature = "cuda")]
 mod work;
 
-use crate::bind::{Args, MAX_TENSOR_BYTES};
+pub use options::BenchOptions;
+
+use crate::bench::chosen::problem_name;
+use crate::bind::MAX_TENSOR_BYTES;
 use crate::compile::Diagnostics;
 use crate::output::write_stderr;
 use crate::program::bind_program;
 use crate::render::SourceFile;
 use crate::run::child::ChildError;
+use crate::run::diagnostic;
 use programs::{Programs, Use};
 use report::{BenchReport, Problem, Row};
 use session::Session;
@@ -41,7 +47,6 @@ use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
-use variants::Variant;
 use wire::{Answer, Job, Loaded, Request};
 
 /// The word that makes this program the child: `tilec __bench`.
@@ -51,29 +56,6 @@ pub const SUBCOMMAND: &str = "__bench";
 pub(crate) const SETUP_LIMIT: Duration = Duration::from_secs(120);
 /// And for each program.
 pub(crate) const SETUP_LIMIT_EACH: Duration = Duration::from_secs(10);
-
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct BenchOptions {
-    /// Which kernel or sequence; `None`: the only sequence of the file, or its only kernel.
-    pub kernel: Option<String>,
-    /// The programs.
-    pub variants: Vec<Variant>,
-    /// The problems.
-    pub problems: Vec<Args>,
-    /// Measure cuBLAS too.
-    pub cublas: bool,
-    /// Rounds per problem.
-    pub rounds: u32,
-    /// Seconds of measurement per problem to aim at.
-    pub seconds: f64,
-    /// Wall clock of the work on one problem.
-    pub timeout: Duration,
-    /// Seed of the data.
-    pub seed: u64,
-    /// The variants are the ladder of passes: gains from rung to rung are of interest.
-    pub ladder: bool,
-}
 
 /// Compiles and measures. `launcher` makes this program's command with a hidden
 /// subcommand: [`SUBCOMMAND`] does [`session::serve`], [`child::SUBCOMMAND`](crate::run::child::SUBCOMMAND) launches once; `progress` hears which problem is being
@@ -106,7 +88,7 @@ pub fn bench(
     let count = jobs.len().max(1) as f64;
     for (i, (job, unfit)) in jobs.into_iter().enumerate() {
         let uses = &programs.uses[i];
-        let name = report::problem_name(&job.args);
+        let name = problem_name(&job.args);
         let mut said = |what: &str, done: f64| progress(&format!("{name}: {what}"), (i as f64 + done) / count);
         if session.is_none() {
             said("starting", 0.0);
@@ -179,7 +161,7 @@ fn count_instead(
     let count = (options.problems.len() * options.variants.len()).max(1) as f64;
     for (i, (args, uses)) in options.problems.iter().zip(&programs.uses).enumerate() {
         let row = |(variant, used): (usize, &Use)| {
-            let name = format!("{}: {}", report::problem_name(args), options.variants[variant].label);
+            let name = format!("{}: {}", problem_name(args), options.variants[variant].label);
             let before = i * uses.len() + variant;
             write_stderr(&format!("  {} of {runs}: {name}\n", before + 1));
             progress(&name, before as f64 / count);
@@ -217,10 +199,10 @@ fn jobs(programs: &Programs, options: &BenchOptions) -> Result<Vec<(Job, Vec<(us
                 }
                 // A name that is wrong or missing is so for every problem.
                 Err(errors) if errors.iter().any(|e| !e.depends_on_size()) => {
-                    return Err(errors.iter().map(crate::run::diagnostic).collect());
+                    return Err(errors.iter().map(diagnostic).collect());
                 }
                 Err(errors) if uses.len() == 1 && options.problems.len() == 1 => {
-                    return Err(errors.iter().map(crate::run::diagnostic).collect());
+                    return Err(errors.iter().map(diagnostic).collect());
                 }
                 Err(errors) => {
                     unfit.push((i, errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")));

@@ -6,7 +6,8 @@
 
 mod split;
 
-use crate::bind::{Args, TensorPlan};
+use crate::bind::TensorPlan;
+use crate::number::Args;
 use serde::{Deserialize, Serialize};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};

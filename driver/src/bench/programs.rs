@@ -1,10 +1,12 @@
 //! What is measured: each variant compiled, and where `auto` is left to the compiler, for each problem by itself.
 
-use super::report::Chosen;
+use super::product;
 use super::wire::Program;
-use super::{BenchOptions, product};
-use crate::bind::{Args, Number};
-use crate::compile::{CompileOptions, Compiled, Diagnostics, Sizes, compile};
+use crate::bench::chosen::Chosen;
+use crate::bench::options::BenchOptions;
+use crate::compile::{Compiled, Diagnostics, compile};
+use crate::compile_options::{CompileOptions, Sizes};
+use crate::number::{Args, Number};
 use crate::program;
 use crate::run::{Selected, select};
 use tilec_ir::kernel::Kernel;

@@ -1,16 +1,16 @@
 //! What came out: for people as a table, for programs as JSON.
 
-use super::BenchOptions;
+pub use super::chosen::{Chosen, problem_name};
+
 use super::limits::{Bottleneck, Machine, Unit};
 use super::programs::{Programs, Use};
 use super::stats::{Summary, geometric_mean, ratios};
 use super::wire::{Check, Counts, Job, Loaded, Measured, Reference};
-use crate::bind::{Args, Number};
+use crate::bench::options::BenchOptions;
+use crate::number::Args;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use tilec_passes::choose::Choice;
 
 /// The value of `schema` in the JSON.
 pub const SCHEMA: &str = "tilec.bench/1";
@@ -65,33 +65,6 @@ pub struct VariantReport {
     /// What its products run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<Unit>,
-}
-
-/// What the `auto` parameters of a kernel were chosen to be.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Chosen {
-    /// The kernel.
-    pub kernel: String,
-    /// The parameters, in the order in which they are tried.
-    pub values: Vec<(String, i64)>,
-    /// The card it was chosen for.
-    pub card: &'static str,
-    /// The sizes it was chosen for.
-    pub sizes: BTreeMap<String, i64>,
-    /// Microseconds that the model predicts with them.
-    pub predicted_us: f64,
-}
-
-impl Chosen {
-    pub(super) fn new(kernel: &str, choice: &Choice) -> Chosen {
-        Chosen {
-            kernel: kernel.to_owned(),
-            values: choice.values.clone(),
-            card: choice.prediction.card,
-            sizes: choice.prediction.sizes.iter().cloned().collect(),
-            predicted_us: choice.prediction.seconds * 1e6,
-        }
-    }
 }
 
 /// A problem.
@@ -278,15 +251,6 @@ impl BenchReport {
         text.push('\n');
         text
     }
-}
-
-/// `M=4096 N=4096 K=4096`.
-pub fn problem_name(args: &Args) -> String {
-    // Sizes in the order in which they are spoken of, then the rest.
-    let spoken = ["M", "N", "K"];
-    let first = spoken.iter().filter_map(|name| args.get_key_value(*name));
-    let rest = args.iter().filter(|(name, _)| !spoken.contains(&name.as_str()));
-    first.chain(rest).map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 impl fmt::Display for BenchReport {
@@ -501,15 +465,6 @@ impl BenchReport {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<String> = self.values.iter().map(|(name, x)| format!("{name}={x}")).collect();
-        let args = self.sizes.iter().map(|(name, x)| (name.clone(), Number::Int(*x))).collect();
-        let (card, us) = (self.card, self.predicted_us);
-        write!(f, "{} (for {} on {card}: {us:.1} us predicted)", values.join(" "), problem_name(&args))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::limits::tests::h200;
 use super::super::wire::Series;
 use super::*;
-use crate::bind::Number;
+use crate::number::Number;
 use pretty_assertions::assert_eq;
 
 fn args(size: i64) -> Args {

@@ -13,7 +13,7 @@
 //! Arguments that share no name are combined: every value of the one with every value of the other, the first argument
 //! changing slowest.
 
-use crate::bind::{Args, Number};
+use crate::number::{Args, Number};
 use std::collections::BTreeSet;
 
 /// How many problems one command may ask for.

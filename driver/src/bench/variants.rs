@@ -3,7 +3,7 @@
 //! `BM=128,BN=256,target=sm_80` is one variant on top of the command's own `-D` and `--target`; `off=swizzle+pipeline`
 //! switches passes off, `on=PASS` those on that are off by default. `/` separates alternatives: `BM=64/128,target=sm_75/sm_80` is four variants.
 
-use crate::compile::{CompileOptions, Sizes};
+use crate::compile_options::{CompileOptions, Sizes};
 use crate::explain;
 use tilec_ir::target::Target;
 use tilec_passes::{PASSES, choose};

@@ -2,8 +2,8 @@
 
 use super::limits::Machine;
 use super::product::Product;
-use crate::bind::Args;
 use crate::contract::Contract;
+use crate::number::Args;
 use crate::run::child::Refused;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -3,7 +3,9 @@
 //! Signatures and constants from the cuBLAS 13.0 documentation, "Using the cuBLASLt API", and its header; they have not
 //! changed since CUDA 11.4. Status codes stay integers: a newer library may know more of them.
 
-use super::{Buffer, Context, CudaError, Device, Stream};
+use super::{Buffer, Stream};
+use crate::cuda::context::{Context, CudaError};
+use crate::cuda::device::Device;
 use crate::data::encode;
 use libloading::Library;
 use std::ffi::{c_int, c_void};

@@ -1,6 +1,7 @@
 //! CUDA graphs: a queue of launches recorded once and started with one call, without the gaps of single launches.
 
-use super::{Context, CudaError, Stream};
+use super::Stream;
+use crate::cuda::context::{Context, CudaError};
 use cudarc::driver::sys;
 use std::rc::Rc;
 

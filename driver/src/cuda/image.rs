@@ -4,7 +4,7 @@
 //! a zero and trusts the headers of the other. So text must not look like machine code, and machine code must not
 //! announce more bytes than there are.
 
-use super::CudaError;
+use crate::cuda::context::CudaError;
 
 /// An image whose every byte the driver may ask for is there. Eight-byte aligned, zero-terminated.
 pub(super) struct Image {

@@ -1,6 +1,7 @@
 //! Launches: limits and arguments, checked before the driver sees them.
 
-use super::{CudaError, Function, FunctionAttributes, Properties};
+use super::{Function, FunctionAttributes};
+use crate::cuda::context::{CudaError, Properties};
 use cudarc::driver::sys;
 use std::ffi::c_void;
 use tilec_ir::layout::hardware::Exchange;

@@ -1,6 +1,7 @@
 //! Device memory.
 
-use super::{Context, CudaError, LaunchArg};
+use super::LaunchArg;
+use crate::cuda::context::{Context, CudaError};
 use std::rc::Rc;
 
 /// Device memory, freed on drop. Copies wait for the work before them on the default stream, and for their own end.

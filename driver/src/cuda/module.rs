@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use super::table::Api;
-use super::{Context, CudaError, text_until_zero};
+use crate::cuda::context::{Context, CudaError, text_until_zero};
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute, CUjit_option as JitOption};
 use std::ffi::{CString, c_void};
 use std::rc::Rc;

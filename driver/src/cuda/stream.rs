@@ -1,7 +1,8 @@
 //! Streams, launches on them, and events.
 
 use super::launch::{self, Arguments, Encoded, Shape, TensorMap};
-use super::{Context, CudaError, Function, LaunchArg, Properties};
+use super::{Function, LaunchArg};
+use crate::cuda::context::{Context, CudaError, Properties};
 use cudarc::driver::sys;
 use std::rc::Rc;
 use tilec_ir::target::MAX_TENSOR_RANK;

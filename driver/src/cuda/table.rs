@@ -4,7 +4,7 @@
 //! driver invents is undefined behaviour. The table takes cudarc's loader and types, returns plain integers, and has the
 //! compiler compare each signature with cudarc's.
 
-use super::{CudaError, text_until_zero};
+use crate::cuda::context::{CudaError, text_until_zero};
 use cudarc::driver::sys;
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! Which kind of value each field of a launch description takes, so that a wrong one is reported by the name of its field.
 
-use super::{LaunchFileError, field};
+use crate::launch_file::error::{LaunchFileError, field};
 use serde_json::{Map, Value};
 use tilec_ir::types::Elem;
 

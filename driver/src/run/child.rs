@@ -5,9 +5,9 @@
 //! reads the result from its standard output. Both are one line of JSON and then the bytes of the tensors, whose lengths
 //! the line tells.
 
-use super::Aliases;
-use crate::bind::Args;
 use crate::contract::Contract;
+use crate::number::Args;
+use crate::program::Aliases;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
 use std::process::{Command, Stdio};

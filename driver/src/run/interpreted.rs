@@ -2,12 +2,13 @@
 
 use super::facts::Facts;
 use super::outcome::{Ran, RunReport};
-use super::{RunOptions, contents, diagnostic, launches, reference, too_large, traffic, values};
+use super::reference;
 use crate::clock::Clock;
 use crate::compile::{Diagnostics, Meaning};
 use crate::contract::Contract;
 use crate::data;
 use crate::program::bind_program;
+use crate::run::prepare::{RunOptions, contents, diagnostic, launches, too_large, traffic, values};
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::kernel::Kernel;
 

@@ -2,7 +2,8 @@
 
 use super::check::Verdict;
 use super::child::Launched;
-use crate::bind::{Number, TensorPlan};
+use crate::bind::TensorPlan;
+use crate::number::Number;
 use crate::simulate::{Simulated, generation_name};
 use std::fmt;
 

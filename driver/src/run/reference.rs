@@ -2,9 +2,9 @@
 
 use super::check::{Expected, Verdict, compare};
 use super::facts::Facts;
-use crate::bind::Number;
 use crate::contract::{Contract, ParamKind};
 use crate::data;
+use crate::number::Number;
 use crate::program::BoundProgram;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::interp::{self, Numbers, SumAccuracy};

@@ -2,10 +2,12 @@
 
 use super::reference::interpret;
 use super::*;
-use crate::bind::Number;
-use crate::compile::{CompileOptions, Optimized, optimize};
-use crate::contract::{Access, Contract, Dimension, I64, Param, U32};
-use crate::contract::{ParamKind, TensorParam};
+use crate::bind::TensorPlan;
+use crate::compile::{Optimized, optimize};
+use crate::compile_options::CompileOptions;
+use crate::contract::{Access, Contract, Dimension, I64, Param, ParamKind, TensorParam, U32};
+use crate::data;
+use crate::number::Number;
 use crate::report_json::{KernelReport, Mma};
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;

@@ -1,9 +1,9 @@
 //! Addresses in words: which element of which tensor, which byte of which shared tile.
 
-use super::Scene;
 use super::memory::Memory;
 use crate::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::report_json::Tile;
+use crate::simulate::scene::Scene;
 use tilec_sim::{BLOCKS_APART, Program};
 
 /// Global allocations lie this far apart (a power of two); see the simulator's memory.

@@ -10,10 +10,11 @@
 //! could say of it, would be a false one. Elements of a tensor that is written first are undefined until then, and a launch stores
 //! to nothing that its contract says is only read.
 
-use crate::bind::{ADDRESS_BYTES, Number, TensorPlan};
+use crate::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::clock::Clock;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
 use crate::data::{self, PIECE, POISON};
+use crate::number::Number;
 use crate::program::BoundProgram;
 use crate::run::Aliases;
 use tilec_ir::types::Elem;
@@ -273,9 +274,9 @@ pub(super) fn difference(plans: &[TensorPlan], early: &[Vec<u8>], late: &[Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::Args;
     use crate::contract::Access;
     use crate::launch_file::contracts;
+    use crate::number::Args;
     use crate::program::bind_program;
 
     /// No larger alignment than the one asked for holds, and the allocation ends with the last element.

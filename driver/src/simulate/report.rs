@@ -3,7 +3,9 @@
 use super::memory::Memory;
 use super::sources::{short, tidy};
 use super::way_out::{ends_block, is_ordered, way_out};
-use super::{Scene, Sources, locate};
+use super::{Sources, locate};
+use crate::simulate::scene::Scene;
+use crate::simulate::way_out::access;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
@@ -17,27 +19,6 @@ fn memory_of(instruction: &str) -> Option<Space> {
         Some(Space::Local)
     } else {
         None
-    }
-}
-
-/// What an opcode does to memory, as a noun.
-pub(super) fn access(instruction: &str) -> &'static str {
-    let mut words = instruction.split('.');
-    match words.next().unwrap_or("") {
-        "mbarrier" => match words.next().unwrap_or("") {
-            "init" => "initialisation of an mbarrier",
-            "inval" => "invalidation of an mbarrier",
-            "arrive" | "arrive_drop" => "arrival at an mbarrier",
-            "test_wait" | "try_wait" => "wait at an mbarrier",
-            _ => "operation on an mbarrier",
-        },
-        "ld" | "ldmatrix" | "ldu" => "read",
-        "st" => "write",
-        "cp" => "asynchronous copy",
-        "atom" | "red" => "atomic update",
-        "wgmma" => "product of a warpgroup",
-        "ret" | "exit" => "end of the block",
-        _ => "access",
     }
 }
 

@@ -4,7 +4,8 @@ mod permissions;
 
 use super::*;
 use crate::launch_file::contracts;
-use crate::run::{Foreign, On, Ran, RunOptions, RunReport, run_foreign};
+use crate::render::SourceFile;
+use crate::run::{Aliases, Foreign, On, Ran, RunOptions, RunReport, run_foreign};
 use crate::{CompileOptions, Number};
 use std::process::Command;
 use std::time::Duration;
@@ -345,14 +346,7 @@ fn report_of(program: &crate::Compiled, ptx: String, sizes: &[(&str, i64)]) -> S
     let mut clock = Clock::new(Duration::from_secs(60), false);
     let tensors =
         bound.tensors.iter().map(|t| crate::data::filled(t, 0, crate::data::Data::Normal, &mut clock)).collect();
-    let job = Job {
-        launches: vec![contract],
-        args,
-        ptx,
-        repeat: 0,
-        aliases: crate::run::Aliases::new(),
-        tensors: Vec::new(),
-    };
+    let job = Job { launches: vec![contract], args, ptx, repeat: 0, aliases: Aliases::new(), tensors: Vec::new() };
     let origin = Origin { source: &program.source, is_ptx: false, tiles: vec![&program.kernels[0].report.tiles] };
     let found = simulate(&job, tensors, &origin, &SimOptions::default(), &mut clock).expect_err("a race");
     crate::Diagnostics::one(program.source.clone(), *found).to_string()

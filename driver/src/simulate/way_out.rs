@@ -1,6 +1,5 @@
 //! What helps against what the simulator reports: by what is behind the report, not by its kind alone.
 
-use super::report::access;
 use std::borrow::Cow;
 use tilec_sim::{Cause, Memory as Space, Place, Report, ReportKind};
 
@@ -189,5 +188,26 @@ fn is_one_write(report: &Report) -> bool {
                 && !is_one_thread(report)
         }
         _ => false,
+    }
+}
+
+/// What an opcode does to memory, as a noun.
+pub(crate) fn access(instruction: &str) -> &'static str {
+    let mut words = instruction.split('.');
+    match words.next().unwrap_or("") {
+        "mbarrier" => match words.next().unwrap_or("") {
+            "init" => "initialisation of an mbarrier",
+            "inval" => "invalidation of an mbarrier",
+            "arrive" | "arrive_drop" => "arrival at an mbarrier",
+            "test_wait" | "try_wait" => "wait at an mbarrier",
+            _ => "operation on an mbarrier",
+        },
+        "ld" | "ldmatrix" | "ldu" => "read",
+        "st" => "write",
+        "cp" => "asynchronous copy",
+        "atom" | "red" => "atomic update",
+        "wgmma" => "product of a warpgroup",
+        "ret" | "exit" => "end of the block",
+        _ => "access",
     }
 }

@@ -2,9 +2,10 @@
 
 use super::rewrite::{Edit, rewrite};
 use crate::bench::programs::{self, Built};
-use crate::bind::Args;
-use crate::compile::{CompileOptions, Compiled, Diagnostics, after_file_passes};
+use crate::compile::{Compiled, Diagnostics, after_file_passes};
+use crate::compile_options::CompileOptions;
 use crate::hash::hash;
+use crate::number::Args;
 use crate::render::SourceFile;
 use crate::stages;
 use std::borrow::Cow;
@@ -286,7 +287,7 @@ impl<'a> Space<'a> {
 
     /// The sizes that are chosen for.
     #[cfg(test)]
-    pub(super) fn sizes(&self) -> &crate::compile::Sizes {
+    pub(super) fn sizes(&self) -> &Sizes {
         &self.whole.sizes[0]
     }
 }

@@ -3,14 +3,13 @@
 use super::cache::Cache;
 use super::candidates::Space;
 use super::search::{Dropped, Effort, Look, Measurer, Outcome};
-use crate::bench::elsewhere;
 use crate::bench::limits::Machine;
 use crate::bench::session::Session;
 use crate::bench::wire::{Answer, Check, Job, Request, Series};
-use crate::bench::{BenchOptions, SETUP_LIMIT, SETUP_LIMIT_EACH, SUBCOMMAND, code_of};
-use crate::bind::Args;
+use crate::bench::{BenchOptions, SETUP_LIMIT, SETUP_LIMIT_EACH, SUBCOMMAND, code_of, elsewhere};
 use crate::compile::Diagnostics;
 use crate::hash::hash;
+use crate::number::Args;
 use crate::render::SourceFile;
 use std::collections::BTreeMap;
 use std::process::Command;

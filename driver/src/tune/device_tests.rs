@@ -2,7 +2,8 @@
 
 use super::super::{Keep, TuneOptions, Tuner};
 use super::*;
-use crate::compile::{CompileOptions, compile};
+use crate::compile::compile;
+use crate::compile_options::CompileOptions;
 use crate::tune::Tuned;
 use pretty_assertions::assert_eq;
 use std::path::{Path, PathBuf};

@@ -16,10 +16,13 @@ pub use report::{SCHEMA, TuneReport, Tuned};
 
 use crate::bench::limits::Machine;
 use crate::bench::report::problem_name;
-use crate::bind::{Args, MAX_TENSOR_BYTES};
-use crate::compile::{CompileOptions, Diagnostics};
+use crate::bind::MAX_TENSOR_BYTES;
+use crate::compile::Diagnostics;
+use crate::compile_options::CompileOptions;
+use crate::number::Args;
 use crate::program::bind_program;
 use crate::render::SourceFile;
+use crate::run::diagnostic;
 use cache::Cache;
 use candidates::Space;
 use device::{OnDevice, State};
@@ -146,7 +149,7 @@ fn check(space: &mut Space<'_>, args: &Args, options: &TuneOptions) -> Result<St
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: file.clone(), errors: list.len(), list };
     let Ok(made) = space.made(0) else { return Ok(String::new()) };
     let bound = bind_program(&made.built.program.contracts(), args)
-        .map_err(|errors| fail(errors.iter().map(crate::run::diagnostic).collect()))?;
+        .map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
     if bytes > MAX_TENSOR_BYTES {
         let message = format!("the tensors have {bytes} bytes together, the limit is {MAX_TENSOR_BYTES}");

@@ -1,0 +1,110 @@
+//! What is asked of the compiler.
+
+use std::collections::BTreeSet;
+use tilec_ir::target::Target;
+use tilec_passes::choose::Card;
+
+/// Values of run-time sizes, by name.
+pub type Sizes = Vec<(String, i64)>;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// The name of the source in messages, in the PTX and in the report.
+    pub source_name: String,
+    /// The chip to compile for.
+    pub target: Target,
+    /// Compile-time parameters, name and value as text. A file with several kernels gives each what it declares.
+    pub defines: Vec<(String, String)>,
+    /// What `auto` parameters are chosen for: values of sizes; those that are absent are large. Several make variants, one for
+    /// each choice, and a rule that says which to launch.
+    pub sizes: Vec<Sizes>,
+    /// Variants by definitions, in the order in which they are tried at launch: the first whose preconditions hold. Empty: none.
+    pub variants: Vec<Vec<(String, String)>>,
+    /// Sizes that no kernel takes are an error; otherwise that is left to whoever launches.
+    pub refuse_sizes: bool,
+    /// The card they are chosen for; `None`: the one that stands for the target.
+    pub card: Option<&'static Card>,
+    /// Passes that make only plain decisions.
+    pub disabled: BTreeSet<String>,
+    /// Passes that are off by default and are wanted.
+    pub enabled: BTreeSet<String>,
+    /// Passes taken to be switched off where `auto` parameters are chosen; `None`: those that are. It keeps the tile of a
+    /// program whose passes are switched off one after the other.
+    pub disabled_in_choice: Option<BTreeSet<String>>,
+    /// Remarks of these kinds are errors.
+    pub deny: BTreeSet<String>,
+    /// After which passes (or [`PARSED`]) the program is kept as text.
+    pub keep: Keep,
+    /// Verify the program after every pass.
+    pub verify_each: bool,
+}
+
+/// After which passes the program is kept as text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// After every pass.
+    All,
+    /// After these.
+    After(BTreeSet<String>),
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep::After(BTreeSet::new())
+    }
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            source_name: "input.tile".to_owned(),
+            target: Target::Sm70,
+            defines: Vec::new(),
+            sizes: Vec::new(),
+            variants: Vec::new(),
+            refuse_sizes: true,
+            card: None,
+            disabled: BTreeSet::new(),
+            enabled: BTreeSet::new(),
+            disabled_in_choice: None,
+            deny: BTreeSet::new(),
+            keep: Keep::default(),
+            verify_each: cfg!(debug_assertions),
+        }
+    }
+}
+
+impl CompileOptions {
+    /// Whether the text after `pass` is kept.
+    pub(crate) fn keeps(&self, pass: &str) -> bool {
+        match &self.keep {
+            Keep::All => true,
+            Keep::After(passes) => passes.contains(pass),
+        }
+    }
+
+    /// What is the same for all kernels and variants.
+    pub(crate) fn pass_options(&self) -> tilec_passes::Options {
+        let mut options = tilec_passes::Options::new(self.target);
+        options.verify_each = self.verify_each;
+        options.disabled.clone_from(&self.disabled);
+        options.enabled.clone_from(&self.enabled);
+        options.card = self.card;
+        options
+    }
+
+    /// What passes over the whole file are told of a variant; `None`: of all of them.
+    pub(crate) fn file_options(&self, variant: Option<&[(String, String)]>) -> tilec_passes::Options {
+        let mut options = self.pass_options();
+        options.defines = self.defines.iter().chain(variant.into_iter().flatten()).cloned().collect();
+        if variant.is_none() {
+            // One call launches any of the variants: they are kernels, and take the same.
+            options.disabled.insert(ALIGN_ROWS.to_owned());
+        }
+        options
+    }
+}
+
+/// The pass that makes a sequence of a kernel.
+pub(crate) const ALIGN_ROWS: &str = "align-rows";

@@ -9,7 +9,6 @@ use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorPar
 use crate::distinct::{self, Overlap};
 use crate::expr::{self, ExprError};
 use crate::number::int_format;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tilec_ir::types::Elem;
 

@@ -287,7 +287,7 @@ impl<'a> Space<'a> {
 
     /// The sizes that are chosen for.
     #[cfg(test)]
-    pub(super) fn sizes(&self) -> &Sizes {
+    pub(super) fn sizes(&self) -> &crate::compile_options::Sizes {
         &self.whole.sizes[0]
     }
 }

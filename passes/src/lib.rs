@@ -168,7 +168,6 @@ pub const PASSES: &[PassInfo] = &[
         summary: "counts the arrivals and the bytes for which roles wait",
         required: true,
         by_default: true,
-        for_roles: false,
         run: Run::Kernel(hand_over::run),
     },
     PassInfo {

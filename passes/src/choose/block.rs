@@ -470,8 +470,14 @@ impl Setting<'_> {
                 Some(_) if self.gaps(product, (rows, cols, depth)) => Err(Illegal::Extent),
                 // Of odd multiples of 16 panels reach further beyond the tile, and blocks of 128 rows are slower than the model says (1536x1536x1536
                 // with 128x144: 17.4 us on an H200, 15.2 with 192x96; 2560x2560x2560 64.8 with 128x208, 59.8 with 128x224).
-                Some((_, swap)) if self.columns && uneven(if swap { (cols, rows) } else { (rows, cols) }) => {
+                Some((_, swap))
+                    if self.columns && swap == way.swap && uneven(if swap { (cols, rows) } else { (rows, cols) }) =>
+                {
                     Err(Illegal::Extent)
+                }
+                // Results of a product that is turned round are exchanged before they are stored, in registers of their own.
+                Some((_, swap)) if !self.crowded && swap != way.swap && warp.0 * warp.1 > TURNED => {
+                    Err(Illegal::Registers)
                 }
                 Some(_)
                     if !self.crowded && !self.has_room(warp, (rows, cols, depth), (atom, way), (product.acc, sums)) =>
@@ -784,6 +790,10 @@ impl Setting<'_> {
         }
     }
 }
+
+/// Elements of a warpgroup's tile at most where a product is turned round to fit few rows: of 176x128 the assembler (ptxas 13) spills 224 bytes, of
+/// 160x128 32, of 144x128 and 240x64 none.
+const TURNED: u64 = 144 * 128;
 
 /// Whether a tile has many columns that are no multiple of 32, and rows for other than three warpgroups.
 fn uneven((rows, cols): (u64, u64)) -> bool {

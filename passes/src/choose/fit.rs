@@ -39,12 +39,17 @@ fn rows(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         options.disabled = pairs().filter(|(n, _)| *n == "off").map(|(_, pass)| pass.to_owned()).collect();
         let stream_k = pairs().any(|pair| pair == ("stream_k", "1"));
         options.defines = pairs()
-            .filter(|(n, _)| !["off", "stream_k"].contains(n))
+            .filter(|(n, _)| !["off", "stream_k", "cluster"].contains(n))
             .map(|(n, v)| (n.to_owned(), v.to_owned()))
             .collect();
         let mut sink = Sink::new();
         let mut kernel = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
         kernel.schedule.stream_k = Some(kernel.int(i64::from(stream_k), kernel.schedule.span));
+        if let Some((down, right)) = pairs().find(|(n, _)| *n == "cluster").and_then(|(_, v)| v.split_once('/')) {
+            let along = [down, right].map(|n| n.parse::<i64>().expect("blocks of a cluster"));
+            let span = kernel.schedule.span;
+            kernel.schedule.cluster = along.iter().map(|&n| kernel.int(n, span)).collect();
+        }
         let mut cx = crate::Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
         super::run(&mut kernel, &mut cx).expect("it chooses");
         let search = Search::new(&kernel, &options, &[]).expect("the model sees through it");
@@ -156,6 +161,12 @@ fn fit_warpgroups() {
             &mut other.turn,
             &mut other.resting,
             &mut other.several,
+            &mut other.supply.port,
+            &mut other.supply.cache,
+            &mut other.supply.pair,
+            &mut other.supply.single,
+            &mut other.supply.again,
+            &mut other.supply.slower,
         ];
         for field in fields {
             if random() < 0.3 {
@@ -176,6 +187,12 @@ fn fit_warpgroups() {
         other.landing = other.landing.clamp(500.0, 1500.0);
         other.several = other.several.clamp(1.0, 1.1);
         other.resting = other.resting.clamp(0.01, 1.0);
+        other.supply.port = other.supply.port.clamp(36.0, 64.0);
+        other.supply.cache = other.supply.cache.clamp(4000.0, 9000.0);
+        other.supply.pair = other.supply.pair.clamp(24.0, 60.0);
+        other.supply.single = other.supply.single.clamp(40.0, 64.0);
+        other.supply.again = other.supply.again.clamp(0.0, 1.0);
+        other.supply.slower = other.supply.slower.clamp(0.4, 1.0);
         let now = score(&of(&other));
         if now < least {
             (least, constants) = (now, other);

@@ -15,6 +15,7 @@
 //! Products of warpgroups, in kernels with roles, have a model of their own ([`warpgroups`]).
 
 pub(crate) mod sharing;
+mod supply;
 pub(super) mod warpgroups;
 
 use super::block::{Cost, Part};

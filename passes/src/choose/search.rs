@@ -3,6 +3,7 @@
 use super::Role;
 use super::block::{Cost, Illegal, Setting};
 use super::cards::Card;
+use super::model::sharing::MOST;
 use super::model::{self, Launch};
 use super::predict::{Choice, Prediction, RunnerUp};
 use super::ranked::Ranked;
@@ -63,6 +64,8 @@ const MOST_SCALAR_WARPS: u64 = 16;
 const SMALL_TILE: u64 = 64 * 128;
 /// Most candidates; a kernel with more parameters than this allows gets plain values.
 const MAX_CANDIDATES: usize = 200_000;
+/// Tiles along the rows of the output for which rows of tiles are fitted to it.
+const FITTED_TILES: i64 = 3;
 
 /// A kernel with parameters to choose.
 pub(super) struct Search<'a> {
@@ -202,6 +205,20 @@ impl<'a> Search<'a> {
         1 << bits.min().unwrap_or(0)
     }
 
+    /// Rows of tiles that leave little of the last one empty, where the output has few rows. Rows of wgmma come in blocks of 64, its columns in
+    /// blocks of 8: such a product is computed transposed.
+    fn fitted_rows(&self) -> Vec<i64> {
+        let Some(rows) = self.divided(&self.env, 0).filter(|&rows| rows > 0) else { return Vec::new() };
+        let mut fitted: Vec<i64> = Vec::new();
+        for tiles in 1..=FITTED_TILES {
+            let n = (rows / tiles + i64::from(rows % tiles > 0) + 15) / 16 * 16;
+            if (65..=256).contains(&n) && n % 64 != 0 && !fitted.contains(&n) {
+                fitted.push(n);
+            }
+        }
+        fitted
+    }
+
     /// The values that a parameter may have; where several do equally well, the first is taken.
     fn domain(&self, role: Role) -> Vec<i64> {
         let product = self.work.regions.iter().flat_map(|r| &r.products).next();
@@ -223,10 +240,17 @@ impl<'a> Search<'a> {
             // Rows of three warpgroups.
             let rows = if way.swap { Role::Cols } else { Role::Rows };
             let three = (role == rows).then_some(warpgroup::THREE as i64);
+            let fitted = match role {
+                Role::Rows | Role::WarpRows if !way.swap && !way.registers => self.fitted_rows(),
+                _ => Vec::new(),
+            };
             match role {
-                Role::Rows | Role::Cols => return [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).collect(),
+                Role::Rows | Role::Cols => {
+                    return [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).chain(fitted).collect();
+                }
                 Role::WarpRows | Role::WarpCols => {
-                    return [256, 128, 64, 32, 16, 8].into_iter().chain(odd).chain(given.filter(|&n| n > 8)).collect();
+                    let tiles = [256, 128, 64, 32, 16, 8].into_iter().chain(odd).chain(given.filter(|&n| n > 8));
+                    return tiles.chain(fitted).collect();
                 }
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
@@ -334,6 +358,26 @@ impl<'a> Search<'a> {
         Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes }
     }
 
+    /// What is smaller for the better of two that are predicted to be as fast. Tiles of warpgroups count with what of them lies outside the output: TMA loads
+    /// of rows that are not there take longer than the model says (32x3072x3072 on an H200: 11.7 us in tiles of 64x32, 8.0 in tiles of 32x64).
+    fn rank(&self, env: &Env, cost: &Cost, launch: &Launch) -> u64 {
+        let (Some(_), Some((rows, cols))) = (self.warpgroups, cost.tile) else { return cost.rank };
+        let outside = |axis: usize, tile: u64| {
+            let whole = self.divided(env, axis).filter(|&n| n > 0);
+            whole.map_or(1.0, |n| launch.grid[axis] * tile as f64 / n as f64)
+        };
+        (cost.rank as f64 * outside(0, rows) * outside(1, cols)) as u64
+    }
+
+    /// The extent that an axis of the grid divides into tiles.
+    fn divided(&self, env: &Env, axis: usize) -> Option<i64> {
+        let k = self.work.k;
+        match k.grid.get(axis).map(|axis| &k.exprs[axis.extent]) {
+            Some(ExprData::Op { op: Op::CeilDiv, args }) => self.work.int(env, args[0]),
+            _ => None,
+        }
+    }
+
     /// Bytes of all tensors.
     fn bytes(&self, env: &Env) -> f64 {
         let tensors = self.work.tensors.iter();
@@ -402,9 +446,10 @@ impl<'a> Search<'a> {
             index += 1;
             let index = index - 1;
             let mut launch = self.launch(&env, bytes);
-            let cost = match self.least(&env, &launch) {
+            let least = self.least(&env, &launch).unwrap_or(0.0);
+            let cost = match () {
                 // What takes longer even if nothing but products or operands took time need not be looked at.
-                Some(least) if least > fastest_yet * far => continue,
+                _ if least > fastest_yet * far => continue,
                 _ if self.stages.is_some() => setting.block(&env),
                 _ => setting.cost(&env),
             };
@@ -430,6 +475,7 @@ impl<'a> Search<'a> {
                     self.raster(&mut env, &cost, &mut launch);
                 }
                 let seconds = model::time(self.card, &cost, &launch).seconds;
+                debug_assert!(least <= seconds, "bug: a bound of {least} s on what takes {seconds} s, with {env:?}");
                 // Fewer stages leave little room for loads that take longer than most, so they must gain something. Deeper
                 // pipelines take more shared memory: once one is no better, none will be.
                 if stages < USUAL_STAGES && !cost.offloaded {
@@ -441,7 +487,7 @@ impl<'a> Search<'a> {
                 }
                 last = seconds;
                 fastest_yet = fastest_yet.min(seconds);
-                timed.push((Candidate { index, stages, rank: cost.rank }, seconds));
+                timed.push((Candidate { index, stages, rank: self.rank(&env, &cost, &launch) }, seconds));
             }
         }
         if timed.is_empty() { Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent))) } else { Ok(timed) }
@@ -546,8 +592,16 @@ impl<'a> Search<'a> {
         let [rows, cols, depth] = product.shape.map(|e| self.work.extent(env, e).unwrap_or(1) as f64);
         let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(self.card.sms));
         let each = self.work.trips(env, region) * depth;
-        let macs = (blocks / sms).ceil() * rows * cols * each / self.fastest_rate;
-        let operands = if product.operands.iter().all(|o| o.buffer.is_some()) { rows + cols } else { 0.0 };
+        // Blocks may share tiles along the reduction, and those of a cluster share the larger operand.
+        let (rounds, shared) = match self.warpgroups {
+            Some(_) if self.setting().stream_k != Some(false) => {
+                ((blocks / sms).max(1.0 / MOST as f64), rows.max(cols) / 2.0)
+            }
+            Some(_) => ((blocks / sms).ceil(), rows.max(cols) / 2.0),
+            None => ((blocks / sms).ceil(), 0.0),
+        };
+        let macs = rounds * rows * cols * each / self.fastest_rate;
+        let operands = if product.operands.iter().all(|o| o.buffer.is_some()) { rows + cols - shared } else { 0.0 };
         let bytes = blocks * operands * each * f64::from(product.inputs.bytes()) / self.card.l2;
         Some(macs.max(bytes) / (self.card.clock * 1e9))
     }
@@ -568,6 +622,12 @@ impl<'a> Search<'a> {
         let k = self.work.k;
         let value = |p: &Value| values.iter().find(|(v, _)| v == p).map(|&(_, x)| (k.values[*p].name.clone(), x));
         k.const_params.iter().filter_map(value).collect()
+    }
+
+    /// How many combinations are legal; each is timed, however slow it is bound to be.
+    #[cfg(test)]
+    pub(super) fn legal(&self) -> usize {
+        self.timed(f64::INFINITY).map_or(0, |timed| timed.len())
     }
 
     /// What a kernel without parameters to choose costs, and what its launch is, for the model alone.

@@ -252,6 +252,47 @@ fn predictions_keep_within_the_card() {
     }
 }
 
+/// What the search leaves out takes longer than what it looks at: the bound is below every prediction, also where blocks share tiles. (The search asserts
+/// it of each combination.)
+#[test]
+fn bounds_are_below_predictions() {
+    for (target, defines) in
+        [(Target::Sm80, ""), (Target::Sm90a, "T=bf16,Out=bf16,LB=col"), (Target::Sm90a, "T=e4m3,ALIGN=16")]
+    {
+        for size in [[279, 3072, 24576], [512, 1280, 8192], [4, 4608, 8192], [4096, 4096, 4096], [8192, 8192, 512]] {
+            let mut options = options(target, defines, &[("M", size[0]), ("N", size[1]), ("K", size[2])]);
+            options.card = Card::from_name("H200").filter(|_| target == Target::Sm90a);
+            let mut sink = Sink::new();
+            let mut k = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
+            let mut cx = Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
+            for p in k.const_params.clone() {
+                if let Some(value) = given(&k, &mut cx, p) {
+                    set(&mut k, p, value);
+                }
+            }
+            let autos = autos(&k, &mut cx).expect("there are some");
+            assert!(Search::new(&k, &options, &autos).is_ok_and(|search| search.legal() > 10), "{size:?}");
+        }
+    }
+}
+
+/// Few rows are shared out among tiles that they fill, in pairs of blocks where these share tiles along the reduction.
+#[test]
+fn few_rows_fill_their_tiles() {
+    for rows in [80, 207, 279] {
+        let [bm, bn, ..] = gemm(Target::Sm90a, Some("H200"), "T=bf16,Out=bf16,LB=col", [rows, 3072, 24576]);
+        let tiles = (rows + bm - 1) / bm;
+        assert!(tiles * bm - rows < 64, "{rows}: {bm}x{bn}");
+    }
+    let card = Card::from_name("H200").expect("a card");
+    let along = |tile, counts| crate::walk::cluster::choose(tile, false, counts, card);
+    assert_eq!(along((128, 128), [Some(4), Some(10)]), [2, 1]);
+    assert_eq!(along((128, 128), [Some(3), Some(10)]), [1, 1], "no tile is computed twice");
+    assert_eq!(along((64, 64), [Some(4), Some(10)]), [1, 1]);
+    assert_eq!(along((128, 128), [Some(40), Some(40)]), [1, 1]);
+    assert_eq!(along((128, 256), [Some(40), Some(40)]), [2, 1]);
+}
+
 #[test]
 fn misuse_is_said() {
     let said = |source: &str, defines: &str| -> Vec<&'static str> {

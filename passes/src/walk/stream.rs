@@ -10,7 +10,7 @@
 //! let rest = tiles - rounds * workers
 //! let each = min(min(workers / max(rest, 1), 4), steps / 8)                      // workers for a tile that is left over
 //! let shared = select(rounds == 0 || each >= 2, rest, 0)
-//! let sharers = select(rounds == 0, workers, max(shared * each, 1))
+//! let sharers = select(each < 2, workers, max(shared * each, 1))
 //! let worker = workers - 1 - cta
 //! let from = min(worker * (shared * steps) / sharers, shared * steps)            // its stretch
 //! let to = min((worker + 1) * (shared * steps) / sharers, shared * steps)
@@ -349,8 +349,8 @@ impl Stream {
         let shared = m.name("shared", shared);
         let aligned = m.op(Op::Mul, shared, each);
         let aligned = m.op(Op::Max, aligned, 1);
-        let none = m.compare(Op::Eq, rounds, 0);
-        let sharers = m.select(none, workers, aligned);
+        let apart = m.compare(Op::Lt, each, 2);
+        let sharers = m.select(apart, workers, aligned);
         let sharers = m.name("sharers", sharers);
         let work = m.op(Op::Mul, shared, steps);
         let work = m.name("work", work);
@@ -536,6 +536,8 @@ fn gain(
         shape: (rows, cols),
         bytes: (rows + cols) * found.step as f64 * element,
         operands: layers * (down * rows + across * cols) * reduction * element,
+        blocks: each as f64,
+        readers: down.min(across),
     };
     let card = cx.options.usual_card();
     Some(shared(card, &work, groups as f64).gains)

@@ -1,17 +1,18 @@
 //! Whether blocks gain by sharing tiles along the reduction (stream-K), and how long they then work. The walk over tiles (`walk/stream.rs`) asks, and the model of
 //! warpgroups.
 
-use super::{Card, L2_PORT};
+use super::Card;
+use super::supply::SUPPLY;
 
 /// Bytes of a row of an operand that a stretch takes at least, in whole steps.
 pub(crate) const LEAST: i64 = 1024;
 /// Blocks for which a tile is cut at most; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums of all.
 pub(crate) const MOST: i64 = 4;
 
-/// Clocks that a block loses for handing on sums and waiting for others, and bytes of sums a clock: 4 us were measured with 16 KiB a block on an
-/// H200, 6 us with 64 KiB, all passing through the second-level cache at one time.
-const LOST: f64 = 6000.0;
-const HANDED_ON: f64 = 16.0;
+/// Clocks that a block loses for handing on sums and waiting for others, and bytes of sums a clock, all passing through the second-level cache at one time
+/// (fitted with the constants of the model).
+const LOST: f64 = 5500.0;
+const HANDED_ON: f64 = 19.0;
 /// Clocks of a step beside its products, or its way from the second-level cache.
 const STEP: f64 = 30.0;
 /// Share of the memory's bandwidth that tensor copies reach at best.
@@ -30,6 +31,10 @@ pub(crate) struct Work {
     pub(crate) bytes: f64,
     /// Bytes of all operands, each once.
     pub(crate) operands: f64,
+    /// Blocks that compute a tile together: those of a cluster, of which each has a tile of its own.
+    pub(crate) blocks: f64,
+    /// Tiles that load the same operand, of the one that fewer load.
+    pub(crate) readers: f64,
 }
 
 /// How long blocks work that share tiles.
@@ -39,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) busy: f64,
     /// Tiles that each of them computes, counted in parts.
     pub(crate) rounds: f64,
+    /// Whether blocks come past the operands that they share at different times.
+    pub(crate) apart: bool,
     /// Clocks for handing on sums.
     pub(crate) lost: f64,
     /// Whether it pays.
@@ -50,26 +57,46 @@ pub(super) fn handed_on(sums: f64) -> f64 {
     4.0 * sums / HANDED_ON
 }
 
-/// What blocks do that share tiles.
+/// What blocks do that share tiles: as many parts of equal length of each tile as there are blocks for; where there are not two blocks for each, parts that
+/// begin anywhere.
 pub(crate) fn shared(card: &Card, work: &Work, blocks: f64) -> Shared {
-    let &Work { tiles, steps, shape: (rows, cols), bytes, operands } = work;
+    let &Work { tiles, steps, shape: (rows, cols), bytes, readers, .. } = work;
     let row_bytes = bytes / (rows + cols);
     let stretches = (steps / (LEAST as f64 / row_bytes).floor().max(1.0)).floor().min(MOST as f64);
-    let (busy, rounds) = if tiles < blocks {
-        let busy = (tiles * stretches).clamp(tiles, blocks);
-        (busy, tiles / busy)
+    let (busy, rounds, apart) = if tiles < blocks {
+        let workers = (tiles * stretches).clamp(tiles, blocks);
+        let each = (workers / tiles).floor().min(stretches.max(1.0));
+        match each < 2.0 {
+            true => (workers, tiles / workers, workers > tiles && readers > 1.0),
+            false => (tiles * each, 1.0 / each, false),
+        }
     } else {
         let rest = tiles % blocks;
         let each = (blocks / rest.max(1.0)).floor().min(stretches);
-        (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0))
+        (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0), false)
     };
-    let plain = (tiles / blocks).ceil();
     let lost = LOST + handed_on(rows * cols);
-    // A row of 16-bit elements has half as many as bytes.
-    let multiply = rows * cols * row_bytes / (2.0 * card.warpgroups);
-    let step = multiply.max(bytes / L2_PORT) + STEP;
-    let memory = operands / (READ * card.dram / card.clock);
-    let (apart, together) = ((plain * steps * step).max(memory), (rounds * steps * step).max(memory) + lost);
-    let gains = tiles % blocks != 0.0 && together < GAIN * apart;
-    Shared { busy, rounds, lost, gains }
+    let whole = work.clocks(card, (tiles.min(blocks), (tiles / blocks).ceil()), false, Some(blocks));
+    let gains = tiles % blocks != 0.0 && work.clocks(card, (busy, rounds), apart, None) + lost < GAIN * whole;
+    Shared { busy, rounds, apart, lost, gains }
+}
+
+impl Work {
+    /// Clocks in which `busy` groups of blocks compute as many tiles as `rounds` each; of whole tiles, the last round has what is left over of `whole` groups.
+    fn clocks(&self, card: &Card, (busy, rounds): (f64, f64), apart: bool, whole: Option<f64>) -> f64 {
+        let &Work { tiles, steps, shape: (rows, cols), bytes, operands, blocks, readers } = self;
+        let active = busy * blocks;
+        // A row of 16-bit elements has half as many as bytes.
+        let multiply = rows * cols * bytes / (rows + cols) / (2.0 * card.warpgroups);
+        let step = multiply.max(bytes / SUPPLY.cache_rate(active, apart)) + STEP;
+        let asked = tiles * blocks * steps * bytes;
+        let loaded = if apart { SUPPLY.read_again(card, operands, operands, readers).min(asked) } else { operands };
+        let of_tile = steps * bytes * (loaded / asked).min(1.0);
+        let supplied = match whole {
+            Some(groups) => SUPPLY.rounds(card, of_tile, tiles * blocks, groups * blocks),
+            None => rounds * of_tile / SUPPLY.memory_rate(card, active),
+        };
+        let memory = loaded / (READ * card.dram / card.clock);
+        (rounds * steps * step).max(memory).max(supplied)
+    }
 }

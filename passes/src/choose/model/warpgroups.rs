@@ -6,10 +6,11 @@
 //! pipeline fills, once for all tiles of a block; behind the last one of each tile the results are stored. All of that takes at least as long as
 //! memory needs.
 //!
-//! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 with f32 sums, and tf32 (whose products take less power than the model says).
+//! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose products take less power than the model says).
 
 use super::sharing::{self, Shared, Work};
-use super::{Card, Cost, L2_PORT, Launch, SHARED, Terms, Time, traffic};
+use super::supply::{SUPPLY, Supply};
+use super::{Card, Cost, L2_PORT, Launch, Part, SHARED, Terms, Time, traffic};
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -53,31 +54,34 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) launch: f64,
     /// Of the time from asking for a tile to the end of its products, the share that a slot is taken by it.
     pub(in crate::choose) turn: f64,
+    /// What a multiprocessor gets from the second-level cache and from memory.
+    pub(in crate::choose) supply: Supply,
     /// Of the time that multiprocessors rest behind their last tile, the share in which the others get no faster for it.
     pub(in crate::choose) resting: f64,
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 334.0,
+    drain: 264.0,
     alone: 1.25,
-    peak: 0.803,
-    sustained: 0.834,
-    several: 1.023,
-    power: 0.086,
-    moving: 0.215,
-    overlap: 0.047,
-    landing: 806.0,
-    storing: 1.0,
-    staging: 356.0,
+    peak: 0.779,
+    sustained: 0.829,
+    several: 1.012,
+    power: 0.105,
+    moving: 0.161,
+    overlap: 0.017,
+    landing: 796.0,
+    storing: 0.83,
+    staging: 472.0,
     piece: 0.08,
     scattered: 0.5,
-    stored: 1.68,
-    read: 0.789,
-    crossing: 0.457,
-    launch: 0.943e-6,
-    turn: 0.759,
-    resting: 0.66,
+    stored: 1.47,
+    read: 0.844,
+    crossing: 0.556,
+    launch: 0.808e-6,
+    turn: 0.8,
+    resting: 0.519,
+    supply: SUPPLY,
 };
 
 /// Registers for tiles from which threads have none left to store them: the assembler (ptxas 13.0) spills 320 bytes of 128x192, and at most 24 of
@@ -103,10 +107,17 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let active = shared.map_or(tiles.min(places), |s| s.busy);
     let rounds = shared.map_or((taken / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
+    let supply = &c.supply;
+    let apart = shared.is_some_and(|s| s.apart);
+    let from_cache = supply.cache_rate(active, apart);
     let (mut loops, mut products, mut memory_of_block, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    let (mut fill, mut store, mut behind, mut all) = (0.0f64, 0.0, 0.0, 0.0);
-    let traffic = traffic(card, cost, launch, tiles);
+    let (mut fill, mut store, mut behind, mut all, mut memory_loads) = (0.0f64, 0.0, 0.0, 0.0, 0.0);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
+    let mut traffic = traffic(card, cost, launch, tiles);
+    if apart {
+        let readers = launch.grid[0].min(launch.grid[1]);
+        traffic = traffic.max(supply.read_again(card, launch.bytes, traffic, readers).min(tiles * asked));
+    }
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
     let spilled = if cost.block.tiles >= CROWDED { SPILLED } else { 0.0 };
     for part in &cost.parts {
@@ -121,8 +132,10 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
             let alone = if cost.ping_pong { product } else { own + drain };
             // Additions of one warpgroup take from the rate of the others' products, too.
             let multiply = (product / c.peak + groups * part.added).max(alone + part.between);
-            let feed = part.loads / L2_PORT;
-            let landing = c.landing + feed.max(part.loads * from_memory / dram);
+            let feed = passed(part, cost) / from_cache;
+            let loaded = part.loads * from_memory;
+            let landing = c.landing + feed.max(loaded / dram.min(supply.memory_rate(card, active)));
+            memory_loads += part.trips * loaded;
             let read = part.shared / SHARED;
             // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
             let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
@@ -158,7 +171,12 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     }
     let busy = tiles / places;
     let allowed = (busy + c.resting * (rounds - busy).max(0.0)) * all + ends;
-    let working = (rounds * loops + ends).max(allowed) / clock;
+    // Each block loads at the rate that it gets from memory, the blocks of the last round at that of so many.
+    let supplied = match shared {
+        Some(s) => s.rounds * memory_loads / supply.memory_rate(card, s.busy),
+        None => supply.rounds(card, memory_loads, taken, places),
+    };
+    let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     // One warpgroup has half as many accesses on their way when sums are handed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
     // 64x128, 19.9 with two).
@@ -190,9 +208,23 @@ fn shared(card: &Card, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)
         shape: (rows, cols),
         bytes: part.loads,
         operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
+        blocks: each,
+        readers: down.min(across),
     };
     let shared = sharing::shared(card, &work, places / each);
     Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
+}
+
+/// Bytes of a trip that pass the second-level cache: blocks of a cluster share an operand. Where rows lie across lines, `loads` says so already.
+fn passed(part: &Part, cost: &Cost) -> f64 {
+    let [down, right] = cost.cluster.map(|c| c as f64);
+    match cost.tile.filter(|_| !part.across) {
+        Some((rows, cols)) => {
+            let (rows, cols) = (rows as f64, cols as f64);
+            part.loads * (rows / right + cols / down) / (rows + cols)
+        }
+        None => part.loads,
+    }
 }
 
 /// Bytes of the operands, times the doublings from one to the tiles that take them.

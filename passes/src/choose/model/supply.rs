@@ -1,0 +1,53 @@
+//! What multiprocessors get from the second-level cache and from memory, in bytes per clock.
+//!
+//! Fitted to the kernels of `h200.csv` for sm_90a (fit.rs). Products of few rows show the limits best. 72 blocks, each loading 1 MB of weights, take as long as
+//! 128 that load as much each, and 40 blocks with 2 MB take less: neighbouring multiprocessors share what can be on its way from memory.
+
+use crate::choose::cards::Card;
+
+/// The limits.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::choose) struct Supply {
+    /// From the second-level cache: one multiprocessor at most, and all together.
+    pub(in crate::choose) port: f64,
+    pub(in crate::choose) cache: f64,
+    /// From memory: two neighbouring multiprocessors together, and one whose neighbour rests.
+    pub(in crate::choose) pair: f64,
+    pub(in crate::choose) single: f64,
+    /// Where blocks that share operands come past them at different times: of what they load again, the share that comes from memory if the operands
+    /// do not fit the cache, and the share of the cache's rate that is left.
+    pub(in crate::choose) again: f64,
+    pub(in crate::choose) slower: f64,
+}
+
+/// Found by `fit.rs` for the H200, and rounded.
+pub(in crate::choose) static SUPPLY: Supply =
+    Supply { port: 56.2, cache: 6550.0, pair: 41.5, single: 51.6, again: 0.62, slower: 0.87 };
+
+/// Share of the second-level cache in which operands stay.
+const STAYS: f64 = 0.6;
+
+impl Supply {
+    /// What one of `active` multiprocessors gets from the second-level cache. `apart`: they come past shared operands at different times.
+    pub(in crate::choose) fn cache_rate(&self, active: f64, apart: bool) -> f64 {
+        self.port.min(self.cache / active.max(1.0)) * if apart { self.slower } else { 1.0 }
+    }
+
+    /// What one of `active` multiprocessors gets from memory, as far as it limits that itself.
+    pub(in crate::choose) fn memory_rate(&self, card: &Card, active: f64) -> f64 {
+        if active > f64::from(card.sms) / 2.0 { self.pair / 2.0 } else { self.single }
+    }
+
+    /// Bytes from memory where `readers` blocks load each operand at different times; `once`: bytes if they did so together, of `operands` in all.
+    pub(in crate::choose) fn read_again(&self, card: &Card, operands: f64, once: f64, readers: f64) -> f64 {
+        if operands <= STAYS * card.l2_size * 1e6 { once } else { once * (1.0 + self.again * (readers - 1.0)) }
+    }
+
+    /// Clocks in which `tiles` blocks load so many bytes each from memory, `places` at a time.
+    pub(in crate::choose) fn rounds(&self, card: &Card, bytes: f64, tiles: f64, places: f64) -> f64 {
+        let full = (tiles / places).floor();
+        let rest = tiles - full * places;
+        let last = if rest > 0.0 { bytes / self.memory_rate(card, rest) } else { 0.0 };
+        full * bytes / self.memory_rate(card, places) + last
+    }
+}

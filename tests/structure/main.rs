@@ -135,9 +135,12 @@ fn house(name: &str, files: &[(&str, &str)]) -> Result<Arrows, String> {
     Ok(circles::arrows(&read?))
 }
 
+/// A name, files with their text, and the files that stand in a circle.
+type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+
 #[test]
 fn circles_are_seen_whatever_the_path() -> Result<(), String> {
-    let cases: [(&str, &[(&str, &str)], &[&str]); 6] = [
+    let cases: [Case; 6] = [
         (
             "straight",
             &[

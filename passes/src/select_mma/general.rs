@@ -7,10 +7,14 @@
 //! All warpgroups share the rows of each product, or its columns where it is computed transposed. Their number is chosen here, unless
 //! `threads` says it: so that a thread has registers for the tiles that it holds.
 //!
+//! Sums of 8-bit floats stay in the instruction (`promote 0`) unless the schedule says otherwise: there is a second accumulator in a loop of one product alone
+//! (`warpgroup`). A kernel of several says where its parts are added up: an accumulator of its own is a statement.
+//!
 //! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text.
 
 use super::from_registers;
 use super::in_roles::{self, Product};
+use super::operand;
 use super::warpgroup::{self, BESIDE};
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
@@ -18,6 +22,7 @@ use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
 use crate::feeds::{self, Feed, Refused};
 use crate::roles::consumer_registers;
+use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -61,17 +66,25 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             (s, src, acc, mma)
         })
         .collect();
-    let before = (k.schedule.threads, k.schedule.warp_tile);
+    let before = (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote);
+    let short = short_sums(k, cx, &products)?.filter(|_| k.schedule.promote.is_none());
+    if let Some(span) = short {
+        k.schedule.promote = Some(k.int(0, span));
+    }
     match plan(k, cx, &products)? {
         Ok((found, feeds)) => {
             in_roles::settle(k, cx, found)?;
             for feed in feeds {
                 k.plans[feed.fill].producer = true;
             }
+            if let Some(span) = short {
+                let message = "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
+                cx.remark_note(span, message, "where they get long, sum into a tile of its own and add that to another");
+            }
             Ok(())
         }
         Err(refused) => {
-            (k.schedule.threads, k.schedule.warp_tile) = before;
+            (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
             cx.remark(refused.span, format!("no product of this kernel is a wgmma: {}", refused.why));
             Ok(())
         }
@@ -84,6 +97,19 @@ fn product_of(k: &Kernel, s: Stmt) -> Option<(Stmt, Expr, Value, Mma)> {
         ExprData::Mma(mma) => Some((s, src, dst, mma)),
         _ => None,
     }
+}
+
+/// The first product whose sums the instruction would keep in fewer bits than its accumulator has.
+fn short_sums(k: &Kernel, cx: &mut Cx<'_>, products: &[(Stmt, Expr, Value, Mma)]) -> Result<Option<Span>, Reported> {
+    for &(s, _, acc, mma) in products {
+        let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
+        let Some(elem) = warpgroup::acc_elem(k, acc) else { continue };
+        let atom = mma.atom.or_else(|| warpgroup::atom(cx.options.target, (Inputs { a: a.elem, b: b.elem }, elem)));
+        if atom.is_some_and(|atom| warpgroup::promoted(atom, elem, None).is_some()) {
+            return Ok(Some(k.stmt_spans[s]));
+        }
+    }
+    Ok(None)
 }
 
 type Planned = (Vec<Product>, Vec<Feed>);

@@ -3,7 +3,8 @@
 //! Where a thread finds the element of a register of the new layout is linear in the thread's number and the register's
 //! ([`Gather`]). Each lane reads the register of the lane that has the element (`shfl.sync.idx`, or `bfly` where lanes differ by a
 //! constant). Lanes may want different registers: all of those are read, and one is selected by bits of the thread's number.
-//! A register with several elements moves once for all of them, and as a whole where they stay together.
+//! A register with several elements moves once for all of them, and as a whole where they stay together. Where lanes want bytes of different registers, but
+//! the same bytes of them, registers are selected as a whole, too, and the new ones put together from their bytes.
 
 use super::Lower;
 use super::relayout::shuffled;
@@ -21,7 +22,7 @@ pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gath
         return Err(cx.unsupported(dst, "this exchange between lanes"));
     };
     let together = stay_together(from, to, gather);
-    let mut moves = Moves { from, gather, together, lane: None, moved: BTreeMap::new() };
+    let mut moves = Moves { from, gather, together, lane: None, moved: BTreeMap::new(), selected: BTreeMap::new() };
     let mut values = Vec::new();
     if together {
         let shift = from.per_register.ilog2();
@@ -33,6 +34,11 @@ pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gath
         for (r, x) in values {
             cx.mov(r, x);
         }
+        return Ok(());
+    }
+    if to.elem.bits() == 8 && from.packed() && selection.keeps_bytes(from) {
+        let bytes: Vec<_> = to.elements().into_iter().map(|v| (v, moves.byte(cx, &selection, v))).collect();
+        cx.set_bytes(to, &bytes);
         return Ok(());
     }
     let mut raw = Vec::new();
@@ -95,6 +101,11 @@ impl Selection {
         }
         Some(Selection { basis, wanted })
     }
+
+    /// Whether threads select among registers of a tile, and not among the elements of one.
+    fn keeps_bytes(&self, from: &Tile) -> bool {
+        self.basis.iter().all(|c| c.is_multiple_of(from.per_register as u64))
+    }
 }
 
 /// What has been read of other lanes.
@@ -107,13 +118,40 @@ struct Moves<'a> {
     lane: Option<Reg>,
     /// By register and what is added to the number of the lane.
     moved: BTreeMap<(usize, u64), Reg>,
+    /// The same of what threads select among several, by the first of these.
+    selected: BTreeMap<(u64, u64), Reg>,
 }
 
 impl Moves<'_> {
     /// The element `v` of the new layout: in the low bits of its register, if it is narrower than that.
     fn element(&mut self, cx: &mut Lower<'_>, selection: &Selection, v: usize) -> Reg {
+        let (first, lane) = self.source(v);
+        self.selected(cx, selection, first, lane)
+    }
+
+    /// The register of the old layout that the first thread takes the element `v` from, and what is added to the number of the lane.
+    fn source(&self, v: usize) -> (u64, u64) {
         let apply = |cols: &[u64]| cols.iter().enumerate().fold(0, |a, (i, c)| if v >> i & 1 == 1 { a ^ c } else { a });
-        let (first, lane) = (apply(&self.gather.reg_of_value), apply(&self.gather.lane_of_value));
+        (apply(&self.gather.reg_of_value), apply(&self.gather.lane_of_value))
+    }
+
+    /// The element `v` of the new layout, as the register that it is in and the byte of it.
+    fn byte(&mut self, cx: &mut Lower<'_>, selection: &Selection, v: usize) -> (Reg, usize) {
+        let (first, lane) = self.source(v);
+        let part = first as usize % self.from.per_register;
+        let word = first - part as u64;
+        let known = self.selected.get(&(word, lane)).copied();
+        let reg = known.unwrap_or_else(|| {
+            let together = std::mem::replace(&mut self.together, true);
+            let reg = self.selected(cx, selection, word, lane);
+            self.together = together;
+            self.selected.insert((word, lane), reg);
+            reg
+        });
+        (reg, part)
+    }
+
+    fn selected(&mut self, cx: &mut Lower<'_>, selection: &Selection, first: u64, lane: u64) -> Reg {
         let mut xs: Vec<Reg> = (0..1usize << selection.basis.len())
             .map(|x| {
                 let chosen = selection.basis.iter().enumerate().filter(|&(j, _)| x >> j & 1 == 1);

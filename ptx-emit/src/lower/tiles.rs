@@ -5,6 +5,7 @@ use super::copy::Filled;
 use super::dims::Dims;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::layout::{Held, RegLayout};
@@ -438,6 +439,9 @@ impl Lower<'_> {
 
     /// Sets elements to numbers of the computed form, rounded; two that share a register in one instruction where there is one.
     pub(super) fn set_computed(&mut self, at: Expr, tile: &Tile, values: &[(usize, Reg)]) -> Result<(), Reported> {
+        if self.set_pairs_of_bytes(tile, values) {
+            return Ok(());
+        }
         let mut raw = Vec::new();
         for &(v, x) in values {
             let other = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
@@ -455,6 +459,42 @@ impl Lower<'_> {
         }
         self.set_raw(tile, &raw);
         Ok(())
+    }
+
+    /// Sets 8-bit floats of a tile to numbers of f32, rounded two by two; whether all of them have their neighbour.
+    fn set_pairs_of_bytes(&mut self, tile: &Tile, values: &[(usize, Reg)]) -> bool {
+        let op = match tile.elem {
+            Elem::E4M3 => P::CvtRnSatfiniteE4m3x2F32,
+            Elem::E5M2 => P::CvtRnSatfiniteE5m2x2F32,
+            _ => return false,
+        };
+        let given: BTreeMap<usize, Reg> = values.iter().copied().collect();
+        let floats = values.iter().all(|&(v, x)| given.contains_key(&(v ^ 1)) && self.emit.func.regs[x] == Class::F32);
+        if !floats || !tile.packed() {
+            return false;
+        }
+        self.need_fp8_conversions(tile.elem);
+        let mut pairs = BTreeMap::new();
+        for (&v, &low) in given.iter().filter(|(v, _)| v.is_multiple_of(2)) {
+            pairs.insert(v, self.emit.def(Class::B16, op, vec![given[&(v + 1)].into(), low.into()]));
+        }
+        let mut bytes = Vec::new();
+        for (&v, &pair) in &pairs {
+            match (pairs.get(&(v ^ 2)), v & 2) {
+                // A whole register: both of its pairs.
+                (Some(&high), 0) => {
+                    let halves = Operand::Vec(vec![pair, high]);
+                    self.emit.push(P::PackB32B16, vec![tile.regs[v / tile.per_register].into(), halves]);
+                }
+                (Some(_), _) => {}
+                (None, _) => {
+                    let word = self.emit.def(Class::B32, P::CvtU32U16, vec![pair.into()]);
+                    bytes.extend([(v, (word, 0)), (v + 1, (word, 1))]);
+                }
+            }
+        }
+        self.set_bytes(tile, &bytes);
+        true
     }
 
     /// [`narrow_pair`](Lower::narrow_pair) for the lower element `v` of a pair; inside, nothing for the upper one, which came with it. `None`: there is no

@@ -1,5 +1,7 @@
 //! What attention is, in plain loops, and that `examples/flash_attention.tile` means it.
 
+use crate::number::Format;
+
 /// What is computed of scores, and which keys a query sees.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Form {
@@ -13,6 +15,40 @@ pub(crate) struct Form {
     pub(crate) window: usize,
     /// Scores are bent to less than this.
     pub(crate) cap: Option<f64>,
+    /// Weights are rounded.
+    pub(crate) rounded: Option<Rounded>,
+}
+
+/// How weights are rounded in front of the second product: those of each tile of keys, in relation to the largest score up to there.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Rounded {
+    /// Keys of a tile.
+    pub(crate) keys: usize,
+    /// Weights count powers of two below this one.
+    pub(crate) shift: f64,
+    pub(crate) format: Format,
+}
+
+/// The weighted sum of values of which the weights are rounded tile by tile, and the sum of the weights as they were.
+fn rounded(scores: &[f64], v: &[f64], values: usize, by: Rounded) -> (Vec<f64>, f64) {
+    let (mut top, mut total, mut sums) = (f64::NEG_INFINITY, 0.0, vec![0.0; values]);
+    for (scores, v) in scores.chunks(by.keys).zip(v.chunks(by.keys * values)) {
+        let new = scores.iter().copied().fold(top, f64::max);
+        if new == f64::NEG_INFINITY {
+            continue;
+        }
+        let before = (top - new).exp2();
+        total *= before;
+        sums.iter_mut().for_each(|x| *x *= before);
+        for (score, v) in scores.iter().zip(v.chunks(values)) {
+            let weight = (score - new + by.shift).exp2();
+            total += weight;
+            let kept = by.format.stored(weight);
+            sums.iter_mut().zip(v).for_each(|(sum, x)| *sum += kept * x);
+        }
+        top = new;
+    }
+    (sums, total)
 }
 
 /// `softmax(scale * q·kᵀ)·v` of one head, without a running maximum and in f64, and of each row the natural logarithm of the sum of its weights.
@@ -26,6 +62,13 @@ pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], form: Form) -> (Vec<f64>, Ve
             let x = form.scale * q.iter().zip(k).map(|(a, b)| a * b).sum::<f64>();
             form.cap.map_or(x, |cap| cap * (x / cap).tanh())
         };
+        if let Some(by) = form.rounded {
+            let scores = k.chunks(width).enumerate().map(|(key, k)| if seen(key) { score(k) } else { f64::NEG_INFINITY });
+            let (sums, total) = rounded(&scores.collect::<Vec<_>>(), v, values, by);
+            out.extend(sums.into_iter().map(|x| x / total));
+            logs.push(total.ln());
+            continue;
+        }
         let weight = |(key, k): (usize, &[f64])| if seen(key) { score(k).exp2() } else { 0.0 };
         let weights: Vec<f64> = k.chunks(width).enumerate().map(weight).collect();
         let total: f64 = weights.iter().sum();

@@ -32,6 +32,7 @@ const TOLERANCES: &[(&str, f64)] = &[
     ("adam", 1e-6),
     ("softmax", 1e-6),
     ("flash_attention", 4e-3),
+    ("attention_fp8", 2e-2),
     ("attention", 4e-3),
     ("swiglu", 1e-3),
     ("gemm_softmax", 1e-3),
@@ -39,7 +40,7 @@ const TOLERANCES: &[(&str, f64)] = &[
 ];
 
 /// Examples that are for other targets than the first.
-const TARGETS: &[(&str, Target)] = &[("flash_attention", Target::Sm90a)];
+const TARGETS: &[(&str, Target)] = &[("flash_attention", Target::Sm90a), ("attention_fp8", Target::Sm90a)];
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[

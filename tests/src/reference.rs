@@ -1,6 +1,6 @@
 //! What programs mean, in plain loops: independent of the language, the interpreter and the compiler.
 
-use crate::attention;
+use crate::attention::{self, Rounded};
 use crate::fusions::Fusion;
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
@@ -21,7 +21,8 @@ pub enum Reference {
     /// `Y`, of each row of `X` the softmax: `exp(x) / sum of exp` of the row.
     Softmax,
     /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
-    /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention.
+    /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention; of 8-bit floats `T` weights are
+    /// rounded as `BKV` and `SHIFT` say, and `descale_q`, `descale_k` and `descale_v` are factors.
     Attention,
     /// `Y`, of each row of `X` the largest element.
     RowMaximum,
@@ -163,13 +164,22 @@ impl Reference {
                     Some(ConstValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
                     _ => 0,
                 };
+                // Weights in 8 bits are rounded; factors were divided by.
+                let rounded = match consts.get("T") {
+                    Some(ConstValue::Elem(elem)) => Format::from_name(elem.name()).filter(|f| f.bytes() == 1),
+                    _ => None,
+                };
+                let rounded =
+                    rounded.map(|format| Rounded { keys: int("BKV").max(1), shift: int("SHIFT") as f64, format });
+                let factor = |name: &str| run.value(name).unwrap_or(1.0);
                 // Heads may end in the middle of a program's tile.
                 let form = attention::Form {
                     width: q.shape[3] as usize,
-                    scale: run.value("scale_log2").unwrap_or(1.0),
+                    scale: factor("scale_log2") * factor("descale_q") * factor("descale_k"),
                     causal: int("CAUSAL") == 1,
                     window: int("WINDOW"),
                     cap: run.value("cap").filter(|_| int("CAP") == 1),
+                    rounded,
                 };
                 let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
                 // Values may be of another width.
@@ -180,7 +190,7 @@ impl Reference {
                     let shared = h / int("G").max(1);
                     let part = |all: &[f64], size: usize| all[shared * size..][..size].to_vec();
                     let (rows, sums) = attention::head(q, &part(&k, of_k), &part(&v, of_v), form);
-                    out.extend(rows);
+                    out.extend(rows.into_iter().map(|x| x * factor("descale_v")));
                     logs.extend(sums);
                 }
                 let mut written = 0;

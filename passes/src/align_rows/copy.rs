@@ -210,7 +210,8 @@ impl Import<'_> {
             let n = k.int(n, span);
             axes.push((name, k.binary(Op::CeilDiv, e, n, span)));
         }
-        axes.extend(batch.into_iter().map(|e| ("z", e)));
+        // All batches are along one axis, for a grid has three.
+        axes.extend(product(k, &batch, span).map(|all| ("z", all)));
         for (name, extent) in axes {
             let index = k.value(name, span, ValueDef::Grid);
             k.grid.push(GridAxis { index, extent });
@@ -226,7 +227,7 @@ impl Import<'_> {
             let tile = k.value("t", span, ValueDef::Var(tile));
             (tile, k.stmt(StmtData::Var { value: tile, init: None }, span))
         };
-        let (from, to) = (window(k, tensor, extents, span), window(k, rows, extents, span));
+        let (from, to) = (window(k, tensor, extents, &batch, span), window(k, rows, extents, &batch, span));
         let (read, written) = (k.value_ref(tile, span), k.value_ref(tile, span));
         let load = k.stmt(StmtData::Copy { src: from, dst: written, attrs: CopyAttrs::default() }, span);
         let store = k.stmt(StmtData::Copy { src: read, dst: to, attrs: CopyAttrs::default() }, span);
@@ -245,12 +246,37 @@ fn shared(operand: &Operand) -> Option<i64> {
     }
 }
 
-/// The window of a block: `X[z, i * m.., j * n..]`.
-fn window(k: &mut Kernel, base: Value, extents: [i64; 2], span: Span) -> Expr {
+/// The product of extents; `None` of none.
+fn product(k: &mut Kernel, extents: &[Expr], span: Span) -> Option<Expr> {
+    let own: Vec<Expr> = extents.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+    own.into_iter().reduce(|a, b| k.binary(Op::Mul, a, b, span))
+}
+
+/// What a block divides its number by: where there are no blocks that may be nothing.
+fn positive(k: &mut Kernel, e: Expr, span: Span) -> Expr {
+    if matches!(k.exprs[e], ExprData::Ref(_)) {
+        return e;
+    }
+    let one = k.int(1, span);
+    k.binary(Op::Max, one, e, span)
+}
+
+/// The window of a block: `X[z, i * m.., j * n..]`; of several batches `X[z / H, z % H, i * m.., j * n..]`.
+fn window(k: &mut Kernel, base: Value, extents: [i64; 2], batch: &[Expr], span: Span) -> Expr {
     let axes: Vec<Value> = k.grid.iter().map(|axis| axis.index).collect();
     let mut ranges: Vec<Range> = Vec::new();
-    for &z in &axes[2..] {
-        let at = k.value_ref(z, span);
+    for d in 0..batch.len() {
+        let mut at = k.value_ref(axes[2], span);
+        if let Some(inner) = product(k, &batch[d + 1..], span) {
+            let inner = positive(k, inner, span);
+            at = k.binary(Op::Div, at, inner, span);
+        }
+        if d > 0
+            && let Some(own) = product(k, &batch[d..=d], span)
+        {
+            let own = positive(k, own, span);
+            at = k.binary(Op::Rem, at, own, span);
+        }
         ranges.push(Range::At(at));
     }
     for (&axis, n) in axes[..2].iter().zip(extents) {

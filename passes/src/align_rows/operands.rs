@@ -11,11 +11,9 @@ use std::collections::BTreeMap;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::types::{Elem, Space};
-use tilec_ir::typing::resolve_view;
-
-/// Most dimensions of an operand: a grid has three axes.
-const MAX_RANK: usize = 3;
+use tilec_ir::target::MAX_TENSOR_RANK;
+use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::typing::{resolve_view, type_of};
 
 /// An operand to copy.
 #[derive(Clone, Debug)]
@@ -108,7 +106,10 @@ fn factors(k: &Kernel, options: &Options, registers: bool) -> BTreeMap<Value, Fa
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
-        let elem = |side| resolve_view(k, side).and_then(|v| elem_of(k, v.base));
+        let elem = |side| match type_of(k, side).ok()?.elem()? {
+            ElemRef::Known(elem) => Some(elem),
+            ElemRef::Param(_) => None,
+        };
         let inputs = elem(mma.a).zip(elem(mma.b)).map(|(a, b)| Inputs { a, b });
         let types = inputs.zip(warpgroup::acc_elem(k, dst));
         let one_order = types.is_some_and(|types| {
@@ -143,7 +144,7 @@ fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>, along: usi
     let why = match contiguous {
         _ if ty.pointers => "is an array of pointers",
         _ if (0..rank).any(|d| ty.modes(d).is_some()) => "has a dimension of several modes",
-        _ if !(2..=MAX_RANK).contains(&rank) => "is neither a matrix nor a batch of them",
+        _ if !(2..=MAX_TENSOR_RANK).contains(&rank) => "is neither a matrix nor a batch of them",
         None => "has no dimension of stride 1",
         Some(d) if d + 2 < rank => "has matrices without a dimension of stride 1",
         _ if along + 2 < rank => "is reduced along its first dimension",

@@ -5,9 +5,10 @@ use crate::analysis::uses::mentions;
 use crate::specialize::roots;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Range, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, ElemRef, Order, OrderRef, Strides, TensorTy};
+use tilec_ir::typing::same_product;
 
 /// The order of the copy: that of the tensor, as it is written if it is, or the other one.
 pub(super) fn order(ty: &TensorTy, operand: &Operand) -> OrderRef {
@@ -73,6 +74,9 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
     for d in rounded(&ty, operand) {
         shape[d] = round_up(k, shape[d], operand.multiple, span);
     }
+    for d in rounded(&ty, operand) {
+        raise_ends(k, (v, d), ty.shape[d], shape[d]);
+    }
     let multiple = k.int(i64::from(operand.multiple), span);
     let ld = stride_names(rows, shape.len()).iter().map(|name| k.value(name, span, ValueDef::Stride)).collect();
     k.values[v].name = rows.to_owned();
@@ -87,6 +91,40 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
         true => Err(format!("the kernel computes with a stride of `{name}`")),
         false => Ok(()),
     }
+}
+
+/// Windows of a dimension of a tensor that ended with the tensor end with its copy, in which zeros follow.
+fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Expr) {
+    let ends: Vec<Expr> = k
+        .exprs
+        .values()
+        .filter_map(|e| match e {
+            ExprData::View(view) if view.base == tensor => match view.ranges.get(dim)? {
+                Range::From { end, .. } => *end,
+                Range::At(_) => None,
+            },
+            _ => None,
+        })
+        .collect();
+    for end in ends {
+        raise(k, end, old, new);
+    }
+}
+
+/// Puts the new extent in place of the old one where an end is that, the smaller or the larger of it and something, or a choice.
+fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
+    if same_product(k, e, old) {
+        let copy = k.clone_expr(new, &mut |_, _| None);
+        k.exprs[e] = k.exprs[copy].clone();
+        return;
+    }
+    let ExprData::Op { op, args } = k.exprs[e].clone() else { return };
+    let through = match op {
+        Op::Min | Op::Max => &args[..],
+        Op::Select => &args[1..],
+        _ => &[],
+    };
+    through.iter().for_each(|&arg| raise(k, arg, old, new));
 }
 
 /// The strides of all tensors in the order of the text.

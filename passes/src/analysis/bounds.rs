@@ -72,9 +72,15 @@ pub(crate) fn ends_within(k: &Kernel, end: Expr, extent: Expr) -> bool {
         || matches!(&k.exprs[end], ExprData::Op { op: Op::Min, args } if args.iter().any(|&a| ends_within(k, a, extent)))
 }
 
-/// Whether a window of `tile` elements that begins at the variable of a loop from `start` to `end` in steps of `step` reaches past `end` only where it reaches
-/// past `extent`, too: each bound that `end` is the smallest of is that or more, or a whole number of tiles away from `start`.
-pub(crate) fn whole_tiles(k: &Kernel, facts: &Facts, [start, end, step]: [Expr; 3], tile: u64, extent: Expr) -> bool {
+/// Whether a window of `tile` elements that begins at the variable of a loop from `start` to `last` in steps of `step` reaches past `end` only where it reaches
+/// past `extent`, too: each bound that `end` is the smallest of is that or more, or one of those of the loop that is a whole number of tiles away from `start`.
+pub(crate) fn whole_tiles(
+    k: &Kernel,
+    facts: &Facts,
+    [start, last, step]: [Expr; 3],
+    end: Expr,
+    (tile, extent): (u64, Expr),
+) -> bool {
     let (Some(step), Ok(n)) = (k.as_int(step), i64::try_from(tile)) else { return false };
     if n < 1 || step < 1 || step % n != 0 {
         return false;
@@ -83,7 +89,9 @@ pub(crate) fn whole_tiles(k: &Kernel, facts: &Facts, [start, end, step]: [Expr; 
         (Some(a), Some(b)) => b.checked_sub(a).is_some_and(|length| length % n == 0),
         _ => End { extent, or: Some(bound) }.whole_steps(k, facts, Some(start), tile),
     };
-    bounds(k, end).into_iter().all(|bound| covers(k, bound, extent) || whole(bound))
+    let of_loop = bounds(k, last);
+    let before = |bound: Expr| of_loop.iter().any(|&b| same_expr(k, meaning(k, b), meaning(k, bound)));
+    bounds(k, end).into_iter().all(|bound| covers(k, bound, extent) || before(bound) && whole(bound))
 }
 
 /// What an index is the smallest of.

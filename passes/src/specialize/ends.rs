@@ -103,6 +103,6 @@ impl Ends<'_> {
             return end.checked_sub(start).is_some_and(far);
         }
         let own = loop_variable(k, start).and_then(|var| self.loops.iter().find(|(v, _)| *v == var));
-        own.is_some_and(|&(_, range)| same_expr(k, end, range[1]) && whole_tiles(k, self.facts, range, tile, extent))
+        own.is_some_and(|&(_, range)| whole_tiles(k, self.facts, range, end, (tile, extent)))
     }
 }

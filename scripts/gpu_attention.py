@@ -58,6 +58,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--tensor", action="append", default=[], metavar="Q=NAME", help="what the program calls Q, K, V or O; default: that, in either case of letters")
     add("--size", action="append", default=[], metavar="NAME=Z", help="a size that no tensor has as its extent: a number, or Z, H, L, D")
     add("--scalar", action="append", default=[], metavar="NAME=auto", help="auto: 1/sqrt(D), times log2(e) if the name holds `log2`; or a number. Default: auto for each `scale..`")
+    add("--values-by-keys", action="store_true", help="keys of V are neighbours in memory, as products of 8-bit floats read them")
     add("--case", action="append", default=[], metavar="Z=4,H=16,L=4096,D=128[,causal]", help="a case, instead of the suites")
     add("--suite", default="fa3,earlier", help="fa3, earlier")
     add("--lengths", default="2048,4096,8192,16384")
@@ -145,6 +146,7 @@ class Binding:
         if missing:
             raise ValueError(f"no tensor {', '.join(missing)} among {', '.join(known)}: --tensor")
         self.shape = [case[n] for n in "ZHLD"]
+        self.by_keys = self.tensors["V"] if options.values_by_keys else None
         self.rank = len(host.modes(known[self.tensors["Q"]]["shape"]))
         self.output = str(known[self.tensors["O"]]["type"])
         self.inputs = str(known[self.tensors["Q"]]["type"])
@@ -161,15 +163,19 @@ class Binding:
         scale = 1 / math.sqrt(case["D"])
         return {n: (scale * (math.log2(math.e) if "log2" in n else 1) if v == "auto" else float(v)) for n, v in given.items()}
 
-    def tensor(self, address: int, elem: str) -> host.Tensor:
+    def tensor(self, address: int, elem: str, by_keys: bool) -> host.Tensor:
         """A packed tensor `[Z, H, L, D]`, with leading dimensions put together where the program has fewer."""
         shape = [math.prod(self.shape[: 5 - self.rank]), *self.shape[5 - self.rank :]]
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        if by_keys:
+            strides[-2:] = [1, shape[-2]]
         return host.Tensor(address, tuple(shape), tuple(strides), elem)
 
     def arguments(self, addresses: Mapping[str, int]) -> dict[str, host.Tensor]:
         """Q, K, V and O by the program's names."""
-        return {self.tensors[role]: self.tensor(address, self.output if role == "O" else self.inputs) for role, address in addresses.items()}
+        elems = {"O": self.output}
+        named = {role: (self.tensors[role], address) for role, address in addresses.items()}
+        return {name: self.tensor(address, elems.get(role, self.inputs), name == self.by_keys) for role, (name, address) in named.items()}
 
     def extras(self, tensors: Mapping[str, host.Tensor]) -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]:
         """Further results that the program writes: name, type, shape and strides."""
@@ -257,7 +263,11 @@ class Bench:
         def tensor() -> Any:
             return torch.randn(shape, generator=generator, device=self.device).to(dtype)
 
-        return [(tensor(), tensor(), tensor()) for _ in range(n_sets)]
+        def values() -> Any:
+            v = tensor()
+            return v.transpose(-1, -2).contiguous().transpose(-1, -2) if self.options.values_by_keys else v
+
+        return [(tensor(), tensor(), values()) for _ in range(n_sets)]
 
     def ours(self, case: Case, inputs: list[tuple[Any, Any, Any]], row: Case) -> measure.Call:
         """Compiled, launched from its contract on every set with NaN in the output, and right."""
@@ -300,8 +310,8 @@ class Bench:
         """The libraries that take this problem and are right. Why others do not is noted."""
         for backend in self.options.against.split(",") if self.options.against != "none" else []:
             try:
-                if self.options.type == "e4m3":
-                    raise RuntimeError("no attention of 8-bit floats is compared with")
+                if self.options.type == "e4m3" and backend != "frontend":
+                    raise RuntimeError("it has no attention of 8-bit floats")
                 call = library(self.torch, backend, inputs, case["causal"])
                 verdict = judge(self.torch, inputs[0], call(0), case["causal"], self.options.type, self.options.type)
                 if not verdict.right:

@@ -7,6 +7,8 @@ from typing import Any
 # Unit roundoff, and half the least subnormal: what a weight may lose in this type.
 UNIT = {"bf16": 2.0**-8, "f16": 2.0**-11, "e4m3": 2.0**-4}
 UNDERFLOW = {"bf16": 0.0, "f16": 2.0**-25, "e4m3": 2.0**-10}
+# What a step of 32 products of 8-bit floats loses of a sum, which the tensor core keeps to 14 bits.
+STEP, SHORT = 32, {"e4m3": 2.0**-13}
 # For sums and exponentials in f32, and for rounding twice.
 SLACK, SUMS = 1.25, 1.0e-5
 
@@ -44,6 +46,8 @@ def judge(torch: Any, inputs: Any, result: Any, causal: bool, weights: str, outp
 def _rows(torch: Any, q: Any, k: Any, v: Any, first: int | None, weights: str, output: str) -> tuple[Any, Any]:
     """Some rows of the result, and the largest error of each element. `first`: number of the first row, if causal."""
     score = (q @ k.T).mul_(1 / math.sqrt(q.shape[1]))
+    # By Cauchy and Schwarz no sum of magnitudes of products is greater.
+    largest = float(q.norm(dim=1).max() * k.norm(dim=1).max()) / math.sqrt(q.shape[1]) if weights in SHORT else 0.0
     if first is not None:
         row = torch.arange(first, first + q.shape[0], device=q.device)[:, None]
         score.masked_fill_(torch.arange(k.shape[0], device=q.device)[None, :] > row, -math.inf)
@@ -51,5 +55,12 @@ def _rows(torch: Any, q: Any, k: Any, v: Any, first: int | None, weights: str, o
     total = weight.sum(1, keepdim=True)
     expected, magnitude = weight @ v / total, weight @ v.abs() / total
     lost = UNDERFLOW[weights] * v.abs().sum(0, keepdim=True) / total
-    allowed = SLACK * (UNIT[weights] * magnitude + UNIT.get(output, 0.0) * expected.abs() + lost) + SUMS * magnitude + UNDERFLOW.get(output, 0.0)
+    kept = UNIT[weights] * magnitude + UNIT.get(output, 0.0) * expected.abs() + lost
+    allowed = SLACK * kept + (SUMS + short(weights, k, largest)) * magnitude + UNDERFLOW.get(output, 0.0)
     return expected, allowed
+
+
+def short(weights: str, k: Any, largest: float) -> float:
+    """What sums of few bits may be off by, relative to the magnitudes that they add up: those of the second product, and of the scores, which are exponents."""
+    lost = SHORT.get(weights, 0.0)
+    return lost * (k.shape[0] / STEP + k.shape[1] / STEP * 2 * largest)

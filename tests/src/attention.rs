@@ -63,7 +63,8 @@ pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], form: Form) -> (Vec<f64>, Ve
             form.cap.map_or(x, |cap| cap * (x / cap).tanh())
         };
         if let Some(by) = form.rounded {
-            let scores = k.chunks(width).enumerate().map(|(key, k)| if seen(key) { score(k) } else { f64::NEG_INFINITY });
+            let scores =
+                k.chunks(width).enumerate().map(|(key, k)| if seen(key) { score(k) } else { f64::NEG_INFINITY });
             let (sums, total) = rounded(&scores.collect::<Vec<_>>(), v, values, by);
             out.extend(sums.into_iter().map(|x| x / total));
             logs.push(total.ln());

@@ -78,8 +78,13 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 k.plans[feed.fill].producer = true;
             }
             if let Some(span) = short {
-                let message = "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
-                cx.remark_note(span, message, "where they get long, sum into a tile of its own and add that to another");
+                let message =
+                    "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
+                cx.remark_note(
+                    span,
+                    message,
+                    "where they get long, sum into a tile of its own and add that to another",
+                );
             }
             Ok(())
         }

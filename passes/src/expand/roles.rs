@@ -14,7 +14,7 @@ use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
 use crate::roles::{PRODUCER_WARPS, consumer_warps, ping_pong, registers, replicas, role};
-use crate::walk::{Walk, multicast, turns};
+use crate::walk::{Walk, depends, multicast, turns};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -168,13 +168,6 @@ fn named(k: &Kernel, mut e: Expr) -> Expr {
         e = init;
     }
     e
-}
-
-/// Whether an index depends on a value, through names too.
-fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
-    let mut found = false;
-    for_each_ref(k, e, &mut |w| found |= w == v || let_init(k, w).is_some_and(|init| depends(k, init, v)));
-    found
 }
 
 /// Takes declarations of shared memory out of a block and those inside it: buffers belong to the block of threads.

@@ -5,7 +5,7 @@
 //! both: less passes through the second-level cache, and fewer rows are asked for.
 
 use crate::analysis::facts::contiguous_dim;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::width::elem_of;
 use crate::choose::Card;
 use crate::{Cx, thread_fills};
@@ -16,7 +16,7 @@ use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{ViewDim, resolve_view, same_product};
+use tilec_ir::typing::{ViewDim, let_init, resolve_view, same_product};
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
@@ -119,9 +119,21 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     if !k.schedule.cluster.is_empty() {
         return [cluster::along(k, 0), cluster::along(k, 1)];
     }
+    // Blocks that share slots fill and empty them equally often.
+    let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
+    if k.stmts.values().any(|s| matches!(s, StmtData::For { start, end, .. } if placed(*start) || placed(*end))) {
+        return [1, 1];
+    }
     let Some((rows, cols)) = tile(k) else { return [1, 1] };
     let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
     choose((rows, cols), across_lines(k, cx), counts, cx.options.usual_card())
+}
+
+/// Whether an index depends on a value, through names too.
+pub(crate) fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
+    let mut found = false;
+    for_each_ref(k, e, &mut |w| found |= w == v || let_init(k, w).is_some_and(|init| depends(k, init, v)));
+    found
 }
 
 /// `along`, with one block along axes where tiles that the last cluster has beyond the grid would store something.

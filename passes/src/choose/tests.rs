@@ -266,7 +266,7 @@ fn bounds_are_below_predictions() {
             let mut k = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
             let mut cx = Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
             for p in k.const_params.clone() {
-                if let Some(value) = given(&k, &mut cx, p) {
+                if let Some(value) = given(&k, &cx, p) {
                     set(&mut k, p, value);
                 }
             }

@@ -17,8 +17,8 @@ mod plan;
 
 pub(crate) use plan::Supposed;
 
-use crate::Cx;
 use crate::tensor_copies::slot_bytes;
+use crate::{Cx, Options};
 use plan::{Plan, Planner, Sharing, Torn};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -82,10 +82,14 @@ fn place_barriers(k: &mut Kernel) -> u64 {
     used
 }
 
-/// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.
-pub(crate) fn bytes(k: &Kernel, limit: u64, supposed: &[Supposed]) -> u64 {
+/// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`. Where the pass is switched off, nothing shares bytes.
+pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Supposed]) -> u64 {
+    let plan = |planner: &Planner<'_>| match options.disabled.contains(NAME) {
+        true => planner.plan(Sharing::Nothing),
+        false => fitting(planner, limit),
+    };
     // What is torn is refused in the end, whatever it takes.
-    Planner::new(k, supposed).map_or(0, |planner| fitting(&planner, limit).bytes)
+    Planner::new(k, supposed).map_or(0, |planner| plan(&planner).bytes)
 }
 
 /// The plan with the fewest barriers in loops that fits.

@@ -1,12 +1,12 @@
 //! Whether and how a loop can be pipelined.
 
 use super::general;
-use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::place_shared::{self, Supposed};
 use crate::rewrite::{Map, Subst, clone_stmt};
+use crate::{Cx, Options};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -107,7 +107,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
     if k.schedule.stages.is_none() {
         let limit = cx.options.target.smem_per_block();
-        while stages > 1 && with_slots(k, &fills, stages, at, limit) > limit {
+        while stages > 1 && with_slots(k, cx.options, &fills, (stages, limit), at) > limit {
             stages -= 1;
         }
         if stages == 1 {
@@ -161,9 +161,9 @@ fn at_least_one(k: &Kernel, e: Expr) -> bool {
 }
 
 /// Bytes of shared memory that the kernel takes if what a loop fills has so many slots.
-fn with_slots(k: &Kernel, fills: &[Fill], slots: u64, at: Stmt, limit: u64) -> u64 {
+fn with_slots(k: &Kernel, options: &Options, fills: &[Fill], (slots, limit): (u64, u64), at: Stmt) -> u64 {
     let supposed: Vec<Supposed> = fills.iter().map(|f| Supposed { value: f.buffer, slots, within: Some(at) }).collect();
-    place_shared::bytes(k, limit, &supposed)
+    place_shared::bytes(k, options, limit, &supposed)
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {

@@ -92,7 +92,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     let block = Block {
         threads: Threads::of(k).count(),
         tiles: tile_registers(k, Threads::of(k).count()),
-        shared: crate::place_shared::bytes(k, cx.options.target.smem_per_block(), &[]),
+        shared: crate::place_shared::bytes(k, cx.options, cx.options.target.smem_per_block(), &[]),
         wide: wide_loads(k),
         mixed: mixed_operands(k),
         lone: lone_product(k),

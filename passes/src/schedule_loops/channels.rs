@@ -192,7 +192,7 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     let needed = |once: u64, looped: u64| {
         let supposed =
             |&(value, l): &(Value, bool)| Supposed { value, slots: if l { looped } else { once }, within: None };
-        place_shared::bytes(k, limit, &channels.iter().map(supposed).collect::<Vec<_>>())
+        place_shared::bytes(k, cx.options, limit, &channels.iter().map(supposed).collect::<Vec<_>>())
     };
     let fits = |once: u64, looped: u64| needed(once, looped) <= limit;
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());

@@ -54,6 +54,7 @@ impl Description {
             box_dims: self.box_extents.clone(),
             element_strides: vec![1; self.extents.len()],
             swizzle: match self.swizzle {
+                Exchange::Plain => Swizzle::None,
                 Exchange::Bytes32 => Swizzle::Bytes32,
                 Exchange::Bytes64 => Swizzle::Bytes64,
                 Exchange::Bytes128 => Swizzle::Bytes128,

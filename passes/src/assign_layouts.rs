@@ -39,7 +39,7 @@ use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::vectorize::memory_views;
 use crate::{Cx, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
-pub(crate) use fragments::accumulator_layout;
+pub(crate) use fragments::{accumulator_layout, warpgroup_accumulator};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};

@@ -14,12 +14,13 @@ mod roles;
 mod stages;
 
 use crate::Cx;
+use crate::analysis::live::zeroed;
 use crate::graph::accesses::Accesses;
 use crate::schedule_loops::{is_product, is_scheduled, lag, modulo};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, StmtPlan};
+use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 
 pub(crate) const NAME: &str = "expand";
 
@@ -97,21 +98,6 @@ fn sink_zeros(k: &mut Kernel, block: Block) {
         }
     }
     k.blocks[block] = list;
-}
-
-/// The register tile that a statement sets to zero.
-fn zeroed(k: &Kernel, s: Stmt) -> Option<Value> {
-    let (value, e) = match k.stmts[s] {
-        StmtData::Var { value, init: Some(e) } => (value, e),
-        StmtData::Assign { dst, src } => (dst, src),
-        _ => return None,
-    };
-    let zero = match k.exprs[e] {
-        ExprData::Int(0) => true,
-        ExprData::Float(bits) => f64::from_bits(bits) == 0.0,
-        _ => false,
-    };
-    zero.then_some(value)
 }
 
 /// Refuses a schedule that breaks a dependence.

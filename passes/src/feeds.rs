@@ -8,7 +8,7 @@
 //! `schedule-loops` when it makes the channels.
 
 use crate::analysis::facts::Facts;
-use crate::analysis::uses::{for_each_ref, mentions, path_to, stmt_exprs};
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
 use crate::{Options, tensor_copies, thread_fills};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -83,6 +83,17 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
         unwritten(k, feed, &all)?;
     }
     Ok(feeds)
+}
+
+/// Whether threads fill a buffer with what they have computed, or what they convert on its way: something else than windows of tensors goes into it.
+pub(crate) fn by_threads(k: &Kernel, buffer: Value) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } => {
+            resolve_view(k, dst).is_some_and(|to| to.base == buffer)
+                && resolve_view(k, src).is_none_or(|from| k.tensor_ty(from.base).is_none())
+        }
+        _ => false,
+    })
 }
 
 fn refused(k: &Kernel, s: Stmt, why: String) -> Refused {

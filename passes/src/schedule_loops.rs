@@ -24,6 +24,7 @@ mod channels;
 mod cost;
 pub(crate) mod lag;
 pub(crate) mod modulo;
+mod pressure;
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;

@@ -26,7 +26,7 @@ from .expressions import ExpressionError, evaluate
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "i8": 8, "u8": 8, "i32": 32, "u32": 32, "i64": 64, "bool": 8}
 # CUtensorMapDataType and CUtensorMapSwizzle. A tf32 travels as an f32, which the copy does not round.
 _MAP_TYPES = {"u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "u32": 2, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "tf32": 7, "f64": 8, "bf16": 9}
-_MAP_SWIZZLES = {"32B": 1, "64B": 2, "128B": 3}
+_MAP_SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 _L2_PROMOTION_128B = 2
 _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 4, 6
 _NUM_REGS, _MAX_DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 4, 8, 14
@@ -275,6 +275,7 @@ class LaunchFile:
     kernels: dict[str, Contract]
     dispatch: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
+    sequences: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, ptx: str, text: str) -> "LaunchFile":
@@ -284,7 +285,8 @@ class LaunchFile:
             raise ContractError(f"the schema `{data.get('schema')}` is not known")
         kernels = {k["entry"]: Contract(k) for k in data.get("kernels", [data])}
         dispatch = {d["kernel"]: d["cases"] for d in data.get("dispatch", [])}
-        return cls(ptx, kernels, dispatch, tuple(p["name"] for p in data.get("programs", [])))
+        programs = data.get("programs", [])
+        return cls(ptx, kernels, dispatch, tuple(p["name"] for p in programs), {p["name"]: list(p["launches"]) for p in programs})
 
     def choose(self, tensors: Mapping[str, Tensor], sizes: Mapping[str, int], scalars: Mapping[str, float], name: str | None = None) -> Contract:
         """The kernel to launch: `name`, or the only one; of variants the first case that holds."""

@@ -266,6 +266,66 @@ class Attention(unittest.TestCase):
         self.assertIn("no causal form", answer["note"])
 
 
+@needs_tilec
+class BackwardWithoutADevice(unittest.TestCase):
+    def test_dry(self) -> None:
+        import gpu_attention_backward as backward
+
+        with contextlib.redirect_stdout(io.StringIO()) as said, mock.patch.object(backward, "find_ptxas", lambda: None):
+            words = ["--tilec", TILEC, "--dry", "--case", "Z=2,H=3,L=201,D=64,causal"]
+            self.assertEqual(backward.dry(backward.arguments(words)), 0, said.getvalue())
+            self.assertEqual(backward.dry(backward.arguments([*words, "--file", str(SCRIPTS.parent / "examples/gemm.tile")])), 1)
+        self.assertRegex(said.getvalue(), r"attention_rows grid \(16, 3, 2\) block .*; attention_dkv grid .*; attention_dq grid")
+
+    def test_summary(self) -> None:
+        import gpu_attention_backward as backward
+
+        case = {"case": "c", "Z": 1, "H": 1, "L": 100, "D": 10, "causal": True}
+        row = backward.summary(case, {"times": {"ours": [1.0, 1.0], "cudnn": [2.0, 2.0], "flash": [3.0, 3.0]}})
+        self.assertEqual((row["best"], row["ratio"], row["ours_tflops"]), ("cudnn", 2.0, 0.5))
+        self.assertIn("2.000", backward.short([row]))
+
+
+@needs_tilec
+@needs_torch
+class Backward(unittest.TestCase):
+    def run_case(self, spoil: float) -> Any:
+        import gpu_attention_backward as backward
+
+        with processor_as_device() as torch:
+            options = backward.arguments(["--tilec", TILEC, "--against", "none", "--rounds", "3"])
+            fake = FakeDriver()
+            bench = backward.Bench(options, "cpu", host.Driver(fake))
+            case = backward.forward_pass.parse_case("Z=2,H=3,L=201,D=64,causal")
+            sets = bench.inputs(case)
+            setattr(bench, "inputs", lambda case: sets)  # noqa: B010
+
+            def kernel(config: host.LaunchConfig, pointers: Any) -> None:
+                # The first kernel names O; all results are written then.
+                index = next((i for i, s in enumerate(sets) if s.o.data_ptr() == word(pointers, 0)), None)
+                if index is None:
+                    return
+                given = sets[index]
+                q, k, v = (t.double().requires_grad_() for t in (given.q, given.k, given.v))
+                out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+                for result, gradient in zip(bench.results[index], torch.autograd.grad(out, (q, k, v), given.g.double()), strict=True):
+                    result.copy_(gradient)
+                bench.results[index][1][-1, -1, 0, 0] += spoil
+
+            fake.kernel = kernel
+            return backward, case, json.loads(json.dumps(bench.work(case)))
+
+    def test_right_result(self) -> None:
+        module, case, answer = self.run_case(0.0)
+        self.assertLess(answer["of_bound"], 1.0)
+        self.assertIn("ours_us", module.summary(case, answer))
+
+    def test_a_wrong_element_is_found(self) -> None:
+        for spoil in (0.3, math.nan):
+            with self.assertRaisesRegex(RuntimeError, "WRONG RESULT"):
+                self.run_case(spoil)
+
+
 SWIGLU = """
 kernel swiglu<T: f16 | bf16 = bf16, BM = 64, BN = 32, BK = 32>(
     X: gmem T[M, K] multiple 8, G: gmem T[K, N] col multiple 8, U: gmem T[K, N] col multiple 8, D: gmem T[M, N] multiple 8)

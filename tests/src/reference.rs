@@ -1,6 +1,6 @@
 //! What programs mean, in plain loops: independent of the language, the interpreter and the compiler.
 
-use crate::attention::{self, Rounded};
+use crate::attention;
 use crate::fusions::Fusion;
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
@@ -24,6 +24,8 @@ pub enum Reference {
     /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention; of 8-bit floats `T` weights are
     /// rounded as `BKV` and `SHIFT` say, and `descale_q`, `descale_k` and `descale_v` are factors.
     Attention,
+    /// `dQ`, `dK` and `dV` of that, out of `Q`, `K`, `V`, `O`, `dO` and `LSE`.
+    AttentionBackward,
     /// `Y`, of each row of `X` the largest element.
     RowMaximum,
     /// The last tensor becomes the first.
@@ -46,11 +48,12 @@ impl Reference {
             "conv" => Ok(Reference::Conv),
             "softmax" => Ok(Reference::Softmax),
             "attention" => Ok(Reference::Attention),
+            "attention_backward" => Ok(Reference::AttentionBackward),
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
             _ => Fusion::from_name(name).map(Reference::Fusion).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm and lora"
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm and lora"
             )),
         }
     }
@@ -64,6 +67,7 @@ impl Reference {
             Reference::Conv
             | Reference::Softmax
             | Reference::Attention
+            | Reference::AttentionBackward
             | Reference::RowMaximum
             | Reference::Copy
             | Reference::Transpose
@@ -160,34 +164,17 @@ impl Reference {
                 let (Some(q), Some(k), Some(v)) = (find("Q"), find("K"), find("V")) else {
                     return Err("the reference `attention` needs Q, K and V of four dimensions".to_owned());
                 };
-                let int = |name: &str| match consts.get(name) {
-                    Some(ConstValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
-                    _ => 0,
-                };
-                // Weights in 8 bits are rounded; factors were divided by.
-                let rounded = match consts.get("T") {
-                    Some(ConstValue::Elem(elem)) => Format::from_name(elem.name()).filter(|f| f.bytes() == 1),
-                    _ => None,
-                };
-                let rounded =
-                    rounded.map(|format| Rounded { keys: int("BKV").max(1), shift: int("SHIFT") as f64, format });
                 let factor = |name: &str| run.value(name).unwrap_or(1.0);
                 // Heads may end in the middle of a program's tile.
-                let form = attention::Form {
-                    width: q.shape[3] as usize,
-                    scale: factor("scale_log2") * factor("descale_q") * factor("descale_k"),
-                    causal: int("CAUSAL") == 1,
-                    window: int("WINDOW"),
-                    cap: run.value("cap").filter(|_| int("CAP") == 1),
-                    rounded,
-                };
+                let form = attention::Form::of(run, consts, q.shape[3] as usize);
+                let group = attention::integer(consts, "G").max(1);
                 let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
                 // Values may be of another width.
                 let [of_q, of_k, of_v] = [q, k, v].map(|t| (t.shape[2] * t.shape[3]) as usize);
                 let (q, k, v) = (all(q), all(k), all(v));
                 let (mut out, mut logs) = (Vec::new(), Vec::new());
                 for (h, q) in q.chunks(of_q).enumerate() {
-                    let shared = h / int("G").max(1);
+                    let shared = h / group;
                     let part = |all: &[f64], size: usize| all[shared * size..][..size].to_vec();
                     let (rows, sums) = attention::head(q, &part(&k, of_k), &part(&v, of_v), form);
                     out.extend(rows.into_iter().map(|x| x * factor("descale_v")));
@@ -204,6 +191,7 @@ impl Reference {
                     return Err("the reference `attention` needs O".to_owned());
                 }
             }
+            Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,
             Reference::RowMaximum => {
                 let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
                     return Err("no tensors".to_owned());

@@ -108,6 +108,7 @@ impl TensorMap {
     /// `CUtensorMapSwizzle`.
     pub(super) fn swizzle_code(&self) -> u32 {
         match self.swizzle {
+            Exchange::Plain => 0,
             Exchange::Bytes32 => 1,
             Exchange::Bytes64 => 2,
             Exchange::Bytes128 => 3,

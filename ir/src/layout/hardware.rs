@@ -1,5 +1,5 @@
 //! Shared-memory layouts that the tensor memory accelerator and `wgmma` know: rows of 32, 64 or 128 bytes, whose pieces of 16 bytes
-//! are exchanged by bits of the row.
+//! are exchanged by bits of the row. The accelerator also writes rows of up to 256 elements one after the other, as they are.
 //!
 //! Both units compute a *plain* address and exchange bits of it afterwards, so a layout is one of theirs if undoing the
 //! exchange leaves columns of the form that the unit adds up. Everything here is such a comparison of columns; no layout is
@@ -21,19 +21,24 @@ pub enum Exchange {
     Bytes64,
     /// Rows of 128 bytes.
     Bytes128,
+    /// Rows of any multiple of 16 bytes, which stay as they are. Products of warpgroups do not read them.
+    Plain,
 }
 
 /// Address bits of the piece of 16 bytes, and of the row that exchanges it, start here.
 const PIECE_BIT: u32 = 4;
 const ROW_BIT: u32 = 7;
+/// Bits of the row that exchange pieces at most.
+const ROW_BITS: u32 = 3;
 
 impl Exchange {
-    /// Widest first.
+    /// Those with rows of one length, widest first.
     pub const ALL: [Exchange; 3] = [Exchange::Bytes128, Exchange::Bytes64, Exchange::Bytes32];
 
-    /// Bytes of a row.
+    /// Bytes of a row; of plain ones the least.
     pub fn row_bytes(self) -> u64 {
         match self {
+            Exchange::Plain => 16,
             Exchange::Bytes32 => 32,
             Exchange::Bytes64 => 64,
             Exchange::Bytes128 => 128,
@@ -46,12 +51,13 @@ impl Exchange {
             Exchange::Bytes32 => "32B",
             Exchange::Bytes64 => "64B",
             Exchange::Bytes128 => "128B",
+            Exchange::Plain => "none",
         }
     }
 
     /// The mode called `name`.
     pub fn from_name(name: &str) -> Option<Exchange> {
-        Exchange::ALL.into_iter().find(|x| x.name() == name)
+        Exchange::ALL.into_iter().chain([Exchange::Plain]).find(|x| x.name() == name)
     }
 
     /// Bits 62 and 63 of a matrix descriptor.
@@ -60,11 +66,15 @@ impl Exchange {
             Exchange::Bytes128 => 1,
             Exchange::Bytes64 => 2,
             Exchange::Bytes32 => 3,
+            Exchange::Plain => 0,
         }
     }
 
     /// From a plain byte address to where the byte is, and back: it is its own inverse.
     pub fn apply(self, address: u64) -> u64 {
+        if self == Exchange::Plain {
+            return address;
+        }
         let pieces = self.row_bytes() / 16 - 1;
         address ^ (address >> (ROW_BIT - PIECE_BIT) & (pieces << PIECE_BIT))
     }
@@ -78,13 +88,29 @@ pub fn rows(bytes: u64, exact: bool) -> Option<Exchange> {
     Exchange::ALL.into_iter().find(fits)
 }
 
-/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. Panels of other than a
+/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. A tile of fewer rows than
+/// the eight after which an exchange repeats has plain rows, where the accelerator takes them. Panels of other than a
 /// power of two of rows follow one another as they end. Those of a tile that is stored (`exact`), whose addresses threads compute, are cut into
 /// pieces of as many rows as divide them instead, which follow one another as the panels do: products could not read them. `None` if rows are
 /// shorter than 32 bytes, there would be gaps, or panels would begin at no multiples of [`PANEL_BYTES`].
 pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) -> Option<SmemLayout> {
+    if let Some(plain) = plain_rows(shape, contiguous, elem_bytes) {
+        return Some(plain);
+    }
     let whole = panels_of(shape, contiguous, elem_bytes, exact, Odd::Linear);
     whole.or_else(|| panels_of(shape, contiguous, elem_bytes, exact, if exact { Odd::Cut } else { Odd::Pitch }))
+}
+
+/// The layout of few rows one after the other.
+fn plain_rows(shape: &[u64], contiguous: usize, elem_bytes: u32) -> Option<SmemLayout> {
+    let others = shape.iter().enumerate().filter(|&(d, _)| d != contiguous);
+    let few = others.map(|(_, &n)| n).product::<u64>() < 1 << ROW_BITS;
+    let row = shape.get(contiguous)?;
+    let whole = is_whole(shape) && (row * u64::from(elem_bytes)).is_multiple_of(16) && *row <= 1 << BOX_BITS;
+    let mut order = vec![contiguous];
+    order.extend((0..shape.len()).rev().filter(|&d| d != contiguous));
+    let layout = SmemLayout::natural(&shape_bits(shape), &order)?;
+    (few && whole).then_some(layout)
 }
 
 /// What becomes of several panels of rows whose number is no power of two.
@@ -160,7 +186,21 @@ const BOX_BITS: u32 = 8;
 
 /// How copies of boxes fill a tile of these extents. `None` if they cannot.
 pub fn boxes(layout: &SmemLayout, shape: &[u64], elem_bytes: u32) -> Option<Boxes> {
-    Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem_bytes.ilog2(), x))
+    // Of few rows several tiles lie in the period of an exchange, which would treat them differently.
+    let exchanged = || Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem_bytes.ilog2(), x));
+    plain_box(layout, shape, elem_bytes).or_else(exchanged)
+}
+
+/// The box of a tile in plain rows.
+fn plain_box(layout: &SmemLayout, shape: &[u64], elem_bytes: u32) -> Option<Boxes> {
+    let (contiguous, plain) = (0..shape.len()).find_map(|d| Some((d, plain_rows(shape, d, elem_bytes)?)))?;
+    if plain != *layout {
+        return None;
+    }
+    let mut dims = vec![contiguous];
+    dims.extend((0..shape.len()).rev().filter(|&d| d != contiguous));
+    let extents = dims.iter().map(|&d| shape[d]).collect();
+    Some(Boxes { exchange: Exchange::Plain, dims, extents, places: vec![(vec![0; shape.len()], 0)], beyond: false })
 }
 
 fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange) -> Option<Boxes> {
@@ -381,6 +421,21 @@ mod tests {
         let row = shape[contiguous] * u64::from(bytes);
         assert_eq!(boxes.beyond, !exact && !row.is_multiple_of(row.next_power_of_two().min(128)));
         assert!(boxes.bytes(bytes) >= layout.span(&shape).expect("its extents") * u64::from(bytes));
+    }
+
+    /// Few rows lie one after the other, since an exchange repeats after eight.
+    #[test]
+    fn few_rows_are_plain() {
+        for (shape, contiguous) in [([64, 1], 0), ([1, 256], 1), ([32, 1], 0), ([4, 64], 1)] {
+            assert_boxes(shape, contiguous, 4, false);
+            let layout = panels(&shape, contiguous, 4, false).expect("a layout");
+            assert_eq!(boxes(&layout, &shape, 4).map(|b| (b.exchange, b.places.len())), Some((Exchange::Plain, 1)));
+            assert_eq!(descriptor(&layout, 4, (contiguous, 5), (1 - contiguous, 0)), None);
+        }
+        // Eight rows are exchanged; a box has 256 elements of a row at most.
+        let eight = panels(&[8, 64], 1, 4, false).expect("a layout");
+        assert_eq!(boxes(&eight, &[8, 64], 4).map(|b| b.exchange), Some(Exchange::Bytes128));
+        assert!(panels(&[1, 512], 1, 4, false).is_none_or(|l| boxes(&l, &[1, 512], 4).is_none()));
     }
 
     /// Element by element: the operand lies where the manual's canonical layouts say.

@@ -2,6 +2,7 @@
 
 pub(crate) mod bounds;
 pub mod fold;
+pub(crate) mod live;
 pub(crate) mod order;
 pub(crate) mod reduction;
 pub(crate) mod sums;

@@ -78,27 +78,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// The layout of an accumulator of warpgroups, and of the instruction's A if that is in registers; whether one of them had one.
 fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
     let a = super::plain_var(k, if mma.swap { mma.b } else { mma.a });
-    let layouts = (|| {
-        let row = mma.atom?.row();
-        let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
-        let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
-        let [m, n] = log2_shape(&c_shape)[..] else { return None };
-        // Products of a role by hand share one `warp_tile`, of which each has as much as its accumulator.
-        let extents = if mma.swap { [n, m] } else { [m, n] };
-        let warp = scheduled_warp_tile(k, mma.swap)?;
-        let warp = [warp[0].min(extents[0]), warp[1].min(extents[1])];
-        let (rows, cols, _) = row.log2_shape;
-        let mut places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
-        if a.is_some_and(|a| source_contiguous(k, a) == Some(usize::from(mma.swap))) {
-            spread(row, &mut places[0]);
-        }
-        let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
-        let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
-        let warps = side_by_side(extents, warp);
-        let product =
-            Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, places, warps };
-        Some((product.accumulator(&types.c), product.operand(row.a.first()?, true)))
-    })();
+    let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| warpgroup_layouts(k, acc, mma, warp));
     let (sums, fragment) = layouts.unwrap_or_default();
     let mut met = false;
     for (v, layout) in [(Some(acc), sums), (a, fragment)] {
@@ -109,6 +89,40 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
         }
     }
     met
+}
+
+/// The layouts of an accumulator of warpgroups, and of the instruction's A if that is in registers. `warp`: log2 extents of what a warpgroup computes along the
+/// instruction's rows and columns, at most the accumulator's.
+fn warpgroup_layouts(
+    k: &Kernel,
+    acc: Value,
+    mma: &Mma,
+    warp: [u32; 2],
+) -> Option<(Option<RegLayout>, Option<RegLayout>)> {
+    let a = super::plain_var(k, if mma.swap { mma.b } else { mma.a });
+    let row = mma.atom?.row();
+    let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
+    let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
+    let [m, n] = log2_shape(&c_shape)[..] else { return None };
+    // Products of a role by hand share one `warp_tile`, of which each has as much as its accumulator.
+    let extents = if mma.swap { [n, m] } else { [m, n] };
+    let warp = [warp[0].min(extents[0]), warp[1].min(extents[1])];
+    let (rows, cols, _) = row.log2_shape;
+    let mut places = [places(row, rows, warp[0], 0, true), places(row, cols, warp[1], 0, true)];
+    if a.is_some_and(|a| source_contiguous(k, a) == Some(usize::from(mma.swap))) {
+        spread(row, &mut places[0]);
+    }
+    let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
+    let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
+    let warps = side_by_side(extents, warp);
+    let product = Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, places, warps };
+    Some((product.accumulator(&types.c), product.operand(row.a.first()?, true)))
+}
+
+/// The layout of an accumulator of which a warpgroup computes `tile`.
+pub(crate) fn warpgroup_accumulator(k: &Kernel, acc: Value, mma: &Mma, tile: (u64, u64)) -> Option<RegLayout> {
+    let (wm, wn) = (extent_bits(tile.0), extent_bits(tile.1));
+    warpgroup_layouts(k, acc, mma, if mma.swap { [wn, wm] } else { [wm, wn] })?.0
 }
 
 /// Exchanges two row bits of a fragment of 32-bit elements whose rows are neighbours in memory, in pieces of 16 bytes that the two lowest bits of the

@@ -19,6 +19,7 @@
 
 use crate::analysis::uses::stmt_exprs;
 use crate::rewrite::same_expr;
+use crate::schedule_loops::is_product;
 use crate::vectorize::register_layout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -26,7 +27,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
-use tilec_ir::tensor_store::tensor_store;
+use tilec_ir::tensor_store::{multiplied, tensor_store};
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// What a barrier resolves.
@@ -222,6 +223,8 @@ struct State {
     rings: BTreeMap<Value, Ring>,
     /// Buffers that a tensor store may be reading, which no barrier ends.
     storing: BTreeMap<Value, Stmt>,
+    /// Buffers that a pending product of warpgroups may be reading, the product, and how many were issued behind it.
+    multiplying: BTreeMap<Value, (Stmt, u32)>,
 }
 
 impl State {
@@ -239,6 +242,10 @@ impl State {
         }
         for (&v, &s) in &other.storing {
             self.storing.entry(v).or_insert(s);
+        }
+        for (&v, &(s, behind)) in &other.multiplying {
+            let own = self.multiplying.entry(v).or_insert((s, behind));
+            own.1 = own.1.min(behind);
         }
     }
 
@@ -306,6 +313,7 @@ impl State {
         if let Some((buffer, _)) = tensor_store(k, s) {
             self.storing.insert(buffer, s);
         }
+        self.multiply(k, s);
         match &k.stmts[s] {
             StmtData::Barrier | StmtData::Signal { .. } => self.fence(),
             // The thread that waits knows that the buffer is read; the others do after a barrier.
@@ -342,6 +350,24 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What products and `await`s of their sums make of the buffers that products read: until it waits, a thread has not read, and others know of it
+    /// behind the next barrier.
+    fn multiply(&mut self, k: &Kernel, s: Stmt) {
+        if is_product(k, s) {
+            self.multiplying.values_mut().for_each(|(_, behind)| *behind = behind.saturating_add(1));
+            self.multiplying.extend(multiplied(k, s).into_iter().map(|v| (v, (s, 0))));
+        }
+        if let StmtData::Await { value, pending, .. } = k.stmts[s]
+            && !matches!(k.values[value].def, ValueDef::Smem(_))
+        {
+            let done = |&(_, (_, behind)): &(&Value, &(Stmt, u32))| *behind >= pending;
+            for (&v, &(product, _)) in self.multiplying.iter().filter(done) {
+                self.buffers.entry(v).or_default().note(false, product);
+            }
+            self.multiplying.retain(|_, (_, behind)| *behind < pending);
         }
     }
 

@@ -26,7 +26,7 @@ struct Issued {
 struct State {
     /// Accumulators.
     sums: BTreeMap<Value, Issued>,
-    /// Register tiles that are operands.
+    /// Register tiles, and buffers of the consumer, that are operands.
     operands: BTreeMap<Value, Issued>,
     /// The slots of each channel that are held, the oldest first, with the last product that reads each.
     held: BTreeMap<Value, Vec<Option<Issued>>>,
@@ -143,10 +143,10 @@ fn needed(k: &Kernel, s: Stmt, state: &State) -> Option<Issued> {
         return channels.iter().filter_map(oldest).min();
     }
     if is_product(k, s) {
-        let (acc, operand) = product(k, s);
+        let (acc, operands) = product(k, s);
         // Sums of one product as an operand of another, or the other way round; sums of both are added in order.
         let written = state.operands.get(&acc).copied();
-        return operand.and_then(|v| state.sums.get(&v).copied()).into_iter().chain(written).min();
+        return operands.iter().filter_map(|v| state.sums.get(v).copied()).chain(written).min();
     }
     if let StmtData::Await { .. } = k.stmts[s] {
         return None;
@@ -177,12 +177,14 @@ fn multiplies(k: &Kernel, block: Block) -> bool {
     crate::analysis::uses::all_stmts(k, block).into_iter().any(|s| is_product(k, s))
 }
 
-/// The accumulator of a product, and its operand in registers.
-fn product(k: &Kernel, s: Stmt) -> (Value, Option<Value>) {
+/// The accumulator of a product, and its operands that are no slots: in registers, or in buffers that threads of the consumer write.
+fn product(k: &Kernel, s: Stmt) -> (Value, Vec<Value>) {
     let StmtData::Assign { dst, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
-    let operand = [mma.a, mma.b].into_iter().find_map(|e| crate::assign_layouts::plain_var(k, e));
-    (dst, operand)
+    let own = |e: Expr| {
+        resolve_view(k, e).map(|view| view.base).filter(|&v| !matches!(k.values[v].def, ValueDef::Channel { .. }))
+    };
+    (dst, [mma.a, mma.b].into_iter().filter_map(own).collect())
 }
 
 /// The channels whose slots a statement's own expressions read.
@@ -213,10 +215,10 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
         }
         StmtData::Assign { .. } if is_product(k, s) => {
             state.each(&mut |p| p.behind += 1);
-            let (acc, operand) = product(k, s);
+            let (acc, operands) = product(k, s);
             let now = Issued { behind: 0, acc };
             state.sums.insert(acc, now);
-            operand.into_iter().for_each(|v| {
+            operands.into_iter().for_each(|v| {
                 state.operands.insert(v, now);
             });
             for c in slots_read(k, s) {

@@ -32,6 +32,12 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
             return Err(turns::refused(k, cx, e, why));
         }
     }
+    let signals = all_stmts(k, k.body).into_iter().find(|&s| matches!(k.stmts[s], StmtData::Signal { .. }));
+    if let Some(s) = signals {
+        // One that stayed might wait for a block that cannot begin.
+        cx.remark(k.stmt_spans[s], "blocks wait for blocks in front of them, so each computes one tile and ends");
+        return Ok(None);
+    }
     let Some(mut walk) = Walk::new(k, cx, span) else { return Ok(None) };
     let loads = loads_what_it_stores(k);
     walk.share(k, cx, main.clone(), loads)?;

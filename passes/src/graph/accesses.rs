@@ -97,10 +97,10 @@ impl Accesses {
             StmtData::Channel { op, channels, .. } => {
                 for &c in channels {
                     match op {
-                        // What is waited for from now on is another slot.
-                        ChannelOp::Acquire | ChannelOp::Wait => self.write(c, certain),
-                        // Behind everything that uses the slot.
-                        ChannelOp::Publish | ChannelOp::Release => self.write(c, false),
+                        // What is waited for from now on is another slot: readers of the one before precede it.
+                        ChannelOp::Wait => self.write(c, certain),
+                        // The others change nothing of the slot that is read.
+                        ChannelOp::Acquire | ChannelOp::Publish | ChannelOp::Release => self.write(c, false),
                     }
                 }
             }

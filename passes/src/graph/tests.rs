@@ -84,3 +84,20 @@ fn part_of_a_tile_that_is_written_leaves_the_rest() {
     let found = edges("x = y + 0.0\ncopy A[i, 0..] -> x when i > 2\ny = y + x");
     assert!(found.contains(&"0 -> 2 x Flow 0".to_owned()), "{found:?}");
 }
+
+#[test]
+fn readers_of_a_slot_precede_the_wait_for_the_next() {
+    let text = "kernel f(A: gmem f32[M, 64], C: gmem f32[M, 64]) {\nlet x = channel f32[64, 64] slots 2\nvar y = reg f32[64, 64] = 0.0\n\
+        for i in 0..M step 64 {\nacquire x\ncopy A[i.., 0..] -> x.put\npublish x\nwait x\ny = y + x.get\nrelease x\n}\n}\n";
+    let mut sink = Sink::new();
+    let module = tilec_ir::parser::parse(text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics()));
+    let k: &Kernel = &module.kernels[0];
+    let found = k.blocks[k.body].iter().find_map(|&s| match k.stmts[s] {
+        StmtData::For { body, .. } => Some(body),
+        _ => None,
+    });
+    let graph = DepGraph::of(k, found.expect("a loop"), true);
+    // What fills another slot in between hides nothing: 3 is the wait, 4 the reader.
+    let at = |s| graph.position(s).expect("a statement of the body");
+    assert!(graph.edges().any(|(a, b, d)| (at(a), at(b), d.distance) == (4, 3, 1)));
+}

@@ -7,14 +7,19 @@
 //! iteration wins; of equals the one with fewer lagging products.
 //!
 //! This is modulo scheduling (Rau, *Iterative modulo scheduling*, 1994) with two stages, whose search space is small enough to enumerate.
-//! Registers bound it: what one stage hands to the next lives in one register tile, so it is read before it is written again.
+//! Registers bound it: what one stage hands to the next lives in one register tile, so it is read before it is written again, and the tiles that
+//! live at one time are those that a thread has room for ([`super::pressure`]).
 
 use super::cost::{self, Cost, LATENCY};
+use super::pressure::Tiles;
 use super::{is_product, lag};
 use crate::Cx;
+use crate::analysis::live::zeroed;
 use crate::analysis::reduction::{self, Reduction};
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph, Why};
+use crate::roles::consumer_registers;
+use crate::select_mma::warpgroup::BESIDE;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
@@ -47,6 +52,9 @@ struct Loop<'k> {
     groups: u64,
     /// What it does, if that is nothing but adding up products.
     sole: Option<Reduction>,
+    tiles: Tiles,
+    /// Registers of a thread for tiles.
+    room: u64,
 }
 
 /// A schedule: stage and cycle of every statement, and how long an iteration takes.
@@ -56,6 +64,8 @@ struct Schedule {
     cycles: Vec<u64>,
     length: u64,
     lagging: u32,
+    /// Registers that tiles take beyond those that a thread has for them.
+    lacks: u64,
     /// Statements that the warpgroups run one after the other.
     ordered: Vec<usize>,
 }
@@ -106,7 +116,10 @@ impl Loop<'_> {
         let kinds = graph.stmts.iter().map(|&s| kind(k, s)).collect();
         let costs = graph.stmts.iter().map(|&s| cost::of(k, card, s, groups)).collect();
         let sole = reduction::of(k, body).ok();
-        Loop { k, graph, kinds, costs, groups, sole }
+        let tiles = Tiles::of(k, &graph, groups, &|s| zeroed(k, s));
+        let own = consumer_registers(k, u32::try_from(groups).unwrap_or(1) * WARPGROUP);
+        let room = u64::try_from(own).unwrap_or(0).saturating_sub(BESIDE);
+        Loop { k, graph, kinds, costs, groups, sole, tiles, room }
     }
 
     fn best(&self) -> Option<Schedule> {
@@ -126,6 +139,7 @@ impl Loop<'_> {
                 let Some(found) = self.with(&late, late_release, set.count_ones()) else { continue };
                 // What lags takes registers or slots: it must be worth it.
                 let better = |b: &Schedule| match found.lagging > b.lagging {
+                    _ if found.lacks != b.lacks => found.lacks < b.lacks,
                     true => found.length * WORTH < b.length * (WORTH - 1),
                     false => (found.length, found.lagging) < (b.length, b.lagging),
                 };
@@ -170,7 +184,8 @@ impl Loop<'_> {
         let (long, short) = (tensor.max(alone), tensor.min(alone));
         let length = if self.groups > 1 { long + short * EXPOSED / 16 } else { long.max(alone) };
         let ordered = self.in_turns(&order);
-        Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), ordered })
+        let lacks = self.tiles.most(self.k, &self.graph, &order, &stages).saturating_sub(self.room);
+        Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), lacks, ordered })
     }
 
     /// What the warpgroups do in turns: from the first product of an iteration to the last one, where nothing in between waits for sums and

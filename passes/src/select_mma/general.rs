@@ -17,8 +17,8 @@ use super::in_roles::{self, Product};
 use super::operand;
 use super::warpgroup::{self, BESIDE};
 use crate::Cx;
+use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
 use crate::feeds::{self, Feed, Refused};
 use crate::roles::consumer_registers;
@@ -27,6 +27,7 @@ use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::typing::resolve_view;
 
 /// Numbers of warpgroups that are tried, best first: two hide one another's waits and leave each most registers.
 const GROUPS: [u32; 4] = [2, 3, 1, 4];
@@ -74,7 +75,8 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     match plan(k, cx, &products)? {
         Ok((found, feeds)) => {
             in_roles::settle(k, cx, found)?;
-            for feed in feeds {
+            let buffers: Vec<Value> = feeds.iter().map(|f| f.buffer).collect();
+            for feed in feeds.into_iter().chain(beside(k, cx, &buffers)) {
                 k.plans[feed.fill].producer = true;
             }
             if let Some(span) = short {
@@ -138,7 +140,12 @@ fn plan(
             Err(refused) => return Ok(Err(refused)),
         }
     }
-    let feeds = match feeds::plan(k, cx.options, &buffers) {
+    let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| feeds::by_threads(k, v));
+    if let Some((&v, s)) = own.iter().find_map(|v| Some((v, partly(k, *v)?))) {
+        let why = format!("part of `{}` is written, which a product reads", k.values[v].name);
+        return Ok(Err(Refused { span: k.stmt_spans[s], why }));
+    }
+    let feeds = match feeds::plan(k, cx.options, &fed) {
         Ok(feeds) => feeds,
         Err(refused) => return Ok(Err(refused)),
     };
@@ -147,6 +154,41 @@ fn plan(
         return Ok(Err(Refused { span: k.stmt_spans[feed.fill], why }));
     }
     Ok(shared_out(k, cx, &sites)?.map(|found| (found, feeds)))
+}
+
+/// A statement that writes some of a buffer.
+fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
+    all_stmts(k, k.body).into_iter().find(|&s| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => {
+            resolve_view(k, dst).is_some_and(|to| to.base == buffer) && !matches!(k.exprs[dst], ExprData::Ref(_))
+        }
+        _ => false,
+    })
+}
+
+/// The copies into other buffers than operands that the accelerator can do as well, such as a tile with one number for each row: threads that
+/// multiply would wait for them.
+fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
+    let mut found = Vec::new();
+    let allocated = |s: Stmt| match k.stmts[s] {
+        StmtData::Alloc { value, .. } if !operands.contains(&value) => Some(value),
+        _ => None,
+    };
+    for buffer in all_stmts(k, k.body).into_iter().filter_map(allocated) {
+        match feeds::plan(k, cx.options, &[buffer]) {
+            // What threads compute is theirs.
+            _ if feeds::by_threads(k, buffer) => {}
+            Ok(feeds) if feeds.iter().all(|f| f.how == feeds::How::Tensor && !written(k, f.fill)) => {
+                found.extend(feeds)
+            }
+            Ok(_) => {}
+            Err(refused) => {
+                let name = &k.values[buffer].name;
+                cx.remark(refused.span, format!("the threads that multiply fill `{name}`: {}", refused.why));
+            }
+        }
+    }
+    found
 }
 
 /// Whether a person wrote how threads do a copy.
@@ -225,21 +267,10 @@ fn all_of(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<Vec<
     Ok(Ok(found))
 }
 
-/// Whether a thread of so many warpgroups has registers for the tiles that are declared.
+/// Whether a thread of so many warpgroups has registers for the tiles that live at the same time.
 fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
-    let threads = u64::from(groups * WARPGROUP * WARP);
-    let bytes: u64 = all_stmts(k, k.body)
-        .into_iter()
-        .filter_map(|s| match k.stmts[s] {
-            StmtData::Var { value, .. } => Some(value),
-            _ => None,
-        })
-        .map(|v| {
-            let elements = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product::<u64>());
-            elements * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))
-        })
-        .sum();
-    let tiles = bytes / 4 / threads;
+    let at = |tiles: &Vec<live::Tile>| tiles.iter().map(|t| t.of_warpgroups(u64::from(groups))).sum::<u64>();
+    let tiles = live::tiles(k).iter().map(at).max().unwrap_or(0);
     let own = u64::try_from(consumer_registers(k, groups * WARPGROUP)).unwrap_or(0);
     if tiles + BESIDE <= own {
         return Ok(());
@@ -248,15 +279,16 @@ fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
     Err(Refused { span, why })
 }
 
-/// Whether the operands of a product are buffers that producer warps fill, or one is and the other is a register tile.
+/// Whether the operands of a product are buffers that producer warps or the threads that multiply fill, or one is and the other is a register tile.
 pub(super) fn fed(k: &Kernel, mma: &Mma) -> bool {
+    let producers = k.plans.values().any(|p| p.producer);
     let fed = |v: Value| {
         k.stmts.iter().any(|(s, data)| match data {
             StmtData::Copy { dst, .. } => k.plans[s].producer && matches!(k.exprs[*dst], ExprData::Ref(b) if b == v),
             _ => false,
-        })
+        }) || producers && feeds::by_threads(k, v)
     };
     [mma.a, mma.b]
         .into_iter()
-        .all(|e| plain_var(k, e).is_some() || tilec_ir::typing::resolve_view(k, e).is_some_and(|view| fed(view.base)))
+        .all(|e| plain_var(k, e).is_some() || resolve_view(k, e).is_some_and(|view| fed(view.base)))
 }

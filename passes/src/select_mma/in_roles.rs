@@ -12,7 +12,7 @@ use super::warpgroup::{self, Way};
 use super::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
-use crate::assign_layouts::plain_var;
+use crate::assign_layouts::{plain_var, warpgroup_accumulator};
 use crate::thread_fills::fills_slot;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::codes;
@@ -133,7 +133,8 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Product>) -> Re
             )));
         }
         let span = k.stmt_spans[p.s];
-        if cut(scheduled, p.shape) != p.tile {
+        let decided = Mma { atom: Some(p.atom), swap: p.way.swap, ..p.mma };
+        if cut(scheduled, p.shape) != p.tile && !own_layout(k, &p, &decided) {
             let ((m, n), (wm, wn)) = (p.shape, p.tile);
             let message = format!(
                 "products of these roles share their accumulators out differently: a warpgroup has {wm}x{wn} of this one of {m}x{n}"
@@ -149,9 +150,18 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Product>) -> Re
             let ((wm, wn), name) = (p.tile, p.atom.row().name);
             cx.remark(span, format!("`{name}` on {where_from}, {wm}x{wn} of a warpgroup of 128 threads{turned}"));
         }
-        k.exprs[p.src] = ExprData::Mma(Mma { atom: Some(p.atom), swap: p.way.swap, ..p.mma });
+        k.exprs[p.src] = ExprData::Mma(decided);
     }
     Ok(())
+}
+
+/// Gives an accumulator of which a warpgroup has another tile than the schedule's a layout that says so; `false`: an operand in registers would not go with it.
+fn own_layout(k: &mut Kernel, p: &Product, decided: &Mma) -> bool {
+    let StmtData::Assign { dst, .. } = k.stmts[p.s] else { unreachable!("a product is assigned") };
+    let layout = warpgroup_accumulator(k, dst, decided, p.tile).filter(|_| !p.way.registers);
+    let Some((layout, tile)) = layout.zip(k.tile_ty_mut(dst)) else { return false };
+    tile.reg_layout.get_or_insert(layout);
+    true
 }
 
 /// The warps of the role of a statement, and the first of them, where that is no first one of a group.

@@ -23,6 +23,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::typing::let_init;
 
 /// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
 const MOST: i64 = i32::MAX as i64;
@@ -236,6 +237,7 @@ impl Tiles {
             // A precondition says so; division of 64-bit indices is a call.
             let most = k.int(MOST - self.reach, span);
             inner = k.binary(Op::Min, inner, most, span);
+            inner = divisor(k, inner);
             let (at, by) = (k.value_ref(rest, span), Self::copy(k, inner));
             let quotient = k.binary(Op::Div, at, by, span);
             let index = self.bounded(k, quotient, axis);
@@ -250,6 +252,7 @@ impl Tiles {
             let g = k.int(self.columns, span);
             let rows = self.extent(k, 0);
             let strip_tiles = k.binary(Op::Mul, rows, g, span);
+            let strip_tiles = divisor(k, strip_tiles);
             let (at, by) = (k.value_ref(rest, span), Self::copy(k, strip_tiles));
             let strip = k.binary(Op::Div, at, by, span);
             let strip = name(k, &mut body, "strip", strip);
@@ -357,5 +360,31 @@ impl Tiles {
             self.columns
         );
         cx.remark(self.span, message);
+    }
+}
+
+/// A number of tiles to divide by: where it may be zero there are no tiles, and nobody divides.
+fn divisor(k: &mut Kernel, e: Expr) -> Expr {
+    if positive(k, e) {
+        return e;
+    }
+    let span = k.expr_spans[e];
+    let one = k.int(1, span);
+    k.binary(Op::Max, one, e, span)
+}
+
+/// Whether an index is at least 1, since sizes are.
+fn positive(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(n) => *n > 0,
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Size => true,
+            ValueDef::Let => let_init(k, *v).is_some_and(|init| positive(k, init)),
+            _ => false,
+        },
+        ExprData::Op { op: Op::Mul | Op::Min, args } => args.iter().all(|&a| positive(k, a)),
+        ExprData::Op { op: Op::Max, args } => args.iter().any(|&a| positive(k, a)),
+        ExprData::Op { op: Op::CeilDiv, args } => positive(k, args[0]),
+        _ => false,
     }
 }

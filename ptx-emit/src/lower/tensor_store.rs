@@ -12,7 +12,7 @@ use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::StmtData;
-use tilec_ir::tensor_store::is_stored;
+use tilec_ir::tensor_store::read_asynchronously;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
 const STORES: [P; 5] = [
@@ -88,10 +88,10 @@ impl Lower<'_> {
         self.emit.item(Item::Label(done));
     }
 
-    /// Shows the accelerator what threads have written to a buffer that it stores.
+    /// Shows the accelerator, and products of warpgroups, what threads have written to a buffer that they read.
     pub(super) fn fence_for_stores(&mut self, s: Stmt) {
         let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return };
-        if resolve_view(self.k, dst).is_some_and(|to| is_stored(self.k, to.base)) {
+        if resolve_view(self.k, dst).is_some_and(|to| read_asynchronously(self.k, to.base)) {
             self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
         }
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::Mma;
+use tilec_ir::kernel::{Mma, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
 use tilec_ir::target::WARP;
@@ -185,7 +185,9 @@ impl Lower<'_> {
     ) -> Result<Side, Reported> {
         let k = self.k;
         let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(src, "these element types")) };
-        let whole = view.dims.len() == 2 && view.slot == Some(tilec_ir::kernel::Slot::Get);
+        // A slot, or a buffer that the threads have written.
+        let own = matches!(k.values[view.base].def, ValueDef::Smem(_));
+        let whole = view.dims.len() == 2 && (view.slot == Some(tilec_ir::kernel::Slot::Get) || own);
         let along = if view.transposed { 1 - along } else { along };
         let layout = k.tile_ty(view.base).and_then(|t| t.smem_layout.clone()).filter(|_| whole);
         let found = layout.and_then(|l| Some((descriptor(&l, elem.bytes(), (1 - along, bits.0), (along, bits.1))?, l)));

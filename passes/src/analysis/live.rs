@@ -1,0 +1,166 @@
+//! Register tiles that live at the same time.
+
+use crate::analysis::uses::{mentions, stmt_exprs};
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{Type, resolve_view, type_of};
+
+/// A register tile.
+#[derive(Clone, Debug)]
+pub(crate) struct Tile {
+    /// Its extents.
+    pub(crate) shape: Vec<u64>,
+    /// Bytes of an element.
+    pub(crate) bytes: u64,
+}
+
+impl Tile {
+    /// Registers of a thread that hold it in the layout of accumulators of `warpgroups` that share its rows. Of tiles with one number for each
+    /// row, or for each column, threads repeat one another's.
+    pub(crate) fn of_warpgroups(&self, groups: u64) -> u64 {
+        let threads = groups * u64::from(WARPGROUP * WARP);
+        let elements = match self.shape[..] {
+            [1, columns] => columns.div_ceil(4),
+            [rows, 1] => (rows * 4).div_ceil(threads),
+            _ => self.shape.iter().product::<u64>().div_ceil(threads),
+        };
+        (elements * self.bytes).div_ceil(4)
+    }
+}
+
+/// The register tile that a statement declares; `None` for names whose expressions are computed where they are used.
+pub(crate) fn declared(k: &Kernel, deferred: &Deferred, v: Value, s: Stmt) -> Option<Tile> {
+    let known = |elem: ElemRef| match elem {
+        ElemRef::Known(elem) => Some(u64::from(elem.bytes())),
+        ElemRef::Param(_) => None,
+    };
+    let of = |e: Expr| match type_of(k, e) {
+        Ok(Type::Tile(tile)) => tile.known_shape().zip(known(tile.elem)),
+        _ => None,
+    };
+    let found = match k.stmts[s] {
+        StmtData::Var { .. } => k.tile_ty(v).and_then(|t| k.const_shape(&t.shape).zip(known(t.elem))),
+        StmtData::Let { init, .. } if deferred.init(v).is_none() && resolve_view(k, init).is_none() => of(init),
+        _ => None,
+    };
+    found.filter(|(shape, _)| !shape.is_empty()).map(|(shape, bytes)| Tile { shape, bytes })
+}
+
+/// From where to where in the text a tile lives.
+pub(crate) struct Range {
+    pub(crate) value: Value,
+    pub(crate) tile: Tile,
+    /// Numbers of statements in the order of the text.
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// The ranges of all register tiles of a kernel.
+pub(crate) struct Ranges {
+    pub(crate) tiles: Vec<Range>,
+    order: Order,
+}
+
+impl Ranges {
+    /// The number of a statement in the order of the text.
+    pub(crate) fn position(&self, s: Stmt) -> Option<usize> {
+        self.order.stmts.iter().position(|&t| t == s)
+    }
+}
+
+/// The register tiles that are live at each statement, in the order of the text. What a statement reads for the last time makes
+/// room for what it writes: elements are computed one after the other.
+pub(crate) fn tiles(k: &Kernel) -> Vec<Vec<Tile>> {
+    let ranges = ranges(k);
+    let mut at = vec![Vec::new(); ranges.order.stmts.len()];
+    for range in &ranges.tiles {
+        at[range.from..range.to.max(range.from + 1)].iter_mut().for_each(|tiles| tiles.push(range.tile.clone()));
+    }
+    at
+}
+
+/// Where each register tile lives.
+pub(crate) fn ranges(k: &Kernel) -> Ranges {
+    let deferred = Deferred::of(k);
+    let mut order = Order::default();
+    order.walk(k, k.body);
+    let mut tiles = Vec::new();
+    for (from, &s) in order.stmts.iter().enumerate() {
+        let (StmtData::Var { value, .. } | StmtData::Let { value, .. }) = k.stmts[s] else { continue };
+        let Some(tile) = declared(k, &deferred, value, s) else { continue };
+        let from = order.written(k, value, from);
+        let to = order.last_use(k, value, from);
+        tiles.push(Range { value, tile, from, to });
+    }
+    Ranges { tiles, order }
+}
+
+/// Statements in the order of the text, and which of them each loop spans.
+#[derive(Default)]
+struct Order {
+    stmts: Vec<Stmt>,
+    loops: Vec<(usize, usize)>,
+}
+
+impl Order {
+    fn walk(&mut self, k: &Kernel, block: Block) {
+        for &s in &k.blocks[block] {
+            let first = self.stmts.len();
+            self.stmts.push(s);
+            k.sub_blocks(s).into_iter().for_each(|b| self.walk(k, b));
+            if matches!(k.stmts[s], StmtData::For { .. }) {
+                self.loops.push((first, self.stmts.len()));
+            }
+        }
+    }
+
+    /// Where a value declared at `from` is written first, if it has none before: with a copy of the whole tile.
+    fn written(&self, k: &Kernel, v: Value, from: usize) -> usize {
+        if !matches!(k.stmts[self.stmts[from]], StmtData::Var { init: None, .. }) {
+            return from;
+        }
+        let first = (from + 1..self.stmts.len()).find(|&i| self.uses(k, i, v));
+        let whole = |&i: &usize| match k.stmts[self.stmts[i]] {
+            StmtData::Copy { src, dst, .. } => {
+                matches!(k.exprs[dst], ExprData::Ref(w) if w == v) && !mentions(k, src, v)
+            }
+            _ => false,
+        };
+        first.filter(whole).unwrap_or(from)
+    }
+
+    fn uses(&self, k: &Kernel, i: usize, v: Value) -> bool {
+        let s = self.stmts[i];
+        stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v))
+            || matches!(k.stmts[s], StmtData::Assign { dst, .. } if dst == v)
+    }
+
+    /// The last statement that mentions a value declared at `from`: where a loop goes on with it, the end of that.
+    fn last_use(&self, k: &Kernel, v: Value, from: usize) -> usize {
+        let places = (from + 1..self.stmts.len()).filter(|&i| self.uses(k, i, v));
+        let lasts = places.map(|i| {
+            let around =
+                self.loops.iter().filter(|(first, end)| (first..end).contains(&&i) && !(first..end).contains(&&from));
+            around.map(|&(_, end)| end).max().unwrap_or(i)
+        });
+        lasts.max().unwrap_or(from)
+    }
+}
+
+/// The register tile that a statement sets to zero.
+pub(crate) fn zeroed(k: &Kernel, s: Stmt) -> Option<Value> {
+    let (value, e) = match k.stmts[s] {
+        StmtData::Var { value, init: Some(e) } => (value, e),
+        StmtData::Assign { dst, src } => (dst, src),
+        _ => return None,
+    };
+    let zero = match k.exprs[e] {
+        ExprData::Int(0) => true,
+        ExprData::Float(bits) => f64::from_bits(bits) == 0.0,
+        _ => false,
+    };
+    zero.then_some(value)
+}

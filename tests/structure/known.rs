@@ -27,7 +27,7 @@ pub(crate) const CIRCLES: &[Circle] = &[
     circle("passes/src/choose/model.rs", 2, "the model and that of warpgroups share their types"),
     circle("passes/src/pipeline/plan.rs", 6, "plan and build share their types"),
     circle("passes/src/predicate.rs", 2, "the residue adds conditions as the pass does"),
-    circle("passes/src/schedule_loops.rs", 15, "is being rebuilt"),
+    circle("passes/src/schedule_loops.rs", 16, "is being rebuilt"),
     circle("passes/src/select_mma.rs", 11, "is being rebuilt"),
     circle("ptx-emit/src/check.rs", 2, "checks of operands add to the errors of the whole"),
     circle(

@@ -88,6 +88,8 @@ pub(in crate::choose) static FITTED: Constants = Constants {
 /// 128x176. Clocks that this costs a tile (4104x4104x4104 and 4096x6144x4096 on an H200).
 const CROWDED: u64 = 180;
 const SPILLED: f64 = 5000.0;
+/// The same where blocks share tiles: 128x256 spills 12 bytes (4096x3584x3584).
+const SHARED_CROWDED: u64 = 128;
 /// Of the way from one step to the next, the share that is left where its products are pending while the next are issued, as promoted ones are
 /// (16x4096x4096 of e4m3 on an H200: 7.0 us with 16x64 tiles).
 const PENDING: f64 = 0.7;
@@ -119,7 +121,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         traffic = traffic.max(supply.read_again(card, launch.bytes, traffic, readers).min(tiles * asked));
     }
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
-    let spilled = if cost.block.tiles >= CROWDED { SPILLED } else { 0.0 };
+    let crowded = if shared.is_some() { SHARED_CROWDED } else { CROWDED };
+    let spilled = if cost.block.tiles >= crowded { SPILLED } else { 0.0 };
     for part in &cost.parts {
         if part.product > 0.0 {
             let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };

@@ -64,7 +64,7 @@ const MOST_SCALAR_WARPS: u64 = 16;
 const SMALL_TILE: u64 = 64 * 128;
 /// Most candidates; a kernel with more parameters than this allows gets plain values.
 const MAX_CANDIDATES: usize = 200_000;
-/// Rows or columns of the smallest tiles of warpgroups.
+/// Rows of the smallest tiles of warpgroups.
 const SHORTEST_TILE: i64 = 16;
 /// Tiles along the rows of the output for which rows of tiles are fitted to it.
 const FITTED_TILES: i64 = 3;
@@ -207,10 +207,10 @@ impl<'a> Search<'a> {
         1 << bits.min().unwrap_or(0)
     }
 
-    /// The longest tile along an axis of the grid of which the output fills more than half: TMA loads of rows that are not there take time, too
+    /// The most rows of a tile of which the output fills more than half: TMA loads of rows that are not there take time, too
     /// (4x1280x8192 on an H200: 16.6 us in tiles of 64x32, 10.5 in tiles of 16x64).
-    fn longest(&self, axis: usize) -> i64 {
-        let filled = self.divided(&self.env, axis).and_then(|n| u64::try_from(n).ok()?.checked_next_power_of_two());
+    fn longest_rows(&self) -> i64 {
+        let filled = self.divided(&self.env, 0).and_then(|n| u64::try_from(n).ok()?.checked_next_power_of_two());
         filled.and_then(|n| i64::try_from(n).ok()).map_or(i64::MAX, |n| n.max(SHORTEST_TILE))
     }
 
@@ -256,7 +256,8 @@ impl<'a> Search<'a> {
             match role {
                 Role::Rows | Role::Cols => {
                     let tiles = [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).chain(fitted);
-                    let most = self.longest(usize::from(role == Role::Cols));
+                    // Columns, and rows of an operand in registers, come in blocks of the instruction's.
+                    let most = if role == Role::Rows && !way.registers { self.longest_rows() } else { i64::MAX };
                     return tiles.filter(|&n| n <= most).collect();
                 }
                 Role::WarpRows | Role::WarpCols => {

@@ -164,26 +164,30 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
     ))
 }
 
-/// Whether nothing stores to the tensor that a copy reads in front of it: nothing orders the consumer's stores and the producer's loads. What is stored
-/// behind a copy that stands in no loop, of the same tile, comes later: the consumer has waited for the slot. Of other tiles a block stores nothing that
-/// another one loads.
+/// Whether nothing stores to the tensor that a copy reads in front of it.
 fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refused> {
     let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
-    let from = resolve_view(k, src).map(|v| v.base);
-    let place = |s: Stmt| all.iter().position(|&(_, t)| t == s);
-    let path = path_to(k, feed.fill).unwrap_or_default();
-    let looped = path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
-    for &(_, s) in all {
-        if let StmtData::Copy { dst, .. } = k.stmts[s]
-            && let Some(to) = resolve_view(k, dst)
-            && Some(to.base) == from
-            && (looped || place(s) < place(feed.fill))
-            && !on_other_sides(k, &path, &path_to(k, s).unwrap_or_default())
-        {
-            return Err(refused(k, s, format!("`{}` is stored here and loaded for a product", k.values[to.base].name)));
+    let Some(from) = resolve_view(k, src) else { return Ok(()) };
+    match stored_before(k, from.base, feed.fill, all) {
+        Some(s) => {
+            Err(refused(k, s, format!("`{}` is stored here and loaded for a product", k.values[from.base].name)))
         }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// A statement among `all` that stores to a tensor in front of `at`, where a producer would load from it: nothing orders the consumer's stores and the
+/// producer's loads. What is stored behind a copy that stands in no loop, of the same tile, comes later: the consumer has waited for the slot. Of other
+/// tiles a block stores nothing that another one loads.
+pub(crate) fn stored_before(k: &Kernel, tensor: Value, at: Stmt, all: &[(Block, Stmt)]) -> Option<Stmt> {
+    let place = |s: Stmt| all.iter().position(|&(_, t)| t == s);
+    let path = path_to(k, at).unwrap_or_default();
+    let looped = path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
+    all.iter().map(|&(_, s)| s).find(|&s| {
+        matches!(k.stmts[s], StmtData::Copy { dst, .. } if resolve_view(k, dst).is_some_and(|to| to.base == tensor))
+            && (looped || place(s) < place(at))
+            && !on_other_sides(k, &path, &path_to(k, s).unwrap_or_default())
+    })
 }
 
 /// Whether of two statements that stand in no loop a block executes one at most.

@@ -111,6 +111,11 @@ pub(super) fn of(
     if !same && is_written(k, from.base) {
         return why("the kernel writes it");
     }
+    let mut stmts = Vec::new();
+    k.walk(k.body, &mut |_, block, s| stmts.push((block, s)));
+    if crate::feeds::stored_before(k, from.base, store, &stmts).is_some() {
+        return why("the kernel stores to it in front of this");
+    }
     if ping_pong(k).is_some() {
         return why("warpgroups take tiles in turns (`ping_pong`)");
     }

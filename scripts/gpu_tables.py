@@ -30,6 +30,17 @@ def attention(path: pathlib.Path) -> None:
         print(f"| {row['D']} | {mask} | {row['L']} | {number(row['ours_us'])} | {number(row['ours_tflops'])} | {best} | {number(row[best + '_tflops'])} | {ratio} | {between} |")
 
 
+def backward(path: pathlib.Path) -> None:
+    print("| D | mask | L | ours us | TFLOP/s | fastest library | TFLOP/s | ratio | least, most | fastest deterministic one TFLOP/s |\n|---|---|---|---|---|---|---|---|---|---|")
+    for row in rows(path):
+        mask = "causal" if row["causal"] == "True" else "full"
+        best = row["best"]
+        ratio = f"**{number(row['ratio'], 2)}**" if float(row["ratio"]) >= 1 else number(row["ratio"], 2)
+        between = f"{number(row['ratio_min'], 2)}, {number(row['ratio_max'], 2)}"
+        fixed = [float(row[name]) for name in row if name.endswith("_deterministic_tflops") and row[name]]
+        print(f"| {row['D']} | {mask} | {row['L']} | {number(row['ours_us'])} | {number(row['ours_tflops'])} | {best} | {number(row[best + '_tflops'])} | {ratio} | {between} | {max(fixed, default=0):.0f} |")
+
+
 def fused(path: pathlib.Path) -> None:
     print("| sizes | fused us | TFLOP/s | plain product TFLOP/s | cuBLAS TFLOP/s | of plain | least, most | over PyTorch's steps |\n|---|---|---|---|---|---|---|---|")
     for row in rows(path):
@@ -40,7 +51,7 @@ def fused(path: pathlib.Path) -> None:
 
 def main() -> None:
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/results/h200"
-    for name, table in [("attention", attention), ("attention_sm80", attention), ("swiglu", fused), ("back_to_back", fused)]:
+    for name, table in [("attention", attention), ("attention_sm80", attention), ("attention_e4m3", attention), ("attention_backward", backward), ("swiglu", fused), ("back_to_back", fused)]:
         first = rows(folder / f"{name}.csv")[0]
         print(f"\n{name}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, cuDNN {first['cudnn']}, {first['date']}\n\n    {first['command']}\n")
         table(folder / f"{name}.csv")

@@ -31,6 +31,7 @@ pub mod same;
 pub mod spelling;
 pub mod target;
 pub mod tensor_store;
+pub mod turns;
 pub mod types;
 pub mod typing;
 pub mod verify;

@@ -223,7 +223,10 @@ impl Pair<'_> {
                 self.values(*v, *w)?;
                 self.exprs(*x, *y)
             }
-            (StmtData::Ordered { body: x }, StmtData::Ordered { body: y }) => self.blocks(*x, *y),
+            (StmtData::Ordered { body: x }, StmtData::Ordered { body: y }) => {
+                check("turns of an ordered statement", &self.a.turns[a], &self.b.turns[b])?;
+                self.blocks(*x, *y)
+            }
             (
                 StmtData::Role { name: n, warps: w, replicas: p, registers: r, body: x },
                 StmtData::Role { name: m, warps: v, replicas: q, registers: s, body: y },

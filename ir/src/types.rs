@@ -362,6 +362,15 @@ pub struct Place {
     pub barriers: Option<u64>,
 }
 
+/// What an `ordered` statement needs to be done in turns; see [`crate::turns`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Turns {
+    /// Arrivals that complete a phase of each barrier.
+    pub arrivals: u32,
+    /// Where its barriers are in shared memory, and behind them the words that replicas hand on; `None` until placed.
+    pub at: Option<u64>,
+}
+
 /// How roles hand over the slots of a channel; see [`crate::handover`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Handover {

@@ -3,9 +3,11 @@
 //! ```text
 //! let a = channel f16[64, 64] slots 4 full 1 empty 4
 //! publish a expect 8192
+//! ordered arrivals 4 { .. }
 //! ```
 //!
-//! Needs: roles, and how their copies are done. Decides: what is counted for each channel that says nothing; how, `tilec_ir::handover` says. Cannot be switched
+//! Needs: roles, and how their copies are done. Decides: what is counted for each channel and `ordered` statement that says
+//! nothing; how, `tilec_ir::handover` and `tilec_ir::turns` say. Cannot be switched
 //! off: without barriers roles would not wait.
 
 use crate::Cx;
@@ -13,6 +15,8 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::handover::{expected, handover, ring};
 use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::turns::turns;
+use tilec_ir::types::Turns;
 
 pub(crate) const NAME: &str = "hand-over";
 
@@ -26,6 +30,9 @@ pub(crate) fn run(k: &mut Kernel, _: &mut Cx<'_>) -> Result<(), Reported> {
         if k.expects[s].is_empty() {
             k.expects[s] = bytes;
         }
+    }
+    for turn in turns(k) {
+        k.turns[turn.stmt].get_or_insert(Turns { arrivals: turn.warps, at: None });
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ use tilec_ir::entities::{Block, Value};
 use tilec_ir::handover::ring;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::placement;
+use tilec_ir::turns;
 
 pub(crate) const NAME: &str = "place-shared";
 
@@ -61,7 +62,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Places the barriers of channels that roles hand over behind everything else, in the order of the text; returns where they end.
+/// Places the barriers of channels that roles hand over behind everything else, in the order of the text, and behind them those of `ordered` statements;
+/// returns where they end.
 fn place_barriers(k: &mut Kernel) -> u64 {
     let mut channels: Vec<Value> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
@@ -69,7 +71,7 @@ fn place_barriers(k: &mut Kernel) -> u64 {
             channels.extend(k.handovers[value].map(|_| value));
         }
     });
-    let mut used = placement::end_with_barriers(k);
+    let mut used = turns::end(k);
     for v in channels {
         if k.places[v].is_none_or(|place| place.barriers.is_some()) {
             continue;
@@ -78,6 +80,12 @@ fn place_barriers(k: &mut Kernel) -> u64 {
             k.places[w].iter_mut().for_each(|place| place.barriers = Some(used));
         }
         used += 2 * placement::BARRIER_BYTES * placement::slots(k, v).unwrap_or(1);
+    }
+    for turn in turns::turns(k) {
+        if let Some(turns) = k.turns[turn.stmt].as_mut().filter(|turns| turns.at.is_none()) {
+            turns.at = Some(used);
+            used += turn.bytes();
+        }
     }
     used
 }

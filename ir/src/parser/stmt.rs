@@ -8,7 +8,7 @@ use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtDat
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
-use crate::types::{Handover, Place};
+use crate::types::{Handover, Place, Turns};
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] = &[
@@ -141,10 +141,7 @@ impl Parser<'_, '_> {
             "for" => self.for_stmt()?,
             "if" => self.if_stmt()?,
             "role" => self.role()?,
-            "ordered" => {
-                self.bump();
-                StmtData::Ordered { body: self.block()? }
-            }
+            "ordered" => return self.ordered(stmts),
             "barrier" => {
                 self.bump();
                 StmtData::Barrier
@@ -272,6 +269,26 @@ impl Parser<'_, '_> {
             ));
         }
         Ok(Some(Handover { full, empty: self.small_int("a number of arrivals")? }))
+    }
+
+    /// `ordered { .. }`, `ordered arrivals 4 at 65600 { .. }`.
+    fn ordered(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let start = self.bump().span;
+        let turns = self.turns();
+        let (turns, body) = self.body_after(turns)?;
+        self.push(stmts, StmtData::Ordered { body }, start);
+        let stmt = stmts.last().copied().expect("pushed in front");
+        self.kernel.turns[stmt] = turns;
+        Ok(())
+    }
+
+    fn turns(&mut self) -> Parsed<Option<Turns>> {
+        if !self.eat_word("arrivals") {
+            return Ok(None);
+        }
+        let arrivals = self.small_int("a number of arrivals")?;
+        let at = if self.eat_word("at") { Some(self.bytes()?) } else { None };
+        Ok(Some(Turns { arrivals, at }))
     }
 
     /// A number of bytes.

@@ -11,7 +11,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
-use crate::types::{ElemRef, Handover, Place, TileTy};
+use crate::types::{ElemRef, Handover, Place, TileTy, Turns};
 use expr::{Exprs, elem_text, float};
 
 pub use expr::print_scalar;
@@ -279,6 +279,10 @@ impl Printer<'_> {
             }
             StmtData::Ordered { body } => {
                 self.put("ordered ");
+                if let Some(Turns { arrivals, at }) = k.turns[stmt] {
+                    self.put(&format!("arrivals {arrivals} "));
+                    at.iter().for_each(|at| self.put(&format!("at {at} ")));
+                }
                 self.block(*body);
             }
             StmtData::Role { name, warps, replicas, registers, body } => {

@@ -42,6 +42,7 @@
 //! 26. Places in shared memory are aligned, slots of a channel lie apart, and all of it fits a block (`places.rs`).
 //! 27. The barriers of a channel count who fills and releases it, and lie apart from everything else (`places.rs`).
 //! 28. A `publish` expects the bytes that tensor copies bring (`places.rs`).
+//! 29. The barriers of an `ordered` statement count the warps of a group, and lie apart from all else (`turns.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
@@ -71,6 +72,7 @@ mod statements;
 pub(crate) mod structure;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod written;
 
 use crate::diag::{Reported, Sink};
@@ -92,6 +94,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     fragments::check(&mut cx);
     plans::check(&mut cx);
     places::check(&mut cx);
+    turns::check(&mut cx);
     pointers::check(&mut cx);
     written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)

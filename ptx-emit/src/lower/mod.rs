@@ -155,7 +155,7 @@ pub fn lower(
     (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(scheduled)));
     cx.set_cluster()?;
     cx.check_roles()?;
-    cx.place_shared()?;
+    cx.place_shared();
     cx.parameters()?;
     cx.tensor_maps()?;
     cx.ready_barriers();

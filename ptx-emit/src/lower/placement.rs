@@ -2,15 +2,13 @@
 
 use super::Lower;
 use super::mbarriers::Barriers;
-use super::replicas::handed_on;
 use super::shared::{Placed, Position, Ring};
 use crate::report::TileReport;
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::handover::{Fill, ring};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::placement;
+use tilec_ir::turns::{self, handed_on};
 use tilec_ir::types::{Handover, Place};
 
 /// Slots of a channel that are held at once, at most. Iterations and branches leave as many held as they find: `held`, which is moved on.
@@ -38,7 +36,7 @@ fn held_at_once(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32
 
 impl Lower<'_> {
     /// Finds the rings of channels, and declares the block of shared memory.
-    pub(super) fn place_shared(&mut self) -> Result<(), Reported> {
+    pub(super) fn place_shared(&mut self) {
         let k = self.k;
         // The order of the text, not of the values' numbers: the printed program makes the same.
         let mut buffers: Vec<Value> = Vec::new();
@@ -56,8 +54,10 @@ impl Lower<'_> {
                 Some(_) => self.place_ring(v),
             }
         }
-        let used = self.place_turns(placement::end_with_barriers(k));
-        self.check_limit(&buffers, used)?;
+        self.place_turns();
+        let used = turns::end(k);
+        let limit = self.target.smem_per_block();
+        assert!(used <= limit, "bug: places end at {used}, a block has {limit} bytes of shared memory");
         self.smem_bytes = used;
         if used > 0 {
             let dynamic = used > 48 * 1024;
@@ -69,7 +69,6 @@ impl Lower<'_> {
             };
             self.emit.func.shared.push(decl);
         }
-        Ok(())
     }
 
     fn place(&self, v: Value) -> Place {
@@ -124,22 +123,5 @@ impl Lower<'_> {
             drained: false,
             get_turn: None,
         });
-    }
-
-    fn check_limit(&mut self, buffers: &[Value], used: u64) -> Result<(), Reported> {
-        let limit = self.target.smem_per_block();
-        if used <= limit {
-            return Ok(());
-        }
-        let mut d = Diagnostic::error(
-            codes::SMEM_LIMIT,
-            buffers.first().map_or(self.k.name_span, |&v| self.k.values[v].span),
-            format!("the kernel needs {used} bytes of shared memory, a block of {} has {limit}", self.target.name()),
-        );
-        for &v in buffers {
-            let slots = placement::slots(self.k, v).unwrap_or(1);
-            d = d.with_place(self.k.values[v].span, format!("{slots} x {} bytes", self.bytes(v)));
-        }
-        Err(self.sink.report(d.with_note("use smaller tiles or fewer stages")))
     }
 }

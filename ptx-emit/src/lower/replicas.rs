@@ -17,11 +17,12 @@ use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
+use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
 use tilec_ir::placement::BARRIER_BYTES;
-use tilec_ir::roles::{dealt_out, replicas};
+use tilec_ir::roles::dealt_out;
 use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::turns::turns;
 
 /// What replicas need to do an `ordered` statement in turns.
 #[derive(Clone, Debug)]
@@ -29,72 +30,28 @@ pub(super) struct Turns {
     /// The barrier of the first replica; those of the others follow.
     offset: u64,
     replicas: u32,
-    /// Warps of a replica.
-    warps: u32,
+    /// Arrivals that complete a phase.
+    arrivals: u32,
     /// The rings that the statement empties, each with the first replica's word for its place; those of the others follow.
     places: Vec<(usize, u64)>,
     /// Parity of the phase to wait for.
     parity: Option<Reg>,
 }
 
-/// The `ordered` statements of a role, how many groups of warps do them in turns, and the warps of one: its replicas, or, of a role without these,
-/// its warpgroups.
-fn ordered(k: &Kernel, role: Stmt) -> Option<(Vec<Stmt>, u32, u32)> {
-    let StmtData::Role { warps, body, .. } = k.stmts[role] else { return None };
-    let warps = k.as_int(warps).and_then(|n| u32::try_from(n).ok())?;
-    let replicas = replicas(k, role)?;
-    if replicas == 1 {
-        let mut parts = Vec::new();
-        k.walk(body, &mut |k, _, s| parts.extend(matches!(k.stmts[s], StmtData::Ordered { .. }).then_some(s)));
-        let groups = warps / WARPGROUP;
-        return (!parts.is_empty() && groups > 1).then_some((parts, groups, WARPGROUP));
-    }
-    let StmtData::For { body, .. } = k.stmts[dealt_out(k, body)?] else { return None };
-    let parts = k.blocks[body].iter().copied().filter(|&s| matches!(k.stmts[s], StmtData::Ordered { .. }));
-    Some((parts.collect(), replicas, warps))
-}
-
-/// Whether replicas of a role hand on their place in a channel.
-pub(super) fn handed_on(k: &Kernel, channel: Value) -> bool {
-    let role = |&s: &Stmt| match k.stmts[s] {
-        StmtData::Role { body, .. } => replicas(k, s).is_some_and(|n| n > 1) && waits(k, body, &[channel]),
-        _ => false,
-    };
-    k.blocks[k.body].iter().any(role)
-}
-
-/// Whether slots of one of the channels are waited for under `block`.
-fn waits(k: &Kernel, block: Block, of: &[Value]) -> bool {
-    let mut found = false;
-    k.walk(block, &mut |k, _, s| {
-        found |= matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Wait, channels, .. } if channels.iter().any(|c| of.contains(c)));
-    });
-    found
-}
-
 impl Lower<'_> {
-    /// Finds room for what `ordered` statements need, behind `used` bytes; returns where that ends.
-    pub(super) fn place_turns(&mut self, mut used: u64) -> u64 {
-        let k = self.k;
-        for (role, (parts, replicas, warps)) in k.blocks[k.body].iter().filter_map(|&s| Some((s, ordered(k, s)?))) {
-            let handed = tilec_ir::roles::replicas(k, role) != Some(1);
-            for s in parts {
-                let StmtData::Ordered { body } = k.stmts[s] else { continue };
-                let offset = used;
-                used += u64::from(replicas) * BARRIER_BYTES;
-                // Warpgroups of one role all wait for the same slots: there is no place to hand on.
-                let emptied =
-                    |r: &usize| handed && self.rings[*r].barriers.is_some() && waits(k, body, &self.rings[*r].channels);
-                let rings: Vec<usize> = (0..self.rings.len()).filter(emptied).collect();
-                let mut places = Vec::new();
-                for r in rings {
-                    places.push((r, used));
-                    used += u64::from(replicas) * BARRIER_BYTES;
-                }
-                self.turns.insert(s, Turns { offset, replicas, warps, places, parity: None });
-            }
+    /// Finds what `ordered` statements need where the text says that it lies.
+    pub(super) fn place_turns(&mut self) {
+        for turn in turns(self.k) {
+            let said = self.k.turns[turn.stmt].and_then(|said| Some((said.arrivals, said.at?)));
+            let (arrivals, offset) = said.unwrap_or_else(|| panic!("bug: an `ordered` statement has no place"));
+            let ring = |v: &Value| {
+                let ring = self.placed[*v].and_then(|placed| placed.ring);
+                ring.unwrap_or_else(|| panic!("bug: `{}` is in no ring", self.k.values[*v].name))
+            };
+            let places = turn.handed.iter().enumerate().map(|(i, v)| (ring(v), offset + turn.word(i))).collect();
+            let turns = Turns { offset, replicas: turn.groups, arrivals, places, parity: None };
+            self.turns.insert(turn.stmt, turns);
         }
-        used
     }
 
     /// Readies the barriers, where `guard` holds.
@@ -102,7 +59,7 @@ impl Lower<'_> {
         for turns in self.turns.values() {
             for i in 0..u64::from(turns.replicas) {
                 let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
-                self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(i64::from(turns.warps))]);
+                self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(i64::from(turns.arrivals))]);
             }
         }
     }
@@ -146,16 +103,17 @@ impl Lower<'_> {
 
     /// In front of the loop: the last replica lets the first one enter each `ordered` statement.
     pub(super) fn begin_turns(&mut self, role: Stmt, part: Part) {
-        let Some((parts, replicas, _)) = ordered(self.k, role) else { return };
         let mut all = Vec::new();
+        let parts: Vec<Stmt> = turns(self.k).into_iter().filter(|t| t.role == role).map(|t| t.stmt).collect();
         for s in parts {
             let parity = self.emit.mutable(Class::B32);
             self.emit.push(P::MovB32, vec![parity.into(), Operand::Imm(0)]);
-            if let Some(turns) = self.turns.get_mut(&s) {
-                turns.parity = Some(parity);
-                all.push(turns.clone());
-            }
+            let turns =
+                self.turns.get_mut(&s).unwrap_or_else(|| panic!("bug: an `ordered` statement without barriers"));
+            turns.parity = Some(parity);
+            all.push(turns.clone());
         }
+        let Some(replicas) = all.first().map(|turns| turns.replicas) else { return };
         self.emit.comment("the last one lets the first one begin");
         let own = self.replica(part);
         let last = Operand::Imm(i64::from(replicas) - 1);
@@ -173,8 +131,11 @@ impl Lower<'_> {
 
     /// `ordered { .. }`: waits for the replica in front, and lets the next one in.
     pub(super) fn ordered(&mut self, s: Stmt, body: Block) -> Result<(), Reported> {
-        let (Some(part), Some(turns)) = (self.part, self.turns.get(&s).cloned()) else { return self.block(body) };
-        let Some(parity) = turns.parity else { return self.block(body) };
+        // A role of one group has nobody to take turns with.
+        let Some(turns) = self.turns.get(&s).cloned() else { return self.block(body) };
+        let (Some(part), Some(parity)) = (self.part, turns.parity) else {
+            panic!("bug: an `ordered` statement outside of its role")
+        };
         let own = self.replica(part);
         let at = self.of_replica(turns.offset, own);
         self.wait_for(Operand::at(at, 0), parity, "turn");
@@ -203,7 +164,8 @@ impl Lower<'_> {
         let all = Operand::Imm(i64::from(turns.replicas));
         let next = self.emit.pure(Class::B32, P::RemU32, vec![next.into(), all]);
         for &(r, word) in &turns.places {
-            let Some(turn) = self.rings[r].get_turn else { continue };
+            let turn =
+                self.rings[r].get_turn.unwrap_or_else(|| panic!("bug: a ring that replicas hand on has no position"));
             let place = self.emit.def(Class::B32, P::OrB32, vec![turn.barrier.into(), turn.parity.into()]);
             let tid = self.tid();
             let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
@@ -223,7 +185,7 @@ impl Lower<'_> {
     fn take_place(&mut self, r: usize, word: u64, replica: Reg) {
         let ring: Ring = self.rings[r].clone();
         let (Some(barriers), Some(turn), Position::Reg(slot)) = (ring.barriers, ring.get_turn, ring.get) else {
-            return;
+            panic!("bug: a ring that replicas hand on has no position")
         };
         let own = self.of_replica(word, replica);
         let place = self.emit.def(Class::B32, P::LdSharedB32, vec![Operand::at(own, 0)]);

@@ -25,7 +25,7 @@ pub fn blocks(k: &Kernel) -> i64 {
 
 /// Whether slots of the channel are filled for all blocks of a cluster at once.
 pub fn fills_by_multicast(k: &Kernel, channel: Value) -> bool {
-    k.stmts.values().any(|s| match s {
+    k.statement_data().any(|s| match s {
         StmtData::Copy { dst, attrs, .. } => {
             attrs.is_multicast() && matches!(&k.exprs[*dst], ExprData::View(view) if view.base == channel)
         }
@@ -49,7 +49,7 @@ pub struct Uniform<'a> {
 impl<'a> Uniform<'a> {
     /// Reads the loops of a kernel.
     pub fn new(k: &'a Kernel) -> Uniform<'a> {
-        let loops = k.stmts.values().filter_map(|s| match *s {
+        let loops = k.statement_data().filter_map(|s| match *s {
             StmtData::For { var, start, end, step, .. } => Some((var, [start, end, step])),
             _ => None,
         });

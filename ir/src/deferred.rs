@@ -152,7 +152,7 @@ fn final_copies(
     let mut at = Vec::new();
     for &(s, _) in stmts {
         let mut used = false;
-        for e in crate::verify::structure::stmt_exprs(&k.stmts[s]) {
+        for e in k.stmts[s].exprs() {
             mentioned(k, e, &mut |w| used |= w == v);
         }
         if !used {

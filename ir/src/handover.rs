@@ -80,7 +80,7 @@ pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<Handov
 /// Whether blocks of a cluster have something to share.
 pub fn meets_others(k: &Kernel) -> bool {
     cluster::blocks(k) > 1
-        && k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast()))
+        && k.statement_data().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast()))
 }
 
 /// Whether a kernel has roles.

@@ -756,7 +756,7 @@ impl Kernel {
 
     /// How the copies into slots of a channel are done.
     pub fn fills(&self, channel: Value) -> impl Iterator<Item = &CopyAttrs> {
-        self.stmts.values().filter_map(move |s| match s {
+        self.statement_data().filter_map(move |s| match s {
             StmtData::Copy { dst, attrs, .. } => {
                 matches!(&self.exprs[*dst], ExprData::View(view) if view.base == channel).then_some(attrs)
             }

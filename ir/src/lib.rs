@@ -29,6 +29,7 @@ mod random_tests;
 pub mod roles;
 pub mod same;
 pub mod spelling;
+pub mod standing;
 pub mod target;
 pub mod tensor_store;
 pub mod turns;

@@ -22,13 +22,13 @@ pub const MAX_BYTES: u64 = 1 << 20;
 
 /// Alignment of the buffers and slots of a kernel.
 pub fn alignment(k: &Kernel) -> u64 {
-    let tensor = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_tensor()));
+    let tensor = k.statement_data().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_tensor()));
     if tensor || multiplies_by_warpgroups(k) { EXCHANGE_ALIGN } else { ROW_ALIGN }
 }
 
 /// Whether products of a kernel read slots through the asynchronous proxy.
 pub fn multiplies_by_warpgroups(k: &Kernel) -> bool {
-    k.exprs.values().any(|e| match e {
+    k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| match e {
         ExprData::Mma(mma) => mma.atom.is_some_and(|a| a.row().asynchronous()),
         _ => false,
     })

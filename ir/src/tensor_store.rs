@@ -16,7 +16,7 @@ pub fn tensor_store(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
 
 /// Whether tensor stores read `buffer`.
 pub fn is_stored(k: &Kernel, buffer: Value) -> bool {
-    k.stmts.keys().any(|s| tensor_store(k, s).is_some_and(|(b, _)| b == buffer))
+    k.statements().into_iter().any(|s| tensor_store(k, s).is_some_and(|(b, _)| b == buffer))
 }
 
 /// The buffers, other than slots of channels, that a statement multiplies by an instruction that reads them asynchronously.
@@ -32,5 +32,5 @@ pub fn multiplied(k: &Kernel, s: Stmt) -> Vec<Value> {
 
 /// Whether a buffer is read through the asynchronous proxy, which sees what threads write only behind a fence.
 pub fn read_asynchronously(k: &Kernel, buffer: Value) -> bool {
-    is_stored(k, buffer) || k.stmts.keys().any(|s| multiplied(k, s).contains(&buffer))
+    is_stored(k, buffer) || k.statements().into_iter().any(|s| multiplied(k, s).contains(&buffer))
 }

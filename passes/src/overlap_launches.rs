@@ -33,7 +33,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     let scalar = |e: &ExprData| matches!(e, ExprData::Mma(m) if m.atom.is_some_and(|a| !a.row().tensor_core));
-    if cx.enabled && target.has_dependent_launches() && !k.exprs.values().any(scalar) {
+    if cx.enabled && target.has_dependent_launches() && !k.expressions().into_iter().map(|e| &k.exprs[e]).any(scalar) {
         k.schedule.overlap = Some(k.int(1, k.schedule.span));
     }
     Ok(())

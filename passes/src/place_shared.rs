@@ -145,10 +145,11 @@ fn torn(k: &Kernel, cx: &mut Cx<'_>, v: Value) -> Reported {
 fn declare_in_front(k: &mut Kernel, v: Value, block: Block, first: tilec_ir::entities::Stmt) {
     let declares =
         |k: &Kernel, s| matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == v && over.is_empty());
-    let found = k.blocks.iter().find_map(|(b, list)| Some((b, list.iter().position(|&s| declares(k, s))?)));
+    let mut found = None;
+    k.walk(k.body, &mut |k, b, s| found = found.or(declares(k, s).then_some((b, s))));
     // What is over others is declared where it takes their memory.
-    let Some((outer, at)) = found else { return };
-    let alloc = k.blocks[outer].remove(at);
+    let Some((outer, alloc)) = found else { return };
+    k.blocks[outer].retain(|&s| s != alloc);
     let Some(to) = k.blocks[block].iter().position(|&s| s == first) else {
         panic!("bug in pass `{NAME}`: the life of `{}` begins nowhere", k.values[v].name)
     };

@@ -94,7 +94,7 @@ fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
     let from = |e: Expr| memory_views(k, e).iter().any(|view| view.base == buffer);
     let to = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tile);
     let copies = |s: &StmtData| matches!(s, StmtData::Copy { src, dst, .. } if from(*src) && to(*dst));
-    matches!(k.values[tile].def, ValueDef::Var(_)) && k.stmts.values().any(copies)
+    matches!(k.values[tile].def, ValueDef::Var(_)) && k.statement_data().any(copies)
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

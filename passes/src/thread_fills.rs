@@ -67,7 +67,7 @@ pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> b
 /// Whether the producer of a kernel does such copies, or will.
 pub(crate) fn any(k: &Kernel, options: &Options) -> bool {
     let facts = Facts::new(k);
-    k.stmts.keys().any(|s| fills_slot(k, s) || is_one(k, options, &facts, s))
+    k.statements().into_iter().any(|s| fills_slot(k, s) || is_one(k, options, &facts, s))
 }
 
 /// Whether a copy fills a slot of a channel from a tensor, by threads: of the role in which it stands.

@@ -46,7 +46,7 @@ pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
         let Some(layout) = &tile.reg_layout else { continue };
         let words =
             ((1u64 << layout.value_bits().min(32)) * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
-        let loaded = k.stmts.values().any(|s| {
+        let loaded = k.statement_data().any(|s| {
             matches!(s, StmtData::Copy { src, dst, .. }
                 if plain_var(k, *dst) == Some(v) && resolve_view(k, *src).is_some_and(|view| smem(k, view.base)))
         });
@@ -97,7 +97,7 @@ pub(crate) fn applies(
 
 /// Whether some copy writes a tensor.
 fn written(k: &Kernel, tensor: Value) -> bool {
-    k.stmts.values().any(
+    k.statement_data().any(
         |s| matches!(s, StmtData::Copy { dst, .. } if resolve_view(k, *dst).is_some_and(|view| view.base == tensor)),
     )
 }

@@ -255,7 +255,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
         bad(message, "stores, and loads of other things, are as wide as they are aligned");
     }
     let written = |base: Value| {
-        k.stmts.values().any(|s| {
+        k.statement_data().any(|s| {
             matches!(s, StmtData::Copy { dst, .. } if crate::typing::resolve_view(k, *dst).is_some_and(|v| v.base == base))
         })
     };
@@ -384,7 +384,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
         }
     }
     let lies_so = |v: Value| {
-        k.stmts.values().any(|t| match t {
+        k.statement_data().any(|t| match t {
             StmtData::Copy { src, dst, attrs } if attrs.is_fragment() => {
                 [*src, *dst].into_iter().any(|e| mentions(k, e).iter().any(|&(_, w)| w == v))
             }

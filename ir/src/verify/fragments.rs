@@ -57,7 +57,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         {
             elsewhere.push((src, dst));
         }
-        for root in super::structure::stmt_exprs(&k.stmts[s]) {
+        for root in k.stmts[s].exprs() {
             let mut stack = vec![root];
             while let Some(e) = stack.pop() {
                 if let ExprData::Mma(m) = k.exprs[e] {

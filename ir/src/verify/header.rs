@@ -137,7 +137,7 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
             format!("the signals `{name}` are no tensor of one dimension of u32")
         }
         Scratch::Signals => {
-            let read = k.exprs.keys().find(|&e| {
+            let read = k.expressions().into_iter().find(|&e| {
                 let named = match &k.exprs[e] {
                     ExprData::Ref(v) => Some(*v),
                     ExprData::View(view) => Some(view.base),

@@ -1,6 +1,5 @@
 //! Windows of tensors that are arrays of pointers: rule 23.
 
-use super::structure::stmt_exprs;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
@@ -13,7 +12,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         return;
     }
     let mut roots = Vec::new();
-    k.walk(k.body, &mut |k, _, s| roots.extend(stmt_exprs(&k.stmts[s])));
+    k.walk(k.body, &mut |k, _, s| roots.extend(k.stmts[s].exprs()));
     for e in roots {
         windows(cx, e);
     }

@@ -43,30 +43,6 @@ pub(super) fn mentions(k: &Kernel, e: Expr) -> Vec<(Expr, Value)> {
     found
 }
 
-/// The expressions that a statement owns, in text order.
-pub(crate) fn stmt_exprs(stmt: &StmtData) -> Vec<Expr> {
-    match stmt {
-        StmtData::Let { init, .. } => vec![*init],
-        StmtData::Var { init, .. } => init.iter().copied().collect(),
-        StmtData::Assign { src, .. } => vec![*src],
-        StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
-        StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
-        StmtData::If { cond, .. } => vec![*cond],
-        StmtData::Signal { index, .. } => vec![*index],
-        StmtData::Role { warps, replicas, registers, .. } => {
-            let mut v = vec![*warps];
-            v.extend(*replicas);
-            v.extend(*registers);
-            v
-        }
-        StmtData::Alloc { .. }
-        | StmtData::Channel { .. }
-        | StmtData::Barrier
-        | StmtData::Await { .. }
-        | StmtData::Ordered { .. } => Vec::new(),
-    }
-}
-
 /// What a value must be: in words, and as a test.
 type Kind = (&'static str, fn(&ValueDef) -> bool);
 
@@ -220,7 +196,7 @@ impl Trees<'_, '_> {
                     self.malformed(span, format!("{v} does not exist"));
                     continue;
                 }
-                self.roots(&stmt_exprs(&k.stmts[s]));
+                self.roots(&k.stmts[s].exprs());
                 let inner = k.sub_blocks(s);
                 if depth >= MAX_DEPTH && !inner.is_empty() {
                     self.too_deep(span, "blocks");
@@ -360,7 +336,7 @@ impl<'k> Scopes<'k, '_> {
         let k = self.k;
         let outer = self.open.len();
         for &s in &k.blocks[b] {
-            self.uses_in(&stmt_exprs(&k.stmts[s]));
+            self.uses_in(&k.stmts[s].exprs());
             for v in uses(&k.stmts[s]) {
                 self.used(v, k.stmt_spans[s]);
             }

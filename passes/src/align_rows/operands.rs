@@ -44,8 +44,8 @@ impl Operand {
 /// of a product need not be along the reduction where the instruction takes it from registers; of two that are not it is the second.
 pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Option<Vec<Operand>> {
     let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
-        || k.stmts.values().any(|s| matches!(s, StmtData::Role { .. }));
-    if decided || !k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
+        || k.statement_data().any(|s| matches!(s, StmtData::Role { .. }));
+    if decided || !k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_))) {
         return None;
     }
     let sketch = sketch(k, options).ok()?;
@@ -138,7 +138,7 @@ fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>, along: usi
     let name = &sketch.values[tensor].name;
     let ty = sketch.tensor_ty(tensor)?;
     let rank = ty.shape.len();
-    let written = sketch.stmts.values().any(
+    let written = sketch.statement_data().any(
         |s| matches!(s, StmtData::Copy { dst, .. } if resolve_view(sketch, *dst).is_some_and(|v| v.base == tensor)),
     );
     let why = match contiguous {

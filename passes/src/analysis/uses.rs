@@ -37,26 +37,7 @@ pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
 
 /// The expressions a statement owns itself (not those of its blocks).
 pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Vec<Expr> {
-    match &k.stmts[s] {
-        StmtData::Let { init, .. } => vec![*init],
-        StmtData::Var { init, .. } => init.iter().copied().collect(),
-        StmtData::Assign { src, .. } => vec![*src],
-        StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
-        StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
-        StmtData::If { cond, .. } => vec![*cond],
-        StmtData::Signal { index, .. } => vec![*index],
-        StmtData::Role { warps, replicas, registers, .. } => {
-            let mut v = vec![*warps];
-            v.extend(*replicas);
-            v.extend(*registers);
-            v
-        }
-        StmtData::Alloc { .. }
-        | StmtData::Channel { .. }
-        | StmtData::Barrier
-        | StmtData::Await { .. }
-        | StmtData::Ordered { .. } => Vec::new(),
-    }
+    k.stmts[s].exprs()
 }
 
 /// Where a statement is: the chain of (block, index) from the kernel body down to it.

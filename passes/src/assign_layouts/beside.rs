@@ -40,7 +40,7 @@ pub(crate) fn reduced_axes(k: &Kernel) -> Vec<usize> {
         ExprData::Reduce { axis, .. } => Some(*axis as usize),
         _ => None,
     };
-    k.exprs.values().filter_map(axis).collect()
+    k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(axis).collect()
 }
 
 /// The dimensions along which tiles of these extents are reduced.

@@ -52,7 +52,7 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
 
 /// Whether a buffer is over others.
 fn is_above(k: &Kernel, buffer: Value) -> bool {
-    k.stmts.values().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == buffer && !over.is_empty()))
+    k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == buffer && !over.is_empty()))
 }
 
 /// A statement and what is inside it.

@@ -481,7 +481,7 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         }
     }
     if scope == Scope::Role {
-        let stored = |v| k.stmts.keys().any(|s| tensor_store(k, s).is_some_and(|(_, tensor)| tensor == v));
+        let stored = |v| k.statements().into_iter().any(|s| tensor_store(k, s).is_some_and(|(_, tensor)| tensor == v));
         out.retain(|a| match k.values[a.value].def {
             ValueDef::Smem(_) => true,
             ValueDef::Tensor(_) => stored(a.value) || stored_by_one(k, a.value),
@@ -493,7 +493,7 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
 
 /// Whether elements of a tensor that several threads hold are stored, which one of them does.
 pub(super) fn stored_by_one(k: &Kernel, tensor: Value) -> bool {
-    k.stmts.values().any(|s| match *s {
+    k.statement_data().any(|s| match *s {
         StmtData::Copy { src, dst, .. } => {
             resolve_view(k, dst).is_some_and(|to| to.base == tensor)
                 && register_layout(k, src).is_some_and(|l| l.is_replicated())

@@ -99,7 +99,7 @@ fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnos
     let mut run = Run {
         k,
         buffers_only,
-        stored: k.stmts.keys().filter_map(|s| tensor_store(k, s)).map(|(_, tensor)| tensor).collect(),
+        stored: k.statements().into_iter().filter_map(|s| tensor_store(k, s)).map(|(_, tensor)| tensor).collect(),
         overlays: Overlays::of(k),
         memo: BTreeMap::new(),
         work: WORK,

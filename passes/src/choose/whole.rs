@@ -37,7 +37,7 @@ fn cut_windows(k: &Kernel) -> impl Iterator<Item = Value> {
         ExprData::View(view) => view.ranges.clone(),
         _ => Vec::new(),
     };
-    k.exprs.keys().flat_map(ranges).filter_map(|range| match range {
+    k.expressions().into_iter().flat_map(ranges).filter_map(|range| match range {
         Range::From { start, end: Some(_) } => loop_variable(k, start),
         _ => None,
     })

@@ -71,6 +71,14 @@ fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
     last
 }
 
+/// Whether statements that stand in no block yet, or what is inside them, copy asynchronously.
+fn copies_asynchronously(k: &Kernel, stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|&s| {
+        matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_asynchronous())
+            || k.sub_blocks(s).into_iter().any(|b| copies_asynchronously(k, &k.blocks[b]))
+    })
+}
+
 /// Whether a tensor that the producer loads behind the loops is also stored.
 fn loads_what_it_stores(k: &Kernel) -> bool {
     let produced = |s: &Stmt| match k.stmts[*s] {
@@ -115,7 +123,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     };
     consumed.extend(last);
     let warps = consumer_warps(k);
-    let by_threads = k.stmts.values().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_asynchronous()));
+    let by_threads = copies_asynchronously(k, &produced);
     let (few, many) = registers(k, warps, by_threads);
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, produced, span);
     let consumer = role(k, "consumer", (warps, replicas(k)), many, consumed, span);

@@ -135,7 +135,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     }
     // So are elements that a `let` names beside accumulators, unless they are computed where they are stored.
     let deferred = Deferred::of(k);
-    let products = k.exprs.values().any(|e| matches!(e, ExprData::Mma(_)));
+    let products = k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
     for s in all_stmts(k, k.body).into_iter().filter(|_| products) {
         let StmtData::Let { value, init } = k.stmts[s] else { continue };
         let (Some(layout), None) = (register_layout(k, init), deferred.init(value)) else { continue };

@@ -15,6 +15,7 @@ use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
@@ -202,11 +203,16 @@ fn several(k: &Kernel) -> bool {
     all_stmts(k, k.body).iter().filter(|s| product(s)).count() > 1
 }
 
-/// Whether both operands are slots of channels, or the instruction's A is a register tile.
+/// Whether both operands are slots of channels, or buffers that the threads of a role fill which multiplies them, or the instruction's A is a register tile.
 pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
-    let slot = |e: Expr| resolve_view(k, e).is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
+    let base = |e: Expr| resolve_view(k, e).map(|v| v.base);
+    let slot = |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Channel { .. }));
+    let own =
+        |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Smem(_)) && feeds::by_threads(k, v));
     let (a, b) = if mma.swap { (mma.b, mma.a) } else { (mma.a, mma.b) };
-    (slot(a) || plain_var(k, a).is_some()) && slot(b)
+    let decided = |e: Expr| slot(e) || own(e);
+    let in_roles = slot(a) || slot(b) || has_roles(k);
+    in_roles && (decided(a) || plain_var(k, a).is_some()) && decided(b)
 }
 
 /// The product as the instruction computes it, with an operand in registers in front of it; the copies that fill its operands are the producer's.

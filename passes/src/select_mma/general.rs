@@ -283,7 +283,7 @@ fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
 pub(super) fn fed(k: &Kernel, mma: &Mma) -> bool {
     let producers = k.plans.values().any(|p| p.producer);
     let fed = |v: Value| {
-        k.stmts.iter().any(|(s, data)| match data {
+        k.statements().into_iter().any(|s| match &k.stmts[s] {
             StmtData::Copy { dst, .. } => k.plans[s].producer && matches!(k.exprs[*dst], ExprData::Ref(b) if b == v),
             _ => false,
         }) || producers && feeds::by_threads(k, v)

@@ -177,7 +177,7 @@ fn filled_from(k: &Kernel, at: Stmt, buffer: Value) -> Option<ResolvedView> {
 }
 
 fn is_written(k: &Kernel, tensor: Value) -> bool {
-    k.stmts.values().any(|s| match s {
+    k.statement_data().any(|s| match s {
         StmtData::Copy { dst, .. } => resolve_view(k, *dst).is_some_and(|view| view.base == tensor),
         _ => false,
     })

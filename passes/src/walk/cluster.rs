@@ -121,7 +121,7 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     }
     // Blocks that share slots fill and empty them equally often.
     let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
-    if k.stmts.values().any(|s| matches!(s, StmtData::For { start, end, .. } if placed(*start) || placed(*end))) {
+    if k.statement_data().any(|s| matches!(s, StmtData::For { start, end, .. } if placed(*start) || placed(*end))) {
         return [1, 1];
     }
     let Some((rows, cols)) = tile(k) else { return [1, 1] };
@@ -211,7 +211,7 @@ fn counts_up(k: &Kernel, e: Expr) -> bool {
         ExprData::Int(x) => x >= 0,
         ExprData::Ref(v) => match k.values[v].def {
             ValueDef::Grid | ValueDef::Size => true,
-            ValueDef::Loop => k.stmts.values().any(|s| match *s {
+            ValueDef::Loop => k.statement_data().any(|s| match *s {
                 StmtData::For { var, start, .. } => var == v && k.as_int(start).is_some_and(|x| x >= 0),
                 _ => false,
             }),
@@ -235,7 +235,7 @@ fn tile(k: &Kernel) -> Option<(u64, u64)> {
 
 /// Whether rows of an operand, without padding, begin elsewhere than at multiples of a line, as far as their length is given.
 fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
-    k.stmts.values().any(|s| {
+    k.statement_data().any(|s| {
         let StmtData::Copy { src, attrs, .. } = s else { return false };
         let Some(from) = resolve_view(k, *src).filter(|_| attrs.is_tensor()) else { return false };
         let length = || tiles(k, cx, *k.tensor_ty(from.base)?.shape.get(contiguous_dim(k, from.base)?)?);

@@ -545,7 +545,7 @@ fn gain(
 
 /// Bytes of an element of the operands.
 fn operand_bytes(k: &Kernel) -> i64 {
-    let read = k.exprs.values().filter_map(|e| match e {
+    let read = k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(|e| match e {
         ExprData::Mma(mma) => resolve_view(k, mma.a).map(|v| v.base).or(match k.exprs[mma.a] {
             ExprData::Ref(v) => Some(v),
             _ => None,

@@ -94,7 +94,7 @@ impl Lower<'_> {
 
     /// Whether what is between the elements of a tensor is loaded with them.
     fn reads_gaps(&self, tensor: Value) -> bool {
-        self.k.stmts.values().any(|s| {
+        self.k.statement_data().any(|s| {
             matches!(s, StmtData::Copy { src, attrs, .. } if attrs.unaligned().is_some() && reads(self.k, *src, tensor))
         })
     }
@@ -104,7 +104,7 @@ impl Lower<'_> {
     pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
         let elem = self.elem(tensor).map_or(4, |e| e.bytes());
         let mut align = elem;
-        for s in self.k.stmts.values() {
+        for s in self.k.statement_data() {
             let StmtData::Copy { src, dst, attrs } = s else { continue };
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
                 let read = attrs.unaligned().filter(|_| reads(self.k, *src, tensor));

@@ -141,7 +141,7 @@ impl Lower<'_> {
         let (ExprData::Ref(v), Some(t)) = (&k.exprs[e], k.tensor_ty(view.base)) else { return false };
         let same = |other: Expr| tilec_ir::print::print_expr(k, other) == tilec_ir::print::print_expr(k, t.shape[0]);
         let axis = k.grid.iter().any(|axis| axis.index == *v && same(axis.extent));
-        axis || k.stmts.values().any(|s| match s {
+        axis || k.statement_data().any(|s| match s {
             StmtData::For { var, start, end, .. } => var == v && k.as_int(*start).is_some_and(|s| s >= 0) && same(*end),
             _ => false,
         })

@@ -139,7 +139,7 @@ impl Lower<'_> {
 
     /// Whether products of warpgroups add to a tile.
     pub(super) fn accumulates_asynchronously(&self, acc: Value) -> bool {
-        self.k.stmts.keys().any(|s| self.sums_into(s, acc))
+        self.k.statements().into_iter().any(|s| self.sums_into(s, acc))
     }
 
     /// Whether a statement is a product of warpgroups that adds to a tile.

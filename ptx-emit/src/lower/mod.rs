@@ -424,7 +424,7 @@ impl Lower<'_> {
 impl Lower<'_> {
     /// Whether a register tile only takes over the elements of another.
     fn takes_over(&self, v: Value) -> bool {
-        self.k.stmts.values().any(|s| match s {
+        self.k.statement_data().any(|s| match s {
             StmtData::Copy { src, dst, .. } => {
                 matches!(self.k.exprs[*dst], ExprData::Ref(d) if d == v) && self.tile_of(*src).is_some()
             }

@@ -1,0 +1,58 @@
+//! What stands in a program.
+//!
+//! The arenas of a kernel keep what passes have taken out, a branch that is never taken or a copy that was written anew. Whoever asks what a program does
+//! asks these, not the arenas.
+
+use crate::entities::{Expr, Stmt};
+use crate::kernel::{Kernel, StmtData};
+
+impl StmtData {
+    /// The expressions that a statement owns, in the order of the text; not those of its blocks.
+    pub fn exprs(&self) -> Vec<Expr> {
+        match self {
+            StmtData::Let { init, .. } => vec![*init],
+            StmtData::Var { init, .. } => init.iter().copied().collect(),
+            StmtData::Assign { src, .. } => vec![*src],
+            StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
+            StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
+            StmtData::If { cond, .. } => vec![*cond],
+            StmtData::Signal { index, .. } => vec![*index],
+            StmtData::Role { warps, replicas, registers, .. } => {
+                let mut v = vec![*warps];
+                v.extend(*replicas);
+                v.extend(*registers);
+                v
+            }
+            StmtData::Alloc { .. }
+            | StmtData::Channel { .. }
+            | StmtData::Barrier
+            | StmtData::Await { .. }
+            | StmtData::Ordered { .. } => Vec::new(),
+        }
+    }
+}
+
+impl Kernel {
+    /// The statements of the program, in the order of the text.
+    pub fn statements(&self) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        self.walk(self.body, &mut |_, _, s| out.push(s));
+        out
+    }
+
+    /// What the statements of the program are.
+    pub fn statement_data(&self) -> impl Iterator<Item = &StmtData> {
+        self.statements().into_iter().map(|s| &self.stmts[s])
+    }
+
+    /// The expressions of the program's statements, with everything in them.
+    pub fn expressions(&self) -> Vec<Expr> {
+        let mut out = Vec::new();
+        let mut stack: Vec<Expr> = self.statement_data().flat_map(StmtData::exprs).collect();
+        while let Some(e) = stack.pop() {
+            stack.extend(self.children(e));
+            out.push(e);
+        }
+        out
+    }
+}

@@ -12,12 +12,13 @@
 use crate::cluster;
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ChannelOp, ExprData, Kernel, StmtData};
+use crate::lanes::only_asks_for_copies;
 use crate::layout::hardware::boxes;
 use crate::placement::slots;
 use crate::target::WARP;
 use crate::tensor_store::tensor_store;
 use crate::types::{ElemRef, Handover};
-use crate::typing::{Type, const_int, type_of};
+use crate::typing::const_int;
 use std::collections::BTreeMap;
 
 /// Who fills the channels of a ring.
@@ -179,19 +180,4 @@ fn operates(k: &Kernel, body: Block, wanted: ChannelOp, channel: Value) -> bool 
         found |= matches!(&k.stmts[s], StmtData::Channel { op, channels, .. } if *op == wanted && channels.contains(&channel));
     });
     found
-}
-
-/// Whether the statements of a role are loops, names, and what one lane does for all.
-pub fn only_asks_for_copies(k: &Kernel, body: Block) -> bool {
-    let mut only = true;
-    k.walk(body, &mut |k, _, s| {
-        only &= match &k.stmts[s] {
-            StmtData::For { .. } | StmtData::If { .. } => true,
-            StmtData::Let { init, .. } => !matches!(type_of(k, *init), Ok(Type::Tile(_)) | Err(_)),
-            StmtData::Copy { attrs, .. } => attrs.is_tensor() && tensor_store(k, s).is_none(),
-            StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
-            _ => false,
-        };
-    });
-    only
 }

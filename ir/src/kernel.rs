@@ -18,7 +18,7 @@ use crate::fill::Fill;
 use crate::layout::RegLayout;
 use crate::ops::{Op, ReduceOp};
 use crate::target::Target;
-use crate::types::{Elem, ElemRef, Handover, Order, Place, TensorTy, TileTy, Turns};
+use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TensorTy, TileTy, Turns};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
 /// A file: kernels in source order, and programs that launch several of them.
@@ -66,6 +66,8 @@ pub struct Kernel {
     pub handovers: SecondaryMap<Value, Option<Handover>>,
     /// Of a `publish` in a role: the bytes that tensor copies bring to the slot of each of its channels, once that is decided; empty: none.
     pub expects: SecondaryMap<Stmt, Vec<u64>>,
+    /// Which threads do a statement, where not all do it together, once that is decided.
+    pub lanes: SecondaryMap<Stmt, Option<Lanes>>,
     /// Of an `ordered` statement: what it needs to be done in turns, once that is decided.
     pub turns: SecondaryMap<Stmt, Option<Turns>>,
     /// Where buffers and channels lie in shared memory, once that is decided.
@@ -621,6 +623,7 @@ impl Kernel {
             plans: SecondaryMap::new(),
             handovers: SecondaryMap::new(),
             expects: SecondaryMap::new(),
+            lanes: SecondaryMap::new(),
             turns: SecondaryMap::new(),
             places: SecondaryMap::new(),
             const_params: Vec::new(),

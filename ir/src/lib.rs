@@ -15,6 +15,7 @@ pub mod handover;
 pub mod index;
 pub mod interp;
 pub mod kernel;
+pub mod lanes;
 pub mod layout;
 mod lexer;
 pub mod loop_ends;

@@ -362,6 +362,15 @@ pub struct Place {
     pub barriers: Option<u64>,
 }
 
+/// Which of the threads that come to a statement do it; see [`crate::lanes`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Lanes {
+    /// One lane of the first warp: `elected`.
+    Elected,
+    /// Of a loop, each thread iterations of its own: `spread`.
+    Spread,
+}
+
 /// What an `ordered` statement needs to be done in turns; see [`crate::turns`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turns {

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! let a = channel f16[64, 64] slots 4 full 1 empty 4
-//! publish a expect 8192
+//! role producer warps 4 elected { .. publish a expect 8192 .. }
 //! ordered arrivals 4 { .. }
 //! ```
 //!
 //! Needs: roles, and how their copies are done. Decides: what is counted for each channel and `ordered` statement that says
-//! nothing; how, `tilec_ir::handover` and `tilec_ir::turns` say. Cannot be switched
+//! nothing; how, `tilec_ir::handover` and `tilec_ir::turns` say. And
+//! what one lane does for all, by `tilec_ir::lanes`. Cannot be switched
 //! off: without barriers roles would not wait.
 
 use crate::Cx;
@@ -15,6 +16,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::handover::{expected, handover, ring};
 use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::lanes::lanes;
 use tilec_ir::turns::turns;
 use tilec_ir::types::Turns;
 
@@ -30,6 +32,9 @@ pub(crate) fn run(k: &mut Kernel, _: &mut Cx<'_>) -> Result<(), Reported> {
         if k.expects[s].is_empty() {
             k.expects[s] = bytes;
         }
+    }
+    for (s, lanes) in lanes(k) {
+        k.lanes[s].get_or_insert(lanes);
     }
     for turn in turns(k) {
         k.turns[turn.stmt].get_or_insert(Turns { arrivals: turn.warps, at: None });

@@ -135,6 +135,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
     let copy = k.stmt(data, span);
     k.plans[copy] = plan;
     k.expects[copy] = k.expects[s].clone();
+    k.lanes[copy] = k.lanes[s];
     copy
 }
 

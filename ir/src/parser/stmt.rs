@@ -8,7 +8,7 @@ use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtDat
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
-use crate::types::{Handover, Place, Turns};
+use crate::types::{Handover, Lanes, Place, Turns};
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] = &[
@@ -67,10 +67,11 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn push(&mut self, stmts: &mut Vec<Stmt>, data: StmtData, start: Span) {
+    fn push(&mut self, stmts: &mut Vec<Stmt>, data: StmtData, start: Span) -> Stmt {
         let span = self.since(start);
         let stmt = self.kernel.stmt(data, span);
         stmts.push(stmt);
+        stmt
     }
 
     /// `@(producer, stage 1, cycle 512)` in front of a statement.
@@ -134,13 +135,18 @@ impl Parser<'_, '_> {
         let Tok::Word(word) = self.peek() else {
             return Err(self.expected("a statement or `}`"));
         };
+        let mut lanes = None;
         let data = match word {
             "let" => return self.let_stmt(stmts),
             "var" => return self.var_stmt(stmts),
-            "copy" => self.copy()?,
-            "for" => self.for_stmt()?,
+            "copy" => {
+                let data = self.copy()?;
+                lanes = self.lanes();
+                data
+            }
+            "for" => return self.for_stmt(stmts),
             "if" => self.if_stmt()?,
-            "role" => self.role()?,
+            "role" => return self.role(stmts),
             "ordered" => return self.ordered(stmts),
             "barrier" => {
                 self.bump();
@@ -161,6 +167,7 @@ impl Parser<'_, '_> {
                 if self.eat_word("after") {
                     after = self.comma_list(|p| p.named("a register tile"))?;
                 }
+                lanes = self.lanes();
                 StmtData::Await { value, pending, after }
             }
             "signal" => {
@@ -182,18 +189,31 @@ impl Parser<'_, '_> {
                         self.bump();
                         expects = self.comma_list(Self::bytes)?;
                     }
-                    self.push(stmts, StmtData::Channel { op, channels, pending }, start);
-                    if let Some(&s) = stmts.last() {
-                        self.kernel.expects[s] = expects;
-                    }
+                    lanes = self.lanes();
+                    let s = self.push(stmts, StmtData::Channel { op, channels, pending }, start);
+                    self.kernel.expects[s] = expects;
+                    self.kernel.lanes[s] = lanes;
                     return Ok(());
                 }
                 None if is_reserved(word) => return Err(self.expected("a statement or `}`")),
                 None => self.assign()?,
             },
         };
-        self.push(stmts, data, start);
+        let s = self.push(stmts, data, start);
+        self.kernel.lanes[s] = lanes;
         Ok(())
+    }
+
+    /// `elected` or `spread` behind a statement. One that assigns to a variable of that name goes on otherwise.
+    fn lanes(&mut self) -> Option<Lanes> {
+        let (Tok::Word(word), false) = (self.peek(), self.peek_at(1) == Tok::Sign("=")) else { return None };
+        let lanes = match word {
+            "elected" => Lanes::Elected,
+            "spread" => Lanes::Spread,
+            _ => return None,
+        };
+        self.bump();
+        Some(lanes)
     }
 
     /// `[i]`.
@@ -276,8 +296,7 @@ impl Parser<'_, '_> {
         let start = self.bump().span;
         let turns = self.turns();
         let (turns, body) = self.body_after(turns)?;
-        self.push(stmts, StmtData::Ordered { body }, start);
-        let stmt = stmts.last().copied().expect("pushed in front");
+        let stmt = self.push(stmts, StmtData::Ordered { body }, start);
         self.kernel.turns[stmt] = turns;
         Ok(())
     }
@@ -525,18 +544,20 @@ impl Parser<'_, '_> {
         Ok((header?, body?))
     }
 
-    fn for_stmt(&mut self) -> Parsed<StmtData> {
-        self.bump();
+    fn for_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let begin = self.bump().span;
         let (name, span) = self.name("the name of a loop variable")?;
         let header = self.for_header();
         self.scoped(|p| {
             let var = p.declare(name, span, ValueDef::Loop);
-            let ((start, end, step, unroll), body) = p.body_after(header)?;
-            Ok(StmtData::For { var, start, end, step, unroll, body })
+            let ((start, end, step, unroll, lanes), body) = p.body_after(header)?;
+            let s = p.push(stmts, StmtData::For { var, start, end, step, unroll, body }, begin);
+            p.kernel.lanes[s] = lanes;
+            Ok(())
         })
     }
 
-    fn for_header(&mut self) -> Parsed<(Expr, Expr, Expr, bool)> {
+    fn for_header(&mut self) -> Parsed<(Expr, Expr, Expr, bool, Option<Lanes>)> {
         self.expect_word("in")?;
         let start = self.expr()?;
         if !self.eat_sign("..") {
@@ -552,13 +573,14 @@ impl Parser<'_, '_> {
             self.node(ExprData::Int(1), Span { start: at, end: at })?
         };
         let unroll = self.eat_word("unroll");
+        let lanes = self.lanes();
         if !self.at_sign("{") {
             return Err(self.expected_with_note(
                 "`step`, `unroll` or `{`",
                 "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
             ));
         }
-        Ok((start, end, step, unroll))
+        Ok((start, end, step, unroll, lanes))
     }
 
     fn if_stmt(&mut self) -> Parsed<StmtData> {
@@ -581,12 +603,14 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn role(&mut self) -> Parsed<StmtData> {
-        self.bump();
+    fn role(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let start = self.bump().span;
         let (name, _) = self.name("the name of a role")?;
-        let header = self.role_header();
-        let ((warps, replicas, registers), body) = self.body_after(header)?;
-        Ok(StmtData::Role { name: name.to_owned(), warps, replicas, registers, body })
+        let header = self.role_header().map(|header| (header, self.lanes()));
+        let (((warps, replicas, registers), lanes), body) = self.body_after(header)?;
+        let s = self.push(stmts, StmtData::Role { name: name.to_owned(), warps, replicas, registers, body }, start);
+        self.kernel.lanes[s] = lanes;
+        Ok(())
     }
 
     fn role_header(&mut self) -> Parsed<(Expr, Option<Expr>, Option<Expr>)> {

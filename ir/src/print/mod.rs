@@ -11,7 +11,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
-use crate::types::{ElemRef, Handover, Place, TileTy, Turns};
+use crate::types::{ElemRef, Handover, Lanes, Place, TileTy, Turns};
 use expr::{Exprs, elem_text, float};
 
 pub use expr::print_scalar;
@@ -173,6 +173,15 @@ impl Printer<'_> {
         }
     }
 
+    /// ` elected`, ` spread`.
+    fn lanes(&mut self, stmt: Stmt) {
+        self.put(match self.k.lanes[stmt] {
+            Some(Lanes::Elected) => " elected",
+            Some(Lanes::Spread) => " spread",
+            None => "",
+        });
+    }
+
     fn stmt_here(&mut self, stmt: Stmt) {
         let k = self.k;
         if k.plans[stmt].is_some() {
@@ -217,6 +226,7 @@ impl Printer<'_> {
                 self.put(" -> ");
                 self.expr(*dst);
                 self.copy_attrs(attrs);
+                self.lanes(stmt);
             }
             StmtData::For { var, start, end, step, unroll, body } => {
                 self.put("for ");
@@ -229,7 +239,9 @@ impl Printer<'_> {
                     self.put(" step ");
                     self.expr(*step);
                 }
-                self.put(if *unroll { " unroll " } else { " " });
+                self.put(if *unroll { " unroll" } else { "" });
+                self.lanes(stmt);
+                self.put(" ");
                 self.block(*body);
             }
             StmtData::If { cond, then, otherwise } => {
@@ -258,6 +270,7 @@ impl Printer<'_> {
                     self.put(" expect ");
                     self.list(&k.expects[stmt], |p, n| p.put(&n.to_string()));
                 }
+                self.lanes(stmt);
             }
             StmtData::Barrier => self.put("barrier"),
             StmtData::Await { value, pending, after } => {
@@ -268,6 +281,7 @@ impl Printer<'_> {
                     self.put(" after ");
                     self.list(after, |p, &v| p.value(v));
                 }
+                self.lanes(stmt);
             }
             StmtData::Signal { op, signals, index } => {
                 self.put(op.token());
@@ -296,6 +310,7 @@ impl Printer<'_> {
                     self.put(" registers ");
                     self.expr(*r);
                 }
+                self.lanes(stmt);
                 self.put(" ");
                 self.block(*body);
             }

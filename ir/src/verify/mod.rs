@@ -43,6 +43,7 @@
 //! 27. The barriers of a channel count who fills and releases it, and lie apart from everything else (`places.rs`).
 //! 28. A `publish` expects the bytes that tensor copies bring (`places.rs`).
 //! 29. The barriers of an `ordered` statement count the warps of a group, and lie apart from all else (`turns.rs`).
+//! 30. `elected` stands where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
@@ -62,6 +63,7 @@ mod copies;
 mod cx;
 mod fragments;
 mod header;
+mod lanes;
 mod layouts;
 mod matrices;
 mod places;
@@ -95,6 +97,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     plans::check(&mut cx);
     places::check(&mut cx);
     turns::check(&mut cx);
+    lanes::check(&mut cx);
     pointers::check(&mut cx);
     written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)

@@ -63,7 +63,7 @@ impl Lower<'_> {
                 if i > 0 {
                     self.rings[r].put = self.advance(&ring, self.rings[r].put, ring.put_turn);
                 }
-                self.operate(ChannelOp::Acquire, &ring);
+                self.operate(ChannelOp::Acquire, &ring, None);
             }
             self.rings[r].drained = true;
         }

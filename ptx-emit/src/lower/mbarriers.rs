@@ -122,8 +122,8 @@ impl Lower<'_> {
         self.emit.push_if(guard, P::XorB32, flip);
     }
 
-    /// The operation itself, in front of the step to the next slot.
-    pub(super) fn operate(&mut self, op: ChannelOp, ring: &Ring) {
+    /// The operation itself, in front of the step to the next slot. `asks`: who publishes the bytes of tensor copies; `None`: whoever comes here.
+    pub(super) fn operate(&mut self, op: ChannelOp, ring: &Ring, asks: Option<Guard>) {
         if ring.barriers.is_none() {
             return;
         }
@@ -147,7 +147,7 @@ impl Lower<'_> {
                 if ring.fill.tensor {
                     let state = self.emit.reg(Class::B64);
                     let bytes = Operand::Imm(ring.filling as i64);
-                    self.emit.push_if(self.asks, P::MbarrierArriveExpectTx, vec![state.into(), full(), bytes]);
+                    self.emit.push_if(asks, P::MbarrierArriveExpectTx, vec![state.into(), full(), bytes]);
                 }
                 if ring.fill.asynchronous > 0 {
                     self.emit.push(P::CpAsyncMbarrierArriveNoinc, vec![full()]);

@@ -14,12 +14,13 @@ use crate::ops::Op as P;
 use std::collections::BTreeSet;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::handover::{only_asks_for_copies, role_warps};
+use tilec_ir::handover::role_warps;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
 use tilec_ir::tensor_store::tensor_store;
+use tilec_ir::types::Lanes;
 
 /// The role whose statements are being lowered.
 #[derive(Copy, Clone, Debug)]
@@ -127,7 +128,7 @@ impl Lower<'_> {
             }
         }
         for (role, body) in roles {
-            if only_asks_for_copies(self.k, body) {
+            if self.is_elected(role) {
                 continue;
             }
             let (mut filling, mut shared) = (None, None);
@@ -207,7 +208,7 @@ impl Lower<'_> {
             let op = if count > i64::from(share) { P::SetmaxnregInc } else { P::SetmaxnregDec };
             self.emit.push(op, vec![Operand::Imm(count)]);
         }
-        if only_asks_for_copies(self.k, body) {
+        if self.is_elected(role) {
             self.emit.comment("one lane asks for the copies");
             let other = self.emit.def(Class::Pred, P::SetpNeS32, vec![warp.into(), Operand::Imm(first)]);
             self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
@@ -216,7 +217,7 @@ impl Lower<'_> {
             self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, vec![done.into()]);
         }
         self.asks = None;
-        if !only_asks_for_copies(self.k, body) && self.asks_for_copies(body) {
+        if self.elects_for_copies(body) {
             self.emit.comment("one lane asks for the tensor copies");
             let own = self.emit.def(Class::Pred, P::SetpEqS32, vec![warp.into(), Operand::Imm(first)]);
             let elected = self.emit.reg(Class::Pred);
@@ -238,19 +239,34 @@ impl Lower<'_> {
             self.begin_turns(role, part);
         }
         self.block(body)?;
-        if only_asks_for_copies(self.k, body) {
+        if self.is_elected(role) {
             self.drain_multicasts();
         }
         Ok(())
     }
 
-    /// Whether tensor copies into slots are among the statements of a role.
-    fn asks_for_copies(&self, body: Block) -> bool {
+    /// Whether one lane does a statement for all.
+    pub(super) fn is_elected(&self, s: Stmt) -> bool {
+        self.k.lanes[s] == Some(Lanes::Elected)
+    }
+
+    /// Whether a lane is elected for tensor copies into slots among the statements of a role.
+    fn elects_for_copies(&self, body: Block) -> bool {
         let mut asks = false;
         self.k.walk(body, &mut |k, _, s| {
-            asks |= matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_tensor() && tensor_store(k, s).is_none());
+            let fills = matches!(k.stmts[s], StmtData::Copy { .. }) && tensor_store(k, s).is_none();
+            asks |= fills && self.is_elected(s);
         });
         asks
+    }
+
+    /// Of what the elected lane of a role does beside the other threads: its guard; `None` where that lane runs the role.
+    pub(super) fn asking(&self, s: Stmt) -> Option<Guard> {
+        assert!(
+            self.is_elected(s) == self.asks.is_some(),
+            "bug: the text does not say which lane asks for tensor copies"
+        );
+        self.asks
     }
 
     /// A barrier of the threads of the present role, or of the block.

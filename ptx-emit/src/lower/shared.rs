@@ -103,7 +103,9 @@ impl Lower<'_> {
             if op == ChannelOp::Publish && ring.barriers.is_some() {
                 self.check_filled(s, channels, &ring)?;
             }
-            self.operate(op, &ring);
+            let expects = op == ChannelOp::Publish && ring.barriers.is_some() && ring.fill.tensor;
+            let asks = if expects { self.asking(s) } else { None };
+            self.operate(op, &ring, asks);
             match op {
                 ChannelOp::Publish => {
                     self.rings[r].put = self.advance(&ring, ring.put, ring.put_turn);

@@ -3,7 +3,7 @@
 //! Who raises a signal has its threads meet, and one of them stores a 1 with `.release`: what the others have written comes before that, for
 //! the barrier orders it (PTX ISA 8.7: causality order is transitive). Who awaits it has one thread look with `.acquire` until it finds the 1,
 //! put back the 0, and meet the others. A signal is awaited once, so nobody else looks when it goes down; the next launch begins
-//! behind the end of this one. A loop that only awaits signals has a thread look at each of them, all at a time: a look takes as long as a read of
+//! behind the end of this one. A loop that is `spread` has a thread look at each of them, all at a time: a look takes as long as a read of
 //! global memory.
 
 use super::index::{Int, Repr};
@@ -19,13 +19,6 @@ use tilec_ir::ops::Op;
 
 /// Bytes of a signal.
 const BYTES: i64 = 4;
-
-/// A loop over signals that are awaited.
-pub(super) struct Awaited {
-    stmt: Stmt,
-    signals: Value,
-    index: Expr,
-}
 
 impl Lower<'_> {
     pub(super) fn signal(&mut self, s: Stmt, op: SignalOp, signals: Value, index: Expr) -> Result<(), Reported> {
@@ -74,23 +67,18 @@ impl Lower<'_> {
         self.emit.push(P::StRelaxedGpuGlobalU32, vec![Operand::at(at, 0), zero.into()]);
     }
 
-    /// What a loop awaits that does nothing else.
-    pub(super) fn only_awaits(&self, body: Block) -> Option<Awaited> {
-        let [s] = self.k.blocks[body][..] else { return None };
-        match self.k.stmts[s] {
-            StmtData::Signal { op: SignalOp::Await, signals, index } => Some(Awaited { stmt: s, signals, index }),
-            _ => None,
-        }
-    }
-
-    /// Such a loop: thread `i` awaits what its iteration `i` does, and that so many threads later.
+    /// A loop that is `spread`: thread `i` awaits what its iteration `i` does, and that so many threads later.
     pub(super) fn await_all(
         &mut self,
         s: Stmt,
         var: Value,
         (start, end, step): (Expr, Expr, Expr),
-        Awaited { stmt, signals, index }: Awaited,
+        body: Block,
     ) -> Result<(), Reported> {
+        let stmt = self.k.blocks[body][0];
+        let StmtData::Signal { op: SignalOp::Await, signals, index } = self.k.stmts[stmt] else {
+            panic!("bug: a loop is spread that does other than await signals")
+        };
         let beyond =
             |lower: &mut Self| lower.unsupported_at(lower.k.stmt_spans[s], "a loop over indices beyond 31 bits");
         let (start, end, by) = (self.index(start)?, self.index(end)?, self.index(step)?);

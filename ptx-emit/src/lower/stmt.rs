@@ -14,6 +14,7 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::layout::Held;
 use tilec_ir::ops::Op;
 use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::types::Lanes;
 use tilec_ir::typing::{Type, resolve_view, type_of};
 
 /// Trips that an unrolled loop may have in PTX.
@@ -90,8 +91,8 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::For { var, start, end, step, unroll, body } => {
-                if let Some(awaited) = self.only_awaits(body) {
-                    self.await_all(s, var, (start, end, step), awaited)
+                if self.k.lanes[s] == Some(Lanes::Spread) {
+                    self.await_all(s, var, (start, end, step), body)
                 } else if unroll {
                     self.unrolled(s, var, start, end, step, body)
                 } else {
@@ -106,6 +107,7 @@ impl Lower<'_> {
                 if self.accumulates_asynchronously(value) {
                     self.await_products(pending);
                 } else if tilec_ir::tensor_store::is_stored(self.k, value) {
+                    assert!(self.is_elected(s), "bug: the text does not say which lane awaits a tensor store");
                     self.await_stores(pending);
                 }
                 Ok(())

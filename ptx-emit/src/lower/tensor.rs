@@ -222,6 +222,7 @@ impl Lower<'_> {
         });
         let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
         if tensor_store(self.k, s).is_some() {
+            assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
             return self.store_tensor(src, &to, &from, &map);
         }
         let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
@@ -273,12 +274,13 @@ impl Lower<'_> {
         ];
         let op = if multicasts.is_some() { to_all } else { op }[map.dims.len() - 1];
         let sharers = multicasts.map(|apart| self.sharers(apart));
+        let asks = self.asking(s);
         for (start, offset) in &map.boxes.places {
             let to = Operand::at(root, (placed.offset + offset) as i64);
             let tensor = self.tensor_box(&map, &from, &starts, start);
             let mut operands = vec![to, tensor, Operand::at(turn.barrier, 0)];
             operands.extend(sharers.clone());
-            self.emit.push_if(self.asks, op, operands);
+            self.emit.push_if(asks, op, operands);
         }
         Ok(())
     }

@@ -1,0 +1,33 @@
+//! Rule 30: one elected lane does what one lane does for all, and a loop is spread over threads that only awaits signals.
+
+use crate::codes;
+use crate::diag::Diagnostic;
+use crate::kernel::StmtData;
+use crate::lanes::lanes;
+use crate::types::Lanes;
+use crate::verify::cx::Cx;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let mut said = Vec::new();
+    k.walk(k.body, &mut |k, _, s| said.extend(k.lanes[s].map(|own| (s, own))));
+    if said.is_empty() {
+        return;
+    }
+    let needed = lanes(k);
+    for (s, own) in said {
+        if needed.get(&s) == Some(&own) {
+            continue;
+        }
+        let why = match (own, &k.stmts[s]) {
+            (Lanes::Elected, StmtData::Role { .. }) => {
+                "the role does more than ask for tensor copies, which takes all of its threads"
+            }
+            (Lanes::Elected, _) => "one lane alone would do this, which is for all threads that come here",
+            (Lanes::Spread, _) => "the loop does more than await signals, and would do it in one thread each",
+        };
+        cx.report(Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(
+            "`elected`: tensor copies, what expects and awaits them, and roles that do nothing else; leave it out to have it chosen",
+        ));
+    }
+}

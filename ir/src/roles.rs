@@ -16,7 +16,11 @@
 
 use crate::entities::{Block, Stmt};
 use crate::kernel::{Kernel, StmtData};
+use crate::target::WARPGROUP;
 use crate::typing::const_int;
+
+/// Warps of the producer: a warpgroup, the unit in which registers are given away.
+pub const PRODUCER_WARPS: u32 = WARPGROUP;
 
 /// How many replicas a role has; `None`: it is no role, or their number is not known.
 pub fn replicas(k: &Kernel, role: Stmt) -> Option<u32> {

@@ -4,10 +4,9 @@ use crate::Cx;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData};
-use tilec_ir::target::{WARP, WARPGROUP, register_share};
+use tilec_ir::roles::PRODUCER_WARPS;
+use tilec_ir::target::{WARP, register_share};
 
-/// Warps of the producer: a warpgroup, the unit in which registers are given away.
-pub(crate) const PRODUCER_WARPS: u32 = WARPGROUP;
 /// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
 const FILLING: i64 = 72;
 /// Bytes that a block keeps for its barriers.

@@ -3,9 +3,10 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use crate::layout::hardware::PANEL_BYTES;
 use crate::layout::{Pitch, RegLayout, SmemLayout, extent_bits};
+use crate::roles::PRODUCER_WARPS;
 use crate::target::WARP;
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, const_int, copy_shape};
@@ -179,6 +180,15 @@ fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, sha
     }
 }
 
+/// The threads that run a copy, of those of the block: slots are filled by the producer warps, as they will be in their role.
+fn running(k: &Kernel, s: Stmt, threads: Option<i64>) -> Option<i64> {
+    let slot = match k.stmts[s] {
+        StmtData::Copy { dst, .. } => matches!(&k.exprs[dst], ExprData::View(v) if v.slot == Some(Slot::Put)),
+        _ => false,
+    };
+    if k.plans[s].producer && slot { Some(i64::from(PRODUCER_WARPS * WARP)) } else { threads }
+}
+
 /// Rule 21.
 fn copy(cx: &mut Cx<'_, '_>, s: Stmt, threads: Option<i64>) {
     let k = cx.k;
@@ -206,11 +216,11 @@ fn copy(cx: &mut Cx<'_, '_>, s: Stmt, threads: Option<i64>) {
         let message = format!("the threads of this copy move {} of {elems} elements", 1u64 << layout.map().rank());
         let note = "`threads (threads, values):(..)` gives positions in column-major order of the whole tile";
         cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
-    } else if let Some((own, t)) = layout.threads(&shape).zip(whole_warps(threads))
-        && layout.thread_bits() >= extent_bits(t)
+    } else if let Some((own, t)) = layout.threads(&shape).zip(whole_warps(running(k, s, threads)))
         && !layout.is_for(&shape, t)
     {
-        let message = format!("this copy is spread over {own} threads, the block has {t}");
-        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message));
+        let message = format!("this copy is spread over {own} threads, and {t} run it");
+        let note = "a thread mode of stride 0 has further threads repeat what others move";
+        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note));
     }
 }

@@ -4,11 +4,11 @@ use super::log2_shape;
 use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::path_to;
-use crate::roles::PRODUCER_WARPS;
 use crate::thread_fills;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::layout::{RegLayout, extent_bits};
+use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
 
 /// The threads that share out tiles: a power of two of them, or several such groups.

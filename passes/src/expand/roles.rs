@@ -13,12 +13,13 @@ use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
-use crate::roles::{PRODUCER_WARPS, consumer_warps, ping_pong, registers, replicas, role};
+use crate::roles::{consumer_warps, ping_pong, registers, replicas, role};
 use crate::walk::{Walk, depends, multicast, turns};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::typing::{let_init, resolve_view, same_expr};
 
 /// How the blocks of a scheduled kernel walk over the tiles of its grid. Where they share tiles, the kernel's loop has the bounds of a stretch, and what

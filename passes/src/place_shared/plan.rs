@@ -135,9 +135,12 @@ impl<'k> Planner<'k> {
         self.items.iter().any(|item| item.members.iter().any(|m| m.0 == v))
     }
 
-    /// Buffers one behind the other, and those that are over them; `None`: a part of a ring is among them.
+    /// Buffers one behind the other, or where it is written that they lie, and those that are over them; `None`: a part of a ring is among them.
     fn family(&self, below: &[Value], top: &[Value], buffers: &[Value]) -> Option<Item> {
-        let mut item = Item { members: Vec::new(), bytes: 0, lives: Vec::new(), fixed: None };
+        let top = || top.iter().filter(|&v| buffers.contains(v));
+        let written = below.iter().chain(top()).filter_map(|&v| Some(self.k.places[v]?.offset)).min();
+        let mut item = Item { members: Vec::new(), bytes: 0, lives: Vec::new(), fixed: written };
+        let at = |unit: &Item, otherwise: u64| unit.fixed.zip(written).map_or(otherwise, |(at, start)| at - start);
         for &v in below {
             if item.members.iter().any(|m| m.0 == v) {
                 continue;
@@ -147,11 +150,13 @@ impl<'k> Planner<'k> {
             if unit.members.iter().any(|m| !below.contains(&m.0)) {
                 return None;
             }
-            item.put(unit, item.bytes);
+            let to = at(&unit, item.bytes);
+            item.put(unit, to);
         }
-        for &v in top.iter().filter(|&&v| buffers.contains(&v)) {
+        for &v in top() {
             let unit = self.unit(v);
-            item.put(unit, 0);
+            let to = at(&unit, 0);
+            item.put(unit, to);
         }
         Some(item)
     }
@@ -233,6 +238,5 @@ impl Item {
         self.members.extend(other.members.iter().map(|&(v, p)| (v, Place { offset: at + p.offset, ..p })));
         self.bytes = self.bytes.max(at + other.bytes);
         self.lives.extend(other.lives);
-        self.fixed = self.fixed.or(other.fixed);
     }
 }

@@ -9,12 +9,13 @@ use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How};
 use crate::place_shared::{self, Supposed};
-use crate::roles::{BARRIER_BYTES, PRODUCER_WARPS, shared_limit};
+use crate::roles::{BARRIER_BYTES, shared_limit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Slot, StmtData, StmtPlan, ValueDef, View};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
 
 /// Slots of a channel in a loop at most, where the schedule names none.

@@ -6,6 +6,7 @@
 pub mod atoms;
 pub mod cluster;
 pub mod codes;
+pub mod contract;
 pub mod deferred;
 pub mod diag;
 pub mod entities;

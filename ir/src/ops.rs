@@ -89,6 +89,8 @@ ops! {
     Min "min" Call, 2 Numeric;
     /// The larger operand; a NaN operand loses.
     Max "max" Call, 2 Numeric;
+    /// `a * b + c`, rounded once.
+    Fma "fma" Call, 3 Float;
     /// Negation.
     Neg "-" Prefix, 1 Numeric;
     /// Absolute value.

@@ -12,6 +12,7 @@ pub mod analysis;
 mod assign_layouts;
 mod barriers;
 pub mod choose;
+mod contract;
 mod cx;
 mod expand;
 mod feeds;
@@ -162,6 +163,13 @@ pub const PASSES: &[PassInfo] = &[
         required: false,
         by_default: true,
         run: Run::Kernel(overlap_launches::run),
+    },
+    PassInfo {
+        name: contract::NAME,
+        summary: "has sums take in products, so that both are rounded once",
+        required: true,
+        by_default: true,
+        run: Run::Kernel(contract::run),
     },
     PassInfo {
         name: hand_over::NAME,

@@ -89,7 +89,8 @@ pub fn exact(op: Op, a: i128, b: i128) -> Result<i128, Undefined> {
         | Op::Rsqrt
         | Op::Tanh
         | Op::FastTanh
-        | Op::Erf => {
+        | Op::Erf
+        | Op::Fma => {
             return Err(Undefined::NotIndex(op));
         }
         Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not | Op::Select => {

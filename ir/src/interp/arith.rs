@@ -63,6 +63,16 @@ fn results(op: Op, elem: Elem, args: &[&Tile]) -> Result<Numbers, Undefined> {
     let compares = index::compare(op, &0, &0).is_some();
     let int = elem.class() == ElemClass::Int;
     Ok(match args {
+        [a, b, c] if op == Op::Fma => {
+            let (a, b, c) = (a.data.floats(), b.data.floats(), c.data.floats());
+            // Literals by themselves are as exact as they can be.
+            let wide = elem == Elem::F64 || args.iter().all(|t| t.weak);
+            let fma = |i: usize| match wide {
+                true => a[i].mul_add(b[i], c[i]),
+                false => f64::from((a[i] as f32).mul_add(b[i] as f32, c[i] as f32)),
+            };
+            (0..a.len()).map(fma).collect::<Vec<f64>>().into()
+        }
         [c, a, b] => match (&a.data, &b.data) {
             (Numbers::Wide(a), Numbers::Wide(b)) => select(&c.data.floats(), a, b).into(),
             (a, b) => select(&c.data.floats(), &a.floats(), &b.floats()).into(),
@@ -113,7 +123,7 @@ fn unary(op: Op, a: &[f64]) -> Vec<f64> {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max | Op::Eq | Op::Ne => {
             Vec::new()
         }
-        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Select => Vec::new(),
+        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Select | Op::Fma => Vec::new(),
     }
 }
 
@@ -135,7 +145,7 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         // Comparisons are done for all types alike; the others are not binary, as above.
         Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => Vec::new(),
         Op::Neg | Op::Abs | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt => Vec::new(),
-        Op::Tanh | Op::FastTanh | Op::Erf | Op::Not | Op::Select => Vec::new(),
+        Op::Tanh | Op::FastTanh | Op::Erf | Op::Not | Op::Select | Op::Fma => Vec::new(),
     }
 }
 

@@ -63,6 +63,7 @@ pub(super) fn elementwise(
         let e = |i: usize| error(i, at);
         let within = match op {
             Op::Add | Op::Sub => e(0) + e(1),
+            Op::Fma => (arg(0, at).abs() + e(0)) * e(1) + e(0) * arg(1, at).abs() + e(2),
             Op::Mul => (arg(0, at).abs() + e(0)) * e(1) + e(0) * arg(1, at).abs(),
             Op::Div if e(0) == 0.0 && e(1) == 0.0 => 0.0,
             Op::Div => (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),

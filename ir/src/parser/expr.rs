@@ -219,7 +219,11 @@ impl Parser<'_, '_> {
     }
 
     fn atom(&mut self) -> Parsed<Atom> {
-        let (name, span) = self.name("an atom")?;
+        // One of them is called as an operator is.
+        let (name, span) = match self.peek() {
+            Tok::Word(word) if Atom::from_name(word).is_some() => (word, self.bump().span),
+            _ => self.name("an atom")?,
+        };
         Atom::from_name(name).ok_or_else(|| {
             let all: Vec<&str> = Atom::all().map(|a| a.row().name).collect();
             self.error(

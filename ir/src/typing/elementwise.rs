@@ -157,6 +157,9 @@ impl Types<'_> {
                 self.error(codes::TYPE_MISMATCH, e, message).with_note("convert one of them: `cast<f32>(x)`")
             })?;
         }
+        if domain == Domain::Float && num == Num::Index {
+            return Err(self.wrong(op, args[0], &types[0], "floating-point operands"));
+        }
         let mut shape = shapes[0].clone();
         for s in shapes.drain(1..) {
             shape = self.join_shape(e, op, shape, s)?;
@@ -188,6 +191,8 @@ impl Types<'_> {
                 _ => Err(self.wrong(op, arg, ty, "indices and integer scalars")),
             },
             Domain::Float => match ty {
+                // Beside others it takes their type.
+                Type::Index if op.arity() > 1 => Ok(()),
                 Type::Index => Err(self.wrong(op, arg, ty, "floating-point operands")),
                 Type::Float => Ok(()),
                 _ => self.operand(op, arg, ty, ElemClass::Float),

@@ -364,12 +364,6 @@ impl Lower<'_> {
         if self.kind_of(e)? == Kind::Index {
             return self.eval_index(e, group, class);
         }
-        if let Some([a, b, c]) = self.fused(op, class, args)? {
-            let mut part = |e| self.eval(e, operands, group, class);
-            let (xs, ys, zs) = (part(a)?, part(b)?, part(c)?);
-            let mut fma = |i: usize| self.emit.pure(class, P::FmaRnF32, vec![xs[i].into(), ys[i].into(), zs[i].into()]);
-            return Ok((0..group.len()).map(&mut fma).collect());
-        }
         let mut parts = Vec::new();
         for &a in args {
             parts.push(self.eval(a, operands, group, class)?);
@@ -393,24 +387,6 @@ impl Lower<'_> {
             }
         }
         Ok(out)
-    }
-
-    /// The factors and the other term of a sum with a product, which are rounded once. What multiplies and then adds is so fused by
-    /// the assembler if not here.
-    fn fused(&mut self, op: Op, class: Class, args: &[Expr]) -> Result<Option<[Expr; 3]>, Reported> {
-        let &[a, b] = args else { return Ok(None) };
-        if (op, class) != (Op::Add, Class::F32) {
-            return Ok(None);
-        }
-        for (product, term) in [(a, b), (b, a)] {
-            if let ExprData::Op { op: Op::Mul, args } = &self.k.exprs[product]
-                && let &[x, y] = &args[..]
-                && self.kind_of(product)? == Kind::Number(Class::F32)
-            {
-                return Ok(Some([x, y, term]));
-            }
-        }
-        Ok(None)
     }
 
     fn eval_ref(
@@ -731,6 +707,8 @@ pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P>
         (Op::Mul, Class::F64) => P::MulF64,
         (Op::Mul, Class::B32) => P::MulLoS32,
         (Op::Mul, Class::B64) => P::MulLoS64,
+        (Op::Fma, Class::F32) => P::FmaRnF32,
+        (Op::Fma, Class::F64) => P::FmaRnF64,
         (Op::Div, Class::F32) => P::DivRnF32,
         (Op::Div, Class::F64) => P::DivRnF64,
         (Op::Min, Class::F32) => P::MinF32,

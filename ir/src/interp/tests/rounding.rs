@@ -93,6 +93,17 @@ fn a_fused_multiply_and_add_is_within_the_bound() {
 }
 
 #[test]
+fn an_explicit_fused_multiply_and_add_rounds_once() {
+    let x = 0.7f32;
+    let (y, errors) = of("f32", "f32", "fma(0.1, x, 3.0)", [f64::from(x); 8]);
+    assert_eq!(y[0], f64::from(0.1f32.mul_add(x, 3.0)));
+    assert_eq!(errors, None);
+    // Rounded twice it would be zero: the square of 1 + 2^-12 is one of f32 but for 2^-24.
+    let (z, _) = of("f32", "f32", "fma(x, x, -1.00048828125)", [1.0 + 2f64.powi(-12); 8]);
+    assert_eq!(z[0], 2f64.powi(-24));
+}
+
+#[test]
 fn a_choice_between_near_numbers_is_open() {
     let (_, errors) =
         of("f32", "f32", "select(exp(x) < 2.7182817, 1.0 + x, x)", [1.0, 2.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0]);

@@ -5,8 +5,9 @@
 //! `?:` the type of the value they pass on; other operators are unsigned as soon as one side is. Shifts look at six bits of
 //! their distance. Every part is evaluated, so that a division by zero is an error wherever it stands.
 
+use super::cursor::Parser;
+use super::error::Result;
 use super::lex::{Pos, Tok};
-use super::module::{Parser, Result};
 
 /// Parentheses, prefixes and `?:` within each other.
 const MAX_DEPTH: usize = 64;
@@ -63,6 +64,12 @@ fn truth(b: bool) -> Value {
 }
 
 impl<'a> Parser<'a> {
+    /// A constant expression that is an integer, as its bits.
+    pub(super) fn integer(&mut self) -> Result<u64> {
+        let pos = self.pos();
+        self.constant()?.integer(pos)
+    }
+
     /// Whether a constant expression starts here, and not a register, a variable or a bit pattern (`0f...`), which is none.
     pub(super) fn at_constant(&self) -> bool {
         let named = || matches!(self.toks.get(self.at + 1), Some((Tok::Name(name), _)) if *name != "WARP_SZ");

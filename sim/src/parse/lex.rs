@@ -3,7 +3,7 @@
 //! A word keeps its dots apart: `ld.global.v4.b32` is a name followed by three dotted words, and `%tid.x` a name followed
 //! by one, so that the parser decides what a dotted word means. Text is never skipped except space and comments.
 
-use super::ParseError;
+use super::error::ParseError;
 
 /// Where a token starts; both count from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

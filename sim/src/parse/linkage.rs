@@ -1,10 +1,10 @@
-//! Directives about names and where they live: `.common`, `.attribute`, `.alias`, and what a call through a pointer is told
+//! Directives about names and where they live: `.common`, `.alias`, and what a call through a pointer is told
 //! (PTX 5.4.8, 7.1, 11.4.5, 11.6.4). There is one module and one memory here, so most of them change nothing.
 
+use super::cursor::Parser;
+use super::error::Result;
 use super::lex::{Pos, Tok};
-use super::module::{Parser, Result};
 use super::raw::{RawAlias, RawVar};
-use crate::program::types::Space;
 
 impl<'a> Parser<'a> {
     /// The variables behind `.common`. Of several modules one has them, which for one module makes no difference.
@@ -13,38 +13,6 @@ impl<'a> Parser<'a> {
             return Err(self.pos().error("`.common` goes with variables of `.global` alone, and not with `.extern`"));
         }
         self.variables(false)
-    }
-
-    /// `.attribute(.managed, .unified(1, 2))`, if it stands here, of a variable in `space` or of a function: host and devices see the
-    /// same memory, or the same address. Whether it does.
-    pub(super) fn attributes(&mut self, space: Option<Space>) -> Result<bool> {
-        if !self.eat_dot("attribute") {
-            return Ok(false);
-        }
-        self.expect(b'(')?;
-        loop {
-            let pos = self.pos();
-            if self.eat_dot("managed") {
-                if space != Some(Space::Global) {
-                    return Err(pos.error("`.managed` goes with variables of `.global` alone"));
-                }
-            } else if self.eat_dot("unified") {
-                if !matches!(space, None | Some(Space::Global)) {
-                    return Err(pos.error("`.unified` goes with functions and variables of `.global` alone"));
-                }
-                self.expect(b'(')?;
-                self.int()?;
-                self.expect(b',')?;
-                self.int()?;
-                self.expect(b')')?;
-            } else {
-                return Err(self.expected("`.managed` or `.unified`"));
-            }
-            if !self.eat(b',') {
-                self.expect(b')')?;
-                return Ok(true);
-            }
-        }
     }
 
     /// `.alias name, function;`.

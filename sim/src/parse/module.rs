@@ -3,125 +3,18 @@
 //! Two tokens of lookahead, no recursion but in constant expressions, whose depth is bounded. What carries no meaning for execution
 //! (`.loc`, `.pragma`, debug sections) is read and dropped by name; any other directive is an error.
 
-use super::ParseError;
-use super::lex::{Pos, Tok, lex};
-use super::raw::{RawEntry, RawFormal, RawFunc, RawModule, RawReg};
+use super::cursor::Parser;
+use super::error::Result;
+use super::lex::{Pos, Tok};
+use super::raw::{RawEntry, RawFunc, RawModule};
 use super::table::needs;
-use crate::program::types::Ty;
-
-pub(super) struct Parser<'a> {
-    pub(super) toks: Vec<(Tok<'a>, Pos)>,
-    pub(super) at: usize,
-    /// The last `.loc`.
-    pub(super) loc: (u32, u32),
-}
-
-pub(super) type Result<T> = std::result::Result<T, ParseError>;
 
 /// Reads a whole module.
 pub(crate) fn parse_module(text: &str) -> Result<RawModule<'_>> {
-    let mut p = Parser { toks: lex(text)?, at: 0, loc: (0, 0) };
-    p.module()
+    Parser::new(text)?.module()
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn peek(&self) -> Tok<'a> {
-        self.toks[self.at].0
-    }
-
-    pub(super) fn pos(&self) -> Pos {
-        self.toks[self.at].1
-    }
-
-    pub(super) fn bump(&mut self) -> Tok<'a> {
-        let tok = self.peek();
-        if self.at + 1 < self.toks.len() {
-            self.at += 1;
-        }
-        tok
-    }
-
-    pub(super) fn is(&self, c: u8) -> bool {
-        self.peek() == Tok::Punct(c)
-    }
-
-    pub(super) fn eat(&mut self, c: u8) -> bool {
-        let found = self.is(c);
-        if found {
-            self.bump();
-        }
-        found
-    }
-
-    pub(super) fn expect(&mut self, c: u8) -> Result<()> {
-        if self.eat(c) { Ok(()) } else { Err(self.expected(&format!("`{}`", char::from(c)))) }
-    }
-
-    pub(super) fn expected(&self, what: &str) -> ParseError {
-        self.pos().error(format!("expected {what}, found {}", self.peek().show()))
-    }
-
-    pub(super) fn eat_dot(&mut self, word: &str) -> bool {
-        let found = self.peek() == Tok::Dot(word);
-        if found {
-            self.bump();
-        }
-        found
-    }
-
-    pub(super) fn name(&mut self, what: &str) -> Result<&'a str> {
-        match self.peek() {
-            Tok::Name(name) => {
-                self.bump();
-                Ok(name)
-            }
-            _ => Err(self.expected(what)),
-        }
-    }
-
-    pub(super) fn int(&mut self) -> Result<u64> {
-        match self.peek() {
-            Tok::Int(v) | Tok::Uint(v) => {
-                self.bump();
-                Ok(v)
-            }
-            _ => Err(self.expected("an integer")),
-        }
-    }
-
-    pub(super) fn int32(&mut self) -> Result<u32> {
-        let pos = self.pos();
-        let v = self.int()?;
-        u32::try_from(v).map_err(|_| pos.error(format!("{v} does not fit 32 bits")))
-    }
-
-    /// A constant expression that is an integer, as its bits.
-    pub(super) fn integer(&mut self) -> Result<u64> {
-        let pos = self.pos();
-        self.constant()?.integer(pos)
-    }
-
-    /// `.v2`, `.v4`: the elements of each variable or register of a declaration.
-    pub(super) fn elements(&mut self) -> u32 {
-        if self.eat_dot("v2") {
-            2
-        } else if self.eat_dot("v4") {
-            4
-        } else {
-            1
-        }
-    }
-
-    pub(super) fn ty(&mut self) -> Result<Ty> {
-        if let Tok::Dot(word) = self.peek()
-            && let Some(ty) = Ty::from_word(word)
-        {
-            self.bump();
-            return Ok(ty);
-        }
-        Err(self.expected("a type"))
-    }
-
     fn module(&mut self) -> Result<RawModule<'a>> {
         let mut module = RawModule::default();
         loop {
@@ -212,57 +105,6 @@ impl<'a> Parser<'a> {
             return Err(Pos { line: 1, col: 1 }.error("the module lacks `.version` or `.target`"));
         }
         Ok(module)
-    }
-
-    /// `.section name { ... }`: debug data, no meaning for execution.
-    fn section(&mut self) -> Result<()> {
-        let open = self.pos();
-        self.bump();
-        self.bump();
-        self.expect(b'{')?;
-        loop {
-            match self.bump() {
-                Tok::Punct(b'}') => return Ok(()),
-                Tok::End => return Err(open.error("this section is never closed")),
-                _ => {}
-            }
-        }
-    }
-
-    /// `.loc file line col [, function_name label [+ n], inlined_at file line col]`.
-    pub(super) fn line_info(&mut self) -> Result<()> {
-        self.bump();
-        let (file, line, _) = (self.int32()?, self.int32()?, self.int32()?);
-        while self.eat(b',') {
-            match self.name("`function_name` or `inlined_at`")? {
-                "function_name" => {
-                    self.name("a label")?;
-                    if self.eat(b'+') {
-                        self.int()?;
-                    }
-                }
-                _ => {
-                    self.int()?;
-                    self.int()?;
-                    self.int()?;
-                }
-            }
-        }
-        self.loc = (file, line);
-        Ok(())
-    }
-
-    pub(super) fn pragma(&mut self) -> Result<()> {
-        self.bump();
-        loop {
-            match self.bump() {
-                Tok::Str(_) => {}
-                _ => return Err(self.expected("a string")),
-            }
-            if !self.eat(b',') {
-                return self.expect(b';');
-            }
-        }
     }
 
     fn entry(&mut self) -> Result<RawEntry<'a>> {
@@ -370,31 +212,6 @@ impl<'a> Parser<'a> {
                     return Ok(RawFunc { name, results, params, noreturn, body, pos });
                 }
                 _ => return Err(self.expected(&format!("the body of `{name}` or `;`"))),
-            }
-        }
-    }
-
-    /// `(.param .b32 a, .reg .b32 b)`.
-    pub(super) fn formals(&mut self) -> Result<Vec<RawFormal<'a>>> {
-        self.expect(b'(')?;
-        let mut out = Vec::new();
-        if self.eat(b')') {
-            return Ok(out);
-        }
-        loop {
-            if self.eat_dot("param") {
-                out.push(RawFormal::Var(self.parameter()?));
-            } else if self.eat_dot("reg") {
-                let ty = self.ty()?;
-                let pos = self.pos();
-                let name = self.name("a register name")?;
-                out.push(RawFormal::Reg(RawReg { ty, elements: 1, name, count: None, pos }));
-            } else {
-                return Err(self.expected("`.param` or `.reg`"));
-            }
-            if !self.eat(b',') {
-                self.expect(b')')?;
-                return Ok(out);
             }
         }
     }

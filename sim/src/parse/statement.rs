@@ -3,9 +3,10 @@
 //! No recursion but for vectors and lists of operands, whose depth is one, and constant expressions ([`super::constant`]).
 
 use super::constant::Value;
+use super::cursor::Parser;
+use super::error::Result;
 use super::lex::Pos;
 use super::lex::Tok;
-use super::module::{Parser, Result};
 use super::raw::{RawArg, RawInst, RawReg, RawStmt};
 
 impl<'a> Parser<'a> {

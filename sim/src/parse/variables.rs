@@ -1,9 +1,10 @@
 //! Declarations of variables and parameters, with their initial values (PTX 5.4).
 
 use super::constant::Value;
+use super::cursor::Parser;
+use super::error::Result;
 use super::lex::{Pos, Tok};
-use super::module::{Parser, Result};
-use super::raw::{RawAddress, RawInit, RawValue, RawVar};
+use super::raw::{RawAddress, RawFormal, RawInit, RawReg, RawValue, RawVar};
 use crate::program::types::{Space, Ty};
 
 /// No array is larger: the text of a module is hostile until proven otherwise.
@@ -20,6 +21,63 @@ struct Shape<'n> {
 }
 
 impl<'a> Parser<'a> {
+    /// `.attribute(.managed, .unified(1, 2))`, if it stands here, of a variable in `space` or of a function: host and devices see the
+    /// same memory, or the same address. Whether it does.
+    pub(super) fn attributes(&mut self, space: Option<Space>) -> Result<bool> {
+        if !self.eat_dot("attribute") {
+            return Ok(false);
+        }
+        self.expect(b'(')?;
+        loop {
+            let pos = self.pos();
+            if self.eat_dot("managed") {
+                if space != Some(Space::Global) {
+                    return Err(pos.error("`.managed` goes with variables of `.global` alone"));
+                }
+            } else if self.eat_dot("unified") {
+                if !matches!(space, None | Some(Space::Global)) {
+                    return Err(pos.error("`.unified` goes with functions and variables of `.global` alone"));
+                }
+                self.expect(b'(')?;
+                self.int()?;
+                self.expect(b',')?;
+                self.int()?;
+                self.expect(b')')?;
+            } else {
+                return Err(self.expected("`.managed` or `.unified`"));
+            }
+            if !self.eat(b',') {
+                self.expect(b')')?;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// `(.param .b32 a, .reg .b32 b)`.
+    pub(super) fn formals(&mut self) -> Result<Vec<RawFormal<'a>>> {
+        self.expect(b'(')?;
+        let mut out = Vec::new();
+        if self.eat(b')') {
+            return Ok(out);
+        }
+        loop {
+            if self.eat_dot("param") {
+                out.push(RawFormal::Var(self.parameter()?));
+            } else if self.eat_dot("reg") {
+                let ty = self.ty()?;
+                let pos = self.pos();
+                let name = self.name("a register name")?;
+                out.push(RawFormal::Reg(RawReg { ty, elements: 1, name, count: None, pos }));
+            } else {
+                return Err(self.expected("`.param` or `.reg`"));
+            }
+            if !self.eat(b',') {
+                self.expect(b')')?;
+                return Ok(out);
+            }
+        }
+    }
+
     /// `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[16]`.
     pub(super) fn parameter(&mut self) -> Result<RawVar<'a>> {
         let mut align = None;

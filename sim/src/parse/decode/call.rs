@@ -4,8 +4,9 @@
 //! register parameters are moves. `ret` is a branch to the end of the body. A function that calls itself, and a call
 //! through a pointer, are refused by name.
 
-use super::names::{Reg, Scope, Var};
-use super::{Cx, Result};
+use super::cx::Cx;
+use super::scope::{Reg, Scope, Var};
+use crate::parse::error::Result;
 use crate::parse::lex::Pos;
 use crate::parse::raw::{RawArg, RawFormal, RawFunc, RawInst, RawStmt};
 use crate::program::types::{R, SINK, Space, TRUE, Ty};
@@ -70,9 +71,6 @@ pub(super) fn reachable<'m, 'a>(
     Ok(found)
 }
 
-/// Copies after the body: to the operand, from the formal result.
-type Results<'r, 'a> = Vec<(&'r RawArg<'a>, Formal)>;
-
 /// Where a parameter of a function is.
 #[derive(Clone, Copy)]
 enum Formal {
@@ -80,9 +78,21 @@ enum Formal {
     Slot(Ty, R),
 }
 
-impl<'a> Cx<'a, '_> {
-    /// Emits a call.
-    pub(super) fn call(&mut self, raw: &RawInst<'a>) -> Result<()> {
+/// A call whose body comes next.
+pub(super) struct Entered<'a, 'm> {
+    pub(super) body: &'m [RawStmt<'a>],
+    /// Copies after the body: to the operand, from the formal result.
+    back: Vec<(RawArg<'a>, Formal)>,
+    /// The scopes of the caller.
+    outside: Vec<Scope<'a>>,
+    /// What `ret` branches to, and where whoever does not call goes on.
+    ret: u32,
+    end: u32,
+}
+
+impl<'a, 'm> Cx<'a, 'm> {
+    /// Emits a call up to the body of the function, if it has one: the body and [`Cx::leave`] come behind.
+    pub(super) fn enter(&mut self, raw: &RawInst<'a>) -> Result<Option<Entered<'a, 'm>>> {
         if !matches!(raw.words.as_slice(), [] | ["uni"]) {
             return Err(raw.pos.error("`call` takes no modifier but `.uni`"));
         }
@@ -108,10 +118,10 @@ impl<'a> Cx<'a, '_> {
         let guard = self.guard(raw)?;
         let Some(body) = &func.body else {
             if matches!(name, "__assertfail" | "vprintf") {
-                return self.library(raw, guard, func, &arguments, &results);
+                return self.library(raw, guard, func, &arguments, &results).map(|()| None);
             }
             if func.noreturn {
-                return self.emit(Op::Trap, guard, raw.name(), raw.spot());
+                return self.emit(Op::Trap, guard, raw.name(), raw.spot()).map(|()| None);
             }
             return Err(pos.limit(format!("`{name}` has no body here: linking is not supported")));
         };
@@ -131,20 +141,25 @@ impl<'a> Cx<'a, '_> {
             let to = self.formal(formal, actual, &mut inside)?;
             self.pass(raw, to, actual)?;
         }
-        let mut back: Results<'_, 'a> = Vec::new();
-        for (formal, actual) in func.results.iter().zip(&results) {
-            let from = self.formal(formal, actual, &mut inside)?;
+        let mut back = Vec::new();
+        for (formal, actual) in func.results.iter().zip(results) {
+            let from = self.formal(formal, &actual, &mut inside)?;
             back.push((actual, from));
         }
         let outside = std::mem::replace(&mut self.scopes, vec![inside]);
         let ret = self.new_label();
         self.returns.push(ret);
-        self.body(body)?;
+        Ok(Some(Entered { body, back, outside, ret, end }))
+    }
+
+    /// What comes behind the body of a function.
+    pub(super) fn leave(&mut self, raw: &RawInst<'a>, entered: Entered<'a, 'm>) -> Result<()> {
+        let Entered { back, outside, ret, end, .. } = entered;
         self.land(ret);
         self.returns.pop();
         self.scopes = outside;
         for (actual, from) in back {
-            self.give(raw, from, actual)?;
+            self.give(raw, from, &actual)?;
         }
         self.land(end);
         Ok(())

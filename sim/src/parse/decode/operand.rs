@@ -1,13 +1,30 @@
 //! Operands: names, literals and brackets as written to slots, addresses and labels.
 
-use super::names::{self, FIELDS, Var, special};
-use super::{Cx, Result};
+use super::arg::Arg;
+use super::cx::Cx;
+use super::names::special;
+use super::scope::{FIELDS, VECTORS, Var};
+use crate::parse::error::Result;
 use crate::parse::lex::Pos;
+use crate::parse::mods::Mods;
 use crate::parse::raw::{RawArg, RawInst};
-use crate::parse::sem::area;
-use crate::parse::table::{self, Mods, limits};
+use crate::parse::table::limits;
 use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};
 use crate::program::{Addr, Area, Base, Special};
+
+/// What an operand kind is called in a message.
+fn describe(kind: &str) -> &'static str {
+    match kind {
+        "p" | "pq" => "a predicate register",
+        "q" => "a predicate",
+        "m" => "an address in brackets",
+        "" => "`_`",
+        "l" => "a label",
+        "i" => "an integer constant",
+        "dm" => "a register with the part of it that is replaced",
+        _ => "something else",
+    }
+}
 
 /// Whether a register may hold a loaded or stored value: wider than it, but for floats (PTX 9.4.1, Tables 27 and 28).
 fn holds(reg: Ty, ty: Ty) -> bool {
@@ -32,34 +49,8 @@ fn check_address(ty: Ty, var: Var, pos: Pos) -> Result<()> {
     }
 }
 
-/// A resolved operand.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Arg {
-    /// A slot of the 32 or 64-bit file; which one follows from the type in the table.
-    Slot(R),
-    /// A predicate and whether it is negated.
-    Pred(R, bool),
-    /// Destination and predicate of `d|p`, setp's `p|q`.
-    Two(R, R),
-    /// Slots of a vector, and whether they are of the 64-bit file.
-    Many(Vec<R>, bool),
-    Addr(Addr),
-    /// A source or destination of a video instruction, with its selector.
-    Part {
-        slot: R,
-        selector: String,
-        negate: bool,
-    },
-    Int(u64),
-    Labels(Vec<u32>),
-    /// The map of a tensor and a place in it.
-    Tensor(Addr, Vec<R>),
-    /// An optional operand that is not there.
-    Absent,
-}
-
 impl<'a> Cx<'a, '_> {
-    /// Resolves operands by the row's pattern; see [`table::Row::args`].
+    /// Resolves operands by the row's pattern; see `Row::args` of the table.
     pub(super) fn args(&mut self, pattern: &str, mods: &Mods<'_>, raw: &RawInst<'a>) -> Result<Vec<Arg>> {
         let mut out = Vec::new();
         let mut given = raw.args.iter();
@@ -97,8 +88,7 @@ impl<'a> Cx<'a, '_> {
             matches!(kind, "dv" | "sv" | "x" | "xd") || kind.starts_with("d*") || kind.starts_with("s*");
         // Special registers are vectors to `mov.v4` of words alone.
         let words = (self.opcode, kind) == ("mov", "s*4") && matches!(ty, Some(Ty::B32 | Ty::U32 | Ty::S32));
-        let takes_vectors =
-            takes_vectors && (words || !matches!(arg, RawArg::Name(name, _) if names::VECTORS.contains(name)));
+        let takes_vectors = takes_vectors && (words || !matches!(arg, RawArg::Name(name, _) if VECTORS.contains(name)));
         if takes_vectors && let Some(elements) = self.elements(arg) {
             return self.operand(want, mods, &elements);
         }
@@ -129,7 +119,7 @@ impl<'a> Cx<'a, '_> {
                     Some((_, "shared")) => Area::In(Space::Shared),
                     Some((_, "cluster")) => Area::In(Space::Cluster),
                     Some((_, "global")) => Area::In(Space::Global),
-                    _ => area(mods),
+                    _ => mods.area(),
                 };
                 self.address(area, *base, *offset, *pos).map(Arg::Addr)
             }
@@ -166,7 +156,7 @@ impl<'a> Cx<'a, '_> {
                     let n: usize = n.parse().map_err(|_| arg.pos().error("unreadable table row"))?;
                     return self.fixed(typed()?, n, kind.starts_with('d'), arg);
                 }
-                Err(arg.pos().error(format!("this operand must be {}", table::describe(kind))))
+                Err(arg.pos().error(format!("this operand must be {}", describe(kind))))
             }
         }
     }
@@ -174,7 +164,7 @@ impl<'a> Cx<'a, '_> {
     /// A vector register as a list of its elements.
     fn elements(&self, arg: &RawArg<'a>) -> Option<RawArg<'a>> {
         let RawArg::Name(name, pos) = arg else { return None };
-        if let Some(name) = names::VECTORS.iter().find(|n| *n == name) {
+        if let Some(name) = VECTORS.iter().find(|n| *n == name) {
             return Some(RawArg::Vector(FIELDS.map(|field| RawArg::Dotted(name, field[0], *pos)).to_vec(), *pos));
         }
         let (reg, _) = self.find(name).filter(|(reg, _)| reg.elements > 1)?;
@@ -334,7 +324,7 @@ impl<'a> Cx<'a, '_> {
                     return self.typed(ty, found, name, *pos);
                 }
                 let axis = FIELDS.iter().position(|names| names.contains(field)).map(|axis| axis as u8);
-                let Some(axis) = axis.filter(|_| names::VECTORS.contains(name)) else {
+                let Some(axis) = axis.filter(|_| VECTORS.contains(name)) else {
                     return Err(pos.error(format!("`{name}.{field}` is no special register")));
                 };
                 if name.contains("cluster") {

@@ -1,6 +1,11 @@
 //! Where variables of shared memory stand.
 
-use super::*;
+use super::place::{place, target_number, variables};
+use crate::parse::error::Result;
+use crate::parse::raw::{RawModule, RawVar};
+use crate::program::types::Space;
+
+const MAX_SHARED: u64 = 1 << 20;
 
 /// Shared memory as it is laid out: variables follow each other as the assembler puts them, except that behind each there is room
 /// that belongs to nobody, so that whoever runs past a variable does not meet the next one. Addresses stay the same modulo
@@ -30,8 +35,7 @@ impl SharedLayout {
         let bodies = raw.entries.iter().map(|e| &e.body).chain(raw.funcs.iter().filter_map(|f| f.body.as_ref()));
         let all = raw.vars.iter().chain(bodies.flat_map(|b| variables(b)));
         let align = all.filter(|v| v.space == Space::Shared).map(|v| v.align).max().unwrap_or(1);
-        let reserved =
-            if module::target_number(raw.target) >= 90 { SharedLayout::RESERVED.next_multiple_of(align) } else { 0 };
+        let reserved = if target_number(raw.target) >= 90 { SharedLayout::RESERVED.next_multiple_of(align) } else { 0 };
         SharedLayout { packed: 0, shift: reserved, gap: align.max(128), reserved, end: 0, gaps: Vec::new() }
     }
 

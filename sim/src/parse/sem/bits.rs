@@ -1,6 +1,12 @@
 //! Bit fields, bytes and shifts (PTX 9.7.1, 9.7.8, 9.7.9.7).
 
-use super::*;
+use super::forms::{int, slot};
+use super::lanes::lanes;
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::program::types::{L32, L64, R, Ty};
+use crate::program::{BoolOp, Lop3Test, Op};
 
 /// `prmt` (PTX 9.7.9.7): each nibble of the selector names a byte of `b:a`; its top bit asks for the sign instead.
 pub(super) const fn prmt(a: u32, b: u32, c: u32) -> u32 {
@@ -123,4 +129,9 @@ pub(crate) fn lop3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         return Ok(Op::Lop3Test(Box::new(Lop3Test { d: *d, p: *p, s: [a, b, c], lut, with })));
     }
     Ok(Op::Lop3 { d: slot(args, 0), a, b, c, lut })
+}
+
+/// A word with so many low bits set.
+pub(super) const fn low_bits(n: u32) -> u32 {
+    if n > 31 { u32::MAX } else { (1 << n) - 1 }
 }

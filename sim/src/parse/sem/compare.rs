@@ -1,6 +1,13 @@
 //! Comparison and selection (PTX 9.7.6, 9.7.8).
 
-use super::*;
+use super::forms::{joined, lanewise, pred, set_l, set_w, slot, sx16, truth};
+use super::lanes::test;
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::program::lanewise::Function;
+use crate::program::types::{L32, L64, TRUE, Ty};
+use crate::program::{Op, Relation};
 
 /// Integer comparison; `lo`, `ls`, `hi`, `hs` are the unsigned ones (PTX 9.3.1).
 pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
@@ -50,19 +57,6 @@ pub(crate) fn setp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(set_w(f, m, args))
 }
 
-/// What `set` leaves in a register of this type where the comparison holds: all ones or 1.0.
-pub(crate) fn truth(ty: Option<Ty>) -> u32 {
-    match ty {
-        Some(Ty::F32) => 0x3F80_0000,
-        Some(Ty::F16) => 0x3C00,
-        Some(Ty::F16x2) => 0x3C00_3C00,
-        Some(Ty::BF16) => 0x3F80,
-        Some(Ty::BF16x2) => 0x3F80_3F80,
-        Some(Ty::U16 | Ty::S16) => 0xFFFF,
-        _ => u32::MAX,
-    }
-}
-
 /// `set`: a comparison as a word.
 pub(crate) fn set(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let float = matches!(m.ty()?, Ty::F16 | Ty::BF16 | Ty::F32 | Ty::F64);
@@ -75,14 +69,6 @@ pub(crate) fn set(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
         _ => return m.error("no such comparison"),
     };
     Ok(joined(word, yes, m, args))
-}
-
-/// The result of `set`, joined with a predicate if there is one.
-pub(crate) fn joined(inner: Op, all: u32, m: &Mods<'_>, args: &[Arg]) -> Op {
-    match join(m, args) {
-        Some(with) => Op::Joined { inner: Box::new(inner), d: slot(args, 0), all, with },
-        None => inner,
-    }
 }
 
 /// `slct`.

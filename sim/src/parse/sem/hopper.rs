@@ -1,9 +1,13 @@
 //! What came with sm_90: clusters, bulk copies, asynchronous products.
 
-use super::*;
+use super::forms::{addr, four, int, many, pred, slot};
 use crate::numerics::mma::Wide;
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
 use crate::program::bulk::{Bulk, Extent, Remote, Way};
 use crate::program::wgmma::{Matrix, Wgmma};
+use crate::program::{Addr, AtomOp, Op};
 
 /// `fence.proxy.async`, `fence.mbarrier_init`.
 pub(crate) fn proxy_fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
@@ -83,7 +87,7 @@ pub(crate) fn store_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Res
         return m.error("a vector has at most 16 bytes");
     }
     Ok(Op::Remote(Box::new(Remote {
-        area: area(m),
+        area: m.area(),
         to: addr(args, 0),
         barrier: addr(args, 2),
         size: ty.bytes() as u8,
@@ -99,7 +103,7 @@ pub(crate) fn red_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
     let ty = m.ty()?;
     let Some(op) = reduction(m) else { return m.error("no such reduction") };
     Ok(Op::Remote(Box::new(Remote {
-        area: area(m),
+        area: m.area(),
         to: addr(args, 0),
         barrier: addr(args, 2),
         size: ty.bytes() as u8,

@@ -1,72 +1,94 @@
 //! Integers (PTX 9.7.1, 9.7.2).
 
-use super::*;
+use super::bits::{funnel, low_bits, prmt, prmt_mode};
+use super::forms::{lanewise, lll, slot, sx16, www};
+use super::lanes::lanes;
 use crate::numerics::bits::Part;
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::program::lanewise::Function;
+use crate::program::types::{L32, L64, Ty};
+use crate::program::{Carry, CarryKind, Op};
 
 /// Two sources of the size of the result. A quotient and a remainder by zero are all ones: what the hardware's expansion
 /// yields where the manual leaves it open (measured on Hopper; the expansion is the same for all targets).
 pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let ty = m.ty()?;
     let op = cx.opcode();
-    let hi = m.has("hi");
-    let (clamp, relu) = (m.has("clamp"), m.has("relu"));
     if matches!(op, "xor" | "sub") && slot(args, 1) == slot(args, 2) && ty.bytes() >= 2 {
         // A register with itself is zero whatever it holds, also where nobody wrote it: compilers make zeros so.
         let (d, wide) = (slot(args, 0), ty.bytes() == 8);
         let a = cx.constant(wide, 0, m.pos)?;
         return Ok(if wide { Op::Mov64 { d, a } } else { Op::Mov32 { d, a } });
     }
-    if ty.bytes() == 8 {
-        let f: fn(&mut L64, &L64, &L64) = match (op, ty) {
-            ("add", _) => lanes!(x, y => x.wrapping_add(y)),
-            ("sub", _) => lanes!(x, y => x.wrapping_sub(y)),
-            ("mul", _) if !hi => lanes!(x, y => x.wrapping_mul(y)),
-            ("mul", Ty::S64) => lanes!(x, y => ((i128::from(x as i64) * i128::from(y as i64)) >> 64) as u64),
-            ("mul", _) => lanes!(x, y => ((u128::from(x) * u128::from(y)) >> 64) as u64),
-            ("div", Ty::S64) => {
-                lanes!(x, y => if y == 0 { u64::MAX } else { (x as i64).wrapping_div(y as i64) as u64 })
-            }
-            ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(u64::MAX)),
-            ("rem", Ty::S64) => {
-                lanes!(x, y => if y == 0 { u64::MAX } else { (x as i64).wrapping_rem(y as i64) as u64 })
-            }
-            ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(u64::MAX)),
-            ("min", Ty::S64) => lanes!(x, y => (x as i64).min(y as i64) as u64),
-            ("min", _) => lanes!(x, y => x.min(y)),
-            ("max", Ty::S64) => lanes!(x, y => (x as i64).max(y as i64) as u64),
-            ("max", _) => lanes!(x, y => x.max(y)),
-            ("and", _) => lanes!(x, y => x & y),
-            ("or", _) => lanes!(x, y => x | y),
-            ("xor", _) => lanes!(x, y => x ^ y),
-            _ => return m.error(format!("`{op}` does not work on {ty:?}")),
-        };
-        return Ok(lll(f, args));
-    }
-    if ty.bytes() == 2 {
-        let f: fn(&mut L32, &L32, &L32) = match (op, ty) {
-            ("add", _) => lanes!(x, y => x.wrapping_add(y) & 0xFFFF),
-            ("sub", _) => lanes!(x, y => x.wrapping_sub(y) & 0xFFFF),
-            ("mul", _) if !hi => lanes!(x, y => (x & 0xFFFF).wrapping_mul(y & 0xFFFF) & 0xFFFF),
-            ("mul", Ty::S16) => lanes!(x, y => ((sx16(x) * sx16(y)) >> 16) as u32 & 0xFFFF),
-            ("mul", _) => lanes!(x, y => (x & 0xFFFF).wrapping_mul(y & 0xFFFF) >> 16),
-            ("div", Ty::S16) => lanes!(x, y => if y == 0 { 0xFFFF } else { (sx16(x) / sx16(y)) as u32 & 0xFFFF }),
-            ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(0xFFFF)),
-            ("rem", Ty::S16) => lanes!(x, y => if y == 0 { 0xFFFF } else { (sx16(x) % sx16(y)) as u32 & 0xFFFF }),
-            ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(0xFFFF)),
-            ("min", Ty::S16) => lanes!(x, y => sx16(x).min(sx16(y)) as u32 & 0xFFFF),
-            ("min", _) => lanes!(x, y => x.min(y)),
-            ("max", Ty::S16) => lanes!(x, y => sx16(x).max(sx16(y)) as u32 & 0xFFFF),
-            ("max", _) => lanes!(x, y => x.max(y)),
-            ("and", _) => lanes!(x, y => x & y),
-            ("or", _) => lanes!(x, y => x | y),
-            ("xor", _) => lanes!(x, y => x ^ y),
-            ("shl", _) => lanes!(x, y => if y > 15 { 0 } else { (x << y) & 0xFFFF }),
-            ("shr", Ty::S16) => lanes!(x, y => (sx16(x) >> y.min(15)) as u32 & 0xFFFF),
-            ("shr", _) => lanes!(x, y => if y > 15 { 0 } else { x >> y }),
-            _ => return m.error(format!("`{op}` does not work on {ty:?}")),
-        };
-        return Ok(www(f, args));
-    }
+    Ok(match ty.bytes() {
+        8 => lll(longs(m, op, ty)?, args),
+        2 => www(halves(m, op, ty)?, args),
+        _ => www(words(m, op, ty)?, args),
+    })
+}
+
+/// Of 64 bits.
+fn longs(m: &Mods<'_>, op: &str, ty: Ty) -> Result<fn(&mut L64, &L64, &L64)> {
+    let hi = m.has("hi");
+    let f: fn(&mut L64, &L64, &L64) = match (op, ty) {
+        ("add", _) => lanes!(x, y => x.wrapping_add(y)),
+        ("sub", _) => lanes!(x, y => x.wrapping_sub(y)),
+        ("mul", _) if !hi => lanes!(x, y => x.wrapping_mul(y)),
+        ("mul", Ty::S64) => lanes!(x, y => ((i128::from(x as i64) * i128::from(y as i64)) >> 64) as u64),
+        ("mul", _) => lanes!(x, y => ((u128::from(x) * u128::from(y)) >> 64) as u64),
+        ("div", Ty::S64) => {
+            lanes!(x, y => if y == 0 { u64::MAX } else { (x as i64).wrapping_div(y as i64) as u64 })
+        }
+        ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(u64::MAX)),
+        ("rem", Ty::S64) => {
+            lanes!(x, y => if y == 0 { u64::MAX } else { (x as i64).wrapping_rem(y as i64) as u64 })
+        }
+        ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(u64::MAX)),
+        ("min", Ty::S64) => lanes!(x, y => (x as i64).min(y as i64) as u64),
+        ("min", _) => lanes!(x, y => x.min(y)),
+        ("max", Ty::S64) => lanes!(x, y => (x as i64).max(y as i64) as u64),
+        ("max", _) => lanes!(x, y => x.max(y)),
+        ("and", _) => lanes!(x, y => x & y),
+        ("or", _) => lanes!(x, y => x | y),
+        ("xor", _) => lanes!(x, y => x ^ y),
+        _ => return m.error(format!("`{op}` does not work on {ty:?}")),
+    };
+    Ok(f)
+}
+
+/// Of 16 bits.
+fn halves(m: &Mods<'_>, op: &str, ty: Ty) -> Result<fn(&mut L32, &L32, &L32)> {
+    let hi = m.has("hi");
+    let f: fn(&mut L32, &L32, &L32) = match (op, ty) {
+        ("add", _) => lanes!(x, y => x.wrapping_add(y) & 0xFFFF),
+        ("sub", _) => lanes!(x, y => x.wrapping_sub(y) & 0xFFFF),
+        ("mul", _) if !hi => lanes!(x, y => (x & 0xFFFF).wrapping_mul(y & 0xFFFF) & 0xFFFF),
+        ("mul", Ty::S16) => lanes!(x, y => ((sx16(x) * sx16(y)) >> 16) as u32 & 0xFFFF),
+        ("mul", _) => lanes!(x, y => (x & 0xFFFF).wrapping_mul(y & 0xFFFF) >> 16),
+        ("div", Ty::S16) => lanes!(x, y => if y == 0 { 0xFFFF } else { (sx16(x) / sx16(y)) as u32 & 0xFFFF }),
+        ("div", _) => lanes!(x, y => x.checked_div(y).unwrap_or(0xFFFF)),
+        ("rem", Ty::S16) => lanes!(x, y => if y == 0 { 0xFFFF } else { (sx16(x) % sx16(y)) as u32 & 0xFFFF }),
+        ("rem", _) => lanes!(x, y => x.checked_rem(y).unwrap_or(0xFFFF)),
+        ("min", Ty::S16) => lanes!(x, y => sx16(x).min(sx16(y)) as u32 & 0xFFFF),
+        ("min", _) => lanes!(x, y => x.min(y)),
+        ("max", Ty::S16) => lanes!(x, y => sx16(x).max(sx16(y)) as u32 & 0xFFFF),
+        ("max", _) => lanes!(x, y => x.max(y)),
+        ("and", _) => lanes!(x, y => x & y),
+        ("or", _) => lanes!(x, y => x | y),
+        ("xor", _) => lanes!(x, y => x ^ y),
+        ("shl", _) => lanes!(x, y => if y > 15 { 0 } else { (x << y) & 0xFFFF }),
+        ("shr", Ty::S16) => lanes!(x, y => (sx16(x) >> y.min(15)) as u32 & 0xFFFF),
+        ("shr", _) => lanes!(x, y => if y > 15 { 0 } else { x >> y }),
+        _ => return m.error(format!("`{op}` does not work on {ty:?}")),
+    };
+    Ok(f)
+}
+
+/// Of 32 bits.
+fn words(m: &Mods<'_>, op: &str, ty: Ty) -> Result<fn(&mut L32, &L32, &L32)> {
+    let (hi, clamp, relu) = (m.has("hi"), m.has("clamp"), m.has("relu"));
     let f: fn(&mut L32, &L32, &L32) = match (op, ty) {
         ("add", _) if m.has("sat") => lanes!(x, y => (x as i32).saturating_add(y as i32) as u32),
         ("sub", _) if m.has("sat") => lanes!(x, y => (x as i32).saturating_sub(y as i32) as u32),
@@ -105,7 +127,7 @@ pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op
         ("bmsk", _) => lanes!(p, n => low_bits(n & 31) << (p & 31)),
         _ => return m.error(format!("`{op}` does not work on {ty:?}")),
     };
-    Ok(www(f, args))
+    Ok(f)
 }
 
 /// The 48 bits of a product of the low 24 bits of two words.
@@ -115,10 +137,6 @@ const fn product24(x: u32, y: u32, signed: bool) -> i64 {
     } else {
         (x & 0xFF_FFFF) as i64 * (y & 0xFF_FFFF) as i64
     }
-}
-
-pub(super) const fn low_bits(n: u32) -> u32 {
-    if n > 31 { u32::MAX } else { (1 << n) - 1 }
 }
 
 pub(super) const fn szext(x: u32, n: u32, signed: bool) -> u32 {

@@ -1,7 +1,12 @@
 //! Matrices (PTX 9.7.14).
 
-use super::*;
+use super::forms::{addr, four, many, optional, slot};
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
 use crate::program::mma::Mma;
+use crate::program::types::R;
+use crate::program::{Op, wmma};
 
 /// `mma.sync`.
 pub(crate) fn mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
@@ -16,14 +21,14 @@ pub(crate) fn mma(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> 
 pub(crate) fn ldmatrix(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (slots, _) = many(args, 0);
     let (n, d) = (slots.len() as u8, four(slots));
-    Ok(Op::LdMatrix { addr: addr(args, 1), area: area(m), n, trans: m.has("trans"), strict: cx.target() < 80, d })
+    Ok(Op::LdMatrix { addr: addr(args, 1), area: m.area(), n, trans: m.has("trans"), strict: cx.target() < 80, d })
 }
 
 /// `stmatrix`.
 pub(crate) fn stmatrix(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (slots, _) = many(args, 1);
     let (n, s) = (slots.len() as u8, four(slots));
-    Ok(Op::StMatrix { addr: addr(args, 0), area: area(m), n, trans: m.has("trans"), s })
+    Ok(Op::StMatrix { addr: addr(args, 0), area: m.area(), n, trans: m.has("trans"), s })
 }
 
 /// `movmatrix`.
@@ -33,7 +38,7 @@ pub(crate) fn movmatrix(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Resul
 
 pub(super) fn wmma_move(m: &Mods<'_>, memory: &[Arg], regs: &[Arg], stride: Option<R>) -> Result<Op> {
     let regs = many(regs, 0).0.to_vec();
-    match wmma::Move::from_words(m.words, addr(memory, 0), area(m), regs, stride) {
+    match wmma::Move::from_words(m.words, addr(memory, 0), m.area(), regs, stride) {
         Some(mv) => Ok(Op::WmmaMove(Box::new(mv))),
         None => m.limit("this tile is not supported"),
     }

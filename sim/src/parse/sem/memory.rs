@@ -1,8 +1,14 @@
 //! Data movement, atomics and asynchronous copies (PTX 9.7.9, 9.7.13).
 
-use super::*;
+use super::forms::{addr, four, int, many, optional, slot};
+use super::lanes::lanes;
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
 use crate::program::Semantics;
 use crate::program::convert::{self, Map};
+use crate::program::types::{L32, L64, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};
+use crate::program::{Access, Area, Atom, AtomOp, CpAsync, Op};
 use crate::race::Strength;
 
 /// `mov`: copies, packs, unpacks, takes addresses.
@@ -56,19 +62,6 @@ pub(crate) fn mov_vector(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Resu
     Ok(Op::MovVector { pairs, wide })
 }
 
-pub(crate) fn area(m: &Mods<'_>) -> Area {
-    let space = m.words.iter().find_map(|w| match *w {
-        "global" => Some(Space::Global),
-        "shared" | "shared::cta" => Some(Space::Shared),
-        "shared::cluster" => Some(Space::Cluster),
-        "local" => Some(Space::Local),
-        "param" | "param::entry" | "param::func" => Some(Space::Param),
-        "const" => Some(Space::Const),
-        _ => None,
-    });
-    space.map_or(Area::Generic, Area::In)
-}
-
 pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]) -> Result<Access> {
     let ty = m.ty()?;
     let (slots, wide) = many(regs, 0);
@@ -77,7 +70,7 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
         return m.error("a vector has at most 16 bytes");
     }
     // Parameters of calls are in the stack of the thread; only a kernel's own have a space to themselves.
-    let area = match area(m) {
+    let area = match m.area() {
         Area::In(Space::Param) if cx.stack_param() => Area::In(Space::Local),
         _ if m.has("param::func") => {
             return m.error(
@@ -160,7 +153,7 @@ pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(Op::Atom(Box::new(Atom {
         op,
         signed,
-        area: area(m),
+        area: m.area(),
         addr: addr(args, 1),
         size,
         dst,
@@ -173,7 +166,7 @@ pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
 /// `red`.
 pub(crate) fn red(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, size, signed) = atomic(m)?;
-    let (area, addr, src) = (area(m), addr(args, 0), slot(args, 1));
+    let (area, addr, src) = (m.area(), addr(args, 0), slot(args, 1));
     let order = order(m, true);
     Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK, order })))
 }
@@ -186,7 +179,7 @@ pub(crate) fn nop(_: &mut Cx<'_, '_>, _: &Mods<'_>, _: &[Arg]) -> Result<Op> {
 /// `discard`: 128 bytes become undefined.
 pub(crate) fn discard(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     priority(cx, m, args)?;
-    Ok(Op::Discard { addr: addr(args, 0), area: area(m) })
+    Ok(Op::Discard { addr: addr(args, 0), area: m.area() })
 }
 
 /// `applypriority`: 128 bytes, says the manual.
@@ -205,14 +198,14 @@ pub(crate) fn policy(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<
 
 /// `isspacep`.
 pub(crate) fn isspacep(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let Area::In(space) = area(m) else { return m.error("no such state space") };
+    let Area::In(space) = m.area() else { return m.error("no such state space") };
     Ok(Op::IsSpace { space, p: slot(args, 0), a: slot(args, 1) })
 }
 
 /// `cvta`: global and constant addresses are generic ones, the other spaces have a window each.
 pub(crate) fn cvta(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (d, a) = (slot(args, 0), slot(args, 1));
-    let f: fn(&mut L64, &L64) = match (area(m), m.has("to")) {
+    let f: fn(&mut L64, &L64) = match (m.area(), m.has("to")) {
         (Area::In(Space::Shared | Space::Cluster), false) => lanes!(x => x.wrapping_add(SHARED_WINDOW)),
         (Area::In(Space::Shared | Space::Cluster), true) => lanes!(x => x.wrapping_sub(SHARED_WINDOW)),
         (Area::In(Space::Local), false) => lanes!(x => x.wrapping_add(LOCAL_WINDOW)),

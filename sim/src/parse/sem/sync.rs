@@ -1,6 +1,13 @@
 //! Control flow and synchronisation (PTX 9.7.12, 9.7.13).
 
-use super::*;
+use super::forms::{addr, optional, pred, slot, two};
+use super::memory::atomic;
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::program::mbarrier::{MBar, What};
+use crate::program::types::R;
+use crate::program::{Bar, Op, Shfl, Vote};
 use crate::race::Scope;
 
 /// `bra`.
@@ -171,7 +178,7 @@ pub(crate) fn mbarrier(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
     };
     // An operation on bytes alone orders nothing (PTX 9.7.13.15.11).
     let relaxed = m.has("relaxed") || matches!(what, What::ExpectTx { .. } | What::CompleteTx { .. });
-    Ok(Op::MBar(Box::new(MBar { what, area: area(m), addr: addr(args, memory), relaxed })))
+    Ok(Op::MBar(Box::new(MBar { what, area: m.area(), addr: addr(args, memory), relaxed })))
 }
 
 /// `mbarrier.pending_count`.

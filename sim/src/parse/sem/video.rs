@@ -1,7 +1,13 @@
 //! Video instructions (PTX 9.7.18): modifiers and selectors to descriptions of `numerics::video`.
 
-use super::*;
+use super::forms::{lanewise, slot};
 use crate::numerics::video::{Comparison, Operation, Select, Simd, Video};
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::program::Op;
+use crate::program::lanewise::Function;
+use crate::program::types::R;
 
 /// Slot, selector and negation of an operand.
 fn part(args: &[Arg], i: usize) -> (R, &str, bool) {

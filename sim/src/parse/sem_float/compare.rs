@@ -1,6 +1,15 @@
 //! Comparison of floats (PTX 9.7.5, 9.7.7).
 
-use super::*;
+use super::half::half_of;
+use crate::numerics::half::Half;
+use crate::numerics::{packed2, single};
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::parse::sem::forms::{join, joined, set_l, set_w, slot, truth, www};
+use crate::parse::sem::lanes::test;
+use crate::program::Op;
+use crate::program::types::{L32, L64, SINK, Ty};
 
 /// The relation of a float comparison, on numbers; `u` forms also hold when an operand is NaN (PTX 9.3.2).
 macro_rules! relation {

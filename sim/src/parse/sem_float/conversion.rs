@@ -1,9 +1,20 @@
 //! Conversions (PTX 9.7.9.21).
 
-use super::*;
+use super::mode::rounding;
 use crate::numerics;
+use crate::numerics::convert::{Clamp, Float, Fp8};
+use crate::numerics::half::Half;
+use crate::numerics::{Mode, Round};
+use crate::parse::decode::{Arg, Cx};
+use crate::parse::error::Result;
+use crate::parse::mods::Mods;
+use crate::parse::sem::forms::slot;
+use crate::parse::sem::lanes::lanes;
 use crate::parse::table::limits;
+use crate::program::Op;
+use crate::program::convert::Map;
 use crate::program::convert::int;
+use crate::program::types::Ty;
 
 pub(super) fn float(ty: Ty) -> Option<Float> {
     Some(match ty {

@@ -1,6 +1,6 @@
 //! Control flow and synchronisation (PTX 9.7.12, 9.7.13, 9.7.19).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {

@@ -1,6 +1,6 @@
 //! Conversions (PTX 9.7.9.21).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::{sem, sem_float};
 
 pub(super) const ROWS: &[Row] = table! {

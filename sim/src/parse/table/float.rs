@@ -1,6 +1,6 @@
 //! Floating point (PTX 9.7.3 to 9.7.5).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::sem_float;
 
 pub(super) const ROWS: &[Row] = table! {

@@ -1,6 +1,6 @@
 //! What came with sm_90: clusters, bulk copies (TMA), asynchronous products (PTX 9.7.9.27, 9.7.13, 9.7.15).
 
-use super::Row;
+use super::row::Row;
 use crate::parse::sem;
 
 /// The shapes of an asynchronous product of floats with this many columns of A.

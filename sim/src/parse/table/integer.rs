@@ -1,6 +1,6 @@
 //! Integers, comparison, logic and shifts (PTX 9.7.1, 9.7.2, 9.7.6, 9.7.8).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::{sem, sem_float};
 
 pub(super) const ROWS: &[Row] = table! {

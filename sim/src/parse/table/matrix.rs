@@ -1,6 +1,6 @@
 //! Matrices (PTX 9.7.14).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {

@@ -1,6 +1,6 @@
 //! Atomics (PTX 9.7.13.5, 9.7.13.6).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {

@@ -1,6 +1,6 @@
 //! Data movement (PTX 9.7.9).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {

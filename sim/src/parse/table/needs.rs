@@ -1,6 +1,6 @@
 //! The first PTX version and the first target of instructions, by their words.
 
-use crate::parse::ParseError;
+use crate::parse::error::ParseError;
 use crate::parse::lex::Pos;
 
 /// What an instruction needs.

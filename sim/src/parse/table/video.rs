@@ -1,6 +1,6 @@
 //! Video instructions (PTX 9.7.18).
 
-use super::Row;
+use super::row::{Row, table};
 use crate::parse::sem;
 
 pub(super) const ROWS: &[Row] = table! {

@@ -35,7 +35,6 @@ pub(crate) const CIRCLES: &[Circle] = &[
         19,
         "lowering is one type, `Lower`, in many files: it parts where a machine-level text comes between",
     ),
-    circle("sim/src/race/mod.rs", 14, "the parts of the race detector share its types"),
     circle("driver/src/bench/product.rs", 2, "a product in slices is found by what finds products"),
     circle("tests/src/../../sim/tests/corpus/mod.rs", 7, "the table of cases and its type"),
     circle("tests/src/cases/mod.rs", 3, "cases and their table"),

@@ -1,7 +1,7 @@
 //! Bulk copies (PTX 9.7.9.27): of runs of bytes and of boxes of tensors, to and from shared memory, beside the warps.
 //!
 //! A load is counted by an mbarrier, a store belongs to a group of its thread. What a copy touches is noted when it is issued, and
-//! stays in use until the phase has been seen to end, or the group has been waited for ([`crate::race::proxy`]); when the bytes move
+//! stays in use until the phase has been seen to end, or the group has been waited for (`race::proxy`); when the bytes move
 //! is the mode of the launch ([`Landing`]).
 
 mod remote;

@@ -13,7 +13,7 @@ use crate::memory::Device;
 use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
 use crate::progress::Progress;
-use crate::race::{Grid, Races, proxy};
+use crate::race::{Grid, Races, slots};
 use crate::report::{Cause, Place, Report, ReportKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -119,7 +119,7 @@ impl<'a> Cta<'a> {
         let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(BLOCKS_APART) };
         let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };
         let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
-        let slots = if entry.beside || ranks > 1 { proxy::slots(ranks) } else { 0 };
+        let slots = if entry.beside || ranks > 1 { slots(ranks) } else { 0 };
         let mut races = Races::new(warps * ranks, shared_bytes as usize, slots);
         for rank in 0..ranks as u64 {
             let gaps = entry.gaps.iter().copied().chain((ranks > 1).then_some((room, stride)));

@@ -1,7 +1,7 @@
 //! What is remembered of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
+use super::access::{Conflict, Strength, Who};
 use super::clocks::Clocks;
-use super::{Conflict, Strength, Who};
 
 pub(super) const NOBODY: u16 = 0xFFFF;
 pub(super) const MANY: u16 = 0xFFFE;

@@ -12,11 +12,11 @@
 //! not been fenced. Barriers hand on all three: a fence counts whether the thread that writes the flag executed it or one
 //! that met it at a barrier since, which is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
 
-use super::front::{Front, Known, Part, join_some};
-use super::proxy::Slots;
+use super::front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE, join_some};
+use super::slots::Slots;
 
 /// The clocks of a block or cluster: of its warps, of their copy engines, which have the numbers behind the last warp, and behind those
-/// of what works beside the warps ([`super::proxy`]).
+/// of what works beside the warps ([`super::slots`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
     warps: usize,
@@ -40,18 +40,6 @@ pub(crate) struct Clocks {
     /// What works beside the warps.
     pub(super) slots: Slots,
 }
-
-/// Which of the fenced fronts is of fences of any scope, of those beyond the block or cluster, and of those beyond the block.
-const ANY: usize = 0;
-const WIDE: usize = 1;
-const CLUSTER: usize = 2;
-/// Which are those of proxy fences: everything, and initialised mbarriers.
-pub(crate) const DATA: usize = 3;
-pub(crate) const OBJECTS: usize = 4;
-/// Which is that of mbarriers that relaxed arrivals have published: of them is known that they are initialised, and no more.
-pub(crate) const INITS: usize = 5;
-/// How many there are.
-pub(super) const LEVELS: usize = 6;
 
 /// The scope of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

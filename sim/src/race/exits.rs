@@ -1,7 +1,9 @@
 //! The end of a block of a cluster: whoever reached into its shared memory must be done by then.
 
+use super::access::Conflict;
+use super::block::Races;
 use super::cell::{Cell, NOBODY};
-use super::{Conflict, Known, Races};
+use super::front::Known;
 
 impl Races {
     /// A thread of a block exits: what it knows counts for the end of the block.

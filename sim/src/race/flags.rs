@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use super::Races;
 use super::front::Front;
 
 /// Words that threads of a block may use as flags, each by itself; of very many words all that come later are one.
@@ -29,7 +28,16 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    fn put(&mut self, address: u64, what: Option<Front>, touch: Touch) {
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// What a strong read of the flag at an address sees.
+    pub(super) fn seen(&self, address: u64) -> impl Iterator<Item = &Front> {
+        [address, REST].into_iter().filter_map(|key| self.words.get(&key))
+    }
+
+    pub(super) fn put(&mut self, address: u64, what: Option<Front>, touch: Touch) {
         let key = match self.words.len() < MAX_FLAGS || self.words.contains_key(&address) {
             true => address,
             false => REST,
@@ -39,25 +47,6 @@ impl Flags {
             Some(what) => drop(self.words.insert(key, what)),
             None if touch == Touch::Store => drop(self.words.remove(&address)),
             None => {}
-        }
-    }
-}
-
-impl Races {
-    /// A strong access of `lane` to the flag at `address`, an offset in shared memory or an address of global memory.
-    pub(crate) fn touch(&mut self, (warp, lane, live): (usize, usize, u32), address: u64, touch: Touch) {
-        if touch != Touch::Store && !self.flags.words.is_empty() {
-            for key in [address, REST] {
-                if let Some(known) = self.flags.words.get(&key) {
-                    self.clocks.see(warp, 1 << lane, known);
-                }
-            }
-        }
-        if touch != Touch::Load {
-            let what = self.clocks.published(warp, lane, live, false);
-            if what.is_some() || !self.flags.words.is_empty() {
-                self.flags.put(address, what, touch);
-            }
         }
     }
 }

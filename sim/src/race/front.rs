@@ -1,6 +1,16 @@
 //! Up to where agents of a block are known, and by whom that is handed on.
 
-use super::clocks::LEVELS;
+/// Which of the fenced fronts is of fences of any scope, of those beyond the block or cluster, and of those beyond the block.
+pub(super) const ANY: usize = 0;
+pub(super) const WIDE: usize = 1;
+pub(super) const CLUSTER: usize = 2;
+/// Which are those of proxy fences: everything, and initialised mbarriers.
+pub(super) const DATA: usize = 3;
+pub(super) const OBJECTS: usize = 4;
+/// Which is that of mbarriers that relaxed arrivals have published: of them is known that they are initialised, and no more.
+pub(super) const INITS: usize = 5;
+/// How many there are.
+pub(super) const LEVELS: usize = 6;
 
 /// What is known of some lanes of an agent alone.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +95,7 @@ impl Front {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(super) front: Front,
-    /// What of it a fence has followed, and of what else no more is known: [`super::clocks`] numbers them.
+    /// What of it a fence has followed, and of what else no more is known, by the numbers above.
     pub(super) fenced: [Option<Box<Front>>; LEVELS],
     /// What strong reads have seen that no fence has followed.
     pub(super) seen: Option<Box<Front>>,

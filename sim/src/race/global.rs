@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::access::{Conflict, Strength, Who};
 use super::cell::{self, Cell, FRESH, NOBODY, Read, SPLIT, Sets};
 use super::clocks::Clocks;
 use super::hidden::Hidden;
 use super::shared::{read_fast, write_fast};
-use super::{Conflict, Strength, Who};
 
 /// Words of a page.
 pub(super) const WORDS: usize = 256;

@@ -14,9 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use super::cell::Sets;
 use super::global::{Global, Older, WORDS};
 use super::meet::{Contacts, Knowledge, Meetings, Seen};
-use super::summary::{
-    HandIn, Kind, MAX_BLOCKS, MAX_CELL_ACCESSES, MAX_PLACES, Site, Summary, block_of, place_of, spoke, thread_of,
-};
+use super::packed::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, spoke, thread_of};
+use super::summary::{HandIn, MAX_CELL_ACCESSES, Site, Summary};
 use super::units::Access;
 
 /// Bytes of the host for what blocks did. Words that come when they are used up are not looked at.

@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 
+use super::access::{Conflict, Strength, Who};
 use super::cell::{Cell, NOBODY, Read, Sets, unordered_read};
 use super::clocks::Clocks;
-use super::{Conflict, Strength, Who};
 
 /// Words or bytes of which something is kept: more than shared memory has.
 const MAX: usize = 1 << 18;

@@ -9,7 +9,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Conflict, Races};
+use super::access::Conflict;
+use super::cell::{Cell, Sets};
+use super::clocks::Clocks;
 
 /// Instructions of each warp that are remembered.
 const KEPT: usize = 8;
@@ -36,23 +38,27 @@ impl Steps {
     pub(super) fn new(warps: usize) -> Steps {
         Steps { of: vec![VecDeque::new(); warps] }
     }
-}
 
-impl Races {
     /// Remembers a strong access, before it is checked against others.
-    pub(crate) fn took_step(&mut self, warp: usize, step: Step) {
-        if let Some(steps) = self.steps.of.get_mut(warp) {
+    pub(super) fn took(&mut self, warp: usize, step: Step) {
+        if let Some(steps) = self.of.get_mut(warp) {
             steps.truncate(KEPT - 1);
             steps.push_front(step);
         }
     }
 
-    /// What a strong access of a lane to the byte at `at` is in step with: a write of another lane of the warp, or before a
+    /// What a strong access of a lane to a byte, of which `cell` is remembered, is in step with: a write of another lane of the warp, or before a
     /// write a read, that both took part in and nothing has ordered since.
-    pub(crate) fn in_step_with(&self, (warp, lane): (usize, usize), at: usize, writes: bool) -> Option<Conflict> {
+    pub(super) fn with(
+        &self,
+        clocks: &Clocks,
+        sets: &Sets,
+        (warp, lane): (usize, usize),
+        cell: &Cell,
+        writes: bool,
+    ) -> Option<Conflict> {
         let both = |other: usize| 1u32 << lane | 1 << other;
-        let steps = self.steps.of.get(warp)?;
-        let cell = self.shared.cell(at)?;
+        let steps = self.of.get(warp)?;
         let writer = usize::from(cell.write_lane);
         // Who has written the same place itself finds its own value, or another's, in step or not.
         let wrote = |s: &&Step| {
@@ -61,7 +67,7 @@ impl Races {
         if usize::from(cell.write_agent) == warp
             && writer != lane
             && cell.write_strength.is_strong()
-            && !self.clocks.ordered((warp, lane), (warp, writer), cell.write_clock)
+            && !clocks.ordered((warp, lane), (warp, writer), cell.write_clock)
             && let Some(step) = steps.iter().find(wrote)
             && !writes
         {
@@ -78,16 +84,14 @@ impl Races {
         if !writes {
             return None;
         }
-        self.sets.reads(cell).filter(|(agent, read)| *agent == warp && read.strength.is_strong()).find_map(
-            |(_, read)| {
-                let reader = (0..32).find(|&other| {
-                    let unordered = || !self.clocks.ordered((warp, lane), (warp, other), read.clock);
-                    other != lane && read.lanes >> other & 1 != 0 && unordered()
-                })?;
-                let read_by = |s: &&Step| !s.writes && s.pc == read.pc && s.lanes & both(reader) == both(reader);
-                let step = steps.iter().find(read_by)?;
-                Some(Conflict { warp, lane: reader, pc: step.pc, wrote: false, copy: false, constant: false, byte: 0 })
-            },
-        )
+        sets.reads(cell).filter(|(agent, read)| *agent == warp && read.strength.is_strong()).find_map(|(_, read)| {
+            let reader = (0..32).find(|&other| {
+                let unordered = || !clocks.ordered((warp, lane), (warp, other), read.clock);
+                other != lane && read.lanes >> other & 1 != 0 && unordered()
+            })?;
+            let read_by = |s: &&Step| !s.writes && s.pc == read.pc && s.lanes & both(reader) == both(reader);
+            let step = steps.iter().find(read_by)?;
+            Some(Conflict { warp, lane: reader, pc: step.pc, wrote: false, copy: false, constant: false, byte: 0 })
+        })
     }
 }

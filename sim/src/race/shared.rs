@@ -1,9 +1,9 @@
 //! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
 
+use super::access::{Conflict, Strength, Who};
 use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, SPLIT, Sets};
 use super::clocks::Clocks;
 use super::hidden::Hidden;
-use super::{Conflict, Strength, Who};
 
 /// How many lanes, of `words` cells each, are done from the first on. Loops of a number of cells that is known: this is where most of the
 /// time of a program goes that loads from shared memory.

@@ -1,6 +1,6 @@
 //! Of the accesses to a word or byte of global memory those that are kept, and runs of words that hold the same.
 
-use super::summary::{Kind, NONE, block_of, spoke};
+use super::packed::{Kind, NONE, block_of, spoke};
 
 /// An access with its moment, or that of the strong access it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,209 @@
+//! What is remembered while a block runs, and what its accesses are checked against.
+
+use super::access::{Conflict, Who};
+use super::cell::Sets;
+use super::clocks::Clocks;
+use super::flags::{Flags, Touch};
+use super::global::Global;
+use super::grid::Grid;
+use super::lockstep::{Step, Steps};
+use super::meet::{Contacts, Logs};
+use super::shared::Shared;
+
+/// Clocks and shadow memory of a block.
+#[derive(Debug)]
+pub(crate) struct Races {
+    pub(crate) clocks: Clocks,
+    pub(super) shared: Shared,
+    pub(super) sets: Sets,
+    /// What was published through words that are accessed by strong accesses.
+    flags: Flags,
+    pub(super) global: Global,
+    /// Lanes of each warp that have read past the first-level cache since their last barrier.
+    pub(crate) uncached: Vec<u32>,
+    /// What this block tells others and hears of them.
+    contacts: Contacts,
+    steps: Steps,
+}
+
+impl Races {
+    /// `beside`: for how many agents that work beside the warps there is room, other than copies of their own.
+    pub(crate) fn new(warps: usize, shared_bytes: usize, beside: usize) -> Races {
+        Races {
+            clocks: Clocks::new(warps, beside),
+            shared: Shared::new(shared_bytes),
+            sets: Sets::new(warps, beside),
+            flags: Flags::default(),
+            global: Global::default(),
+            uncached: vec![0; warps],
+            contacts: Contacts::default(),
+            steps: Steps::new(warps),
+        }
+    }
+
+    /// The common case of [`Races::read`] of whole words: whether it was that and is done.
+    #[inline(always)]
+    pub(crate) fn read_words(&mut self, who: Who, at: usize, words: usize) -> bool {
+        self.shared.read_words(&self.clocks, &mut self.sets, who, at, words)
+    }
+
+    /// The common case of [`Races::write`] of whole words; if it was not, the write is to be checked again.
+    #[inline(always)]
+    pub(crate) fn write_words(&mut self, who: Who, at: usize, words: usize) -> bool {
+        self.shared.write_words(&self.clocks, who, at, words)
+    }
+
+    /// [`Races::read_words`] of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    pub(crate) fn read_row(&mut self, who: Who, at: usize, lanes: [u32; 4]) -> bool {
+        self.shared.read_row(&self.clocks, &mut self.sets, who, at, lanes)
+    }
+
+    /// [`Races::read_words`] of 32 lanes, so many words each from `at` on; how many from the first on are done.
+    #[inline(always)]
+    pub(crate) fn read_line(&mut self, who: Who, at: usize, words: usize) -> usize {
+        self.shared.read_line(&self.clocks, &mut self.sets, who, at, words)
+    }
+
+    /// [`Races::write_words`] of 32 lanes, likewise.
+    #[inline(always)]
+    pub(crate) fn write_line(&mut self, who: Who, at: usize, words: usize) -> usize {
+        self.shared.write_line(&self.clocks, who, at, words)
+    }
+
+    /// A read of `n` bytes of shared memory at `at`, within one word.
+    pub(crate) fn read(&mut self, who: Who, at: usize, n: usize) -> Result<(), Conflict> {
+        self.shared.read(&self.clocks, &mut self.sets, who, at, n)
+    }
+
+    /// A write; `same` says that the bytes do not change by it.
+    pub(crate) fn write(&mut self, who: Who, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
+        self.shared.write(&self.clocks, &mut self.sets, who, at, n, same)
+    }
+
+    /// A read of up to 16 bytes of global memory, aligned to their number; the conflict with its address.
+    #[inline]
+    pub(crate) fn read_global(&mut self, who: Who, address: u64, n: usize) -> Result<(), Conflict> {
+        self.global.read(&self.clocks, &mut self.sets, who, address, n)
+    }
+
+    /// A write; `same` says that the bytes do not change by it.
+    #[inline]
+    pub(crate) fn write_global(&mut self, who: Who, address: u64, n: usize, same: bool) -> Result<(), Conflict> {
+        self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
+    }
+
+    /// Before accesses to these addresses of global memory, which may lie far apart.
+    pub(crate) fn look_ahead(&self, addresses: impl Iterator<Item = u64>) {
+        self.global.look_ahead(addresses);
+    }
+
+    /// The moment of the strong accesses that follow, of [`Logs::moment`], and whether their threads see what was there.
+    pub(crate) fn at_moment(&mut self, moment: u64, sees: bool) {
+        self.global.moment = (moment, sees);
+    }
+
+    /// A read of these bytes of global memory as constants, after [`Races::read_global`].
+    pub(crate) fn read_constant(&mut self, address: u64, n: usize) -> Result<(), Conflict> {
+        self.global.read_constant(&self.sets, address, n)
+    }
+
+    /// A strong access of `lane` to the flag at `address`, an offset in shared memory or an address of global memory.
+    pub(crate) fn touch(&mut self, (warp, lane, live): (usize, usize, u32), address: u64, touch: Touch) {
+        if touch != Touch::Store {
+            for known in self.flags.seen(address) {
+                self.clocks.see(warp, 1 << lane, known);
+            }
+        }
+        if touch != Touch::Load {
+            let what = self.clocks.published(warp, lane, live, false);
+            if what.is_some() || !self.flags.is_empty() {
+                self.flags.put(address, what, touch);
+            }
+        }
+    }
+
+    /// Remembers a strong access of a warp, before it is checked against others.
+    pub(crate) fn took_step(&mut self, warp: usize, step: Step) {
+        self.steps.took(warp, step);
+    }
+
+    /// What a strong access of a lane to the byte at `at` of shared memory is in step with ([`Steps::with`]).
+    pub(crate) fn in_step_with(&self, thread: (usize, usize), at: usize, writes: bool) -> Option<Conflict> {
+        self.steps.with(&self.clocks, &self.sets, thread, self.shared.cell(at)?, writes)
+    }
+
+    /// A strong access of a thread of `block` to a flag in global memory, whose scope is more than the block, towards other
+    /// blocks.
+    pub(crate) fn touch_beyond(
+        &mut self,
+        logs: &mut Logs,
+        (warp, lane, live): (usize, usize, u32),
+        (block, address, touch): (u64, u64, Touch),
+    ) {
+        if touch != Touch::Store
+            && let Some(number) = self.contacts.see(logs, block, address)
+        {
+            self.clocks.see_others(warp, 1 << lane, number);
+        }
+        if touch != Touch::Load {
+            let by = ((warp * 32 + lane) as u32, self.clocks.changes(warp));
+            let clocks = &self.clocks;
+            self.contacts.write(logs, (block, address, touch), by, || clocks.published(warp, lane, live, true));
+        }
+    }
+
+    /// Hands what this block did to global memory to the grid, when there is much of it, or at its end.
+    #[inline]
+    pub(crate) fn hand_in(&mut self, grid: Option<&Grid>, block: u64, end: bool) {
+        if !end && !self.global.is_full() {
+            return;
+        }
+        // What comes later in the block is not compared with it.
+        self.global.forgot |= !end;
+        if let Some(grid) = grid {
+            grid.add(block, &self.global, &self.sets, &self.contacts, end);
+        }
+        self.global.clear();
+    }
+
+    /// Bytes of the host for what is remembered, about.
+    pub(crate) fn host_bytes(&self) -> u64 {
+        self.global.host_bytes()
+    }
+
+    /// Whether there was more to remember of global memory than there is room for.
+    pub(crate) fn forgot(&self) -> bool {
+        self.global.forgot
+    }
+
+    /// Takes bytes that belong to no variable out of the common cases.
+    pub(crate) fn forbid(&mut self, start: usize, end: usize) {
+        self.shared.forbid(&mut self.sets, start, end);
+    }
+
+    /// Takes a word out of the common cases: something other than a number is in it.
+    pub(crate) fn set_apart(&mut self, at: usize) {
+        self.shared.divide(&mut self.sets, at / 4);
+    }
+
+    /// The copy `seq` of this thread has landed, the thread having waited: from now on it is a write of the thread. Whoever
+    /// touched the bytes meanwhile has been reported.
+    pub(crate) fn land(&mut self, (warp, lane): (usize, u8), seq: u32, at: usize, n: usize) {
+        let clock = self.clocks.now(warp);
+        self.shared.each(at, n, |cell| {
+            if cell.flying && (cell.write_seq, cell.write_lane) == (seq, lane) {
+                (cell.flying, cell.write_clock) = (false, clock);
+            }
+        });
+    }
+
+    /// The copy has landed and nobody but its mbarrier knows: it is a write of the engine, at `clock`.
+    pub(crate) fn land_unseen(&mut self, (warp, lane): (usize, u8), seq: u32, clock: u32, at: usize, n: usize) {
+        let engine = self.clocks.engine(warp) as u16;
+        self.shared.each(at, n, |cell| {
+            if cell.flying && (cell.write_seq, cell.write_lane) == (seq, lane) {
+                (cell.flying, cell.write_clock, cell.write_agent) = (false, clock, engine);
+            }
+        });
+    }
+}

@@ -13,33 +13,19 @@ const STAGES: u32 = 3;
 const STAGE: u32 = 2 * 64 * 128;
 
 fn kernel() -> String {
-    let mut products = String::new();
-    let list: Vec<String> = (0..32).map(|i| format!("%f{i}")).collect();
-    for step in 0..4 {
-        let add = if step == 0 { "%p1" } else { "1" };
-        writeln!(
-            products,
-            "add.s64 %rd5, %rd3, {o}; add.s64 %rd6, %rd4, {o};\n\
-             wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{{}}}, %rd5, %rd6, {add}, 1, 1, 0, 0;",
-            list.join(","),
-            o = 2 * step
-        )
-        .unwrap();
-    }
-    let mut stores = String::new();
-    for i in (0..32).step_by(2) {
-        let at = 256 * 8 * (i >> 1 & 1) + 32 * (i >> 2);
-        writeln!(stores, "st.shared.v2.f32 [%r20+{at}], {{%f{i}, %f{}}};", i + 1).unwrap();
-    }
-    format!(
-        ".version 8.0
+    [head(), producer(), consumer(), epilogue()].concat()
+}
+
+/// Up to the elected thread of the producer.
+fn head() -> String {
+    ".version 8.0
 .target sm_90a
 .address_size 64
 .extern .shared .align 1024 .b8 dyn[];
 .visible .entry k(.param .align 64 .b8 ma[128], .param .align 64 .b8 mb[128], .param .align 64 .b8 mc[128], .param .u32 steps)
 .maxntid 160, 1, 1
 .minnctapersm 1
-{{
+{
 .reg .pred %p<8>;
 .reg .b32 %r<40>;
 .reg .b64 %rd<16>;
@@ -73,7 +59,14 @@ setp.eq.u32 %p2, %r1, 4;
 @!%p2 bra CONSUMER;
 elect.sync _|%p3, -1;
 @!%p3 bra END;
-mov.b64 %rd0, ma;
+"
+    .to_owned()
+}
+
+/// The ring is filled.
+fn producer() -> String {
+    format!(
+        "mov.b64 %rd0, ma;
 cvta.param.u64 %rd0, %rd0;
 mov.b64 %rd1, mb;
 cvta.param.u64 %rd1, %rd1;
@@ -98,7 +91,27 @@ add.u32 %r8, %r8, 1;
 setp.lt.u32 %p6, %r8, %r2;
 @%p6 bra PRODUCE;
 bra END;
-CONSUMER: shl.b32 %r11, %r9, 3;
+"
+    )
+}
+
+/// What is in the ring is multiplied.
+fn consumer() -> String {
+    let mut products = String::new();
+    let list: Vec<String> = (0..32).map(|i| format!("%f{i}")).collect();
+    for step in 0..4 {
+        let add = if step == 0 { "%p1" } else { "1" };
+        writeln!(
+            products,
+            "add.s64 %rd5, %rd3, {o}; add.s64 %rd6, %rd4, {o};\n\
+             wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{{}}}, %rd5, %rd6, {add}, 1, 1, 0, 0;",
+            list.join(","),
+            o = 2 * step
+        )
+        .unwrap();
+    }
+    format!(
+        "CONSUMER: shl.b32 %r11, %r9, 3;
 add.u32 %r12, %r4, %r11;
 add.u32 %r13, %r5, %r11;
 CWAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r12], %r10;
@@ -122,7 +135,19 @@ xor.b32 %r10, %r10, %r18;
 add.u32 %r8, %r8, 1;
 setp.lt.u32 %p6, %r8, %r2;
 @%p6 bra CONSUMER;
-bar.sync 1, 128;
+"
+    )
+}
+
+/// The sums go out.
+fn epilogue() -> String {
+    let mut stores = String::new();
+    for i in (0..32).step_by(2) {
+        let at = 256 * 8 * (i >> 1 & 1) + 32 * (i >> 2);
+        writeln!(stores, "st.shared.v2.f32 [%r20+{at}], {{%f{i}, %f{}}};", i + 1).unwrap();
+    }
+    format!(
+        "bar.sync 1, 128;
 and.b32 %r19, %r0, 31;
 shr.u32 %r20, %r19, 2;
 and.b32 %r21, %r19, 3;

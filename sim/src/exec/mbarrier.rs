@@ -67,6 +67,34 @@ fn pending_count(lane: usize, state: u64) -> Result<u32, Box<Fail>> {
     }
 }
 
+/// The value of a register in a lane.
+fn value(w: &Warp, lane: usize, r: R, what: &str) -> Result<u32, Box<Fail>> {
+    let slot = &w.w[r as usize];
+    if slot.ok >> lane & 1 == 0 {
+        return Err(Fail::new(ReportKind::Undefined, format!("the {what} is undefined")).at(lane));
+    }
+    Ok(slot.v[lane])
+}
+
+/// What a lane waits for at the object `here`.
+fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<Want, Box<Fail>> {
+    if parity {
+        return Ok(Want::Parity(value(w, lane, state, "parity")? & 1));
+    }
+    let slot = &w.l[state as usize];
+    if slot.ok >> lane & 1 == 0 {
+        return Err(Fail::new(ReportKind::Undefined, "the state is undefined").at(lane));
+    }
+    match State::unpack(slot.v[lane]) {
+        Some(s) if s.at == here & STATE_WINDOW => Ok(Want::Phase(s.phase)),
+        Some(s) => {
+            let message = format!("this state is of the mbarrier at {:#x}, not of the one at {here:#x}", s.at);
+            Err(invalid(lane, here, message))
+        }
+        None => Err(invalid(lane, here, "this is no state of an mbarrier".to_owned())),
+    }
+}
+
 impl Cta<'_> {
     /// Whether an object lies in these bytes.
     pub(crate) fn touches_mbarrier(&self, at: usize, n: usize) -> bool {
@@ -106,38 +134,13 @@ impl Cta<'_> {
         for_lanes!(lane in m => {
             let here = self.check_shared(lane, at[lane], 8)? as u32;
             let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Block, copy: false };
-            let value = |r: R, what: &str| -> Result<u32, Box<Fail>> {
-                let slot = &w.w[r as usize];
-                if slot.ok >> lane & 1 == 0 {
-                    return Err(Fail::new(ReportKind::Undefined, format!("the {what} is undefined")).at(lane));
-                }
-                Ok(slot.v[lane])
-            };
             match op.what {
                 What::Init { count } => {
-                    let count = value(count, "count of an mbarrier")?;
-                    if count == 0 || count > MAX_COUNT {
-                        let message = format!("an mbarrier of {count} arrivals: 1 to {MAX_COUNT} are possible");
-                        return Err(invalid(lane, here, message));
-                    }
-                    if self.touches_mbarrier(here as usize, 8) {
-                        let message = format!("shared address {here:#x} holds an mbarrier already: invalidate it first");
-                        return Err(invalid(lane, here, message));
-                    }
-                    self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
-                    let (known, done) = (Known::default(), Known::default());
-                    let arrivals = Arrivals::default();
-                    let object =
-                        Object { expected: count, pending: count, tx: 0, announced: 0, arrivals, phase: 0, known, done };
-                    self.mbarriers.insert(here, object);
-                    self.mbarrier_events += 1;
+                    self.initialise(who, here, value(w, lane, count, "count of an mbarrier")?)?;
                     continue;
                 }
                 What::Inval => {
-                    self.object(lane, here)?;
-                    self.mbarriers.remove(&here);
-                    self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
-                    self.mbarrier_events += 1;
+                    self.invalidate(who, here)?;
                     continue;
                 }
                 _ => {}
@@ -145,81 +148,35 @@ impl Cta<'_> {
             // Everyone who uses the object must come after its initialisation.
             self.object(lane, here)?;
             self.use_object(who, here)?;
-            let release = !op.relaxed;
             match op.what {
                 What::Init { .. } | What::Inval => {}
-                What::ExpectTx { bytes } => self.transact(lane, here, i64::from(value(bytes, "number of bytes")?))?,
-                What::CompleteTx { bytes } => self.transact(lane, here, -i64::from(value(bytes, "number of bytes")?))?,
+                What::ExpectTx { bytes } => {
+                    self.transact(lane, here, i64::from(value(w, lane, bytes, "number of bytes")?))?;
+                }
+                What::CompleteTx { bytes } => {
+                    self.transact(lane, here, -i64::from(value(w, lane, bytes, "number of bytes")?))?;
+                }
                 What::Arrive { count, expect, drop, incomplete, .. } => {
                     if let Some(bytes) = expect {
-                        self.transact(lane, here, i64::from(value(bytes, "number of bytes")?))?;
+                        self.transact(lane, here, i64::from(value(w, lane, bytes, "number of bytes")?))?;
                     }
-                    let count = count.map_or(Ok(1), |r| value(r, "count of arrivals"))?;
-                    if release {
-                        let (index, live) = (w.index, w.live);
-                        if let Some(object) = self.mbarriers.get_mut(&here) {
-                            self.races.clocks.release(index, 1 << lane, live, &mut object.known);
-                        }
+                    let count = count.map_or(Ok(1), |r| value(w, lane, r, "count of arrivals"))?;
+                    if !op.relaxed
+                        && let Some(object) = self.mbarriers.get_mut(&here)
+                    {
+                        self.races.clocks.release(w.index, 1 << lane, w.live, &mut object.known);
                     }
                     states[lane] = self.arrive((w.index, lane, pc), here, count, drop, incomplete)?;
                 }
                 What::Wait { state, parity, .. } => {
-                    let object = self.object(lane, here)?;
-                    let want = if parity {
-                        Want::Parity(value(state, "parity")? & 1)
-                    } else {
-                        let slot = &w.l[state as usize];
-                        if slot.ok >> lane & 1 == 0 {
-                            return Err(Fail::new(ReportKind::Undefined, "the state is undefined").at(lane));
-                        }
-                        match State::unpack(slot.v[lane]) {
-                            Some(s) if s.at == here & STATE_WINDOW => Want::Phase(s.phase),
-                            Some(s) => {
-                                let message =
-                                    format!("this state is of the mbarrier at {:#x}, not of the one at {here:#x}", s.at);
-                                return Err(invalid(lane, here, message));
-                            }
-                            None => return Err(invalid(lane, here, "this is no state of an mbarrier".to_owned())),
-                        }
-                    };
-                    let complete = match want {
-                        Want::Parity(p) => object.phase & 1 != p,
-                        Want::Phase(p) => match (object.phase & 0xF_FFFF).wrapping_sub(p) & 0xF_FFFF {
-                            0 => false,
-                            1 => true,
-                            n => {
-                                let message = format!(
-                                    "a wait for phase {p}, {n} phases ago: only the current and the last one can be told apart"
-                                );
-                                return Err(invalid(lane, here, message));
-                            }
-                        },
-                    };
-                    if complete {
+                    let want = wanted(w, lane, here, state, parity)?;
+                    if self.is_over(lane, here, want)? {
                         waits |= 1 << lane;
                     } else {
                         last = Some((here, want));
                     }
                 }
-                What::Copies { counted } => {
-                    let object = self.object(lane, here)?;
-                    if !counted {
-                        object.pending += 1;
-                        if object.pending > MAX_COUNT {
-                            return Err(invalid(lane, here, format!("more than {MAX_COUNT} arrivals are pending")));
-                        }
-                    }
-                    let clock = self.races.clocks.now(self.races.clocks.engine(w.index));
-                    let arrival = Arrival { warp: w.index, lane, pc: pc as u32, at: here, clock };
-                    if self.landing == Landing::Early {
-                        self.arrive_after_copies(w, arrival)?;
-                    } else {
-                        w.copies.arrivals[lane].push_back(clock);
-                        self.arrivals.push_back(arrival);
-                    }
-                    // Later copies are not among those that this arrival waits for.
-                    self.races.clocks.start_copies(w.index);
-                }
+                What::Copies { counted } => self.arrive_behind_copies(w, who, here, counted)?,
             }
         });
         match op.what {
@@ -240,6 +197,74 @@ impl Cta<'_> {
             _ => {}
         }
         Ok(Next::Advance)
+    }
+
+    /// `mbarrier.init`.
+    fn initialise(&mut self, who: Who, here: u32, count: u32) -> Step {
+        if count == 0 || count > MAX_COUNT {
+            let message = format!("an mbarrier of {count} arrivals: 1 to {MAX_COUNT} are possible");
+            return Err(invalid(who.lane, here, message));
+        }
+        if self.touches_mbarrier(here as usize, 8) {
+            let message = format!("shared address {here:#x} holds an mbarrier already: invalidate it first");
+            return Err(invalid(who.lane, here, message));
+        }
+        self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
+        let (known, done) = (Known::default(), Known::default());
+        let arrivals = Arrivals::default();
+        let object = Object { expected: count, pending: count, tx: 0, announced: 0, arrivals, phase: 0, known, done };
+        self.mbarriers.insert(here, object);
+        self.mbarrier_events += 1;
+        Ok(())
+    }
+
+    /// `mbarrier.inval`.
+    fn invalidate(&mut self, who: Who, here: u32) -> Step {
+        self.object(who.lane, here)?;
+        self.mbarriers.remove(&here);
+        self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
+        self.mbarrier_events += 1;
+        Ok(())
+    }
+
+    /// Whether what a wait is for has happened.
+    fn is_over(&mut self, lane: usize, here: u32, want: Want) -> Result<bool, Box<Fail>> {
+        let object = self.object(lane, here)?;
+        match want {
+            Want::Parity(p) => Ok(object.phase & 1 != p),
+            Want::Phase(p) => match (object.phase & 0xF_FFFF).wrapping_sub(p) & 0xF_FFFF {
+                0 => Ok(false),
+                1 => Ok(true),
+                n => {
+                    let message = format!(
+                        "a wait for phase {p}, {n} phases ago: only the current and the last one can be told apart"
+                    );
+                    Err(invalid(lane, here, message))
+                }
+            },
+        }
+    }
+
+    /// `cp.async.mbarrier.arrive`: an arrival once the thread's copies have landed.
+    fn arrive_behind_copies(&mut self, w: &mut Warp, who: Who, here: u32, counted: bool) -> Step {
+        let object = self.object(who.lane, here)?;
+        if !counted {
+            object.pending += 1;
+            if object.pending > MAX_COUNT {
+                return Err(invalid(who.lane, here, format!("more than {MAX_COUNT} arrivals are pending")));
+            }
+        }
+        let clock = self.races.clocks.now(self.races.clocks.engine(w.index));
+        let arrival = Arrival { warp: w.index, lane: who.lane, pc: who.pc, at: here, clock };
+        if self.landing == Landing::Early {
+            self.arrive_after_copies(w, arrival)?;
+        } else {
+            w.copies.arrivals[who.lane].push_back(clock);
+            self.arrivals.push_back(arrival);
+        }
+        // Later copies are not among those that this arrival waits for.
+        self.races.clocks.start_copies(w.index);
+        Ok(())
     }
 
     /// Whether a warp whose wait has failed goes on at once: at each wait so often, a number that depends on the seed, and then never more, so that

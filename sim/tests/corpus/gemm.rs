@@ -1,7 +1,7 @@
 //! Products.
 
+use super::case::{Case, Output, ptx};
 use super::data::{Random, bf16, f16};
-use super::{Case, Output, ptx};
 
 /// `A B` in f64 from row-major `a` (m x k) and column-major or row-major `b`; with every sum the sum of magnitudes.
 fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3], b_columns: bool) -> Vec<(f64, f64)> {

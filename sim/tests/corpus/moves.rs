@@ -1,7 +1,7 @@
 //! Kernels that move: transposes, stencils, sorting, accesses of every width.
 
+use super::case::{Case, ptx};
 use super::data::Random;
-use super::{Case, ptx};
 
 fn transpose(kernel: &'static str, ptx: &'static str, n: usize) -> Case {
     let a = Random::new(41).units(n * n);

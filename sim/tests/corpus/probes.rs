@@ -1,7 +1,7 @@
 //! Launches that decide between rules of what an access costs: copies and loads of one warp between places of a table.
 
+use super::case::{Case, Output, Param, ptx};
 use super::data::{Random, bytes};
-use super::{Case, Output, Param, ptx};
 
 /// What a lane copies: byte offsets of source and destination, and the bytes read.
 type Copy = Option<(usize, usize, usize)>;

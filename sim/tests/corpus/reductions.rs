@@ -1,7 +1,7 @@
 //! Reductions, scans and rows: over warps, blocks and the grid.
 
+use super::case::{Agreement, Case, Output, ptx};
 use super::data::Random;
-use super::{Agreement, Case, Output, ptx};
 
 /// The approximate functions are the manual's to some units in the last place, not a device's to the bit.
 const EX2: &str = "ex2.approx";

@@ -1,7 +1,7 @@
 //! Arithmetic of single values: half precision, double precision, atomics, calls.
 
+use super::case::{Case, Output, ptx};
 use super::data::{Random, bf16, f16, rounded};
-use super::{Case, Output, ptx};
 
 /// Eight results of each pair in a format with `fraction` stored bits; every intermediate value is exact in f64.
 fn half_results(x: f64, y: f64, round: &dyn Fn(f64) -> f64, bf: bool, low: bool) -> [f64; 8] {

@@ -1,6 +1,6 @@
 //! Deliberately wrong kernels; all are `kernel(const int *in, int *out, int n)`.
 
-use super::{Case, Expect, Param, ptx};
+use super::case::{Case, Expect, Param, ptx};
 use tilec_sim::ReportKind::{self, Deadlock, Divergence, Misaligned, OutOfBounds, Race, Uninitialised};
 
 struct Wrong {

@@ -2,7 +2,7 @@
 //!
 //! The simulator rounds the approximate instructions correctly; a device may be off by what the PTX manual allows.
 
-use crate::reference::erf;
+use crate::loops::erf;
 use tilec::{CompileOptions, Target};
 use tilec_sim::{Device, Launch, Options, Program};
 

@@ -1,7 +1,7 @@
 //! What the examples of products with something beside or behind them mean, in plain loops and double precision.
 
+use crate::loops::sums;
 use crate::problem::{Run, Tensor};
-use crate::reference::sums;
 
 /// The value of an element.
 type Element<'a> = Box<dyn Fn(i64, i64) -> f64 + 'a>;

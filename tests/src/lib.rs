@@ -12,6 +12,7 @@
 //! | `kinds`       | what each kind of file checks                                                  |
 //! | `expect`      | the small expression language over JSON, for `report` and `sass`               |
 //! | `problem`     | sizes, strides, scalars and integer data of one run                            |
+//! | `loops`       | products, convolutions and functions in plain loops                            |
 //! | `reference`   | plain loops that say what a GEMM, copy or transposition is                     |
 //! | `oracle`      | the interpreter on a problem, compared with a reference or another program     |
 //! | `simulated`   | the compiled PTX on a simulated device, launched from the launch contract      |
@@ -49,6 +50,7 @@ pub mod golden;
 #[cfg(test)]
 mod indices;
 pub mod kinds;
+mod loops;
 pub mod mutants;
 pub mod number;
 pub mod options;

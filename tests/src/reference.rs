@@ -2,10 +2,14 @@
 
 use crate::attention;
 use crate::fusions::Fusion;
+use crate::loops::{activation, convolution, gemm, matrix, put, sums};
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
 use std::collections::BTreeMap;
 use tilec_ir::kernel::ConstValue;
+
+/// Values of compile-time parameters.
+type Consts = BTreeMap<String, ConstValue>;
 
 /// A reference by name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -87,253 +91,172 @@ impl Reference {
     ) -> Result<Vec<Tensor>, String> {
         let mut after = before.to_vec();
         match self {
-            Reference::Gemm => {
-                let index = |name: &str| before.iter().position(|t| t.name == name && matches!(t.modes.len(), 2 | 3));
-                let (Some(a), Some(b), Some(c)) = (index("A"), index("B"), index("C")) else {
-                    return Err("the reference `gemm` needs matrices A, B and C, or batches of them".to_owned());
-                };
-                let (alpha, beta) = (run.value("alpha").unwrap_or(1.0), run.value("beta").unwrap_or(0.0));
-                if after[c].modes.len() == 2 {
-                    gemm(&before[a], &before[b], &mut after[c], alpha, beta);
-                } else {
-                    for z in 0..after[c].shape[0] {
-                        let mut one = matrix(&after[c], z);
-                        gemm(&matrix(&before[a], z), &matrix(&before[b], z), &mut one, alpha, beta);
-                        put(&mut after[c], z, &one);
-                    }
-                }
-            }
-            Reference::Fused => {
-                let find = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
-                let all: Option<Vec<usize>> = ["A", "B", "C", "scale", "bias", "D"].into_iter().map(find).collect();
-                let Some([a, b, c, scale, bias, d]) = all.as_deref().and_then(|v| <&[usize; 6]>::try_from(v).ok())
-                else {
-                    return Err("the reference `gemm_fused` needs matrices A, B, C, scale, bias and D".to_owned());
-                };
-                let act = match consts.get("ACT") {
-                    Some(ConstValue::Int(act)) => *act,
-                    _ => 1,
-                };
-                let beta = run.value("beta").unwrap_or(0.0);
-                let [a, b, c, scale, bias] = [a, b, c, scale, bias].map(|&i| &before[i]);
-                let d = &mut after[*d];
-                let sum = sums(a, b);
-                for i in 0..d.extent(0) {
-                    for j in 0..d.extent(1) {
-                        let x = scale.data[scale.at(i, j)] * sum(i, j) + bias.data[bias.at(i, j)];
-                        let old = if beta == 0.0 { 0.0 } else { beta * c.data[c.at(i, j)] };
-                        let at = d.at(i, j);
-                        d.data[at] = activation(act, x) + old;
-                    }
-                }
-            }
-            Reference::Conv => {
-                let find = |name: &str| before.iter().position(|t| t.name == name);
-                let (Some(x), Some(w), Some(y)) = (find("X"), find("W"), find("Y")) else {
-                    return Err("the reference `conv` needs X, W and Y".to_owned());
-                };
-                let step = |name: &str| match consts.get(name) {
-                    Some(ConstValue::Int(n)) => *n,
-                    _ => 1,
-                };
-                let channels_first = matches!(consts.get("NCHW"), Some(ConstValue::Int(1)));
-                let data = convolution(run, &before[x].data, &before[w].data, step, channels_first)?;
-                let y = &mut after[y].data;
-                if y.len() != data.len() {
-                    return Err(format!("Y has {} elements, not {}", y.len(), data.len()));
-                }
-                y.copy_from_slice(&data);
-            }
-            Reference::Softmax => {
-                let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
-                let (Some(x), Some(y)) = (index("X"), index("Y")) else {
-                    return Err("the reference `softmax` needs matrices X and Y".to_owned());
-                };
-                let (x, y) = (&before[x], &mut after[y]);
-                for i in 0..y.extent(0) {
-                    let power = |j: i64| x.data[x.at(i, j)].exp();
-                    let total: f64 = (0..x.extent(1)).map(power).sum();
-                    for j in 0..y.extent(1) {
-                        let at = y.at(i, j);
-                        y.data[at] = power(j) / total;
-                    }
-                }
-            }
-            Reference::Attention => {
-                let find = |name: &str| before.iter().find(|t| t.name == name && t.modes.len() == 4);
-                let (Some(q), Some(k), Some(v)) = (find("Q"), find("K"), find("V")) else {
-                    return Err("the reference `attention` needs Q, K and V of four dimensions".to_owned());
-                };
-                let factor = |name: &str| run.value(name).unwrap_or(1.0);
-                // Heads may end in the middle of a program's tile.
-                let form = attention::Form::of(run, consts, q.shape[3] as usize);
-                let group = attention::integer(consts, "G").max(1);
-                let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
-                // Values may be of another width.
-                let [of_q, of_k, of_v] = [q, k, v].map(|t| (t.shape[2] * t.shape[3]) as usize);
-                let (q, k, v) = (all(q), all(k), all(v));
-                let (mut out, mut logs) = (Vec::new(), Vec::new());
-                for (h, q) in q.chunks(of_q).enumerate() {
-                    let shared = h / group;
-                    let part = |all: &[f64], size: usize| all[shared * size..][..size].to_vec();
-                    let (rows, sums) = attention::head(q, &part(&k, of_k), &part(&v, of_v), form);
-                    out.extend(rows.into_iter().map(|x| x * factor("descale_v")));
-                    logs.extend(sums);
-                }
-                let mut written = 0;
-                for (name, data) in [("O", out), ("LSE", logs)] {
-                    let Some(t) = after.iter_mut().find(|t| t.name == name) else { continue };
-                    written += usize::from(name == "O");
-                    let places: Vec<usize> = t.addresses().collect();
-                    places.into_iter().zip(data).for_each(|(at, x)| t.data[at] = x);
-                }
-                if written == 0 {
-                    return Err("the reference `attention` needs O".to_owned());
-                }
-            }
+            Reference::Gemm => product(before, &mut after, run)?,
+            Reference::Fused => fused(before, &mut after, run, consts)?,
+            Reference::Conv => conv(before, &mut after, run, consts)?,
+            Reference::Softmax => softmax(before, &mut after)?,
+            Reference::Attention => attention_forward(before, &mut after, run, consts)?,
             Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,
-            Reference::RowMaximum => {
-                let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
-                    return Err("no tensors".to_owned());
-                };
-                let all: Vec<f64> = from.addresses().map(|at| from.data[at]).collect();
-                let width = from.shape.last().map_or(1, |&n| n as usize);
-                let places: Vec<usize> = to.addresses().collect();
-                for (at, row) in places.into_iter().zip(all.chunks(width)) {
-                    to.data[at] = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                }
-            }
+            Reference::RowMaximum => row_maximum(before, &mut after)?,
             Reference::Fusion(fusion) => fusion.apply(before, &mut after, run)?,
-            Reference::Copy | Reference::Transpose => {
-                let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
-                    return Err("no tensors".to_owned());
-                };
-                let flip = self == Reference::Transpose;
-                let shape: Vec<i64> =
-                    if flip { from.shape.iter().rev().copied().collect() } else { from.shape.clone() };
-                if shape != to.shape || (flip && shape.len() != 2) {
-                    return Err("the shapes do not fit the reference".to_owned());
-                }
-                let mut view = from.clone();
-                if flip {
-                    view.shape.reverse();
-                    view.strides.reverse();
-                }
-                let pairs: Vec<(usize, usize)> = to.addresses().zip(view.addresses()).collect();
-                for (t, f) in pairs {
-                    to.data[t] = from.data[f];
-                }
-            }
+            Reference::Copy => copied(before, &mut after, false)?,
+            Reference::Transpose => copied(before, &mut after, true)?,
         }
         Ok(after)
     }
 }
 
-/// The functions of `examples/gemm_fused.tile` by their number.
-fn activation(act: i64, x: f64) -> f64 {
-    match act {
-        1 => x.max(0.0),
-        2 | 7 => 0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044_715 * x.powi(3))).tanh()),
-        3 => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
-        4 => x / (1.0 + (-x).exp()),
-        5 => 1.0 / (1.0 + (-x).exp()),
-        6 => x.clamp(0.0, 6.0),
-        _ => x,
-    }
-}
-
-/// The error function: its integral by Simpson's rule, to some 1e-13.
-pub(crate) fn erf(x: f64) -> f64 {
-    const STEPS: u32 = 2000;
-    let end = x.abs().min(6.5);
-    let h = end / f64::from(STEPS);
-    let weight = |i: u32| if i == 0 || i == STEPS { 1.0 } else { f64::from(2 + 2 * (i & 1)) };
-    let sum: f64 = (0..=STEPS).map(|i| weight(i) * (-(f64::from(i) * h).powi(2)).exp()).sum();
-    (std::f64::consts::FRAC_2_SQRT_PI * sum * h / 3.0).copysign(x)
-}
-
-/// Matrix `z` of a batch, whose first dimension has one mode; a matrix is that of every batch.
-fn matrix(batch: &Tensor, z: i64) -> Tensor {
-    if batch.modes.len() == 2 {
-        return batch.clone();
-    }
-    let (shape, strides, modes) = (batch.shape[1..].to_vec(), batch.strides[1..].to_vec(), batch.modes[1..].to_vec());
-    let last: i64 = shape.iter().zip(&strides).map(|(n, s)| (n - 1) * s).sum();
-    let from = z * batch.strides[0];
-    let data = batch.data[from as usize..=(from + last) as usize].to_vec();
-    Tensor { name: batch.name.clone(), shape, strides, modes, data }
-}
-
-/// Puts a matrix back.
-fn put(batch: &mut Tensor, z: i64, one: &Tensor) {
-    let from = (z * batch.strides[0]) as usize;
-    for at in one.addresses() {
-        batch.data[from + at] = one.data[at];
-    }
-}
-
-/// The elements of a product of matrices. Places are looked up, not computed: of what tests do themselves this loop takes the most time.
-pub(crate) fn sums<'a>(a: &'a Tensor, b: &'a Tensor) -> impl Fn(i64, i64) -> f64 + use<'a> {
-    let (rows, along) = (a.offsets(0), a.offsets(1));
-    let (other, columns) = (b.offsets(0), b.offsets(1));
-    move |i, j| {
-        let (row, column) = (rows[i as usize], columns[j as usize]);
-        let mut sum = 0.0;
-        for k in 0..along.len() {
-            sum += a.data[(row + along[k]) as usize] * b.data[(other[k] + column) as usize];
+/// [`Reference::Gemm`].
+fn product(before: &[Tensor], after: &mut [Tensor], run: &Run) -> Result<(), String> {
+    let index = |name: &str| before.iter().position(|t| t.name == name && matches!(t.modes.len(), 2 | 3));
+    let (Some(a), Some(b), Some(c)) = (index("A"), index("B"), index("C")) else {
+        return Err("the reference `gemm` needs matrices A, B and C, or batches of them".to_owned());
+    };
+    let (alpha, beta) = (run.value("alpha").unwrap_or(1.0), run.value("beta").unwrap_or(0.0));
+    if after[c].modes.len() == 2 {
+        gemm(&before[a], &before[b], &mut after[c], alpha, beta);
+    } else {
+        for z in 0..after[c].shape[0] {
+            let mut one = matrix(&after[c], z);
+            gemm(&matrix(&before[a], z), &matrix(&before[b], z), &mut one, alpha, beta);
+            put(&mut after[c], z, &one);
         }
-        sum
     }
+    Ok(())
 }
 
-/// The triple loop.
-fn gemm(a: &Tensor, b: &Tensor, c: &mut Tensor, alpha: f64, beta: f64) {
+/// [`Reference::Fused`].
+fn fused(before: &[Tensor], after: &mut [Tensor], run: &Run, consts: &Consts) -> Result<(), String> {
+    let find = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
+    let all: Option<Vec<usize>> = ["A", "B", "C", "scale", "bias", "D"].into_iter().map(find).collect();
+    let Some([a, b, c, scale, bias, d]) = all.as_deref().and_then(|v| <&[usize; 6]>::try_from(v).ok()) else {
+        return Err("the reference `gemm_fused` needs matrices A, B, C, scale, bias and D".to_owned());
+    };
+    let act = match consts.get("ACT") {
+        Some(ConstValue::Int(act)) => *act,
+        _ => 1,
+    };
+    let beta = run.value("beta").unwrap_or(0.0);
+    let [a, b, c, scale, bias] = [a, b, c, scale, bias].map(|&i| &before[i]);
+    let d = &mut after[*d];
     let sum = sums(a, b);
-    for i in 0..c.extent(0) {
-        for j in 0..c.extent(1) {
-            let at = c.at(i, j);
-            c.data[at] = alpha * sum(i, j) + if beta == 0.0 { 0.0 } else { beta * c.data[at] };
+    for i in 0..d.extent(0) {
+        for j in 0..d.extent(1) {
+            let x = scale.data[scale.at(i, j)] * sum(i, j) + bias.data[bias.at(i, j)];
+            let old = if beta == 0.0 { 0.0 } else { beta * c.data[c.at(i, j)] };
+            let at = d.at(i, j);
+            d.data[at] = activation(act, x) + old;
         }
     }
+    Ok(())
 }
 
-/// A convolution in memory, without any tensor: packed filters of `R x S x C x O` and a packed result.
-fn convolution(
-    run: &Run,
-    x: &[f64],
-    w: &[f64],
-    step: impl Fn(&str) -> i64,
-    channels_first: bool,
-) -> Result<Vec<f64>, String> {
-    let given: Result<Vec<i64>, String> =
-        ["B", "P", "Q", "R", "S", "C", "O", "xb", "xh", "xw"].iter().map(|n| run.integer(n)).collect();
-    let [b, p, q, r, s, c, o, xb, xh, xw] = given?[..] else { return Err("numbers are missing".to_owned()) };
-    let mut y = vec![0.0; (b * p * q * o) as usize];
-    for image in 0..b {
-        for row in 0..p {
-            for column in 0..q {
-                for channel in 0..o {
-                    let mut sum = 0.0;
-                    for i in 0..r {
-                        for j in 0..s {
-                            let (h, v) = (row * step("SH") + i * step("DH"), column * step("SW") + j * step("DW"));
-                            for k in 0..c {
-                                let from = image * xb + h * xh + v * xw + k;
-                                sum += x[from as usize] * w[(((i * s + j) * c + k) * o + channel) as usize];
-                            }
-                        }
-                    }
-                    let at = if channels_first {
-                        ((image * o + channel) * p + row) * q + column
-                    } else {
-                        ((image * p + row) * q + column) * o + channel
-                    };
-                    y[at as usize] = sum;
-                }
-            }
+/// [`Reference::Conv`].
+fn conv(before: &[Tensor], after: &mut [Tensor], run: &Run, consts: &Consts) -> Result<(), String> {
+    let find = |name: &str| before.iter().position(|t| t.name == name);
+    let (Some(x), Some(w), Some(y)) = (find("X"), find("W"), find("Y")) else {
+        return Err("the reference `conv` needs X, W and Y".to_owned());
+    };
+    let step = |name: &str| match consts.get(name) {
+        Some(ConstValue::Int(n)) => *n,
+        _ => 1,
+    };
+    let channels_first = matches!(consts.get("NCHW"), Some(ConstValue::Int(1)));
+    let data = convolution(run, &before[x].data, &before[w].data, step, channels_first)?;
+    let y = &mut after[y].data;
+    if y.len() != data.len() {
+        return Err(format!("Y has {} elements, not {}", y.len(), data.len()));
+    }
+    y.copy_from_slice(&data);
+    Ok(())
+}
+
+/// [`Reference::Softmax`].
+fn softmax(before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
+    let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
+    let (Some(x), Some(y)) = (index("X"), index("Y")) else {
+        return Err("the reference `softmax` needs matrices X and Y".to_owned());
+    };
+    let (x, y) = (&before[x], &mut after[y]);
+    for i in 0..y.extent(0) {
+        let power = |j: i64| x.data[x.at(i, j)].exp();
+        let total: f64 = (0..x.extent(1)).map(power).sum();
+        for j in 0..y.extent(1) {
+            let at = y.at(i, j);
+            y.data[at] = power(j) / total;
         }
     }
-    Ok(y)
+    Ok(())
+}
+
+/// [`Reference::Attention`].
+fn attention_forward(before: &[Tensor], after: &mut [Tensor], run: &Run, consts: &Consts) -> Result<(), String> {
+    let find = |name: &str| before.iter().find(|t| t.name == name && t.modes.len() == 4);
+    let (Some(q), Some(k), Some(v)) = (find("Q"), find("K"), find("V")) else {
+        return Err("the reference `attention` needs Q, K and V of four dimensions".to_owned());
+    };
+    let factor = |name: &str| run.value(name).unwrap_or(1.0);
+    // Heads may end in the middle of a program's tile.
+    let form = attention::Form::of(run, consts, q.shape[3] as usize);
+    let group = attention::integer(consts, "G").max(1);
+    let all = |t: &Tensor| t.addresses().map(|at| t.data[at]).collect::<Vec<f64>>();
+    // Values may be of another width.
+    let [of_q, of_k, of_v] = [q, k, v].map(|t| (t.shape[2] * t.shape[3]) as usize);
+    let (q, k, v) = (all(q), all(k), all(v));
+    let (mut out, mut logs) = (Vec::new(), Vec::new());
+    for (h, q) in q.chunks(of_q).enumerate() {
+        let shared = h / group;
+        let part = |all: &[f64], size: usize| all[shared * size..][..size].to_vec();
+        let (rows, sums) = attention::head(q, &part(&k, of_k), &part(&v, of_v), form);
+        out.extend(rows.into_iter().map(|x| x * factor("descale_v")));
+        logs.extend(sums);
+    }
+    let mut written = 0;
+    for (name, data) in [("O", out), ("LSE", logs)] {
+        let Some(t) = after.iter_mut().find(|t| t.name == name) else { continue };
+        written += usize::from(name == "O");
+        let places: Vec<usize> = t.addresses().collect();
+        places.into_iter().zip(data).for_each(|(at, x)| t.data[at] = x);
+    }
+    if written == 0 {
+        return Err("the reference `attention` needs O".to_owned());
+    }
+    Ok(())
+}
+
+/// [`Reference::RowMaximum`].
+fn row_maximum(before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
+    let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
+        return Err("no tensors".to_owned());
+    };
+    let all: Vec<f64> = from.addresses().map(|at| from.data[at]).collect();
+    let width = from.shape.last().map_or(1, |&n| n as usize);
+    let places: Vec<usize> = to.addresses().collect();
+    for (at, row) in places.into_iter().zip(all.chunks(width)) {
+        to.data[at] = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    }
+    Ok(())
+}
+
+/// [`Reference::Copy`], or [`Reference::Transpose`].
+fn copied(before: &[Tensor], after: &mut [Tensor], flip: bool) -> Result<(), String> {
+    let (Some(from), Some(to)) = (before.first(), after.last_mut()) else {
+        return Err("no tensors".to_owned());
+    };
+    let shape: Vec<i64> = if flip { from.shape.iter().rev().copied().collect() } else { from.shape.clone() };
+    if shape != to.shape || (flip && shape.len() != 2) {
+        return Err("the shapes do not fit the reference".to_owned());
+    }
+    let mut view = from.clone();
+    if flip {
+        view.shape.reverse();
+        view.strides.reverse();
+    }
+    let pairs: Vec<(usize, usize)> = to.addresses().zip(view.addresses()).collect();
+    for (t, f) in pairs {
+        to.data[t] = from.data[f];
+    }
+    Ok(())
 }
 
 /// Whether integer data of magnitude `range` stay exact in a product of depth `k`: every partial sum, in any order, in

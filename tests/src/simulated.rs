@@ -10,7 +10,7 @@ use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
 use std::fmt;
-use tilec::contract::{Dimension, LaunchFile, ParamKind, Scratch, TensorParam};
+use tilec::contract::{Dimension, LaunchFile, Param, ParamKind, Scratch, TensorMapParam, TensorParam};
 use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report};
@@ -80,6 +80,36 @@ struct Place {
     reads_gaps: bool,
     /// Which multiple of the alignment it lies at.
     multiple: usize,
+}
+
+/// What the texts of a contract mean in a run.
+struct Terms<'a> {
+    contract: &'a Contract,
+    run: &'a Run,
+}
+
+impl Terms<'_> {
+    fn value(&self, name: &str) -> Option<i64> {
+        let packed = || match &self.contract.param(name)?.kind {
+            ParamKind::Stride { packed: Some(text), .. } => expr::integer(text, &|n| self.run.integer(n).ok()).ok(),
+            _ => None,
+        };
+        self.run.integer(name).ok().or_else(packed)
+    }
+
+    fn integer(&self, text: &str) -> Result<i64, String> {
+        expr::integer(text, &|name| self.value(name)).map_err(|e| format!("`{text}`: {e}"))
+    }
+
+    /// Demands the preconditions.
+    fn check(&self) -> Result<(), Failure> {
+        for text in &self.contract.requires {
+            if !expr::condition(text, &|name| self.value(name)).map_err(|e| format!("`{text}`: {e}"))? {
+                return Err(Failure::Launch(format!("the precondition `{text}` does not hold")));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Executable {
@@ -181,24 +211,14 @@ impl Executable {
         before: &'a [Tensor],
         options: &Options,
     ) -> Result<Counters, Failure> {
-        let packed = |name: &str| match &contract.param(name)?.kind {
-            ParamKind::Stride { packed: Some(text), .. } => expr::integer(text, &|n| run.integer(n).ok()).ok(),
-            _ => None,
-        };
-        let lookup = |name: &str| run.integer(name).ok().or_else(|| packed(name));
-        let integer =
-            |text: &str| -> Result<i64, String> { expr::integer(text, &lookup).map_err(|e| format!("`{text}`: {e}")) };
-        for text in &contract.requires {
-            if !expr::condition(text, &lookup).map_err(|e| format!("`{text}`: {e}"))? {
-                return Err(Failure::Launch(format!("the precondition `{text}` does not hold")));
-            }
-        }
+        let terms = Terms { contract, run };
+        terms.check()?;
         let (mut params, mut signals) = (Vec::new(), Vec::new());
         for param in &contract.params {
             let name = param.name.as_str();
             params.push(match &param.kind {
                 ParamKind::Tensor(TensorParam { scratch: Some(scratch), elem, shape, .. }) => {
-                    let extents = shape.iter().flat_map(Dimension::parts).map(|text| integer(text));
+                    let extents = shape.iter().flat_map(Dimension::parts).map(|text| terms.integer(text));
                     let count = extents.collect::<Result<Vec<_>, _>>()?.into_iter().product::<i64>().unsigned_abs();
                     let bytes = count * u64::from(elem.bytes());
                     let at = device.alloc(bytes).map_err(|e| e.to_string())?;
@@ -209,48 +229,13 @@ impl Executable {
                     at.to_le_bytes().to_vec()
                 }
                 ParamKind::Tensor(of) | ParamKind::Pointers(of) => {
-                    let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
-                    let list = |l: &[Dimension]| {
-                        l.iter().flat_map(Dimension::parts).map(|text| integer(text)).collect::<Result<Vec<_>, _>>()
-                    };
-                    let front = usize::from(matches!(param.kind, ParamKind::Pointers(_)));
-                    if (list(&of.shape)?, list(&of.strides)?)
-                        != (tensor.shape.clone(), tensor.strides[front..].to_vec())
-                    {
-                        let text = format!("the contract has another shape or other strides of `{name}`");
-                        return Err(Failure::Launch(text));
-                    }
-                    let parts = if front == 0 { 1 } else { tensor.shape[0] as usize };
-                    if placed.iter().all(|p| p.meant.name != name) {
-                        let mut uses = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
-                        let align = uses.clone().map(|t| t.align).max().unwrap_or(1);
-                        let empty = uses.clone().next().is_some_and(|t| !t.access.reads());
-                        let reads_gaps = uses.any(|t| t.reads_gaps);
-                        let odd = (run.seed as usize).wrapping_add(placed.len()) % 4 * 2 + 1;
-                        let multiple = run.at.unwrap_or(odd);
-                        let of = Place { elem: of.elem, align, empty, reads_gaps, multiple };
-                        placed.push(Placed::new(device, tensor, &of, parts)?);
-                    }
-                    let at = placed.iter().find(|p| p.meant.name == name).ok_or("a tensor went missing".to_owned())?;
-                    let address = if front == 0 { at.parts[0] } else { table(device, &at.parts)? };
-                    address.to_le_bytes().to_vec()
+                    self.tensor(device, placed, &terms, (param, of), before)?.to_le_bytes().to_vec()
                 }
-                ParamKind::TensorMap(map) => {
-                    let of = placed.iter().find(|p| p.meant.name == map.tensor);
-                    let (Some(of), Some(tensor)) = (of, contract.param(&map.tensor).and_then(|p| p.kind.tensor()))
-                    else {
-                        return Err(Failure::Launch(format!("`{name}` is a map of no tensor")));
-                    };
-                    let address = of.parts[0];
-                    let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
-                    let (shape, strides) = (&of.meant.shape, &of.meant.strides);
-                    map.of_tensor(tensor.elem, |d| number(shape, d), |d| number(strides, d))
-                        .encode_for_simulator(address)
-                }
+                ParamKind::TensorMap(map) => encoded(placed, contract, name, map)?,
                 ParamKind::Size { .. } => {
-                    u32::try_from(integer(name)?).map_err(|e| format!("`{name}`: {e}"))?.to_le_bytes().to_vec()
+                    u32::try_from(terms.integer(name)?).map_err(|e| format!("`{name}`: {e}"))?.to_le_bytes().to_vec()
                 }
-                ParamKind::Stride { .. } => integer(name)?.to_le_bytes().to_vec(),
+                ParamKind::Stride { .. } => terms.integer(name)?.to_le_bytes().to_vec(),
                 ParamKind::Scalar { elem, default } => {
                     let value = run
                         .value(name)
@@ -266,7 +251,7 @@ impl Executable {
         }
         let mut grid = [0; 3];
         for (extent, text) in grid.iter_mut().zip(&contract.grid) {
-            *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
+            *extent = u32::try_from(terms.integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
         }
         for placed in &*placed {
             let writes = contract.param(&placed.meant.name).and_then(|p| p.kind.tensor()).map(|t| t.access.writes());
@@ -287,6 +272,41 @@ impl Executable {
         Ok(counters)
     }
 
+    /// The address that is passed for a tensor, which is placed if it has not been.
+    fn tensor<'a>(
+        &self,
+        device: &mut Device,
+        placed: &mut Vec<Placed<'a>>,
+        terms: &Terms<'_>,
+        (param, of): (&Param, &TensorParam),
+        before: &'a [Tensor],
+    ) -> Result<u64, Failure> {
+        let name = param.name.as_str();
+        let tensor = before.iter().find(|t| t.name == name).ok_or_else(|| format!("no tensor `{name}`"))?;
+        let list = |l: &[Dimension]| {
+            l.iter().flat_map(Dimension::parts).map(|text| terms.integer(text)).collect::<Result<Vec<_>, _>>()
+        };
+        let front = usize::from(matches!(param.kind, ParamKind::Pointers(_)));
+        if (list(&of.shape)?, list(&of.strides)?) != (tensor.shape.clone(), tensor.strides[front..].to_vec()) {
+            let text = format!("the contract has another shape or other strides of `{name}`");
+            return Err(Failure::Launch(text));
+        }
+        let parts = if front == 0 { 1 } else { tensor.shape[0] as usize };
+        if placed.iter().all(|p| p.meant.name != name) {
+            let mut uses = self.launches.iter().filter_map(|c| c.param(name)?.kind.tensor());
+            let align = uses.clone().map(|t| t.align).max().unwrap_or(1);
+            let empty = uses.clone().next().is_some_and(|t| !t.access.reads());
+            let reads_gaps = uses.any(|t| t.reads_gaps);
+            let odd = (terms.run.seed as usize).wrapping_add(placed.len()) % 4 * 2 + 1;
+            let multiple = terms.run.at.unwrap_or(odd);
+            let of = Place { elem: of.elem, align, empty, reads_gaps, multiple };
+            placed.push(Placed::new(device, tensor, &of, parts)?);
+        }
+        let at = placed.iter().find(|p| p.meant.name == name).ok_or("a tensor went missing".to_owned())?;
+        let address = if front == 0 { at.parts[0] } else { table(device, &at.parts)? };
+        Ok(address)
+    }
+
     /// Whether the tensor is only written, so that its elements can start as NaN.
     pub fn only_writes(&self, tensor: &str) -> bool {
         let mut uses = self.launches.iter().filter_map(|c| c.param(tensor)?.kind.tensor()).peekable();
@@ -297,6 +317,18 @@ impl Executable {
     pub fn hands_on(&self, tensor: &str) -> bool {
         self.temporaries.iter().any(|t| t == tensor)
     }
+}
+
+/// The bytes that are passed for a map of a tensor.
+fn encoded(placed: &[Placed<'_>], contract: &Contract, name: &str, map: &TensorMapParam) -> Result<Vec<u8>, Failure> {
+    let of = placed.iter().find(|p| p.meant.name == map.tensor);
+    let (Some(of), Some(tensor)) = (of, contract.param(&map.tensor).and_then(|p| p.kind.tensor())) else {
+        return Err(Failure::Launch(format!("`{name}` is a map of no tensor")));
+    };
+    let address = of.parts[0];
+    let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
+    let (shape, strides) = (&of.meant.shape, &of.meant.strides);
+    Ok(map.of_tensor(tensor.elem, |d| number(shape, d), |d| number(strides, d)).encode_for_simulator(address))
 }
 
 fn format_of(name: &str, elem: Elem) -> Result<Format, String> {

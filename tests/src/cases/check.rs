@@ -1,6 +1,9 @@
 //! Programs of problems without a GPU: compiled, interpreted, simulated.
 
-use super::{Problem, Program, by_program, random, tables};
+use super::drawn::{by_program, random};
+use super::problem::Problem;
+use super::program::Program;
+use super::table::tables;
 use crate::oracle::Problem as Memory;
 use crate::problem::{self, Run, Tensor};
 use crate::programs::Test;

@@ -1,6 +1,7 @@
 //! The tables of `tests/cases`: a row is a test of the peer, a problem for each combination of its sizes and scalars.
 
-use super::{Form, Order, Problem, Program, conforming};
+use super::problem::{Problem, conforming};
+use super::program::{Form, Order, Program};
 use crate::number::Format;
 use std::collections::BTreeMap;
 use tilec::Target;

@@ -4,7 +4,7 @@
 //! taken out of blocks, attributes and schedule items come and go, and a number, a type or an order changes wherever it stands.
 
 use super::alterations::{AROUND, ATTRIBUTES, ITEMS, NUMBERS, PARAMETERS, ROLE_ITEMS, STATEMENTS, TYPES};
-use super::check::Input;
+use super::input::Input;
 use super::words::{is_number, is_word, split};
 use crate::options;
 use crate::problem::{Random, Run};

@@ -7,18 +7,18 @@
 //!   compiles to the same PTX.
 //! * So does its PTX on the simulator, with the passes of the input and with no optional one.
 
+use super::failure::{Failure, failure, guarded};
+use super::input::Input;
+use super::time::long;
 use super::tried;
 use crate::kinds::passes::feed_in_again;
 use crate::kinds::text::round_trip;
 use crate::oracle::{self, Problem};
-use crate::problem::{self, Random, Run, Tensor};
+use crate::problem::{self, Random, Tensor};
 use crate::simulated::Executable;
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 use std::time::{Duration, Instant};
-use tilec::{CompileOptions, Compiled, Diagnostics};
+use tilec::{Compiled, Diagnostics};
 use tilec_ir::codes;
 use tilec_ir::diag::Severity;
 
@@ -26,63 +26,6 @@ use tilec_ir::diag::Severity;
 const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 700 });
 /// Bytes of PTX.
 const OUTPUT: usize = 16 << 20;
-
-/// A program and what to do with it.
-#[derive(Clone)]
-pub(super) struct Input {
-    pub(super) text: String,
-    pub(super) options: CompileOptions,
-    /// The sizes to interpret it with.
-    pub(super) run: Run,
-    /// It was made to compile.
-    pub(super) meant: bool,
-    /// What compiles is run as far as it means something, whatever it means.
-    pub(super) tried: bool,
-}
-
-/// A failure: what kind, and the whole story.
-pub(super) struct Failure {
-    pub(super) class: String,
-    pub(super) message: String,
-}
-
-pub(super) fn failure(class: impl Into<String>, message: impl Into<String>) -> Failure {
-    Failure { class: class.into(), message: message.into() }
-}
-
-thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// Panics that are caught here are not printed.
-pub(super) fn silence_panics() {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if QUIET.get() {
-                PANIC.replace(info.location().map_or_else(String::new, |l| format!("{}:{}", l.file(), l.line())));
-            } else {
-                before(info);
-            }
-        }));
-    });
-}
-
-/// `f`, or its panic.
-pub(super) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
-    QUIET.set(true);
-    let result = catch_unwind(AssertUnwindSafe(f));
-    QUIET.set(false);
-    result.map_err(|payload| {
-        let text = payload.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default();
-        let mut class: String = text.lines().next().unwrap_or("").chars().filter(|c| !c.is_ascii_digit()).collect();
-        class.truncate(class.char_indices().nth(90).map_or(class.len(), |(i, _)| i));
-        failure(format!("panic at {}: {class}", PANIC.take()), text)
-    })
-}
 
 /// How long this thread has computed, where the system says so: a machine that does other things beside is no slower then.
 fn computed() -> Option<Duration> {
@@ -235,7 +178,7 @@ fn simulated(
 
 /// A sample goes to the assembler, in a long run.
 fn assembled(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'static str, Failure> {
-    if super::long().is_none() || random.below(12) != 0 {
+    if long().is_none() || random.below(12) != 0 {
         return Ok("compiled");
     }
     match crate::kinds::assembled::assemble("fuzz", &done.ptx, input.options.target) {

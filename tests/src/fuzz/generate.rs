@@ -3,7 +3,7 @@
 //! Data are small integers and so are all results, except where a quotient or a root is taken; both sides of a comparison
 //! then take the same one.
 
-use super::check::Input;
+use super::input::Input;
 use crate::problem::{Random, Run};
 use std::fmt::Write as _;
 use tilec::{CompileOptions, Target};

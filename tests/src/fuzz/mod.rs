@@ -11,19 +11,24 @@
 mod alter;
 mod alterations;
 mod check;
+mod failure;
 mod generate;
+mod input;
 mod mutate;
 mod shrink;
 pub mod targets;
+mod time;
 mod tried;
 mod words;
 
 use crate::problem::Random;
-use check::Input;
+use failure::silence_panics;
+use input::Input;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use time::long;
 
 /// A source of programs, by the name of its test.
 type Source = (&'static str, fn() -> Result<Programs, String>);
@@ -56,17 +61,12 @@ pub fn tests() -> Vec<crate::programs::Test> {
         tests.push((
             format!("fuzz/{}", entry.name),
             Box::new(|| {
-                check::silence_panics();
+                silence_panics();
                 targets::smoke(entry)
             }),
         ));
     }
     tests
-}
-
-/// Seconds of a long run, if one is asked for.
-fn long() -> Option<u64> {
-    std::env::var("TILEC_FUZZ_SECONDS").ok()?.parse().ok()
 }
 
 fn fuzz((kind, source): Source, inputs: usize) -> Result<(), String> {
@@ -79,7 +79,7 @@ fn fuzz((kind, source): Source, inputs: usize) -> Result<(), String> {
     let programs = source()?;
     let current = Arc::new(Mutex::new((Instant::now(), String::new())));
     watch(&current);
-    check::silence_panics();
+    silence_panics();
     let mut tried = BTreeMap::<&str, usize>::new();
     let mut failures = BTreeMap::<String, (Input, String, usize)>::new();
     let start = Instant::now();

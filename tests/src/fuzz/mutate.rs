@@ -1,6 +1,6 @@
 //! Programs of this repository with a few words changed.
 
-use super::check::Input;
+use super::input::Input;
 use super::words::{is_number, is_space, is_word, split};
 use crate::problem::{Random, Run};
 use crate::programs::snippets;
@@ -260,7 +260,8 @@ impl Mutator {
                 words[i] = random.of(by).to_owned();
             }
         };
-        match random.below(24) {
+        let kind = random.below(24);
+        match kind {
             0 => {
                 words.remove(at);
             }
@@ -308,31 +309,7 @@ impl Mutator {
                     words.insert(i, format!(" schedule {{ {} }} ", random.of(ITEMS)));
                 }
             }
-            18 => {
-                let mut all = lines(words);
-                let (i, j) = (random.below(all.len() as u64) as usize, random.below(all.len() as u64) as usize);
-                match random.below(3) {
-                    0 => {
-                        all.remove(i);
-                    }
-                    1 => all.swap(i, j),
-                    _ => all.insert(i, all[j].clone()),
-                }
-                *words = all.concat();
-            }
-            19 => {
-                let mut all = lines(words);
-                let line = &self.lines[random.below(self.lines.len() as u64) as usize];
-                all.insert(random.below(all.len() as u64 + 1) as usize, line.clone());
-                *words = all.concat();
-            }
-            20..=21 => {
-                let mut all = lines(words);
-                let mut line = vec![random.of(STATEMENTS).to_owned()];
-                line.push("\n".to_owned());
-                all.insert(random.below(all.len() as u64 + 1) as usize, line);
-                *words = all.concat();
-            }
+            18..=21 => self.change_lines(kind, words, random),
             22 => {
                 // `x` becomes `x + 1` and the like.
                 if let Some(i) = some(words, random, &|w| is_word(w) || is_number(w)) {
@@ -353,6 +330,32 @@ impl Mutator {
         if words.is_empty() {
             words.push(" ".to_owned());
         }
+    }
+
+    /// Lines move, come from other programs (19), or are written (20, 21).
+    fn change_lines(&self, kind: u64, words: &mut Vec<String>, random: &mut Random) {
+        let mut all = lines(words);
+        match kind {
+            18 => {
+                let (i, j) = (random.below(all.len() as u64) as usize, random.below(all.len() as u64) as usize);
+                match random.below(3) {
+                    0 => {
+                        all.remove(i);
+                    }
+                    1 => all.swap(i, j),
+                    _ => all.insert(i, all[j].clone()),
+                }
+            }
+            19 => {
+                let line = &self.lines[random.below(self.lines.len() as u64) as usize];
+                all.insert(random.below(all.len() as u64 + 1) as usize, line.clone());
+            }
+            _ => {
+                let line = vec![random.of(STATEMENTS).to_owned(), "\n".to_owned()];
+                all.insert(random.below(all.len() as u64 + 1) as usize, line);
+            }
+        }
+        *words = all.concat();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The smallest part of a failing input that fails in the same way.
 
-use super::check::{self, Input};
+use super::check;
+use super::input::Input;
 use super::words::split;
 use crate::problem::Random;
 use std::time::{Duration, Instant};

@@ -3,7 +3,8 @@
 //! The folder `fuzz` of the repository makes a libFuzzer program of each ([`TARGETS`]); `cargo test` gives each a fixed number of
 //! inputs, cut and pasted from programs of the repository by a seeded generator.
 
-use super::check::guarded;
+use super::failure::guarded;
+use super::time::long;
 use crate::oracle;
 use crate::problem::Random;
 use std::fmt::Write as _;
@@ -273,7 +274,7 @@ fn mutate(texts: &[String], random: &mut Random) -> Vec<u8> {
 /// Gives an entry its inputs.
 pub(super) fn smoke(entry: &Entry) -> Result<(), String> {
     let seed = std::env::var("TILEC_FUZZ_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let times = super::long().map_or(1, |seconds| seconds as usize);
+    let times = long().map_or(1, |seconds| seconds as usize);
     let texts = corpus(entry.corpus)?;
     let mut random = Random(seed);
     let mut failures = String::new();

@@ -4,7 +4,8 @@
 //! * So has the PTX on the simulator. What a program does to global memory is its author's, races there among it; what happens in shared
 //!   memory and registers is the compiler's.
 
-use super::check::{Failure, Input, failure, guarded};
+use super::failure::{Failure, failure, guarded};
+use super::input::Input;
 use crate::oracle::Problem;
 use crate::problem::{Random, Run, same_within};
 use crate::simulated::Executable;

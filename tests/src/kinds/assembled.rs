@@ -4,7 +4,7 @@
 //! code has no spills and no local memory. `sass`: `//@ expect:` lines over the statistics of the machine code, for every
 //! combination of `//@ matrix:`.
 
-use super::{compile, golden_or_checks, no_more};
+use super::checks::{compile, golden_or_checks, no_more};
 use crate::test_file::TestFile;
 use crate::{expect, golden, options};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! expected output, unless `//@ check:` and `//@ not:` look at both together; `//@ leaves: NAME` names every file it leaves in
 //! `{out}`.
 
-use super::checks;
+use super::checks::checks;
 use crate::golden;
 use crate::test_file::TestFile;
 use std::path::PathBuf;

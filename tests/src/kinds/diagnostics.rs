@@ -8,7 +8,7 @@
 //! `verify` parses and verifies; `diag` compiles. With `full`, the drawing of all messages is the expected output, and
 //! expectations on lines are not needed.
 
-use super::no_more;
+use super::checks::no_more;
 use crate::test_file::TestFile;
 use crate::{golden, options};
 use tilec::render::{self, SourceFile};

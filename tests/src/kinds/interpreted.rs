@@ -3,7 +3,7 @@
 //! each does a quarter of the passes that are switched off and half of the orders of blocks and landings of copies.
 //! Runs too large to be simulated are interpreted in the last form and, of three combinations or more, in a third of the others in turn.
 
-use super::no_more;
+use super::checks::no_more;
 use crate::oracle::{Share, Variants};
 use crate::problem::Run;
 use crate::reference::Reference;

@@ -1,7 +1,8 @@
 //! `pass NAME,NAME`: the program after each of these passes is the expected output, and it is a program: it parses, verifies,
 //! prints to itself, and compiles on to the same PTX as the original, but for places in the source.
 
-use super::{compile, golden_or_checks, no_more, text};
+use super::checks::{compile, golden_or_checks, no_more};
+use super::text;
 use crate::test_file::TestFile;
 use crate::{golden, options, oracle};
 use tilec::{CompileOptions, Keep};

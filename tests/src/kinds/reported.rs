@@ -1,6 +1,6 @@
 //! `report`: `//@ expect:` lines over the compile report of the only kernel, for every combination of `//@ matrix:`.
 
-use super::{compile, no_more};
+use super::checks::{compile, no_more};
 use crate::test_file::TestFile;
 use crate::{expect, golden, options};
 

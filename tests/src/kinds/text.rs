@@ -1,7 +1,7 @@
 //! `parse`: the text form both ways. The file parses and verifies, its canonical text is the expected output, and that text
 //! prints to itself. `parse only` leaves out the verifier.
 
-use super::no_more;
+use super::checks::no_more;
 use crate::golden;
 use crate::oracle;
 use crate::test_file::TestFile;

@@ -1,7 +1,7 @@
 //! What can be wrong where the blocks of a cluster meet: its barrier, the blocks a copy is for, and where an arrival goes.
 
-use super::operators::{Edit, Unit, delete, edit, literal};
-use super::tensor;
+use super::bulk::is_copy;
+use super::edit::{Edit, Unit, delete, edit, literal};
 use super::text::Statement;
 
 /// Blocks of the largest cluster, as bits.
@@ -12,7 +12,7 @@ pub(super) fn edits(unit: &Unit, s: &Statement) -> Vec<Edit> {
         "barrier" if s.has("cluster") => barrier(s),
         "mapa" => peer(s),
         "mov" if s.operands.iter().any(|o| o == "%cluster_ctarank") => rank(unit, s),
-        _ if tensor::is_copy(s) && s.opcode.contains("multicast::cluster") => mask(unit, s),
+        _ if is_copy(s) && s.opcode.contains("multicast::cluster") => mask(unit, s),
         _ => Vec::new(),
     }
 }

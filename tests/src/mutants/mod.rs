@@ -8,7 +8,9 @@
 //! The tests take a sample of each kernel, by a hash of the names, so that it is the same everywhere; the binary `mutants` tries
 //! all of them and prints the table.
 
+mod bulk;
 mod cluster;
+pub mod edit;
 pub mod equivalent;
 mod liveness;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod rows;
 pub mod run;
 mod slice;
 mod stored;
+pub mod subject;
 mod tensor;
 mod text;
 

@@ -1,6 +1,7 @@
 //! What the operators make of fences, mbarriers, named barriers, tensor copies and products of warpgroups, word for word.
 
-use super::operators::{OPERATORS, Unit};
+use super::edit::Unit;
+use super::operators::OPERATORS;
 use super::slice::Slices;
 use super::text;
 

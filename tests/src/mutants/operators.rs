@@ -3,30 +3,11 @@
 //! An operator looks at one statement and proposes replacements of it. It goes by opcodes and by what a result is used for
 //! (`Slices`), never by which program it sees, so that new pipelines are covered as they come.
 
+use super::bulk::is_copy;
 use super::cluster;
-use super::slice::Slices;
+use super::edit::{Edit, Unit, constant, delete, edit, literal, moved, parts, swapped};
 use super::tensor;
 use super::text::{Guard, Statement, registers};
-
-/// What an operator may know of the kernel around a statement.
-pub struct Unit<'a> {
-    /// What registers are for.
-    pub slices: Slices<'a>,
-    /// Threads of a block.
-    pub threads: u32,
-    /// Blocks of a cluster.
-    pub blocks: u32,
-    /// Whether some barrier is not waited at by all threads: then barrier numbers matter.
-    pub partial_barriers: bool,
-}
-
-/// A replacement of a statement.
-pub struct Edit {
-    /// What is done, in a word or two.
-    pub variant: String,
-    /// The new text of the statement.
-    pub text: String,
-}
 
 /// A row of the table.
 pub struct Operator {
@@ -79,28 +60,6 @@ pub const OPERATORS: &[Operator] = &[
     },
     Operator { name: "registers", about: "registers not given back, or too many asked for", edits: tensor::budget },
 ];
-
-pub(super) fn edit(variant: impl Into<String>, text: impl Into<String>) -> Edit {
-    Edit { variant: variant.into(), text: text.into() }
-}
-
-pub(super) fn delete() -> Edit {
-    edit("delete", "")
-}
-
-/// An integer literal.
-pub(super) fn literal(operand: &str) -> Option<i64> {
-    match operand.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(hex, 16).ok(),
-        None => operand.parse().ok(),
-    }
-}
-
-/// The only literal among the sources of `s`, with its index.
-pub(super) fn constant(s: &Statement) -> Option<(usize, i64)> {
-    let mut all = s.operands.iter().enumerate().skip(1).filter_map(|(i, o)| Some((i, literal(o)?)));
-    all.next().filter(|_| s.operands.len() > 2 && all.next().is_none())
-}
 
 fn barrier(unit: &Unit, s: &Statement) -> Vec<Edit> {
     let name = s.root();
@@ -199,7 +158,7 @@ fn mbarrier(unit: &Unit, s: &Statement) -> Vec<Edit> {
         return edits;
     }
     let Some((address, name)) = s.addresses().next() else { return Vec::new() };
-    let other = edit("other barrier", s.with_operand(address, tensor::moved(name, 8)));
+    let other = edit("other barrier", s.with_operand(address, moved(name, 8)));
     if s.has("parity") {
         // [state or address], parity [, suspend hint]: the operand after the address.
         let Some(parity) = s.operands.get(address + 1) else { return Vec::new() };
@@ -302,14 +261,14 @@ fn bytes(s: &Statement) -> i64 {
 }
 
 fn offset(_: &Unit, s: &Statement) -> Vec<Edit> {
-    if s.has("param") || s.root() == "mbarrier" || tensor::is_copy(s) {
+    if s.has("param") || s.root() == "mbarrier" || is_copy(s) {
         return Vec::new();
     }
-    let moved = s.addresses().map(|(i, address)| {
-        let next = tensor::moved(address, bytes(s));
+    let all = s.addresses().map(|(i, address)| {
+        let next = moved(address, bytes(s));
         edit(if i == 0 { "destination +1" } else { "source +1" }, s.with_operand(i, next))
     });
-    moved.collect()
+    all.collect()
 }
 
 fn guard(_: &Unit, s: &Statement) -> Vec<Edit> {
@@ -363,22 +322,6 @@ fn mov(s: &Statement) -> &'static str {
         Some(w) if w.ends_with("64") => "mov.b64",
         _ => "mov.b32",
     }
-}
-
-/// `{a, b, c}` as its parts.
-fn parts(operand: &str) -> Vec<&str> {
-    operand.trim_start_matches('{').trim_end_matches('}').split(',').map(str::trim).collect()
-}
-
-/// The statement with neighbours `at` and `at + 1` of a vector operand exchanged, if they differ.
-pub(super) fn swapped(s: &Statement, operand: usize, at: usize) -> Option<String> {
-    let text = s.operands.get(operand).filter(|o| o.starts_with('{'))?;
-    let mut list = parts(text);
-    if list.len() < at + 2 || list[at] == list[at + 1] {
-        return None;
-    }
-    list.swap(at, at + 1);
-    Some(s.with_operand(operand, format!("{{{}}}", list.join(", "))))
 }
 
 fn fragment(unit: &Unit, s: &Statement) -> Vec<Edit> {

@@ -5,40 +5,14 @@
 //! of the main loop in one and a single step in another, gaps between rows, and different numbers everywhere.
 
 use super::rows::{ROWS, Row};
-use super::run::MODES;
 use super::stored::STORED;
+use super::subject::{Case, Subject, expanded, poison_outputs};
 use crate::oracle::{self, Problem};
 use crate::problem::{Run, Tensor};
 use crate::{options, test_file};
 use std::fs;
-use tilec::contract::{Access, Contract, ParamKind};
+use tilec::contract::Contract;
 use tilec_ir::types::Elem;
-
-/// Memory before and after a launch.
-pub struct Case {
-    /// Sizes and scalars, and what is special about the data.
-    pub label: String,
-    /// Sizes and scalars.
-    pub run: Run,
-    /// The only mode in which it is tried, of [`super::run::MODES`]; all of them if absent.
-    pub mode: Option<usize>,
-    /// Memory before.
-    pub before: Vec<Tensor>,
-    /// Memory after.
-    pub after: Vec<Tensor>,
-}
-
-/// A kernel and its problems.
-pub struct Subject {
-    /// Its name, unique.
-    pub name: String,
-    /// The PTX.
-    pub ptx: String,
-    /// How it is launched.
-    pub contract: Contract,
-    /// In the order in which they are tried.
-    pub cases: Vec<Case>,
-}
 
 /// Names of all kernels, without building them.
 pub fn names() -> Vec<&'static str> {
@@ -134,35 +108,6 @@ fn compiled(row: &Row, with_cases: bool) -> Result<Subject, String> {
     // What matters least often comes last.
     cases.sort_by_key(|c| (c.label.contains("infinities"), c.mode.is_some()));
     Ok(Subject { name: row.name.to_owned(), ptx: compiled.ptx, contract, cases })
-}
-
-/// Run lines with their sweeps written out: each problem of a sweep is tried in one mode, in turn.
-pub(super) fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
-    let mut all = Vec::new();
-    for line in runs {
-        let Some(word) = line.split(' ').find(|w| w.contains("..")) else {
-            all.push((line.clone(), None));
-            continue;
-        };
-        let parts: Vec<&str> = word.split(['=', '/']).flat_map(|w| w.split("..")).collect();
-        let number = |text: &str| text.parse::<usize>().map_err(|e| format!("`{word}`: {e}"));
-        let [name, from, to, step] = parts[..] else { return Err(format!("`{word}` is not NAME=A..B/STEP")) };
-        for (i, value) in (number(from)?..=number(to)?).step_by(number(step)?.max(1)).enumerate() {
-            all.push((line.replace(word, &format!("{name}={value} seed={value}")), Some(i % MODES.len())));
-        }
-    }
-    Ok(all)
-}
-
-/// What is only written starts as NaN, and so does `C` where `beta`, which it is multiplied by, is zero.
-pub(super) fn poison_outputs(contract: &Contract, run: &Run, tensors: &mut [Tensor]) {
-    for tensor in tensors {
-        let kind = contract.param(&tensor.name).map(|p| &p.kind);
-        let written = kind.and_then(ParamKind::tensor).is_some_and(|t| t.access == Access::Write);
-        if written || (tensor.name == "C" && run.value("beta") == Some(0.0)) {
-            tensor.poison();
-        }
-    }
 }
 
 /// The memory as it is, and, of three tensors or more, with one that is full of infinities while the others are positive: all

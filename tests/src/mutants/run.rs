@@ -1,14 +1,15 @@
 //! Tries mutants: a kernel, one statement of it changed, on all its problems until something notices.
 
+use super::edit::Unit;
 use super::liveness;
-use super::operators::{OPERATORS, Operator, Unit};
-use super::programs::Subject;
+use super::operators::{OPERATORS, Operator};
 use super::slice::Slices;
+use super::subject::{MODES, Subject};
 use super::text::{self, Statement};
 use crate::simulated::{Executable, Failure};
 use std::collections::BTreeMap;
 use std::fmt;
-use tilec_sim::{Landing, Options, Order, Program, ReportKind};
+use tilec_sim::{Options, Program, ReportKind};
 
 /// One changed kernel.
 pub struct Mutant {
@@ -47,14 +48,6 @@ pub enum Killer {
     /// Another result, or a write where nothing may be written.
     Result,
 }
-
-/// Modes of execution, tried in this order on each problem; one of them on the problems of a sweep.
-pub const MODES: &[(Landing, Order)] = &[
-    (Landing::Early, Order::Forward),
-    (Landing::Latest, Order::Reverse),
-    (Landing::Late, Order::Seeded),
-    (Landing::LateReads, Order::Forward),
-];
 
 /// A kernel ready to be mutated: it runs unchanged on all problems, in all modes that they are tried in.
 pub struct Bench {

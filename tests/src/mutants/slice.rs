@@ -1,7 +1,7 @@
 //! What a register is for: does it reach an address, a branch or guard? By name, without regard to the flow of control: a
 //! register counts as soon as one of its values does.
 
-use super::tensor;
+use super::bulk::descriptors;
 use super::text::{Statement, registers};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ impl<'a> Slices<'a> {
     pub fn new(statements: &'a [Statement]) -> Slices<'a> {
         let mut definitions: BTreeMap<&str, Vec<&Statement>> = BTreeMap::new();
         let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let (mut addresses, mut descriptors, mut phases, mut guards) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut addresses, mut described, mut phases, mut guards) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for s in statements {
             for register in s.writes() {
                 definitions.entry(register).or_default().push(s);
@@ -35,7 +35,7 @@ impl<'a> Slices<'a> {
             if !s.has("param") {
                 addresses.extend(s.addresses().flat_map(|(_, o)| registers(o)));
             }
-            descriptors.extend(tensor::descriptors(s));
+            described.extend(descriptors(s));
             if s.root() == "mbarrier" && s.has("parity") {
                 let parity = s.addresses().next().and_then(|(address, _)| s.operands.get(address + 1));
                 phases.extend(parity.into_iter().flat_map(|o| registers(o)));
@@ -53,7 +53,7 @@ impl<'a> Slices<'a> {
             }
             closed
         };
-        let (address, descriptor) = (close(addresses), close(descriptors));
+        let (address, descriptor) = (close(addresses), close(described));
         Slices { address, descriptor, phase: phases.into_iter().collect(), control: close(guards), users }
     }
 

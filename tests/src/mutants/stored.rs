@@ -1,6 +1,6 @@
 //! PTX of other origin whose mutants are tried, for mechanisms that the compiler does not use yet.
 
-use super::programs::{Case, Subject, expanded, poison_outputs};
+use super::subject::{Case, Subject, expanded, poison_outputs};
 use crate::problem::{Random, Run, Tensor};
 use tilec::contract::{Access, Contract, Dimension, Param, ParamKind, SCHEMA, TensorParam, U32};
 use tilec::expr;

@@ -1,7 +1,8 @@
 //! What can be wrong with tensor copies and products of warpgroups: coordinates, barriers, descriptors, scales and orders.
 
-use super::operators::{Edit, Unit, constant, delete, edit, literal, swapped};
-use super::text::{Statement, registers};
+use super::bulk::{is_copy, is_product};
+use super::edit::{Edit, Unit, constant, delete, edit, literal, moved, swapped};
+use super::text::Statement;
 
 /// Changes of a bulk copy of a tensor: `[destination], [map, {coordinates}], [barrier]`, or `[map, {coordinates}], [source]`.
 pub(super) fn copy(_: &Unit, s: &Statement) -> Vec<Edit> {
@@ -32,18 +33,6 @@ pub(super) fn copy(_: &Unit, s: &Statement) -> Vec<Edit> {
         }
     }
     edits
-}
-
-/// Whether this is a bulk copy of a tensor.
-pub(super) fn is_copy(s: &Statement) -> bool {
-    s.opcode.starts_with("cp.async.bulk.tensor")
-}
-
-/// `[base+offset]` with a larger offset.
-pub(super) fn moved(address: &str, step: i64) -> String {
-    let inside = address.trim_start_matches('[').trim_end_matches(']');
-    let (base, offset) = inside.split_once('+').map_or((inside, 0), |(b, o)| (b, literal(o).unwrap_or(0)));
-    format!("[{base}+{}]", offset + step)
 }
 
 /// Changes of the constant part of a matrix descriptor: bits 16 to 29 are the leading offset in units of 16 bytes, 32 to 45 the
@@ -91,17 +80,6 @@ pub(super) fn product(_: &Unit, s: &Statement) -> Vec<Edit> {
         edits.extend(other.map(|v| edit(name, s.with_operand(i, v.to_string()))));
     }
     edits
-}
-
-/// Whether this is a product of a warpgroup.
-pub(super) fn is_product(s: &Statement) -> bool {
-    s.opcode.starts_with("wgmma.mma_async")
-}
-
-/// The registers that hold matrix descriptors of a product.
-pub(super) fn descriptors(s: &Statement) -> Vec<&str> {
-    let operands = s.operands.iter().skip(1).take(if is_product(s) { 2 } else { 0 });
-    operands.filter(|o| !o.starts_with('{')).flat_map(|o| registers(o)).collect()
 }
 
 /// Changes of `setmaxnreg`.

@@ -3,26 +3,10 @@
 //! Everything must be equal bit for bit except the approximate instructions, whose errors the PTX manual bounds
 //! (ISA 9.7.3, 9.7.4).
 
-use super::probe::{Elem, Float, Probe, register};
+use super::operand::{Elem, Float, register};
+use super::probe::{Compare, Probe};
 use super::values::widen;
 use tilec_sim::numerics::approx::Function;
-
-/// How results are compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Compare {
-    /// Equal bits.
-    Exact,
-    /// A function of f32, with or without `.ftz`.
-    Function(Function, bool),
-    /// Within so many units in the last place of the simulator's result; NaN is NaN.
-    Ulps(Float, f64),
-    /// Of f32 within two units, also across the ends of the normal numbers: to infinity, and with `.ftz` to zero.
-    Quotient(bool),
-    /// Within this error relative to the simulator's result, or half a unit.
-    Relative(Float, f64),
-    /// Within this error, or half a unit.
-    Absolute(Float, f64),
-}
 
 /// A result that is compared.
 pub struct Verdict {

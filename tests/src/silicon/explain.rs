@@ -1,8 +1,8 @@
 //! A difference with its operands, for the person who corrects the model.
 
 use super::compare::At;
-use super::fragments::Product;
-use super::probe::{Elem, Probe, Width, register};
+use super::operand::{Elem, Width, register};
+use super::probe::{Probe, Product};
 use super::values::widen;
 use std::fmt::Write as _;
 use tilec_sim::numerics::mma::{Layout, layout};

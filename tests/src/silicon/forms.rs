@@ -3,9 +3,9 @@
 //! What the table holds is probed, so a row that is added is tested without a word here; opcodes whose meaning is not a
 //! function of their operands are listed in [`NOT_PROBED`].
 
-use super::compare::{Compare, rule};
-use super::fragments::Product;
-use super::probe::{Elem, Float, Operand, Probe, Width};
+use super::compare::rule;
+use super::operand::{Elem, Float, Operand, Width};
+use super::probe::{Compare, Probe, Product};
 use std::fmt::Write as _;
 use tilec_sim::{InstructionForm, instruction_forms};
 

@@ -3,26 +3,10 @@
 //! Accumulators, and the sizes of products, are chosen for the classes so that alignment, cancellation, rounding and
 //! the ends of the formats decide results, which random bits hardly ever do.
 
-use super::probe::{Elem, Float, Probe, Width};
+use super::operand::{Elem, Float, Width};
+use super::probe::{Probe, Product};
 use super::values::{float, narrow};
 use crate::problem::Random;
-
-/// A matrix product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Product {
-    /// Rows of A, columns of B, columns of A.
-    pub shape: [usize; 3],
-    /// Which lane holds what is not published.
-    pub opaque: bool,
-    /// A is given by rows.
-    pub a_rows: bool,
-    /// B is given by columns.
-    pub b_columns: bool,
-    /// Registers of A, B and C.
-    pub registers: [usize; 3],
-    /// Elements of A, B, C and D.
-    pub elems: [Elem; 4],
-}
 
 /// Classes of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

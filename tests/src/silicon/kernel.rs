@@ -2,7 +2,8 @@
 //!
 //! Memory holds, set after set, every register of the instruction for 32 lanes, 32 or 64 bits to a lane.
 
-use super::probe::{Operand, Probe, Width};
+use super::operand::{Operand, Width};
+use super::probe::Probe;
 use std::fmt::Write as _;
 
 /// Threads of a block.

@@ -6,6 +6,7 @@
 //!
 //! | module      | what it does                                                             |
 //! |-------------|--------------------------------------------------------------------------|
+//! | `operand`   | registers of an instruction, and the formats of what they hold            |
 //! | `probe`     | an instruction with its operands, and how results are compared            |
 //! | `forms`     | the simulator's instruction table as probes                               |
 //! | `kernel`    | the PTX of a probe                                                        |
@@ -24,6 +25,7 @@ pub mod fragments;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod kernel;
+pub mod operand;
 pub mod probe;
 pub mod run;
 pub mod tests;

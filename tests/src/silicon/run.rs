@@ -1,10 +1,10 @@
 //! Operands to machines, results to outcomes.
 
-use super::compare::{Compare, Verdict, differing};
+use super::compare::{Verdict, differing};
 use super::explain::explain;
 use super::fragments::{self, CLASSES};
 use super::kernel::{self, BLOCK};
-use super::probe::Probe;
+use super::probe::{Compare, Probe};
 use super::values::{self, Edges};
 use crate::problem::Random;
 use tilec_sim::{Device, Launch, Options, Order, Program};

@@ -1,8 +1,8 @@
 //! What must hold of the probes without a GPU.
 
-use super::compare::{Compare, compare, rule};
+use super::compare::{compare, rule};
 use super::fragments::CLASSES;
-use super::probe::Probe;
+use super::probe::{Compare, Probe};
 use super::run::{Amounts, Machine, Simulator, check};
 use super::{forms, kernel};
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! Bit patterns worth trying, alone and in combinations.
 
-use super::probe::{Elem, Float, Operand, Probe, Width};
+use super::operand::{Elem, Float, Operand, Width};
+use super::probe::Probe;
 use crate::problem::Random;
 
 /// Combinations of edge values that are all tried; longer lists are thinned.

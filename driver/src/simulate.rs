@@ -29,7 +29,7 @@ use memory::Memory;
 pub use sources::Sources;
 use std::fmt;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::diag::{Code, Diagnostic, Span};
 pub use tilec_sim::{Counters, Generation, Landing, Order};
 use tilec_sim::{Launch, Program};
 
@@ -178,6 +178,84 @@ pub fn compute_capability(generation: Generation) -> u32 {
 /// The launches of a run, and the tensors after it.
 type Done = (Vec<Executed>, Vec<Vec<u8>>);
 
+/// The launches of a job, ready to be executed.
+struct Session<'a> {
+    job: &'a Job,
+    origin: &'a Origin<'a>,
+    contracts: &'a [&'a Contract],
+    bound: &'a program::BoundProgram,
+    program: &'a Program,
+    options: &'a SimOptions,
+    generation: Generation,
+}
+
+impl<'a> Session<'a> {
+    fn scene(&self, at: usize) -> Scene<'a> {
+        scene(self.job, self.origin, self.bound, at)
+    }
+
+    /// Executes all launches once.
+    fn once(&self, landing: Landing, tensors: &[Vec<u8>], clock: &mut Clock) -> Result<Done, Box<Diagnostic>> {
+        let mut memory = Memory::new(self.contracts, self.bound, tensors, &self.job.aliases, clock)
+            .map_err(|r| report::diagnostic(&self.scene(0), None, &r))?;
+        clock.check()?;
+        let mut executed = Vec::new();
+        for (at, (contract, own)) in self.job.launches.iter().zip(&self.bound.launches).enumerate() {
+            let refused = |r: Box<tilec_sim::Report>| report::diagnostic(&self.scene(at), None, &r);
+            memory.permit(contract, &self.bound.tensors).map_err(refused)?;
+            let scratch = memory.scratch(&own.scratch).map_err(refused)?;
+            let launch = Launch {
+                entry: contract.entry.clone(),
+                grid: own.grid,
+                block: contract.block,
+                dynamic_smem: contract.dynamic_smem_bytes,
+                params: memory::parameters(contract, self.bound, &memory, &scratch),
+            };
+            let sim = tilec_sim::Options {
+                seed: self.options.seed,
+                order: self.options.order,
+                threads: self.options.threads,
+                fuel: self.options.fuel,
+                generation: Some(self.generation),
+                landing,
+                resident: None,
+                programmatic: contract.programmatic,
+                cluster: (contract.cluster != [1, 1, 1]).then_some(contract.cluster),
+                progress: None,
+            };
+            let blocks = own.grid.iter().map(|n| u64::from(*n)).product();
+            let watched = watch::run(
+                &mut memory.device,
+                self.program,
+                &launch,
+                sim,
+                clock.deadline(),
+                self.options.progress.then_some(blocks),
+            );
+            let counters = watched.map_err(|ended| match ended.out_of_time {
+                true => report::out_of_time(&self.scene(at), &ended.report, clock.limit()),
+                false => report::diagnostic(&self.scene(at), Some((&memory, self.program)), &ended.report),
+            })?;
+            if let Some(message) = memory.left_up(&own.scratch, &scratch) {
+                return Err(error(codes::SIM_LAUNCH, message));
+            }
+            let (entry, threads) = (contract.entry.clone(), contract.block.iter().product());
+            executed.push(Executed { entry, blocks, threads, counters });
+        }
+        let after = memory.finish(&self.bound.tensors).map_err(|r| report::diagnostic(&self.scene(0), None, &r))?;
+        Ok((executed, after))
+    }
+}
+
+/// What messages about a launch are made of.
+fn scene<'a>(job: &'a Job, origin: &'a Origin<'a>, bound: &'a program::BoundProgram, at: usize) -> Scene<'a> {
+    Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound }
+}
+
+fn error(code: Code, message: String) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error(code, Span::default(), message))
+}
+
 /// Executes `job` on the simulator before the clock runs out, and leaves the tensors as the kernel did.
 ///
 /// # Errors
@@ -189,9 +267,7 @@ pub fn simulate(
     options: &SimOptions,
     clock: &mut Clock,
 ) -> Result<(Simulated, Vec<Vec<u8>>), Box<Diagnostic>> {
-    let (deadline, limit) = (clock.deadline(), clock.limit());
     let contracts: Vec<&Contract> = job.launches.iter().collect();
-    let error = |code, message: String| Box::new(Diagnostic::error(code, Span::default(), message));
     let bound = bind_program(&contracts, &job.args)
         .map_err(|e| error(codes::BAD_ARGUMENT, e.first().map_or_else(String::new, ToString::to_string)))?;
     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));
@@ -201,84 +277,22 @@ pub fn simulate(
     let Some(first) = job.launches.first() else {
         return Err(error(codes::SIM_LAUNCH, "there is nothing to launch".to_owned()));
     };
-    let scene = |at: usize| Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound: &bound };
-    let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene(0), &e))?;
+    let program = Program::parse(&job.ptx).map_err(|e| report::unknown_ptx(&scene(job, origin, &bound, 0), &e))?;
     program::Program::new(&first.entry, &contracts)
         .map_err(|misfits| error(codes::BAD_SEQUENCE, misfits.join("; ")))?;
-    let own = target_generation(program.target());
-    if let Some((asked, own)) = options.imitate.zip(own)
-        && asked < own
-    {
-        let message = format!("{} devices do not run code for `{}`", generation_name(asked), program.target());
-        return Err(Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), message).with_note(
-            "`--imitate` names the generation of the target, or a later one; `--target` compiles for another",
-        )));
-    }
-    let generation = match options.imitate.or(own) {
-        Some(generation) => generation,
-        None => {
-            let message = format!("the simulator knows no device of the target `{}`", program.target());
-            return Err(Box::new(
-                Diagnostic::error(codes::SIM_LAUNCH, Span::default(), message)
-                    .with_note("`--imitate GENERATION` names one whose arithmetic is to be used"),
-            ));
-        }
-    };
-    let mut once = |landing| -> Result<Done, Box<Diagnostic>> {
-        let mut memory = Memory::new(&contracts, &bound, &tensors, &job.aliases, clock)
-            .map_err(|r| report::diagnostic(&scene(0), None, &r))?;
-        clock.check()?;
-        let mut executed = Vec::new();
-        for (at, (contract, own)) in job.launches.iter().zip(&bound.launches).enumerate() {
-            let refused = |r: Box<tilec_sim::Report>| report::diagnostic(&scene(at), None, &r);
-            memory.permit(contract, &bound.tensors).map_err(refused)?;
-            let scratch = memory.scratch(&own.scratch).map_err(refused)?;
-            let launch = Launch {
-                entry: contract.entry.clone(),
-                grid: own.grid,
-                block: contract.block,
-                dynamic_smem: contract.dynamic_smem_bytes,
-                params: memory::parameters(contract, &bound, &memory, &scratch),
-            };
-            let sim = tilec_sim::Options {
-                seed: options.seed,
-                order: options.order,
-                threads: options.threads,
-                fuel: options.fuel,
-                generation: Some(generation),
-                landing,
-                resident: None,
-                programmatic: contract.programmatic,
-                cluster: (contract.cluster != [1, 1, 1]).then_some(contract.cluster),
-                progress: None,
-            };
-            let blocks = own.grid.iter().map(|n| u64::from(*n)).product();
-            let watched =
-                watch::run(&mut memory.device, &program, &launch, sim, deadline, options.progress.then_some(blocks));
-            let counters = watched.map_err(|ended| match ended.out_of_time {
-                true => report::out_of_time(&scene(at), &ended.report, limit),
-                false => report::diagnostic(&scene(at), Some((&memory, &program)), &ended.report),
-            })?;
-            if let Some(message) = memory.left_up(&own.scratch, &scratch) {
-                return Err(error(codes::SIM_LAUNCH, message));
-            }
-            let (entry, threads) = (contract.entry.clone(), contract.block.iter().product());
-            executed.push(Executed { entry, blocks, threads, counters });
-        }
-        let after = memory.finish(&bound.tensors).map_err(|r| report::diagnostic(&scene(0), None, &r))?;
-        Ok((executed, after))
-    };
+    let generation = chosen_generation(program.target(), options.imitate)?;
+    let session = Session { job, origin, contracts: &contracts, bound: &bound, program: &program, options, generation };
     let first = match options.landings {
         Landings::One(landing) => landing,
         Landings::All => Landing::Early,
     };
-    let (launches, after) = once(first)?;
+    let (launches, after) = session.once(first, &tensors, clock)?;
     let rows = || launches.iter().flat_map(|l| &l.counters.rows);
     let asynchronous = || rows().any(|r| r.counts.executed > 0 && r.instruction.starts_with("cp.async"));
     let mut landings = 1;
     if options.landings == Landings::All && asynchronous() {
         for landing in Landing::ALL.into_iter().filter(|l| *l != first) {
-            let (_, other) = once(landing)?;
+            let (_, other) = session.once(landing, &tensors, clock)?;
             if let Some(difference) = memory::difference(&bound.tensors, &after, &other) {
                 return Err(report::landing(&difference));
             }
@@ -286,6 +300,29 @@ pub fn simulate(
         }
     }
     Ok((Simulated { generation, why: None, landings, launches }, after))
+}
+
+/// The generation whose arithmetic is used.
+fn chosen_generation(target: &str, imitate: Option<Generation>) -> Result<Generation, Box<Diagnostic>> {
+    let own = target_generation(target);
+    if let Some((asked, own)) = imitate.zip(own)
+        && asked < own
+    {
+        let message = format!("{} devices do not run code for `{target}`", generation_name(asked));
+        return Err(Box::new(Diagnostic::error(codes::SIM_LAUNCH, Span::default(), message).with_note(
+            "`--imitate` names the generation of the target, or a later one; `--target` compiles for another",
+        )));
+    }
+    match imitate.or(own) {
+        Some(generation) => Ok(generation),
+        None => {
+            let message = format!("the simulator knows no device of the target `{target}`");
+            Err(Box::new(
+                Diagnostic::error(codes::SIM_LAUNCH, Span::default(), message)
+                    .with_note("`--imitate GENERATION` names one whose arithmetic is to be used"),
+            ))
+        }
+    }
 }
 
 /// More bytes than [`MAX_BYTES`].

@@ -294,98 +294,110 @@ impl Cublas {
             layouts: [std::ptr::null_mut(); 3],
             choices: Vec::new(),
         };
-        let api = &self.api;
-        let Product { rows, cols, depth, a, b, d, batches, compute, align } = product;
-        let batches = i32::try_from(batches).map_err(|_| CudaError::refused("a batch beyond 2^31"))?;
         self.context.with(|_| {
-            // SAFETY: `desc` is a valid place for a handle.
-            check("cublasLtMatmulDescCreate", unsafe {
-                (api.cublasLtMatmulDescCreate)(&mut plan.desc, compute.code(), compute.scale().0.code())
-            })?;
-            for (attribute, transposed) in [(DESC_TRANSA, a.transposed), (DESC_TRANSB, b.transposed)] {
-                let operation = i32::from(transposed);
-                // SAFETY: the attribute is an `int32_t`, copied at once.
-                check("cublasLtMatmulDescSetAttribute", unsafe {
-                    (api.cublasLtMatmulDescSetAttribute)(plan.desc, attribute, (&raw const operation).cast(), 4)
-                })?;
-            }
-            for (layout, matrix, r, c) in
-                [(0, a, rows, depth), (1, b, depth, cols), (2, d, rows, cols)].map(|(i, m, r, c)| (i, m, r, c))
-            {
-                let (r, c) = if matrix.transposed { (c, r) } else { (r, c) };
-                let ld = i64::try_from(matrix.ld).map_err(|_| CudaError::refused("a stride beyond 2^63"))?;
-                // SAFETY: the place is valid for a handle.
-                check("cublasLtMatrixLayoutCreate", unsafe {
-                    (api.cublasLtMatrixLayoutCreate)(&mut plan.layouts[layout], matrix.ty.code(), r, c, ld)
-                })?;
-                if batches == 1 {
-                    continue;
-                }
-                let apart = i64::try_from(matrix.apart).map_err(|_| CudaError::refused("a stride beyond 2^63"))?;
-                // SAFETY: the layout is alive; the attribute is an `int32_t`, copied at once.
-                check("cublasLtMatrixLayoutSetAttribute", unsafe {
-                    let value = (&raw const batches).cast();
-                    (api.cublasLtMatrixLayoutSetAttribute)(plan.layouts[layout], LAYOUT_BATCH_COUNT, value, 4)
-                })?;
-                // SAFETY: the layout is alive; the attribute is an `int64_t`, copied at once.
-                check("cublasLtMatrixLayoutSetAttribute", unsafe {
-                    let value = (&raw const apart).cast();
-                    (api.cublasLtMatrixLayoutSetAttribute)(plan.layouts[layout], LAYOUT_BATCH_OFFSET, value, 8)
-                })?;
-            }
-            let mut preference = std::ptr::null_mut();
-            // SAFETY: the place is valid for a handle.
-            check("cublasLtMatmulPreferenceCreate", unsafe { (api.cublasLtMatmulPreferenceCreate)(&mut preference) })?;
-            let workspace = WORKSPACE_BYTES as u64;
-            // SAFETY: the attribute is a `uint64_t`, copied at once.
-            let mut code = unsafe {
-                (api.cublasLtMatmulPreferenceSetAttribute)(
-                    preference,
-                    PREF_MAX_WORKSPACE_BYTES,
-                    (&raw const workspace).cast(),
-                    8,
-                )
-            };
-            for attribute in PREF_MIN_ALIGNMENT {
-                if code == 0 {
-                    // SAFETY: the attribute is a `uint32_t`, copied at once.
-                    code = unsafe {
-                        (api.cublasLtMatmulPreferenceSetAttribute)(preference, attribute, (&raw const align).cast(), 4)
-                    };
-                }
-            }
-            let mut found = vec![Choice::default(); most.max(1)];
-            let mut count = 0;
-            if code == 0 {
-                let [la, lb, ld] = plan.layouts;
-                // SAFETY: all handles are alive; there is room for as many results as are asked for.
-                code = unsafe {
-                    (api.cublasLtMatmulAlgoGetHeuristic)(
-                        self.handle,
-                        plan.desc,
-                        la,
-                        lb,
-                        ld,
-                        ld,
-                        preference,
-                        c_int::try_from(found.len()).unwrap_or(1),
-                        found.as_mut_ptr(),
-                        &mut count,
-                    )
-                };
-            }
-            // SAFETY: made once, destroyed once.
-            unsafe { (api.cublasLtMatmulPreferenceDestroy)(preference) };
-            check("cublasLtMatmulAlgoGetHeuristic", code)?;
-            found.truncate(usize::try_from(count).unwrap_or(0));
-            found.retain(|choice| choice.state == 0 && choice.workspace_bytes <= WORKSPACE_BYTES);
-            if found.is_empty() {
-                return Err(CudaError::refused("cuBLAS has no algorithm for this product"));
-            }
-            plan.choices = found;
+            self.describe(&mut plan)?;
+            plan.choices = self.choices(&plan, most)?;
             Ok(())
         })?;
         Ok(plan)
+    }
+
+    /// Makes the handles that describe the product of a plan.
+    fn describe(&self, plan: &mut Matmul<'_>) -> Result<(), CudaError> {
+        let api = &self.api;
+        let Product { rows, cols, depth, a, b, d, batches, compute, .. } = plan.product;
+        let batches = i32::try_from(batches).map_err(|_| CudaError::refused("a batch beyond 2^31"))?;
+        // SAFETY: `desc` is a valid place for a handle.
+        check("cublasLtMatmulDescCreate", unsafe {
+            (api.cublasLtMatmulDescCreate)(&mut plan.desc, compute.code(), compute.scale().0.code())
+        })?;
+        for (attribute, transposed) in [(DESC_TRANSA, a.transposed), (DESC_TRANSB, b.transposed)] {
+            let operation = i32::from(transposed);
+            // SAFETY: the attribute is an `int32_t`, copied at once.
+            check("cublasLtMatmulDescSetAttribute", unsafe {
+                (api.cublasLtMatmulDescSetAttribute)(plan.desc, attribute, (&raw const operation).cast(), 4)
+            })?;
+        }
+        for (layout, matrix, r, c) in
+            [(0, a, rows, depth), (1, b, depth, cols), (2, d, rows, cols)].map(|(i, m, r, c)| (i, m, r, c))
+        {
+            let (r, c) = if matrix.transposed { (c, r) } else { (r, c) };
+            let ld = i64::try_from(matrix.ld).map_err(|_| CudaError::refused("a stride beyond 2^63"))?;
+            // SAFETY: the place is valid for a handle.
+            check("cublasLtMatrixLayoutCreate", unsafe {
+                (api.cublasLtMatrixLayoutCreate)(&mut plan.layouts[layout], matrix.ty.code(), r, c, ld)
+            })?;
+            if batches == 1 {
+                continue;
+            }
+            let apart = i64::try_from(matrix.apart).map_err(|_| CudaError::refused("a stride beyond 2^63"))?;
+            // SAFETY: the layout is alive; the attribute is an `int32_t`, copied at once.
+            check("cublasLtMatrixLayoutSetAttribute", unsafe {
+                let value = (&raw const batches).cast();
+                (api.cublasLtMatrixLayoutSetAttribute)(plan.layouts[layout], LAYOUT_BATCH_COUNT, value, 4)
+            })?;
+            // SAFETY: the layout is alive; the attribute is an `int64_t`, copied at once.
+            check("cublasLtMatrixLayoutSetAttribute", unsafe {
+                let value = (&raw const apart).cast();
+                (api.cublasLtMatrixLayoutSetAttribute)(plan.layouts[layout], LAYOUT_BATCH_OFFSET, value, 8)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Up to `most` algorithms for a plan, best guess first.
+    fn choices(&self, plan: &Matmul<'_>, most: usize) -> Result<Vec<Choice>, CudaError> {
+        let (api, align) = (&self.api, plan.product.align);
+        let mut preference = std::ptr::null_mut();
+        // SAFETY: the place is valid for a handle.
+        check("cublasLtMatmulPreferenceCreate", unsafe { (api.cublasLtMatmulPreferenceCreate)(&mut preference) })?;
+        let workspace = WORKSPACE_BYTES as u64;
+        // SAFETY: the attribute is a `uint64_t`, copied at once.
+        let mut code = unsafe {
+            (api.cublasLtMatmulPreferenceSetAttribute)(
+                preference,
+                PREF_MAX_WORKSPACE_BYTES,
+                (&raw const workspace).cast(),
+                8,
+            )
+        };
+        for attribute in PREF_MIN_ALIGNMENT {
+            if code == 0 {
+                // SAFETY: the attribute is a `uint32_t`, copied at once.
+                code = unsafe {
+                    (api.cublasLtMatmulPreferenceSetAttribute)(preference, attribute, (&raw const align).cast(), 4)
+                };
+            }
+        }
+        let mut found = vec![Choice::default(); most.max(1)];
+        let mut count = 0;
+        if code == 0 {
+            let [la, lb, ld] = plan.layouts;
+            // SAFETY: all handles are alive; there is room for as many results as are asked for.
+            code = unsafe {
+                (api.cublasLtMatmulAlgoGetHeuristic)(
+                    self.handle,
+                    plan.desc,
+                    la,
+                    lb,
+                    ld,
+                    ld,
+                    preference,
+                    c_int::try_from(found.len()).unwrap_or(1),
+                    found.as_mut_ptr(),
+                    &mut count,
+                )
+            };
+        }
+        // SAFETY: made once, destroyed once.
+        unsafe { (api.cublasLtMatmulPreferenceDestroy)(preference) };
+        check("cublasLtMatmulAlgoGetHeuristic", code)?;
+        found.truncate(usize::try_from(count).unwrap_or(0));
+        found.retain(|choice| choice.state == 0 && choice.workspace_bytes <= WORKSPACE_BYTES);
+        if found.is_empty() {
+            return Err(CudaError::refused("cuBLAS has no algorithm for this product"));
+        }
+        Ok(found)
     }
 }
 

@@ -5,7 +5,8 @@
 //! stores of the sum is an epilogue like any other. Whether the slices together are the whole reduction is not looked into:
 //! results are compared.
 
-use super::{Coefficient, Finder, Product};
+use super::finder::{Finder, of_slices};
+use super::form::{Coefficient, Product};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
@@ -43,15 +44,14 @@ fn grid_index(k: &Kernel, e: Expr) -> Option<Value> {
 /// The product that `partial` and then `reduce` compute.
 pub(super) fn product(partial: &Kernel, reduce: &Kernel) -> Option<Product> {
     let axis = &partial.values[sliced_by(partial)?].name;
-    let slices = Product::of_slices(partial)?;
+    let slices = of_slices(partial)?;
     let bare = slices.epilogue == Some((Coefficient::number(1.0), None));
     let workspace = slices.c;
     let by_slice = workspace.batch.as_ref().is_some_and(|batch| batch.axis == *axis);
     if !bare || !by_slice || slices.a.batch.is_some() || slices.b.batch.is_some() {
         return None;
     }
-    let mut finder = Finder { kernel: reduce, products: Vec::new(), stores: Vec::new(), fails: false };
-    reduce.walk(reduce.body, &mut |_, _, s| finder.stmt(&reduce.stmts[s]));
+    let finder = Finder::new(reduce);
     let sum = added_up(reduce, &workspace.tensor, workspace.dims)?;
     if finder.fails || !finder.products.is_empty() || !finder.starts_at_zero(sum.acc, &|src| src == sum.src) {
         return None;

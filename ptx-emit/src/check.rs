@@ -12,17 +12,18 @@
 //!
 //! One walk over the module; nothing is changed.
 
+mod errors;
 mod operands;
 mod version;
 
+pub use errors::LegalityError;
 pub use version::{ForcedBy, required_version};
 
 use crate::inst::Operand;
 use crate::module::{Function, Item, Module, ParamTy};
-use crate::ops::Op;
 use cranelift_entity::{EntitySet, SecondaryMap};
+use errors::Errors;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// What a block may use on the target; the caller's target table provides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,35 +40,6 @@ pub struct Limits {
 /// not used).
 const PARAM_BYTES: u64 = 4352;
 
-/// One violation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LegalityError {
-    /// Index into [`Module::functions`]; `None` for the module itself.
-    pub function: Option<usize>,
-    /// Index into [`Function::body`], if an item is to blame.
-    pub item: Option<usize>,
-    /// The row, if that item is an instruction.
-    pub op: Option<Op>,
-    /// What was found and what was expected.
-    pub message: String,
-}
-
-impl fmt::Display for LegalityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(function) = self.function {
-            write!(f, "function {function}")?;
-            if let Some(item) = self.item {
-                write!(f, ", item {item}")?;
-            }
-            if let Some(op) = self.op {
-                write!(f, " (`{op}`)")?;
-            }
-            f.write_str(": ")?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
 /// Every violation in the module, in the order of the text.
 pub fn check(module: &Module, limits: &Limits) -> Vec<LegalityError> {
     let mut errors = Errors::default();
@@ -83,22 +55,6 @@ pub fn check(module: &Module, limits: &Limits) -> Vec<LegalityError> {
         errors.op = None;
     }
     errors.list
-}
-
-/// Where the walk is, and what it found.
-#[derive(Default)]
-struct Errors {
-    function: Option<usize>,
-    item: Option<usize>,
-    op: Option<Op>,
-    list: Vec<LegalityError>,
-}
-
-impl Errors {
-    fn push(&mut self, message: String) {
-        let Errors { function, item, op, .. } = *self;
-        self.list.push(LegalityError { function, item, op, message });
-    }
 }
 
 fn check_versions(module: &Module, errors: &mut Errors) {

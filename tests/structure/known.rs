@@ -29,21 +29,11 @@ pub(crate) const CIRCLES: &[Circle] = &[
     circle("passes/src/predicate.rs", 2, "the residue adds conditions as the pass does"),
     circle("passes/src/schedule_loops.rs", 16, "is being rebuilt"),
     circle("passes/src/select_mma.rs", 11, "is being rebuilt"),
-    circle("ptx-emit/src/check.rs", 2, "checks of operands add to the errors of the whole"),
     circle(
         "ptx-emit/src/lower/copy.rs",
         19,
         "lowering is one type, `Lower`, in many files: it parts where a machine-level text comes between",
     ),
-    circle("driver/src/bench/product.rs", 2, "a product in slices is found by what finds products"),
-    circle("tests/src/../../sim/tests/corpus/mod.rs", 7, "the table of cases and its type"),
-    circle("tests/src/cases/mod.rs", 3, "cases and their table"),
-    circle("tests/src/fusions.rs", 2, "sums of the reference"),
-    circle("tests/src/fuzz/check.rs", 8, "inputs and how they are checked"),
-    circle("tests/src/kinds/mod.rs", 8, "kinds of tests and what they share"),
-    circle("tests/src/mutants/operators.rs", 4, "edits of one kind make those of others"),
-    circle("tests/src/mutants/programs.rs", 3, "subjects and their modes"),
-    circle("tests/src/silicon/probe.rs", 4, "probes and their values"),
 ];
 
 /// Files of more lines than a file should have, and why.
@@ -66,16 +56,4 @@ pub(crate) const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
     ("passes/src/select_mma.rs", "select", "is being rebuilt"),
     ("passes/src/vectorize.rs", "run", "decides every attribute of an access"),
     ("passes/src/walk/stream.rs", "walk", "is being rebuilt"),
-    ("ptx-emit/src/check/operands.rs", "check_operand", "an operand of every kind"),
-    ("sim/src/exec/mbarrier.rs", "mbarrier", "what every instruction on mbarriers does"),
-    ("sim/src/exec/step.rs", "execute", "an arm for every instruction: the hot loop of the simulator"),
-    ("sim/src/exec/step.rs", "rare", "an arm for every rare instruction"),
-    ("sim/tests/hopper_gemm.rs", "kernel", "the text of a kernel"),
-    ("driver/src/bench/work.rs", "measure", "to be cut"),
-    ("driver/src/bench/work.rs", "check", "to be cut"),
-    ("driver/src/cuda/cublas.rs", "plan", "to be cut"),
-    ("driver/src/simulate.rs", "simulate", "to be cut"),
-    ("tests/src/fuzz/mutate.rs", "change", "an arm for every change"),
-    ("tests/src/reference.rs", "apply", "an arm for every operator"),
-    ("tests/src/simulated.rs", "one", "to be cut"),
 ];

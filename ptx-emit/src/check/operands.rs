@@ -1,6 +1,6 @@
 //! Legality of one instruction: its operands against its row.
 
-use super::Errors;
+use super::errors::Errors;
 use crate::inst::{AddrBase, Class, Inst, Operand, Reg};
 use crate::module::{Function, Module};
 use crate::ops::{Kind, Space};
@@ -56,31 +56,41 @@ fn check_reg(func: &Function, what: Position, reg: Reg, class: Class, errors: &m
     }
 }
 
+/// Checks an operand against what its place in the row takes.
 fn check_operand(module: &Module, func: &Function, what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) {
-    match (kind, operand) {
-        (Kind::Reg(class) | Kind::RegOrImm(class), Operand::Reg(reg)) => {
+    let fits = match (kind, operand) {
+        (Kind::RegOrImm(class), Operand::Reg(reg)) => {
             check_reg(func, what, *reg, class, errors);
+            true
         }
+        (
+            Kind::Reg(_)
+            | Kind::PredOrNot
+            | Kind::Vec(..)
+            | Kind::Sums(..)
+            | Kind::Elected
+            | Kind::Tensor(_)
+            | Kind::TensorMap,
+            _,
+        ) => check_registers(func, what, operand, kind, errors),
+        (Kind::RegOrImm(_) | Kind::Range(..) | Kind::OneOf(_) | Kind::Columns(_), _) => {
+            check_literal(what, operand, kind, errors)
+        }
+        (Kind::Addr(..) | Kind::Special(_) | Kind::SharedSym | Kind::ParamSym | Kind::Label | Kind::Sink, _) => {
+            check_symbol(module, func, what, operand, kind, errors)
+        }
+    };
+    if !fits {
+        mismatch(what, operand, kind, errors);
+    }
+}
+
+/// Checks an operand made of registers; whether it is one.
+fn check_registers(func: &Function, what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) -> bool {
+    match (kind, operand) {
+        (Kind::Reg(class), Operand::Reg(reg)) => check_reg(func, what, *reg, class, errors),
         (Kind::PredOrNot, Operand::Reg(reg) | Operand::NotPred(reg)) => {
             check_reg(func, what, *reg, Class::Pred, errors);
-        }
-        (Kind::RegOrImm(Class::F32), Operand::F32(_)) | (Kind::RegOrImm(Class::F64), Operand::F64(_)) => {}
-        (Kind::RegOrImm(class), Operand::Imm(value)) => match literal_range(class) {
-            Some((min, max)) if !(min..=max).contains(value) => {
-                errors.push(format!("{what} is {value}, which `{}` cannot hold", class.decl()));
-            }
-            Some(_) => {}
-            None => mismatch(what, operand, kind, errors),
-        },
-        (Kind::Range(min, max), Operand::Imm(value)) => {
-            if !(min..=max).contains(value) {
-                errors.push(format!("{what} is {value}, expected {min} to {max}"));
-            }
-        }
-        (Kind::OneOf(values), Operand::Imm(value)) => {
-            if !values.contains(value) {
-                errors.push(format!("{what} is {value}, expected one of {values:?}"));
-            }
         }
         (Kind::Vec(lanes, class), Operand::Vec(regs)) => {
             if regs.len() != usize::from(lanes) {
@@ -95,11 +105,64 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
                 check_reg(func, what, reg, class, errors);
             }
         }
+        (Kind::Elected, Operand::Elected(reg)) => check_reg(func, what, *reg, Class::Pred, errors),
+        (Kind::TensorMap, Operand::Tensor { map, at }) if at.is_empty() => {
+            check_reg(func, what, *map, Class::B64, errors);
+        }
+        (Kind::Tensor(rank), Operand::Tensor { map, at }) => {
+            if at.len() != usize::from(rank) {
+                errors.push(format!("{what} has {} coordinates, expected {rank}", at.len()));
+            }
+            check_reg(func, what, *map, Class::B64, errors);
+            for &reg in at {
+                check_reg(func, what, reg, Class::B32, errors);
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Checks a literal; whether it is one of the kind.
+fn check_literal(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) -> bool {
+    match (kind, operand) {
+        (Kind::RegOrImm(Class::F32), Operand::F32(_)) | (Kind::RegOrImm(Class::F64), Operand::F64(_)) => {}
+        (Kind::RegOrImm(class), Operand::Imm(value)) => {
+            let Some((min, max)) = literal_range(class) else { return false };
+            if !(min..=max).contains(value) {
+                errors.push(format!("{what} is {value}, which `{}` cannot hold", class.decl()));
+            }
+        }
+        (Kind::Range(min, max), Operand::Imm(value)) => {
+            if !(min..=max).contains(value) {
+                errors.push(format!("{what} is {value}, expected {min} to {max}"));
+            }
+        }
+        (Kind::OneOf(values), Operand::Imm(value)) => {
+            if !values.contains(value) {
+                errors.push(format!("{what} is {value}, expected one of {values:?}"));
+            }
+        }
         (Kind::Columns(counts), Operand::Columns(n)) => {
             if !counts.contains(n) {
                 errors.push(format!("{what} is {n} columns, expected one of {counts:?}"));
             }
         }
+        _ => return false,
+    }
+    true
+}
+
+/// Checks an address or something that has a name; whether it is of the kind.
+fn check_symbol(
+    module: &Module,
+    func: &Function,
+    what: Position,
+    operand: &Operand,
+    kind: Kind,
+    errors: &mut Errors,
+) -> bool {
+    match (kind, operand) {
         (Kind::Addr(space, bytes), Operand::Addr { base, offset }) => {
             check_addr(func, what, (space, bytes), (*base, *offset), errors);
         }
@@ -123,46 +186,15 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
                 errors.push(format!("{what} is parameter {index}, which does not exist"));
             }
         }
-        (Kind::Sink, Operand::Sink) => {}
-        (Kind::Elected, Operand::Elected(reg)) => check_reg(func, what, *reg, Class::Pred, errors),
-        (Kind::TensorMap, Operand::Tensor { map, at }) if at.is_empty() => {
-            check_reg(func, what, *map, Class::B64, errors);
-        }
-        (Kind::Tensor(rank), Operand::Tensor { map, at }) => {
-            if at.len() != usize::from(rank) {
-                errors.push(format!("{what} has {} coordinates, expected {rank}", at.len()));
-            }
-            check_reg(func, what, *map, Class::B64, errors);
-            for &reg in at {
-                check_reg(func, what, reg, Class::B32, errors);
-            }
-        }
         (Kind::Label, Operand::Label(label)) => {
             if !func.labels.is_valid(*label) {
                 errors.push(format!("{what} `{label}` is not a label of the function"));
             }
         }
-        (
-            Kind::Reg(_)
-            | Kind::RegOrImm(_)
-            | Kind::PredOrNot
-            | Kind::Range(..)
-            | Kind::OneOf(_)
-            | Kind::Vec(..)
-            | Kind::Columns(_)
-            | Kind::Sums(..)
-            | Kind::Addr(..)
-            | Kind::Special(_)
-            | Kind::SharedSym
-            | Kind::ParamSym
-            | Kind::Elected
-            | Kind::Sink
-            | Kind::Tensor(_)
-            | Kind::TensorMap
-            | Kind::Label,
-            _,
-        ) => mismatch(what, operand, kind, errors),
+        (Kind::Sink, Operand::Sink) => {}
+        _ => return false,
     }
+    true
 }
 
 /// The integer literals a class holds, signed or unsigned; `None` for classes without integer literals.

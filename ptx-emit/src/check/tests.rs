@@ -4,6 +4,7 @@ use super::*;
 use crate::builder::FunctionBuilder;
 use crate::inst::{Class, Guard, Inst, Label, Reg, Special};
 use crate::module::{Param, SharedDecl};
+use crate::ops::Op;
 use crate::target::Sm;
 use cranelift_entity::EntityRef;
 use pretty_assertions::assert_eq;

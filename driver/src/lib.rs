@@ -42,43 +42,23 @@
 //! ```
 
 pub mod assembler;
-pub mod bench;
-pub mod bind;
-pub mod clock;
 pub mod compile;
-mod compile_options;
+pub mod console;
 pub mod contract;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-pub mod data;
-pub mod dispatch;
-pub mod distinct;
-pub mod explain;
-pub mod expr;
-mod hash;
-mod json;
-pub mod launch_file;
-#[cfg(feature = "cuda")]
-pub mod loaded;
-pub mod machine_code;
-mod number;
-pub mod output;
-mod parallel;
-pub mod program;
-pub mod progress;
-mod reach;
-pub mod render;
-pub mod report_json;
+pub mod measure;
 pub mod run;
-mod runs;
-pub mod simulate;
-mod stages;
-pub mod tensor_map;
-pub mod tune;
-mod variants;
-mod version;
 
-pub use bind::{Args, Number};
+pub use compile::{explain, machine_code, report_json};
+pub use console::{clock, output, progress, render};
+pub use contract::{distinct, expr, launch_file};
+pub use measure::{bench, tune};
+#[cfg(feature = "cuda")]
+pub use run::loaded;
+pub use run::{bind, data, dispatch, program, simulate, tensor_map};
+
 pub use compile::{CompileOptions, Compiled, Diagnostics, Keep, compile, lower, optimize};
 pub use contract::Contract;
+pub use run::bind::{Args, Number};
 pub use tilec_ir::target::Target;

@@ -3,15 +3,11 @@
 //! Exit status 0: fine; 1: diagnostics; 2: usage; 101: a bug of tilec. The work is done in the library; this file and
 //! its modules read arguments and write results.
 
-mod args;
-mod bench_command;
-mod build_command;
-mod failure;
-mod run_command;
-mod tune_command;
+mod command;
 
-use args::{Cli, Command};
-use failure::Failure;
+use command::args::{Cli, Command};
+use command::failure::Failure;
+use command::{bench, build, failure, run, tune};
 use std::process::ExitCode;
 use tilec::explain;
 use tilec::output::{write_stderr, write_stdout};
@@ -20,7 +16,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_command_line();
     let format = cli.error_format();
     failure::quiet_panics();
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| command(cli)));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| perform(cli)));
     match result {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => failure.show(format),
@@ -28,14 +24,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn command(cli: Cli) -> Result<(), Failure> {
+fn perform(cli: Cli) -> Result<(), Failure> {
     match cli.command {
-        None => build_command::build(&cli.build),
-        Some(Command::Run(run)) => run_command::run_command(&run),
-        Some(Command::Launch) => run_command::launch_command(),
-        Some(Command::Bench(bench)) => bench_command::bench_command(&bench),
-        Some(Command::Tune(tune)) => tune_command::tune_command(&tune),
-        Some(Command::BenchServe) => bench_command::serve_command(),
+        None => build::build(&cli.build),
+        Some(Command::Run(options)) => run::run_command(&options),
+        Some(Command::Launch) => run::launch_command(),
+        Some(Command::Bench(options)) => bench::bench_command(&options),
+        Some(Command::Tune(options)) => tune::tune_command(&options),
+        Some(Command::BenchServe) => bench::serve_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
         Some(Command::Explain { word: None }) => Ok(write_stdout(explain::index().as_bytes())?),
         Some(Command::Explain { word: Some(word) }) => match explain::explain(&word) {

@@ -4,32 +4,40 @@
 //! ([`child`]), or on the [simulator](crate::simulate) in this one. The reference is the tile interpreter on the program as
 //! it was written, compile-time parameters bound, `auto` ones to other values than were chosen.
 
+pub mod bind;
 pub mod check;
 pub mod child;
+pub mod data;
 #[cfg(feature = "cuda")]
 mod device;
+pub mod dispatch;
 mod elements;
 mod facts;
 mod in_place;
 mod interpreted;
+#[cfg(feature = "cuda")]
+pub mod loaded;
 mod outcome;
 mod prepare;
+pub mod program;
 mod reference;
+pub(crate) mod runs;
+pub mod simulate;
+pub mod tensor_map;
 #[cfg(test)]
 mod tests;
 
-pub use crate::program::Aliases;
+pub use crate::run::program::Aliases;
 pub(crate) use prepare::diagnostic;
 pub use prepare::{On, RunOptions, launches};
 
-use crate::clock::Clock;
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
+use crate::console::clock::Clock;
+use crate::console::render::SourceFile;
+use crate::contract::launch_file::disagreement;
+use crate::contract::number::Args;
 use crate::contract::{Contract, Program};
-use crate::launch_file::disagreement;
-use crate::number::Args;
-use crate::program::bind_program;
-use crate::render::SourceFile;
-use crate::simulate::{self, Origin, simulate};
+use crate::run::program::bind_program;
 use check::accuracy;
 use child::{ChildError, Job, Launched, Outcome, Refused};
 pub use elements::Elements;
@@ -37,6 +45,7 @@ use facts::Facts;
 pub use interpreted::interpret;
 pub use outcome::{Ran, RunReport};
 use prepare::{contents, too_large, traffic, values};
+use simulate::{Origin, simulate};
 use std::process::Command;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};

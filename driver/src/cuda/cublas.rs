@@ -4,9 +4,9 @@
 //! changed since CUDA 11.4. Status codes stay integers: a newer library may know more of them.
 
 use super::{Buffer, Stream};
+use crate::contract::encode::encode;
 use crate::cuda::context::{Context, CudaError};
 use crate::cuda::device::Device;
-use crate::data::encode;
 use libloading::Library;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};

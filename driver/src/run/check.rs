@@ -6,8 +6,8 @@
 //! the device's error is at most `c * K * S`, with `c` from how the executing hardware aligns and truncates the products
 //! of a step.
 
-use crate::bind::TensorPlan;
-use crate::data::{POISON, float_format, get_exact};
+use crate::run::bind::TensorPlan;
+use crate::run::data::{POISON, float_format, get_exact};
 use std::fmt::Write as _;
 use tilec_ir::atoms::{Atom, ShortSums};
 use tilec_ir::interp::{Number, Numbers, PartAccuracy, SumAccuracy};
@@ -166,7 +166,7 @@ pub fn tolerance(elem: Elem, want: f64, s: f64, k: f64, accuracy: SumAccuracy) -
 mod tests {
     use super::*;
     use crate::contract::Access;
-    use crate::data::set;
+    use crate::run::data::set;
 
     fn plan() -> TensorPlan {
         TensorPlan {

@@ -6,8 +6,8 @@
 //! the line tells.
 
 use crate::contract::Contract;
-use crate::number::Args;
-use crate::program::Aliases;
+use crate::contract::number::Args;
+use crate::run::program::Aliases;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
 use std::process::{Command, Stdio};

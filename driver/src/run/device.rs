@@ -1,12 +1,12 @@
 //! A launch on the first CUDA device, in the process that was started for it.
 
 use super::child::{Job, Launched, Refused};
-use crate::bind::TensorPlan;
 use crate::contract::Contract;
 use crate::cuda::{Buffer, CudaError, Device, Event};
-use crate::data::{GUARD_BYTES, POISON};
-use crate::loaded::{LaunchError, LoadedProgram};
-use crate::program::bind_program;
+use crate::run::bind::TensorPlan;
+use crate::run::data::{GUARD_BYTES, POISON};
+use crate::run::loaded::{LaunchError, LoadedProgram};
+use crate::run::program::bind_program;
 
 /// A tensor on the device.
 enum Placed {

@@ -1,7 +1,7 @@
 //! What a program computes, as far as a comparison and a rate need to know.
 
-use crate::bind::Bound;
 use crate::contract::{Contract, Dimension, ParamKind};
+use crate::run::bind::Bound;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;

@@ -1,8 +1,8 @@
 //! Tensors that stand at the address of others: what the contract allows.
 
-use crate::bind::TensorPlan;
 use crate::contract::Contract;
-use crate::program::{Aliases, BoundProgram, may_alias};
+use crate::run::bind::TensorPlan;
+use crate::run::program::{Aliases, BoundProgram, may_alias};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 

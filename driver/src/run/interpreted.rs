@@ -3,12 +3,12 @@
 use super::facts::Facts;
 use super::outcome::{Ran, RunReport};
 use super::reference;
-use crate::clock::Clock;
 use crate::compile::{Diagnostics, Meaning};
+use crate::console::clock::Clock;
 use crate::contract::Contract;
-use crate::data;
-use crate::program::bind_program;
+use crate::run::data;
 use crate::run::prepare::{RunOptions, contents, diagnostic, launches, too_large, traffic, values};
+use crate::run::program::bind_program;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::kernel::Kernel;
 

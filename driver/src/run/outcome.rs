@@ -2,9 +2,9 @@
 
 use super::check::Verdict;
 use super::child::Launched;
-use crate::bind::TensorPlan;
-use crate::number::Number;
-use crate::simulate::{Simulated, generation_name};
+use crate::contract::number::Number;
+use crate::run::bind::TensorPlan;
+use crate::run::simulate::{Simulated, generation_name};
 use std::fmt;
 
 /// What came out of a run. `Display` is what the command prints.
@@ -46,7 +46,7 @@ impl Ran {
     pub fn compute_capability(&self) -> u32 {
         match self {
             Ran::Cuda(launched) => launched.cc,
-            Ran::Simulator(simulated) => crate::simulate::compute_capability(simulated.generation),
+            Ran::Simulator(simulated) => crate::run::simulate::compute_capability(simulated.generation),
             Ran::Interpreter => 0,
         }
     }

@@ -1,14 +1,14 @@
 //! What is asked of a run, and what runs on a device and in the interpreter have in common.
 
-use crate::bind::{BindError, MAX_TENSOR_BYTES, TensorPlan};
-use crate::clock::Clock;
+use crate::console::clock::Clock;
+use crate::contract::number::{Args, Number};
 use crate::contract::{Contract, LaunchFile};
-use crate::data::{self, Data};
-use crate::number::{Args, Number};
-use crate::program::{Aliases, BoundProgram};
+use crate::run::bind::{BindError, MAX_TENSOR_BYTES, TensorPlan};
+use crate::run::data::{self, Data};
 use crate::run::elements::{Elements, NoElements};
 use crate::run::facts::Facts;
-use crate::simulate::SimOptions;
+use crate::run::program::{Aliases, BoundProgram};
+use crate::run::simulate::SimOptions;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tilec_ir::codes;

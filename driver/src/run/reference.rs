@@ -2,10 +2,10 @@
 
 use super::check::{Expected, Verdict, compare};
 use super::facts::Facts;
+use crate::contract::number::Number;
 use crate::contract::{Contract, ParamKind};
-use crate::data;
-use crate::number::Number;
-use crate::program::BoundProgram;
+use crate::run::data;
+use crate::run::program::BoundProgram;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::interp::{self, Numbers, SumAccuracy};
 use tilec_ir::kernel::Kernel;

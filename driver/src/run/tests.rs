@@ -2,13 +2,13 @@
 
 use super::reference::interpret;
 use super::*;
-use crate::bind::TensorPlan;
+use crate::compile::options::CompileOptions;
+use crate::compile::report_json::{KernelReport, Mma};
 use crate::compile::{Optimized, optimize};
-use crate::compile_options::CompileOptions;
+use crate::contract::number::Number;
 use crate::contract::{Access, Contract, Dimension, I64, Param, ParamKind, TensorParam, U32};
-use crate::data;
-use crate::number::Number;
-use crate::report_json::{KernelReport, Mma};
+use crate::run::bind::TensorPlan;
+use crate::run::data;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 

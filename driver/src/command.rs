@@ -1,0 +1,8 @@
+//! The `tilec` command: what its words mean, and what each of them does.
+
+pub(crate) mod args;
+pub(crate) mod bench;
+pub(crate) mod build;
+pub(crate) mod failure;
+pub(crate) mod run;
+pub(crate) mod tune;

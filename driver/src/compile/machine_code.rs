@@ -1,0 +1,217 @@
+//! From PTX to machine code with NVIDIA's tools, where this machine has them: cubin, listing, real costs.
+//!
+//! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
+
+use crate::assembler::{
+    self, Arch, Assembled, AssemblerError, Disassembly, PtxasMessage, SassStats, assemble, disassemble, tile_location,
+};
+use crate::compile::report_json::Assembler;
+use crate::compile::{Compiled, Diagnostics};
+use crate::console::render::SourceFile;
+use std::fmt::Write as _;
+use tilec_ir::codes;
+use tilec_ir::diag::{Code, Diagnostic, Severity, Span};
+use tilec_ir::target::Target;
+
+/// Assembles the PTX of a program for its target. Warnings of the assembler are added to its diagnostics.
+///
+/// # Errors
+/// No assembler for the target on this machine, or it fails.
+pub fn cubin(program: &mut Compiled) -> Result<Assembled, Diagnostics> {
+    let assembled = assembled(program)?;
+    for message in &assembled.messages {
+        let severity = match message.severity {
+            assembler::Severity::Error | assembler::Severity::Warning => Severity::Warning,
+            assembler::Severity::Info => Severity::Remark,
+        };
+        let d = complaint(message, severity, codes::ASSEMBLER_WARNS, &program.ptx, &program.source);
+        program.diagnostics.push(d);
+    }
+    Ok(assembled)
+}
+
+fn assembled(program: &Compiled) -> Result<Assembled, Diagnostics> {
+    assemble(&program.ptx, arch(program.target), assembler::Options { line_info: true })
+        .map_err(|e| diagnostics(&e, &program.ptx, &program.source))
+}
+
+/// The name of a target is one that the assembler's command line takes.
+fn arch(target: Target) -> Arch {
+    target.name().parse().expect("every target is an architecture")
+}
+
+/// The disassembly of every kernel beside the source lines it came from.
+///
+/// # Errors
+/// No assembler or disassembler for the target on this machine, or one of them fails.
+pub fn listing(program: &mut Compiled) -> Result<String, Diagnostics> {
+    let assembled = cubin(program)?;
+    let disassembly = disassemble(&assembled.cubin, arch(program.target))
+        .map_err(|e| diagnostics(&e, &program.ptx, &program.source))?;
+    let stats = SassStats::all(&assembled.entries, &disassembly.functions);
+    Ok(listing_of(&disassembly, &stats, &program.source))
+}
+
+fn listing_of(disassembly: &Disassembly, stats: &[SassStats], source: &SourceFile) -> String {
+    let mut out = String::new();
+    let lines: Vec<&str> = source.text().lines().collect();
+    for function in &disassembly.functions {
+        let _ = writeln!(out, "// ---- {}", function.name);
+        if let Some(s) = stats.iter().find(|s| s.entry == function.name) {
+            let spills = s.spill_store_bytes + s.spill_load_bytes;
+            let _ = writeln!(out, "// {} registers, {spills} spill bytes, {} instructions", s.registers, s.total.total);
+        }
+        let mut labels: Vec<(usize, &str)> = function.labels.iter().map(|(name, &at)| (at, name.as_str())).collect();
+        labels.sort_unstable();
+        let mut labels = labels.into_iter().peekable();
+        let mut last = None;
+        for (i, inst) in function.insts.iter().enumerate() {
+            while let Some((_, name)) = labels.next_if(|(at, _)| *at <= i) {
+                // The entry's own label and that of its section say nothing new.
+                if name != function.name && !name.starts_with(".text.") {
+                    let _ = writeln!(out, "{name}:");
+                }
+            }
+            let place = function.location(inst);
+            if place != last {
+                last = place;
+                if let Some((file, line)) = place {
+                    let index = usize::try_from(line).unwrap_or(usize::MAX).wrapping_sub(1);
+                    let text = lines.get(index).map_or("", |l| l.trim());
+                    let _ = writeln!(out, "// {file}:{line}: {text}");
+                }
+            }
+            let _ = writeln!(out, "    /*{:04x}*/  {} ;", inst.addr, inst.text);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Adds what the assembler knows to the reports of the kernels, if there is an assembler; says whether there is.
+///
+/// # Errors
+/// There is one, and it fails; or an environment variable names one that cannot be used.
+pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
+    let arch = arch(program.target);
+    if let Err(missing) = assembler::find(assembler::Tool::Ptxas, arch)
+        && !missing.is_named()
+    {
+        return Ok(false);
+    }
+    let assembled = assembled(program)?;
+    let stats = match disassemble(&assembled.cubin, arch) {
+        Ok(disassembly) => SassStats::all(&assembled.entries, &disassembly.functions),
+        Err(AssemblerError::NotFound(missing)) if !missing.is_named() => Vec::new(),
+        Err(e) => return Err(diagnostics(&e, &program.ptx, &program.source)),
+    };
+    for kernel in &mut program.kernels {
+        let name = &kernel.contract.entry;
+        let Some(entry) = assembled.entries.iter().find(|e| e.name == *name) else { continue };
+        let stats = stats.iter().find(|s| s.entry == *name);
+        kernel.report.assembler = Some(Assembler {
+            version: assembled.version.to_string(),
+            registers: entry.registers,
+            spill_store_bytes: entry.spill_store_bytes,
+            spill_load_bytes: entry.spill_load_bytes,
+            stack_bytes: entry.stack_bytes,
+            total: stats.map(|s| s.total),
+            main_loop: stats.and_then(|s| s.main_loop),
+        });
+    }
+    Ok(true)
+}
+
+/// A failure of the tools as diagnostics.
+fn diagnostics(error: &AssemblerError, ptx: &str, source: &SourceFile) -> Diagnostics {
+    let list = match error {
+        AssemblerError::Refused { messages, version } => messages
+            .iter()
+            .filter(|m| m.severity == assembler::Severity::Error)
+            .map(|m| {
+                complaint(m, Severity::Error, codes::ASSEMBLER_REFUSED, ptx, source)
+                    .with_note(format!("ptxas {version} said this about PTX that tilec wrote: please report it"))
+            })
+            .collect(),
+        AssemblerError::NotFound(missing) => {
+            let (tool, variable) = (missing.tool, missing.tool.variable());
+            let (message, note) = match missing.is_named() {
+                true => (
+                    format!("`{variable}` names no {tool} that can be used for {}", missing.arch),
+                    format!("set it to one that can, or unset it to have a {tool} looked for"),
+                ),
+                false => (
+                    format!("no {tool} for {} was found", missing.arch),
+                    format!(
+                        "set `{variable}`, or fetch a pinned version with `scripts/fetch_tools.sh`; PTX (`-o x.ptx`) needs no assembler"
+                    ),
+                ),
+            };
+            let d = Diagnostic::error(codes::NO_ASSEMBLER, Span::default(), message);
+            let d = missing.looked.iter().fold(d, |d, l| d.with_note(format!("looked at {}: {}", l.place, l.reason)));
+            vec![d.with_note(note)]
+        }
+        AssemblerError::BadArch(_)
+        | AssemblerError::Io { .. }
+        | AssemblerError::TimedOut { .. }
+        | AssemblerError::Failed { .. } => {
+            vec![Diagnostic::error(codes::ASSEMBLER_FAILED, Span::default(), error.to_string())]
+        }
+    };
+    Diagnostics { source: source.clone(), errors: list.len(), list }
+}
+
+/// What ptxas said, on the source line that its PTX line came from.
+fn complaint(m: &PtxasMessage, severity: Severity, code: Code, ptx: &str, source: &SourceFile) -> Diagnostic {
+    let place = m.line.and_then(|line| tile_location(ptx, line));
+    let span = place.and_then(|at| {
+        let line = usize::try_from(at.line).ok()?;
+        source.line_span(line, usize::try_from(at.column).ok()?)
+    });
+    let mut d = Diagnostic::error(code, span.unwrap_or_default(), format!("ptxas: {}", m.text));
+    d.severity = severity;
+    if let Some(line) = m.line {
+        let text = ptx.lines().nth(usize::try_from(line).unwrap_or(usize::MAX).wrapping_sub(1)).unwrap_or("");
+        d.notes.push(format!("line {line} of the PTX: `{}`", text.trim()));
+    }
+    d
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assembler::sass;
+
+    #[test]
+    fn every_target_is_an_architecture() {
+        for &target in Target::ALL {
+            assert_eq!(arch(target).to_string(), target.name());
+        }
+    }
+
+    #[test]
+    fn complaints_lead_to_the_source_line() {
+        let source = SourceFile::new("k.tile", "kernel k() {\n    copy A -> a\n}\n");
+        let ptx = ".version 6.4\n.file 1 \"k.tile\"\n.visible .entry k() {\n.loc 1 2 5\nbad;\n}\n";
+        let message =
+            PtxasMessage { severity: assembler::Severity::Error, line: Some(5), text: "unknown `bad`".to_owned() };
+        let error = AssemblerError::Refused {
+            messages: vec![message],
+            version: assembler::ToolVersion { major: 12, minor: 9, build: 86 },
+        };
+        let text = diagnostics(&error, ptx, &source).to_string();
+        assert!(text.contains("k.tile:2:5") && text.contains("copy A -> a") && text.contains("`bad;`"), "{text}");
+    }
+
+    #[test]
+    fn listings_show_the_source_line_once_per_group() {
+        let text = ".section .text.k,\"ax\"\n//## File \"k.tile\", line 2\n/*0000*/ LDG.E R0, [R2] ;\n\
+                    /*0010*/ LDG.E R1, [R2] ;\n//## File \"k.tile\", line 3\n/*0020*/ EXIT ;\n";
+        let disassembly = Disassembly { text: text.to_owned(), functions: sass::parse(text) };
+        let source = SourceFile::new("k.tile", "kernel\n  copy A -> a\n  }\n");
+        let listing = listing_of(&disassembly, &[], &source);
+        let (copies, ends) = (listing.matches("k.tile:2: copy A -> a").count(), listing.matches("k.tile:3: }").count());
+        assert_eq!((copies, ends), (1, 1), "{listing}");
+        assert_eq!(listing.matches(" ;").count(), 3, "{listing}");
+    }
+}

@@ -1,0 +1,504 @@
+//! The pipeline as one call: source text to tile IR, through the passes, to PTX and launch contract.
+//!
+//! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
+
+use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
+use super::variants::{self, Planned};
+use super::{parallel, reach, stages};
+use crate::compile::report_json::{KernelReport, ReportFile};
+use crate::console::render::{self, SourceFile};
+use crate::contract::distinct;
+use crate::contract::{Contract, Dispatch, LaunchFile, Program};
+use std::collections::BTreeSet;
+use std::fmt;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
+use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
+use tilec_ir::target::Target;
+use tilec_passes::choose::{Card, Choice, Prediction};
+use tilec_ptx::launch::Launch;
+
+/// The name of the text before the first pass, beside those of the passes.
+pub const PARSED: &str = "parse";
+/// The pass after which a kernel means what it means for good: its parameters are bound, and nothing else is decided.
+const SPECIALIZED: &str = "specialize";
+/// What went wrong, with the source it went wrong in. `Display` draws it for people, without colour.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    /// The source that the spans refer to.
+    pub source: SourceFile,
+    /// Everything that was said, remarks too.
+    pub list: Vec<Diagnostic>,
+    /// How many errors there were; more than `list` holds if there were very many.
+    pub errors: usize,
+}
+
+impl Diagnostics {
+    /// One error that no source line is to blame for.
+    pub fn one(source: SourceFile, diagnostic: Diagnostic) -> Diagnostics {
+        let errors = usize::from(diagnostic.severity == Severity::Error);
+        Diagnostics { source, list: vec![diagnostic], errors }
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&render::human(&self.source, &self.list, self.errors, render::Style::default()))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// A program after all passes.
+#[derive(Clone, Debug)]
+pub struct Optimized {
+    /// The source text.
+    pub source: SourceFile,
+    /// The target.
+    pub target: Target,
+    /// Its kernels in source order, the variants of one beside each other.
+    pub kernels: Vec<OptimizedKernel>,
+    /// Its sequences in source order.
+    pub sequences: Vec<Sequence>,
+    /// Which of them are variants of one kernel, and when each is launched.
+    pub dispatch: Vec<Dispatch>,
+    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
+    pub texts: Vec<(&'static str, String)>,
+    /// Warnings and remarks.
+    pub diagnostics: Vec<Diagnostic>,
+    deny: BTreeSet<String>,
+    /// The sizes that were chosen for.
+    sizes: Vec<Sizes>,
+}
+
+/// A kernel after all passes.
+#[derive(Clone, Debug)]
+pub struct OptimizedKernel {
+    /// The values of its compile-time parameters, in order: given, chosen, or defaults.
+    pub parameters: Vec<(String, ConstValue)>,
+    /// What was chosen for parameters that are `auto`, and why.
+    pub choice: Option<Choice>,
+    /// What the model predicts of it; absent where it cannot see through the kernel.
+    pub prediction: Option<Prediction>,
+    /// As written, compile-time parameters bound: what the kernel means.
+    pub specialized: Kernel,
+    /// Before anything was chosen.
+    pub unchosen: Unchosen,
+    /// After the last pass.
+    pub kernel: Kernel,
+    /// Name of a pass and the program after it, for the passes asked for, in order.
+    pub texts: Vec<(&'static str, String)>,
+}
+
+/// A kernel whose `auto` parameters have no values yet.
+#[derive(Clone, Debug)]
+pub struct Unchosen {
+    kernel: Kernel,
+    options: tilec_passes::Options,
+}
+
+impl OptimizedKernel {
+    /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones; `None` where there are none, or no others are legal.
+    pub fn with_other_values(&self) -> Option<Kernel> {
+        tilec_passes::choose::with_other_values(&self.unchosen.kernel, &self.unchosen.options, &self.parameters)
+    }
+}
+
+/// The result of compiling a file.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The PTX of all kernels.
+    pub ptx: String,
+    /// Its `.version`.
+    pub ptx_version: (u8, u8),
+    /// The kernels in source order, the variants of one beside each other.
+    pub kernels: Vec<CompiledKernel>,
+    /// The programs of several kernels, in source order.
+    pub programs: Vec<Program>,
+    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
+    pub texts: Vec<(&'static str, String)>,
+    /// Which of them are variants of one kernel, and when each is launched.
+    pub dispatch: Vec<Dispatch>,
+    /// Warnings and remarks.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The source text.
+    pub source: SourceFile,
+    /// The target.
+    pub target: Target,
+}
+
+/// The result of compiling a kernel.
+#[derive(Clone, Debug)]
+pub struct CompiledKernel {
+    /// What a host needs to launch it.
+    pub contract: Contract,
+    /// What the compiler did, in numbers.
+    pub report: KernelReport,
+    /// The kernel before and after the passes.
+    pub tile: OptimizedKernel,
+}
+
+impl Compiled {
+    /// The kernel called `name`.
+    pub fn kernel(&self, name: &str) -> Option<&CompiledKernel> {
+        self.kernels.iter().find(|k| k.contract.entry == name)
+    }
+
+    /// The launch contract as JSON.
+    pub fn launch_json(&self) -> String {
+        self.launch_file().to_json()
+    }
+
+    /// The launch contracts, which variant of a kernel to launch, and what goes together.
+    pub fn launch_file(&self) -> LaunchFile {
+        LaunchFile { kernels: self.contracts(), dispatch: self.dispatch.clone(), programs: self.programs.clone() }
+    }
+
+    /// The report as data; [`ReportFile::to_json`] writes it.
+    pub fn report(&self) -> ReportFile {
+        ReportFile::new(
+            self.target,
+            self.ptx_version,
+            &self.source,
+            self.kernels.iter().map(|k| k.report.clone()).collect(),
+        )
+    }
+
+    /// The launch contracts in source order.
+    pub fn contracts(&self) -> Vec<Contract> {
+        self.kernels.iter().map(|k| k.contract.clone()).collect()
+    }
+}
+
+impl Optimized {
+    /// The program after the last pass, as text that compiles again.
+    pub fn tile(&self) -> String {
+        join(self.kernels.iter().map(|k| stages::print(&k.kernel)).chain(self.sequences()))
+    }
+
+    /// The sequences as text.
+    fn sequences(&self) -> impl Iterator<Item = String> {
+        self.sequences.iter().map(tilec_ir::print::print_sequence)
+    }
+
+    /// The program after `pass`, if its text was kept.
+    pub fn text_after(&self, pass: &str) -> String {
+        if let Some((_, text)) = self.texts.iter().find(|(p, _)| *p == pass) {
+            return text.clone();
+        }
+        let kept = |k: &OptimizedKernel| k.texts.iter().find(|(p, _)| *p == pass).map(|(_, text)| text.clone());
+        let kernels: Vec<String> = self.kernels.iter().filter_map(kept).collect();
+        if kernels.is_empty() { String::new() } else { join(kernels.into_iter().chain(self.sequences())) }
+    }
+}
+
+/// Kernels of one file, each ended by a line feed, an empty line between them.
+fn join(kernels: impl Iterator<Item = String>) -> String {
+    kernels.map(|k| format!("{}\n", k.trim_end())).collect::<Vec<_>>().join("\n")
+}
+
+/// Parses and verifies `source` and runs the passes.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as one run can tell.
+pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
+    let source = SourceFile::new(&options.source_name, source);
+    let mut sink = Sink::new();
+    let planned = plan(&source, options, &mut sink);
+    let (module, texts, planned, dispatch) = planned.unwrap_or_default();
+    let mut kernels = Vec::new();
+    for (optimized, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
+        sink.append(said);
+        kernels.extend(optimized);
+    }
+    let diagnostics = settle(&source, sink, &options.deny)?;
+    let (target, deny) = (options.target, options.deny.clone());
+    let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
+    let sequences = module.sequences;
+    Ok(Optimized { source, target, kernels, dispatch, sequences, texts, diagnostics, deny, sizes })
+}
+
+/// A file after the passes over all of it, with their texts, its kernels as they are after `choose`, and which of these are variants.
+type Plan = (Module, Vec<(&'static str, String)>, Vec<Planned>, Vec<Dispatch>);
+
+/// What is to be done. Of an error the sink knows.
+fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Option<Plan> {
+    if let Some(d) = is_ptx(source.text()) {
+        sink.push(d);
+        return None;
+    }
+    let mut module = stages::parse(source.text(), sink).ok()?;
+    for kernel in &module.kernels {
+        // The proof that there was an error is in the sink, which is asked below.
+        let _ = stages::verify(kernel, sink);
+    }
+    sink.check().ok()?;
+    if let Some(d) = options.card.and_then(|card| other_generation(card, options.target, &module)) {
+        sink.push(d);
+    }
+    let mut texts = Vec::new();
+    if options.keeps(PARSED) {
+        texts.push((PARSED, tilec_ir::print::print_module(&module)));
+    }
+    let none: &[(String, String)] = &[];
+    let file_options = match options.variants.as_slice() {
+        [] => options.file_options(Some(none)),
+        [one] => options.file_options(Some(one)),
+        several => {
+            several.iter().filter_map(|v| would_be_sequence(&module, options, v)).for_each(|d| sink.push(d));
+            options.file_options(None)
+        }
+    };
+    tilec_passes::run_on_file(&mut module, &file_options, &options.sizes, sink, &mut |pass, module| {
+        if options.keeps(pass) {
+            texts.push((pass, tilec_ir::print::print_module(module)));
+        }
+    })
+    .ok()?;
+    let (planned, dispatch) = variants::plan(&module, options, sink).ok()?;
+    Some((module, texts, planned, dispatch))
+}
+
+/// The error that a source is PTX: hardly a word of it is in the language.
+fn is_ptx(source: &str) -> Option<Diagnostic> {
+    let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("//");
+    let line = source.lines().find(|line| !blank(line)).filter(|line| line.trim_start().starts_with(".version"))?;
+    let start = line.as_ptr() as usize - source.as_ptr() as usize;
+    let message = "expected a tile program, found PTX";
+    let d = Diagnostic::error(codes::EXPECTED, Span::new(start, start + line.trim_end().len()), message);
+    Some(d.with_note("`tilec run FILE.ptx --launch FILE.json` runs PTX, in a file whose name ends in `.ptx`"))
+}
+
+/// The remark that a variant would be a sequence if it were alone.
+fn would_be_sequence(module: &Module, options: &CompileOptions, variant: &[(String, String)]) -> Option<Diagnostic> {
+    let mut alone = module.clone();
+    let pass_options = options.file_options(Some(variant));
+    tilec_passes::run_on_file(&mut alone, &pass_options, &options.sizes, &mut Sink::new(), &mut |_, _| {}).ok()?;
+    let changed = module.kernels.iter().find(|k| alone.kernels.iter().all(|other| other.name != k.name));
+    let definitions: Vec<String> = variant.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let message =
+        format!("operands are not copied to rows of multiples of 16 bytes in the variant `{}`", definitions.join(","));
+    let note = "variants are kernels, one of which a call launches; a file of its own makes it a sequence";
+    Some(Diagnostic::remark(ALIGN_ROWS, changed?.name_span, message).with_note(note))
+}
+
+/// The program after the passes over the whole file, as text, where these have put kernels into it; `None`: they have not.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as can be told by then.
+pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Result<Option<String>, Diagnostics> {
+    let source = SourceFile::new(&options.source_name, source);
+    let mut sink = Sink::new();
+    let parsed = stages::parse(source.text(), &mut sink).map_or(0, |module| module.kernels.len());
+    let planned = plan(&source, options, &mut sink);
+    settle(&source, sink, &options.deny)?;
+    let more = planned.filter(|(module, ..)| module.kernels.len() != parsed);
+    Ok(more.map(|(module, ..)| tilec_ir::print::print_module(&module)))
+}
+
+/// The warning that a card has faster instructions than the target.
+fn other_generation(card: &Card, target: Target, module: &Module) -> Option<Diagnostic> {
+    let generation = |cc: u32| [75, 80, 89, 90].iter().filter(|&&first| first <= cc).count();
+    if generation(card.cc) == generation(target.cc()) {
+        return None;
+    }
+    let own = Target::ALL.iter().find(|t| t.cc() == card.cc).map_or("", |t| t.name());
+    let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);
+    let message = format!("chosen for {}, a card of another generation than {}", card.name, target.name());
+    let note = format!("code for {} runs on it as it is; `--target {own}` is the card's own generation", target.name());
+    Some(Diagnostic::warning(codes::OTHER_GENERATION, span, message).with_note(note))
+}
+
+/// Runs the passes. `written`: the text of a kernel of the file as it was written.
+fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Sink) {
+    let Planned { mut kernel, unchosen, options: pass_options, parameters, choice, prediction } = planned;
+    let mut sink = Sink::new();
+    let mut texts: Vec<(&'static str, String)> = Vec::new();
+    let mut specialized = None;
+    let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
+        if pass == SPECIALIZED {
+            specialized = Some(kernel.clone());
+        }
+        if options.keeps(pass) {
+            texts.push((pass, stages::print(kernel)));
+        }
+    });
+    let done = result.ok().and(specialized);
+    let tile = |specialized| {
+        let unchosen = Unchosen { kernel: unchosen, options: pass_options };
+        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts }
+    };
+    (done.map(tile), sink)
+}
+
+/// A program as it was written, compile-time parameters bound: what the interpreter runs, and all that [`compile`] is to keep.
+#[derive(Clone, Debug)]
+pub struct Meaning {
+    /// The source text.
+    pub source: SourceFile,
+    /// The target that values were chosen for.
+    pub target: Target,
+    /// How to launch the kernels, as far as their text says, and the sequences of them.
+    pub file: LaunchFile,
+    /// The kernels, in the same order.
+    pub kernels: Vec<Kernel>,
+}
+
+/// What `source` means, whether or not it can be compiled to PTX.
+///
+/// # Errors
+/// Everything that is wrong with the program before it is lowered.
+pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagnostics> {
+    let mut options = options.clone();
+    // The sequences that this pass makes mean what the kernels do.
+    options.disabled.insert(ALIGN_ROWS.to_owned());
+    let source = SourceFile::new(&options.source_name, source);
+    let mut sink = Sink::new();
+    let (module, _, planned, dispatch) = plan(&source, &options, &mut sink).unwrap_or_default();
+    let mut kernels = Vec::new();
+    for Planned { mut kernel, options: pass_options, .. } in planned {
+        let (mut specialized, mut said) = (None, Sink::new());
+        let result = tilec_passes::run(&mut kernel, &pass_options, &mut said, &mut |pass, kernel| {
+            if pass == SPECIALIZED {
+                specialized = Some(kernel.clone());
+            }
+        });
+        // What later passes refuse is still a program.
+        if specialized.is_none() && result.is_err() {
+            sink.append(said);
+        }
+        kernels.extend(specialized);
+    }
+    let contract = |k: &Kernel| {
+        Contract::new(&stages::interface(k, options.target), options.target.min_ptx())
+            .with_distinct(&distinct::stored(k))
+    };
+    let mut file = LaunchFile { kernels: kernels.iter().map(contract).collect(), dispatch, programs: Vec::new() };
+    if sink.check().is_ok() {
+        file.programs = module.sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect();
+    }
+    settle(&source, sink, &BTreeSet::new())?;
+    Ok(Meaning { source, target: options.target, file, kernels })
+}
+
+/// Compiles `source` to PTX, with the launch contract and the report of every kernel.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as one run can tell.
+pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
+    lower(optimize(source, options)?)
+}
+
+/// Lowers a program to PTX.
+///
+/// # Errors
+/// The target cannot do what the program asks for.
+pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
+    let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, deny, sizes } = program;
+    let mut sink = Sink::new();
+    diagnostics.into_iter().for_each(|d| sink.push(d));
+    let mut lowered = Vec::new();
+    let one = |k: &OptimizedKernel| {
+        let mut sink = Sink::new();
+        (stages::lower(&k.kernel, target, &source, &mut sink).ok(), sink)
+    };
+    for (kernel, said) in parallel::map(tiles.iter().collect(), one) {
+        sink.append(said);
+        lowered.extend(kernel);
+    }
+    let linked = if sink.check().is_ok() { stages::link(lowered, target, &source, &mut sink).ok() } else { None };
+    let contracts: Vec<Contract> = linked.as_ref().map_or_else(Vec::new, |linked| {
+        let contract = |((l, _), tile): (&(Launch, _), &OptimizedKernel)| contract_of(l, linked.version, tile);
+        linked.launches.iter().zip(&tiles).map(contract).collect()
+    });
+    let programs = linked.as_ref().map_or_else(Vec::new, |_| {
+        let kernels = contracts.clone();
+        let span = |entry: &str| {
+            tiles.iter().find(|k| k.kernel.name == entry).map_or_else(Default::default, |k| k.kernel.name_span)
+        };
+        for misfit in dispatch.iter().filter_map(|d| d.misfit(&kernels)) {
+            let d = Diagnostic::error(codes::VARIANTS_DIFFER, span(&misfit.entry), misfit.what);
+            let _ = sink.report(
+                d.with_note("one call launches any of them: compile what takes other things into another file"),
+            );
+        }
+        let file = LaunchFile { kernels, dispatch: dispatch.clone(), programs: Vec::new() };
+        for d in reach::forbidden(&file, &sizes, span).into_iter().chain(reach::never_launched(&file, span)) {
+            sink.push(d);
+        }
+        sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
+    });
+    let diagnostics = settle(&source, sink, &deny)?;
+    let mut linked = linked.expect("no error was reported, so there is PTX");
+    let ptx = linked.ptx(contracts.iter().filter_map(Contract::mark));
+    let stages::Linked { version, launches, .. } = linked;
+    let kernels = launches
+        .into_iter()
+        .zip(contracts)
+        .zip(tiles)
+        .map(|(((launch, report), contract), tile)| CompiledKernel {
+            contract,
+            report: KernelReport::new(&launch.entry, &report, &source, &diagnostics)
+                .predicted(tile.prediction.as_ref(), tile.choice.as_ref()),
+            tile,
+        })
+        .collect();
+    Ok(Compiled { ptx, ptx_version: version, kernels, dispatch, programs, texts, diagnostics, source, target })
+}
+
+/// The contract of a kernel that was lowered.
+fn contract_of(launch: &Launch, version: (u8, u8), tile: &OptimizedKernel) -> Contract {
+    Contract::new(launch, version).with_distinct(&distinct::stored(&tile.specialized)).identified()
+}
+
+/// What a sequence is once its kernels are compiled. What does not go together is reported.
+fn program_of(sequence: &Sequence, file: &LaunchFile, sink: &mut Sink) -> Option<Program> {
+    let launches: Vec<String> = sequence.launches.iter().map(|(name, _)| name.clone()).collect();
+    match file.program(&sequence.name, &launches) {
+        Ok(program) => Some(program),
+        Err(misfits) => {
+            for misfit in misfits {
+                let d = Diagnostic::error(codes::BAD_SEQUENCE, sequence.name_span, misfit);
+                let _ = sink.report(d.with_note("what kernels of a sequence call alike is the same"));
+            }
+            None
+        }
+    }
+}
+
+/// Turns denied remarks into errors, and everything into `Err` if there is an error.
+fn settle(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Vec<Diagnostic>, Diagnostics> {
+    let mut errors = sink.error_count();
+    let mut list = sink.into_diagnostics();
+    for d in &mut list {
+        if d.severity == Severity::Remark && deny.contains(d.code.0) {
+            d.severity = Severity::Error;
+            d.notes.push(format!("refused by `--deny {}`", d.code));
+            errors += 1;
+        }
+    }
+    if errors == 0 { Ok(list) } else { Err(Diagnostics { source: source.clone(), list, errors }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Span;
+
+    #[test]
+    fn only_denied_remarks_become_errors() {
+        let source = SourceFile::new("x.tile", "kernel");
+        let sink = || {
+            let mut sink = Sink::new();
+            sink.push(Diagnostic::remark("vectorize", Span::new(0, 6), "copy is 2 bytes wide"));
+            sink.push(Diagnostic::remark("swizzle", Span::new(0, 6), "no conflicts"));
+            sink
+        };
+        assert_eq!(settle(&source, sink(), &BTreeSet::new()).expect("remarks only").len(), 2);
+        let denied = settle(&source, sink(), &BTreeSet::from(["vectorize".to_owned()])).expect_err("denied");
+        assert_eq!(denied.errors, 1);
+        let text = denied.to_string();
+        assert!(text.contains("error[vectorize]: copy is 2 bytes wide") && text.contains("--deny vectorize"), "{text}");
+        assert!(!text.contains("swizzle"), "{text}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Variants of a kernel in one file: one for each set of definitions, and for each choice that the sizes of `--for` lead to.
+//!
+//! Definitions stand for what is known at launch only (`ALIGN=8` where rows are aligned, else `ALIGN=1`): which is launched
+//! follows from the preconditions, in the order given. Choices are told apart by a rule over sizes.
+
+use crate::compile::options::{CompileOptions, Sizes};
+use crate::contract::{Case, Dispatch};
+use std::collections::BTreeSet;
+use tilec_ir::diag::{Diagnostic, Reported, Sink};
+use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, Module, ValueDef};
+use tilec_passes::Options;
+use tilec_passes::choose::{self, AtLeast, Branch, Choice, Prediction, Predictor};
+
+/// Most characters of an entry name.
+const LONGEST_NAME: usize = 64;
+
+/// A kernel whose parameters all have values, and how to go on with it.
+pub(crate) struct Planned {
+    /// The kernel, under the name of its entry.
+    pub(crate) kernel: Kernel,
+    /// The same before anything was chosen.
+    pub(crate) unchosen: Kernel,
+    /// Options of the passes.
+    pub(crate) options: Options,
+    /// The values of its compile-time parameters, in order.
+    pub(crate) parameters: Vec<(String, ConstValue)>,
+    /// What was chosen, and why.
+    pub(crate) choice: Option<Choice>,
+    /// What is predicted of it.
+    pub(crate) prediction: Option<Prediction>,
+}
+
+/// Conditions, all of which must hold.
+type When = Vec<String>;
+
+fn has_parameter(kernel: &Kernel, name: &str) -> bool {
+    kernel.const_params.iter().any(|&p| kernel.values[p].name == name)
+}
+
+fn has_size(kernel: &Kernel, name: &str) -> bool {
+    kernel.sizes.iter().any(|&v| kernel.values[v].name == name)
+}
+
+/// Every kernel of `module` as it is after `choose`, once for each variant, and which variants to launch.
+///
+/// # Errors
+/// Something cannot be chosen; the sink says what.
+pub(crate) fn plan(
+    module: &Module,
+    options: &CompileOptions,
+    sink: &mut Sink,
+) -> Result<(Vec<Planned>, Vec<Dispatch>), Reported> {
+    let sequences = module.sequences.iter().map(|s| &s.name);
+    let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| &k.name).chain(sequences).cloned().collect();
+    let (mut all, mut dispatch) = (Vec::new(), Vec::new());
+    let mut result = Ok(());
+    for kernel in &module.kernels {
+        match variants(module, kernel, options, sink) {
+            Ok((mut planned, cases)) => {
+                if planned.len() > 1 {
+                    for (i, one) in planned.iter_mut().enumerate() {
+                        one.kernel.name = numbered(&kernel.name, i + 1, &mut taken);
+                    }
+                    let entry = |i: usize| planned[i].kernel.name.clone();
+                    let cases = cases.into_iter().map(|(i, when)| Case { entry: entry(i), when }).collect();
+                    dispatch.push(Dispatch { kernel: kernel.name.clone(), cases });
+                }
+                all.extend(planned);
+            }
+            Err(reported) => result = Err(reported),
+        }
+    }
+    result.map(|()| (all, dispatch))
+}
+
+/// `NAME_1`, `NAME_2`, .., skipping what the file has.
+fn numbered(name: &str, number: usize, taken: &mut BTreeSet<String>) -> String {
+    (number..)
+        .map(|i| {
+            let suffix = format!("_{i}");
+            let most = LONGEST_NAME - suffix.len();
+            format!("{}{suffix}", &name[..name.len().min(most)])
+        })
+        .find(|name| taken.insert(name.clone()))
+        .unwrap_or_default()
+}
+
+/// A variant, by its number, and when it is launched.
+type Ordered = (usize, When);
+
+/// The variants of a kernel, and in which order and when each is launched.
+fn variants(
+    module: &Module,
+    kernel: &Kernel,
+    options: &CompileOptions,
+    sink: &mut Sink,
+) -> Result<(Vec<Planned>, Vec<Ordered>), Reported> {
+    // A name that no kernel has goes to all of them, so that it is refused.
+    let refused = |has: fn(&Kernel, &str) -> bool, name: &str| !module.kernels.iter().any(|k| has(k, name));
+    let (mut planned, mut cases): (Vec<Planned>, Vec<Ordered>) = (Vec::new(), Vec::new());
+    let (no_definitions, no_sizes) = ([Vec::new()], [Sizes::new()]);
+    for more in if options.variants.is_empty() { &no_definitions[..] } else { &options.variants } {
+        let mut pass_options = options.pass_options();
+        pass_options.defines = options.defines.iter().chain(more).cloned().collect();
+        pass_options.defines.retain(|(name, _)| has_parameter(kernel, name) || refused(has_parameter, name));
+        let mut own: Vec<Planned> = Vec::new();
+        let mut served: Vec<Sizes> = Vec::new();
+        for sizes in if options.sizes.is_empty() { &no_sizes[..] } else { &options.sizes } {
+            pass_options.sizes.clone_from(sizes);
+            pass_options.sizes.retain(|(name, _)| has_size(kernel, name) || refused(has_size, name));
+            let one = choose_for(kernel, &pass_options, options.disabled_in_choice.as_ref(), sink)?;
+            served.push(pass_options.sizes.clone());
+            let known = |p: &Planned| p.parameters == one.parameters;
+            if !own.iter().any(known) && !planned.iter().any(known) {
+                own.push(one);
+            }
+        }
+        let rule = tell_apart(kernel, &own, &served);
+        let mut places: Vec<Option<usize>> = vec![None; own.len()];
+        let mut own: Vec<Option<Planned>> = own.into_iter().map(Some).collect();
+        for Branch { when, variant } in rule {
+            let place = *places[variant].get_or_insert_with(|| {
+                planned.extend(own[variant].take());
+                planned.len() - 1
+            });
+            cases.push((place, needed(&when).map(condition).collect()));
+        }
+        for left in own.into_iter().flatten() {
+            let message = format!("no variant for {}: others are as fast at these sizes", listed(&left.parameters));
+            sink.push(Diagnostic::remark(choose::NAME, kernel.name_span, message));
+        }
+    }
+    Ok((planned, cases))
+}
+
+/// A rule for variants that differ in what was chosen.
+fn tell_apart(kernel: &Kernel, variants: &[Planned], sizes: &[Sizes]) -> Vec<Branch> {
+    let predictors: Option<Vec<Predictor<'_>>> =
+        variants.iter().map(|v| Predictor::new(&v.kernel, &v.options)).collect();
+    match predictors {
+        Some(predictors) if variants.len() > 1 => choose::rule(kernel, &predictors, sizes),
+        _ => (0..variants.len().min(1)).map(|variant| Branch { when: Vec::new(), variant }).collect(),
+    }
+}
+
+/// The conditions without those that others imply: a size is at least 1, so a product is at least what a part of it is.
+fn needed(when: &[AtLeast]) -> impl Iterator<Item = &AtLeast> {
+    let within = |a: &AtLeast, b: &AtLeast| a.sizes.iter().all(|s| b.sizes.contains(s));
+    let implied = move |i: usize, c: &AtLeast| {
+        let by = |(j, other): (usize, &AtLeast)| {
+            let stronger = within(other, c) && other.value >= c.value;
+            // Of two that imply each other the first stays.
+            j != i && stronger && (j < i || !(within(c, other) && c.value >= other.value))
+        };
+        when.iter().enumerate().any(by)
+    };
+    when.iter().enumerate().filter(move |&(i, c)| !implied(i, c)).map(|(_, c)| c)
+}
+
+/// The text of a condition.
+fn condition(least: &AtLeast) -> String {
+    format!("{} >= {}", least.sizes.join(" * "), least.value)
+}
+
+fn listed(parameters: &[(String, ConstValue)]) -> String {
+    let integers = parameters.iter().filter_map(|(name, value)| match value {
+        ConstValue::Int(x) => Some(format!("{name}={x}")),
+        _ => None,
+    });
+    integers.collect::<Vec<_>>().join(" ")
+}
+
+/// Runs `choose` on a copy of the kernel.
+fn choose_for(
+    kernel: &Kernel,
+    options: &Options,
+    disabled: Option<&BTreeSet<String>>,
+    sink: &mut Sink,
+) -> Result<Planned, Reported> {
+    let (unchosen, mut kernel) = (kernel.clone(), kernel.clone());
+    let choice = match disabled {
+        Some(disabled) => {
+            let mut as_if = options.clone();
+            as_if.disabled.clone_from(disabled);
+            choose::apply(&mut kernel, &as_if, sink)?
+        }
+        None => choose::apply(&mut kernel, options, sink)?,
+    };
+    let prediction = match &choice {
+        Some(choice) => Some(choice.prediction.clone()),
+        None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
+    };
+    let parameters = values_of_parameters(&kernel);
+    Ok(Planned { kernel, unchosen, options: options.clone(), parameters, choice, prediction })
+}
+
+/// The defaults of the compile-time parameters, those that are other parameters replaced by their values.
+fn values_of_parameters(kernel: &Kernel) -> Vec<(String, ConstValue)> {
+    let mut values: Vec<(String, ConstValue)> = Vec::new();
+    for &p in &kernel.const_params {
+        let ValueDef::ConstParam(ConstParam { default: Some(default), .. }) = kernel.values[p].def else { continue };
+        let value = match default {
+            ConstValue::Same(earlier) => {
+                let of = |(name, _): &&(String, ConstValue)| *name == kernel.values[earlier].name;
+                values.iter().find(of).map_or(default, |(_, value)| *value)
+            }
+            value => value,
+        };
+        values.push((kernel.values[p].name.clone(), value));
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn implied_conditions_are_left_out() {
+        let least = |sizes: &[&str], value| AtLeast { sizes: sizes.iter().map(|s| (*s).to_owned()).collect(), value };
+        let text = |when: &[AtLeast]| needed(when).map(condition).collect::<Vec<_>>().join(", ");
+        assert_eq!(text(&[least(&["M"], 64), least(&["M"], 512), least(&["K"], 64)]), "M >= 512, K >= 64");
+        assert_eq!(text(&[least(&["M", "N"], 64), least(&["M"], 64)]), "M >= 64");
+        assert_eq!(text(&[least(&["M", "N"], 65), least(&["M"], 64)]), "M * N >= 65, M >= 64");
+        assert_eq!(text(&[least(&["M"], 64), least(&["M"], 64)]), "M >= 64");
+    }
+}

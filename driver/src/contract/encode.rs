@@ -1,0 +1,101 @@
+//! Elements as bytes.
+
+use crate::contract::number::{Number, int_format};
+use tilec_ir::interp;
+use tilec_ir::numerics::FloatFormat;
+use tilec_ir::types::Elem;
+
+/// The floating-point format of an element type; `None` for integers.
+pub fn float_format(elem: Elem) -> Option<FloatFormat> {
+    match elem {
+        Elem::F16 => Some(FloatFormat::F16),
+        Elem::BF16 => Some(FloatFormat::BF16),
+        Elem::TF32 => Some(FloatFormat::TF32),
+        Elem::F32 => Some(FloatFormat::F32),
+        Elem::F64 => Some(FloatFormat::F64),
+        Elem::E4M3 => Some(FloatFormat::E4M3),
+        Elem::E5M2 => Some(FloatFormat::E5M2),
+        Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => None,
+    }
+}
+
+/// The value of `elem` nearest to `x`, as bits.
+pub fn encode(elem: Elem, x: f64) -> u64 {
+    match float_format(elem) {
+        Some(format) => format.encode(x),
+        // Two's complement: the low bits are the encoding.
+        None => int_format(elem).from_f64(x) as u64,
+    }
+}
+
+/// The value of `elem` nearest to a given number, as bits.
+pub fn encode_number(elem: Elem, x: Number) -> u64 {
+    match (x, float_format(elem)) {
+        (Number::Int(x), None) => int_format(elem).saturate(i128::from(x)) as u64,
+        _ => encode(elem, x.to_f64()),
+    }
+}
+
+/// The exact value of an encoding.
+pub fn element(elem: Elem, bits: u64) -> interp::Number {
+    match elem {
+        Elem::I64 => interp::Number::Wide(bits.cast_signed()),
+        _ => interp::Number::Float(decode(elem, bits)),
+    }
+}
+
+/// The value of an encoding; i64 beyond 2^53 are rounded.
+pub fn decode(elem: Elem, bits: u64) -> f64 {
+    match float_format(elem) {
+        Some(format) => format.decode(bits),
+        None => int_format(elem).wrap(i128::from(bits)) as f64,
+    }
+}
+
+/// Element `index` of a tensor in memory; i64 beyond 2^53 are rounded.
+pub fn get(elem: Elem, bytes: &[u8], index: usize) -> f64 {
+    decode(elem, word(elem, bytes, index))
+}
+
+/// Element `index` of a tensor in memory, exactly.
+pub fn get_exact(elem: Elem, bytes: &[u8], index: usize) -> interp::Number {
+    element(elem, word(elem, bytes, index))
+}
+
+/// The encoding of element `index` of a tensor in memory.
+fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
+    let size = width(elem);
+    let mut word = [0; 8];
+    word[..size].copy_from_slice(&bytes[index * size..][..size]);
+    u64::from_le_bytes(word)
+}
+
+/// The first `span` elements of a tensor in memory, exactly.
+pub(crate) fn numbers(elem: Elem, bytes: &[u8], span: usize) -> interp::Numbers {
+    match elem {
+        Elem::I64 => (0..span).map(|i| word(elem, bytes, i).cast_signed()).collect::<Vec<i64>>().into(),
+        _ => (0..span).map(|i| get(elem, bytes, i)).collect::<Vec<f64>>().into(),
+    }
+}
+
+/// Sets element `index` of a tensor in memory.
+pub fn set(elem: Elem, bytes: &mut [u8], index: usize, x: f64) {
+    let size = width(elem);
+    bytes[index * size..][..size].copy_from_slice(&encode(elem, x).to_le_bytes()[..size]);
+}
+
+/// Sets element `index` of a tensor in memory to a value of its type.
+pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: interp::Number) {
+    match x {
+        interp::Number::Float(x) => set(elem, bytes, index, x),
+        interp::Number::Wide(x) => {
+            let size = width(elem);
+            let bits = int_format(elem).saturate(i128::from(x)) as u64;
+            bytes[index * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+        }
+    }
+}
+
+pub(crate) fn width(elem: Elem) -> usize {
+    usize::try_from(elem.bytes()).expect("a few bytes")
+}

@@ -1,0 +1,90 @@
+//! Tensor maps: what a contract says of one, worked out for a tensor of a launch.
+//!
+//! The driver and the simulator encode them each in their way; both are told the same.
+
+use crate::contract::{MAP_ADDRESS_BYTES, TensorMapParam};
+use crate::run::bind::TensorPlan;
+use tilec_ir::layout::hardware::Exchange;
+use tilec_ir::types::Elem;
+use tilec_sim::{Outside, Swizzle, TensorElement, TensorMap, TensorMapError};
+
+/// Multiples of which strides are (`cuTensorMapEncodeTiled`).
+const STRIDE_BYTES: u64 = 16;
+
+/// A tensor map but for the address. Dimensions from the contiguous one on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Description {
+    /// Element type.
+    pub elem: Elem,
+    /// Extents in elements.
+    pub extents: Vec<u64>,
+    /// Strides in bytes of all dimensions but the first.
+    pub strides: Vec<u64>,
+    /// Extents of a box in elements.
+    pub box_extents: Vec<u32>,
+    /// The swizzling mode.
+    pub swizzle: Exchange,
+}
+
+impl Description {
+    /// The map for the simulator: 128 bytes that mean something to it alone. What the driver would refuse is no map, which is
+    /// reported where a kernel uses it.
+    pub fn encode_for_simulator(&self, address: u64) -> Vec<u8> {
+        self.at(address).encode().map_or_else(|_| vec![0; 128], |bytes| bytes.to_vec())
+    }
+
+    fn at(&self, address: u64) -> TensorMap {
+        TensorMap {
+            element: match self.elem {
+                Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool => TensorElement::U8,
+                Elem::U32 => TensorElement::U32,
+                Elem::I32 => TensorElement::S32,
+                Elem::I64 => TensorElement::S64,
+                Elem::F16 => TensorElement::F16,
+                Elem::BF16 => TensorElement::Bf16,
+                Elem::F32 | Elem::TF32 => TensorElement::F32,
+                Elem::F64 => TensorElement::F64,
+            },
+            address,
+            dims: self.extents.clone(),
+            strides: self.strides.clone(),
+            box_dims: self.box_extents.clone(),
+            element_strides: vec![1; self.extents.len()],
+            swizzle: match self.swizzle {
+                Exchange::Plain => Swizzle::None,
+                Exchange::Bytes32 => Swizzle::Bytes32,
+                Exchange::Bytes64 => Swizzle::Bytes64,
+                Exchange::Bytes128 => Swizzle::Bytes128,
+            },
+            outside: Outside::Zero,
+        }
+    }
+}
+
+impl TensorMapParam {
+    /// Whether the driver would make such a map of elements of this type, as far as that does not depend on address and sizes.
+    ///
+    /// # Errors
+    /// The first rule of `cuTensorMapEncodeTiled` that it breaks.
+    pub fn check(&self, elem: Elem) -> Result<(), TensorMapError> {
+        self.of_tensor(elem, |_| 1, |_| 1).at(MAP_ADDRESS_BYTES).check()
+    }
+
+    /// The map of a tensor, whose launch is worked out.
+    pub fn describe(&self, plan: &TensorPlan) -> Description {
+        self.of_tensor(plan.elem, |d| plan.extent(d), |d| plan.offset(d, 1))
+    }
+
+    /// The map of a tensor with these extents and strides (in elements) along its dimensions.
+    pub fn of_tensor(&self, elem: Elem, extent: impl Fn(usize) -> u64, stride: impl Fn(usize) -> u64) -> Description {
+        let bytes = u64::from(elem.bytes());
+        let extents: Vec<u64> = self.dims.iter().map(|&d| extent(d as usize)).collect();
+        let stride = |(&dim, &extent): (&u32, &u64)| {
+            let stride = stride(dim as usize) * bytes;
+            // A dimension of one element has no neighbours: any stride will do, but one there must be.
+            if extent == 1 { stride.max(STRIDE_BYTES).next_multiple_of(STRIDE_BYTES) } else { stride }
+        };
+        let strides = self.dims.iter().zip(&extents).skip(1).map(stride).collect();
+        Description { elem, extents, strides, box_extents: self.extents.clone(), swizzle: self.swizzle }
+    }
+}

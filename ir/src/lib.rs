@@ -24,6 +24,7 @@ pub mod numerics;
 pub mod ops;
 pub mod overlay;
 pub mod parser;
+pub mod partial;
 pub mod placement;
 pub mod print;
 #[cfg(test)]

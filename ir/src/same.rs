@@ -150,6 +150,7 @@ impl Pair<'_> {
         self.each("shape", &a.shape, &b.shape, Self::exprs)?;
         check("order", &a.order, &b.order)?;
         check("register layout", &a.reg_layout, &b.reg_layout)?;
+        check("parts of elements", &a.partial, &b.partial)?;
         check("shared-memory layout", &a.smem_layout, &b.smem_layout)
     }
 

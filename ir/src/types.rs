@@ -2,6 +2,7 @@
 
 use crate::entities::{Expr, Value};
 use crate::layout::{RegLayout, SmemLayout};
+use crate::ops::ReduceOp;
 
 macro_rules! elems {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $bits:literal $class:ident;)+) => {
@@ -174,8 +175,19 @@ pub struct TileTy {
     pub order: Option<Order>,
     /// For registers: which thread holds which element. `None` until decided.
     pub reg_layout: Option<RegLayout>,
+    /// For registers: lanes hold parts of elements, which nothing has put together yet.
+    pub partial: Option<Partial>,
     /// For shared memory: where each element is. `None` until decided.
     pub smem_layout: Option<SmemLayout>,
+}
+
+/// How lanes hold parts of the elements of a register tile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Partial {
+    /// What makes the value of the parts.
+    pub op: ReduceOp,
+    /// Bits of a lane's number: lanes that differ in these alone have parts of one element. In ascending order.
+    pub lanes: Vec<u32>,
 }
 
 /// How the strides of a global tensor are given.

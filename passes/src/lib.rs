@@ -14,6 +14,7 @@ mod barriers;
 pub mod choose;
 mod contract;
 mod cx;
+mod defer_reductions;
 mod expand;
 mod feeds;
 mod graph;
@@ -107,6 +108,13 @@ pub const PASSES: &[PassInfo] = &[
         required: false,
         by_default: true,
         run: Run::Kernel(assign_layouts::run),
+    },
+    PassInfo {
+        name: defer_reductions::NAME,
+        summary: "lets lanes keep their own parts of what a loop reduces",
+        required: false,
+        by_default: true,
+        run: Run::Kernel(defer_reductions::run),
     },
     PassInfo {
         name: "vectorize",

@@ -597,7 +597,8 @@ fn stored_column_major(k: &Kernel, acc: Value) -> bool {
 /// Declares a register tile before the outermost statement around `at`.
 pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
     let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
-    let ty = TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, smem_layout: None };
+    let ty =
+        TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, partial: None, smem_layout: None };
     let value = k.value(name, span, ValueDef::Var(ty));
     let decl = k.stmt(StmtData::Var { value, init: None }, span);
     insert_before_outermost(k, at, decl);

@@ -322,7 +322,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     // The accelerator turns nothing over.
     let last = contiguous_dim(k, tensor).is_some_and(|d| to.kept().last() == Some(&d));
     let order = Some(if last { Order::Row } else { Order::Col });
-    let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, smem_layout: None };
+    let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, partial: None, smem_layout: None };
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
     for Staged { store: s, by, .. } in staged {

@@ -5,10 +5,10 @@ use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::kernel::ValueDef;
 use crate::lexer::{Tok, clip, is_reserved};
-use crate::ops::Op;
+use crate::ops::{Op, ReduceOp};
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::scope::Unknown;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy, TileTy};
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Partial, Scratch, Strides, TensorTy, TileTy};
 
 /// A dimension of a tensor as written: its extent or its stride, or those of its modes.
 enum Dim {
@@ -81,7 +81,7 @@ impl Parser<'_, '_> {
         if self.at_sign("[") { Err(self.expected_with_note("what follows a shape", FORM)) } else { Ok(shape) }
     }
 
-    /// `T[..] [layout L]`, after `reg`.
+    /// `T[..] [layout L] [partial OP (BITS)]`, after `reg`.
     pub(super) fn reg_tile(&mut self) -> Parsed<TileTy> {
         let elem = self.elem_ref()?;
         let shape = self.shape()?;
@@ -92,7 +92,25 @@ impl Parser<'_, '_> {
             ));
         }
         let reg_layout = if self.eat_word("layout") { Some(self.reg_layout()?) } else { None };
-        Ok(TileTy { elem, shape, order: None, reg_layout, smem_layout: None })
+        let partial = if self.eat_word("partial") { Some(self.partial()?) } else { None };
+        Ok(TileTy { elem, shape, order: None, reg_layout, partial, smem_layout: None })
+    }
+
+    /// `sum (0, 1)`, after `partial`.
+    fn partial(&mut self) -> Parsed<Partial> {
+        let Some(op) = ReduceOp::ALL.iter().copied().find(|op| self.at_word(op.token())) else {
+            return Err(self.expected_with_note(
+                "`sum`, `maximum` or `minimum`",
+                "that is what makes an element of the parts that lanes have: `partial sum (0, 1)`",
+            ));
+        };
+        self.bump();
+        if !self.eat_sign("(") {
+            return Err(self.expected("`(`"));
+        }
+        let lanes = self.comma_list(|p| p.small_int("a bit of a lane's number"))?;
+        self.list_end(")")?;
+        Ok(Partial { op, lanes })
     }
 
     /// `T[..] [row | col] [layout L]`, after `smem` or `channel`.
@@ -101,7 +119,7 @@ impl Parser<'_, '_> {
         let shape = self.shape()?;
         let order = self.order_word();
         let smem_layout = if self.eat_word("layout") { Some(self.smem_layout()?) } else { None };
-        Ok(TileTy { elem, shape, order, reg_layout: None, smem_layout })
+        Ok(TileTy { elem, shape, order, reg_layout: None, partial: None, smem_layout })
     }
 
     /// `row` or `col`, if it is there.

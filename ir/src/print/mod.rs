@@ -344,6 +344,10 @@ impl Printer<'_> {
         if let Some(layout) = &tile.reg_layout {
             self.put(&format!(" layout {layout}"));
         }
+        if let Some(partial) = &tile.partial {
+            let lanes: Vec<String> = partial.lanes.iter().map(u32::to_string).collect();
+            self.put(&format!(" partial {} ({})", partial.op.token(), lanes.join(", ")));
+        }
         if let Some(layout) = &tile.smem_layout {
             self.put(&format!(" layout {layout}"));
         }

@@ -5,6 +5,7 @@ use crate::diag::{Code, Diagnostic, counted};
 use crate::entities::{Expr, Value};
 use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
+use crate::layout::RegLayout;
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, Space};
 use cranelift_entity::SecondaryMap;
@@ -418,6 +419,27 @@ pub fn let_init(k: &Kernel, value: Value) -> Option<Expr> {
         StmtData::Let { value: v, init } if v == value => Some(init),
         _ => None,
     })
+}
+
+/// The layout in which threads hold an expression over register tiles: that of the largest one, of which smaller ones are repeated. A reduction has that of
+/// what it reduces, without the dimension.
+pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => match &k.values[*v].def {
+            ValueDef::Var(t) if !t.shape.is_empty() => t.reg_layout.clone(),
+            ValueDef::Let => layout_of(k, let_init(k, *v)?),
+            _ => None,
+        },
+        ExprData::View(_) => None,
+        ExprData::Reduce { axis, arg, .. } => {
+            let layout = layout_of(k, *arg)?;
+            Some(layout.reduction(&fixed_shape(k, *arg)?, *axis as usize).ok()?.layout)
+        }
+        _ => {
+            let found = k.children(e).into_iter().filter_map(|c| layout_of(k, c));
+            found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
+        }
+    }
 }
 
 fn mentions_let(k: &Kernel, e: Expr) -> bool {

@@ -44,6 +44,8 @@
 //! 28. A `publish` expects the bytes that tensor copies bring (`places.rs`).
 //! 29. The barriers of an `ordered` statement count the warps of a group, and lie apart from all else (`turns.rs`).
 //! 30. `elected` stands where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
+//! 31. A register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that
+//!     put them together (`partial.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
@@ -66,6 +68,7 @@ mod header;
 mod lanes;
 mod layouts;
 mod matrices;
+mod partial;
 mod places;
 mod plans;
 mod pointers;
@@ -94,6 +97,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     statements::check(&mut cx);
     layouts::check(&mut cx);
     fragments::check(&mut cx);
+    partial::check(&mut cx);
     plans::check(&mut cx);
     places::check(&mut cx);
     turns::check(&mut cx);

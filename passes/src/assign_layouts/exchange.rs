@@ -418,5 +418,5 @@ fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout,
 fn tile(k: &mut Kernel, at: Stmt, elem: ElemRef, shape: &[u64], layout: Option<RegLayout>) -> TileTy {
     let span = k.stmt_spans[at];
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    TileTy { elem, shape, order: None, reg_layout: layout, smem_layout: None }
+    TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None }
 }

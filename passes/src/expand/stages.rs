@@ -209,7 +209,7 @@ fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     let layout = register_layout(k, e);
     let span = k.expr_spans[e];
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    Some(TileTy { elem, shape, order: None, reg_layout: layout, smem_layout: None })
+    Some(TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None })
 }
 
 /// Prologue, steady state and drain. `turns`: tiles of which there are two.

@@ -10,10 +10,13 @@ use crate::choose::Card;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
+use tilec_ir::partial::accumulated;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Clocks in which a warp gets the result of a special function.
 const SPECIAL: u64 = 8;
+/// Clocks in which four lanes put together what they have: two shuffles.
+const ACROSS: u64 = 4 * SPECIAL;
 /// Clocks of a load or store of shared memory by a warpgroup, for each 16 bytes of a thread.
 const SHARED: u64 = 16;
 /// Clocks of an operation on a channel or an address.
@@ -26,6 +29,8 @@ pub(super) const LATENCY: u64 = 60;
 pub(super) struct Cost {
     /// Clocks in which the warps issue it.
     pub(super) issue: u64,
+    /// Clocks of the special function units, which are among them.
+    pub(super) special: u64,
     /// Clocks of the tensor cores, beside them.
     pub(super) tensor: u64,
 }
@@ -36,18 +41,26 @@ pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     if is_product(k, s) {
         return product(k, card, s, groups);
     }
-    let own = match &k.stmts[s] {
-        StmtData::Assign { src, .. } => arithmetic(k, *src, threads),
-        StmtData::Let { init, .. } => arithmetic(k, *init, threads),
-        StmtData::Var { init, .. } => init.map_or(0, |e| arithmetic(k, e, threads)),
-        StmtData::Copy { src, dst, .. } => {
-            arithmetic(k, *src, threads) + moved(k, *src, threads) + moved(k, *dst, threads)
+    let expression = |e: Expr| Cost { issue: arithmetic(k, e, threads), special: special(k, e, threads), tensor: 0 };
+    let mut all = match &k.stmts[s] {
+        StmtData::Assign { dst, src } => {
+            let all = expression(*src);
+            Cost { issue: all.issue - in_parts(k, *dst, *src), ..all }
         }
-        StmtData::Channel { .. } => STEP,
-        _ => STEP,
+        StmtData::Let { init, .. } => expression(*init),
+        StmtData::Var { init, .. } => init.map_or(Cost::default(), expression),
+        StmtData::Copy { src, dst, .. } => {
+            let all = expression(*src);
+            Cost { issue: all.issue + moved(k, *src, threads) + moved(k, *dst, threads), ..all }
+        }
+        _ => Cost { issue: STEP, ..Cost::default() },
     };
-    let inside: u64 = k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]).map(|&s| of(k, card, s, groups).issue).sum();
-    Cost { issue: own + inside, tensor: 0 }
+    for &inner in k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]) {
+        let inside = of(k, card, inner, groups);
+        all.issue += inside.issue;
+        all.special += inside.special;
+    }
+    all
 }
 
 fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
@@ -59,11 +72,31 @@ fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     // Twice the elements of 8 bits, half of 32.
     let rate = (card.warpgroups * 2.0) as u64 / bytes.max(1);
     let steps = depth / u64::from(mma.atom.map_or(16, |a| a.row().k)).max(1);
-    Cost { issue: STEP * steps.max(1), tensor: elements * depth / groups / rate.max(1) }
+    Cost { issue: STEP * steps.max(1), special: 0, tensor: elements * depth / groups / rate.max(1) }
 }
 
 fn tile_elements(k: &Kernel, v: Value) -> Option<u64> {
     k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product())
+}
+
+/// Whether an operator takes the special function units.
+fn is_special(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Div
+    )
+}
+
+/// Clocks in which the special function units compute an expression.
+fn special(k: &Kernel, e: Expr, threads: u64) -> u64 {
+    let own = match &k.exprs[e] {
+        ExprData::Op { op, .. } if is_special(*op) => {
+            fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads) * SPECIAL
+        }
+        ExprData::Iota { .. } => return 0,
+        _ => 0,
+    };
+    own + k.children(e).into_iter().map(|c| special(k, c, threads)).sum::<u64>()
 }
 
 /// Instructions of an expression on tiles.
@@ -71,21 +104,24 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
     let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
     let each = elements.div_ceil(threads);
     let own = match &k.exprs[e] {
-        ExprData::Op { op, .. } => match op {
-            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Div => {
-                SPECIAL
-            }
-            _ => 1,
-        },
+        ExprData::Op { op, .. } if is_special(*op) => SPECIAL,
+        ExprData::Op { .. } => 1,
         ExprData::Cast { .. } => 1,
         ExprData::Reduce { arg, .. } => {
             let of = fixed_shape(k, *arg).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads);
-            return of + 4 * SPECIAL + arithmetic(k, *arg, threads);
+            return of + ACROSS + arithmetic(k, *arg, threads);
         }
         ExprData::Iota { .. } => return 0,
         _ => 0,
     };
     own * each + k.children(e).into_iter().map(|c| arithmetic(k, c, threads)).sum::<u64>()
+}
+
+/// Instructions that reductions of an expression do without, where lanes keep their parts.
+fn in_parts(k: &Kernel, dst: Value, src: Expr) -> u64 {
+    let partial = k.tile_ty(dst).and_then(|t| t.partial.as_ref());
+    let own = partial.map(|p| accumulated(k, dst, p.op, src).expect("bug: a tile of parts is accumulated, which is verified"));
+    own.map_or(0, |own| own.len() as u64 * ACROSS)
 }
 
 /// Clocks in which a tile in memory is read or written.

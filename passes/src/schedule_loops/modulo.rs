@@ -76,6 +76,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<(
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
     let lag = lag::wanted(k, cx, body, &sole, place)?;
     let l = Loop::new(k, cx, body);
+    let binds = l.binds();
     let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
     let Some(found) = found else {
         // The order of the text is always one.
@@ -96,7 +97,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<(
         0 => "no product lags behind".to_owned(),
         n => format!("{n} product(s) run beside the next iteration"),
     };
-    cx.remark(span, format!("an iteration takes some {} clocks of a warpgroup: {what}", found.length));
+    cx.remark(span, format!("an iteration takes some {} clocks of a warpgroup ({binds}): {what}", found.length));
     Ok(())
 }
 
@@ -120,6 +121,21 @@ impl Loop<'_> {
         let own = consumer_registers(k, u32::try_from(groups).unwrap_or(1) * WARPGROUP);
         let room = u64::try_from(own).unwrap_or(0).saturating_sub(BESIDE);
         Loop { k, graph, kinds, costs, groups, sole, tiles, room }
+    }
+
+    /// What an iteration takes of each resource, the one that binds first.
+    fn binds(&self) -> String {
+        let sum = |of: fn(&Cost) -> u64| self.costs.iter().map(of).sum::<u64>();
+        // Warpgroups have issue slots of their own, and share the other units.
+        let mut all = [
+            (sum(|c| c.tensor) * self.groups, "tensor cores"),
+            (sum(|c| c.special) * self.groups, "special functions"),
+            (sum(|c| c.issue), "issue slots"),
+        ];
+        all.sort_by_key(|&(clocks, _)| std::cmp::Reverse(clocks));
+        let [(most, first), rest @ ..] = all;
+        let rest = rest.map(|(clocks, unit)| format!("{unit} {clocks}"));
+        format!("{first} bind it with {most}; {}", rest.join(", "))
     }
 
     fn best(&self) -> Option<Schedule> {

@@ -191,7 +191,14 @@ impl Slices {
     fn tile(&self, k: &mut Kernel, all: bool) -> TileTy {
         let extents = [self.groups, self.shape.0 as i64, self.shape.1 as i64];
         let shape = extents[usize::from(!all)..].iter().map(|&x| k.int(x, self.span)).collect();
-        TileTy { elem: ElemRef::Known(self.elem), shape, order: None, reg_layout: None, smem_layout: None }
+        TileTy {
+            elem: ElemRef::Known(self.elem),
+            shape,
+            order: None,
+            reg_layout: None,
+            partial: None,
+            smem_layout: None,
+        }
     }
 
     /// Bytes of all sums.

@@ -205,7 +205,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
     let cols = shape.last().copied().unwrap_or(0);
     let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     let elem = ElemRef::Known(elem);
-    let tile = TileTy { elem, shape: extents, order: None, reg_layout: None, smem_layout: None };
+    let tile = TileTy { elem, shape: extents, order: None, reg_layout: None, partial: None, smem_layout: None };
     let title = format!("{}_in", k.values[load.from.base].name.to_lowercase());
     let tile = k.value(&title, span, ValueDef::Var(tile));
     let mut out = vec![k.stmt(StmtData::Var { value: tile, init: None }, span)];

@@ -15,11 +15,11 @@ use crate::ops::Op as P;
 use crate::report::{CopyReport, SharedReport};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData};
 use tilec_ir::layout::{Held, RegLayout, wavefronts_by_rank};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::types::{Elem, ElemRef, Space};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, layout_of, resolve_view};
 
 /// Bytes of an access to scratch memory.
 const FRAGMENT_BYTES: u32 = 16;
@@ -95,8 +95,13 @@ impl Lower<'_> {
         }
         // Registers to registers: a different layout of the same elements.
         if let Some(to) = self.tile_of(dst)
-            && let Some(from) = self.named_registers(src, to.dim_bits.extents())?
+            && let Some(mut from) = self.named_registers(src, to.dim_bits.extents())?
         {
+            if let ExprData::Ref(v) = self.k.exprs[src]
+                && let Some(partial) = self.k.tile_ty(v).and_then(|t| t.partial.clone())
+            {
+                from = self.put_together(src, &from, &partial)?;
+            }
             return self.relayout(dst, &from, &to);
         }
         let Some(to) = resolve_view(self.k, dst) else { return Err(self.unsupported(dst, "this destination")) };
@@ -128,7 +133,7 @@ impl Lower<'_> {
         let bits = Dims::of(&shape);
         let layout = match &attrs.threads {
             Some(l) => l.clone(),
-            None => match self.layout_of(src) {
+            None => match layout_of(self.k, src) {
                 Some(l) => l,
                 None => return Err(self.without_layout(src, "a copy without a thread layout")),
             },
@@ -212,23 +217,6 @@ impl Lower<'_> {
         }
         // A place that is not known leaves fewer of them than there are dimensions.
         Ok(self.tiles[view.base].as_ref().and_then(|tile| tile.window(&starts, shape)))
-    }
-
-    /// The layout of the largest register tile in an expression: smaller ones are repeated.
-    pub(super) fn layout_of(&self, e: Expr) -> Option<RegLayout> {
-        match &self.k.exprs[e] {
-            ExprData::Ref(v) => match (&self.tiles[*v], &self.k.values[*v].def) {
-                (Some(t), _) if !t.dim_bits.is_empty() => Some(t.layout.clone()),
-                (_, ValueDef::Let) => self.layout_of(tilec_ir::typing::let_init(self.k, *v)?),
-                _ => None,
-            },
-            ExprData::View(_) => None,
-            ExprData::Reduce { axis, arg, .. } => self.reduced_layout(*arg, *axis),
-            _ => {
-                let found = self.k.children(e).into_iter().filter_map(|c| self.layout_of(c));
-                found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
-            }
-        }
     }
 
     /// Prepares a window of memory for access with `vec` elements at a time. Where `only` does not hold, a thread does not

@@ -19,7 +19,7 @@ use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
 use tilec_ir::layout::F2Map;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::TensorTy;
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
 
 /// A block, and the index of a statement in it.
 type Step = (Block, usize);
@@ -90,7 +90,7 @@ impl Lower<'_> {
 
     /// Whether a copy's distribution gives every element to one thread once, but for replicas that are switched off.
     fn once_each(&self, src: Expr, attrs: &CopyAttrs) -> bool {
-        let Some(layout) = attrs.threads.clone().or_else(|| self.layout_of(src)) else { return false };
+        let Some(layout) = attrs.threads.clone().or_else(|| layout_of(self.k, src)) else { return false };
         let threads = (0..layout.thread_bits()).map(|i| layout.thread_col(i)).filter(|&c| c != 0);
         let owned: Vec<u64> = threads.chain((0..layout.value_bits()).map(|i| layout.value_col(i))).collect();
         F2Map::from_cols(owned).is_some_and(|map| map.is_injective())

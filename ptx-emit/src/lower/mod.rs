@@ -63,7 +63,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, extent_bits};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
-use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::types::{Elem, ElemRef, Partial};
 use tiles::Tile;
 
 /// Blocks along the first axis of a launch at most, and along the others (CUDA programming guide, "Technical Specifications
@@ -130,6 +130,8 @@ pub(crate) struct Lower<'a> {
     turns: BTreeMap<Stmt, replicas::Turns>,
     /// A conversion of the current statement that the target has no instruction for.
     unconverted: Option<Elem>,
+    /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
+    parts: Option<(Partial, Vec<Expr>)>,
     smem_bytes: u64,
     report: Report,
 }
@@ -216,6 +218,7 @@ impl<'a> Lower<'a> {
             maps: Vec::new(),
             turns: BTreeMap::new(),
             unconverted: None,
+            parts: None,
             smem_bytes: 0,
             report: Report { stages: 1, ..Report::default() },
         }

@@ -10,7 +10,7 @@ use super::copy::NO_WHOLE_TILE;
 use super::dims::Dims;
 use super::elementwise::{Scope, instruction};
 use super::relayout::shuffle;
-use super::tiles::compute_class;
+use super::tiles::{Tile, compute_class};
 use crate::inst::{Class, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
@@ -19,8 +19,8 @@ use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{CopyAttrs, ExprData};
 use tilec_ir::layout::{NoReduction, Reduction, RegLayout};
 use tilec_ir::ops::{Op, ReduceOp};
-use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{Type, type_of};
+use tilec_ir::types::{Elem, ElemRef, Partial};
+use tilec_ir::typing::{Type, layout_of, type_of};
 
 /// What is reduced.
 struct Operand {
@@ -42,14 +42,9 @@ impl Lower<'_> {
     fn reduction_of(&self, arg: Expr, axis: u32) -> Option<(Result<Reduction, NoReduction>, Operand)> {
         let Ok(Type::Tile(t)) = type_of(self.k, arg) else { return None };
         let ElemRef::Known(elem) = t.elem else { return None };
-        let (shape, layout) = (t.known_shape()?, self.layout_of(arg)?);
+        let (shape, layout) = (t.known_shape()?, layout_of(self.k, arg)?);
         let found = layout.reduction(&shape, axis as usize);
         Some((found, Operand { layout, shape, elem }))
-    }
-
-    /// The layout of the reduction of `arg` along `axis`.
-    pub(super) fn reduced_layout(&self, arg: Expr, axis: u32) -> Option<RegLayout> {
-        Some(self.reduction_of(arg, axis)?.0.ok()?.layout)
     }
 
     /// Refuses an expression that has no layout: for a reduction in it that cannot be computed, if there is one.
@@ -92,6 +87,19 @@ impl Lower<'_> {
         let Some(combine) = combine(op, elem, class) else {
             return Err(self.unsupported(e, &format!("`{}` of {} elements", op.token(), elem.name())));
         };
+        let in_parts = match &self.parts {
+            Some((partial, of)) if of.contains(&e) => {
+                if partial.lanes != reduction.lanes {
+                    let message = format!(
+                        "lanes that differ in bits {:?} hold what is reduced, and the tile has parts of {:?}",
+                        reduction.lanes, partial.lanes
+                    );
+                    return Err(self.sink.report(Diagnostic::error(codes::BAD_PARTIAL, self.k.expr_spans[e], message)));
+                }
+                true
+            }
+            _ => false,
+        };
         let scope = Scope { layout, dim_bits: Dims::of(&shape) };
         let mut operands = self.operands(arg, &scope, &CopyAttrs::default(), None)?;
         if operands.reads_memory() {
@@ -105,16 +113,38 @@ impl Lower<'_> {
                 continue;
             }
             let xs = self.compute_group(arg, &mut operands, g, members)?;
-            let mut x = self.combined(&xs, class, combine);
-            for &lane in &reduction.lanes {
-                let other = shuffle(self, x, class, lane);
-                x = self.emit.def(class, combine, vec![x.into(), other.into()]);
-            }
-            regs.push(Some(x));
+            let x = self.combined(&xs, class, combine);
+            regs.push(Some(if in_parts { x } else { self.combine_lanes(x, class, combine, &reduction.lanes) }));
         }
         let mut small = shape;
         small[axis as usize] = 1;
         Ok(Reduced { layout: reduction.layout, dim_bits: Dims::of(&small), regs })
+    }
+
+    /// What lanes have that differ in some bits of their numbers: all of them get the same, for a sum of two does not depend on which is first.
+    fn combine_lanes(&mut self, mut x: Reg, class: Class, combine: P, lanes: &[u32]) -> Reg {
+        for &lane in lanes {
+            let other = shuffle(self, x, class, lane);
+            x = self.emit.def(class, combine, vec![x.into(), other.into()]);
+        }
+        x
+    }
+
+    /// A tile of parts with its parts put together.
+    pub(super) fn put_together(&mut self, at: Expr, tile: &Tile, partial: &Partial) -> Result<Tile, Reported> {
+        let class = compute_class(tile.elem);
+        let unsupported = |cx: &mut Self| cx.unsupported(at, &format!("parts of {} elements", tile.elem.name()));
+        let Some(combine) = combine(partial.op, tile.elem, class) else { return Err(unsupported(self)) };
+        let Some(whole) = self.new_tile(tile.elem, tile.layout.clone(), tile.dim_bits.clone(), true) else {
+            return Err(unsupported(self));
+        };
+        let mut values = Vec::new();
+        for v in tile.elements() {
+            let part = self.get(tile, v);
+            values.push((v, self.combine_lanes(part, class, combine, &partial.lanes)));
+        }
+        self.set_computed(at, &whole, &values)?;
+        Ok(whole)
     }
 
     /// The elements combined by a tree: neighbours first, an odd one with the next round.

@@ -13,9 +13,10 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::layout::Held;
 use tilec_ir::ops::Op;
+use tilec_ir::partial::accumulated;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::types::Lanes;
-use tilec_ir::typing::{Type, resolve_view, type_of};
+use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
 /// Trips that an unrolled loop may have in PTX.
 const MAX_UNROLL: i64 = 4096;
@@ -83,7 +84,13 @@ impl Lower<'_> {
                 let Some(tile) = self.tiles[dst].clone() else {
                     return Err(self.unsupported(src, "an assignment to this"));
                 };
-                self.assign_elementwise(src, &tile, src)
+                self.parts = self.k.tile_ty(dst).and_then(|t| t.partial.clone()).map(|partial| {
+                    let of = accumulated(self.k, dst, partial.op, src);
+                    (partial, of.expect("bug: a tile of parts is accumulated, which is verified"))
+                });
+                let assigned = self.assign_elementwise(src, &tile, src);
+                self.parts = None;
+                assigned
             }
             StmtData::Copy { src, dst, attrs } => {
                 self.copy(s, src, dst, &attrs)?;
@@ -173,7 +180,7 @@ impl Lower<'_> {
             // Computed where it is stored.
             Ok(_) if self.deferred.init(value).is_some() => Ok(()),
             Ok(Type::Tile(t)) => {
-                let Some(layout) = self.layout_of(init) else {
+                let Some(layout) = layout_of(self.k, init) else {
                     return Err(self.without_layout(init, "a tile that meets no register tile"));
                 };
                 let (Some(shape), Some(tilec_ir::types::ElemRef::Known(elem))) = (t.known_shape(), Some(t.elem)) else {

@@ -1,0 +1,78 @@
+//! Register tiles of parts: what the lanes of a row have not put together yet.
+//!
+//! ```text
+//! var l = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8) partial sum (0, 1) = 0.0
+//! for .. {
+//!     l = l * a + sum(p, 1)        // each lane adds up the elements of `p` that it has
+//! }
+//! var total = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8)
+//! copy l -> total                  // lanes whose numbers differ in bits 0 and 1 exchange what they have
+//! ```
+//!
+//! Lanes whose numbers differ in the bits that are given hold parts of one element: the sum of the parts (the largest, the smallest of them) is its
+//! value. The interpreter knows values alone. So a statement may change such a tile only where it does to the value what it does to
+//! each part: [`accumulated`] says where that is so, to the pass that makes such tiles, to the verifier, and to what translates them.
+
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel};
+use crate::ops::{Op, ReduceOp};
+use crate::types::ElemRef;
+
+/// The reductions of `v = e` of which each lane needs its own part only, if the statement does to the parts of `v` what it does to its value; the rest of
+/// `e` does not read `v`.
+pub fn accumulated(k: &Kernel, v: Value, op: ReduceOp, e: Expr) -> Option<Vec<Expr>> {
+    let mut found = Vec::new();
+    accumulates(k, v, op, e, &mut found).then_some(found)
+}
+
+/// Whether `e` is the same function of parts as of values: for a sum a linear one, for an extreme that and anything that every lane has.
+fn accumulates(k: &Kernel, v: Value, op: ReduceOp, e: Expr, found: &mut Vec<Expr>) -> bool {
+    match &k.exprs[e] {
+        ExprData::Ref(w) if *w == v => true,
+        ExprData::Reduce { op: own, arg, .. } if *own == op && !reads(k, *arg, v) => {
+            found.push(e);
+            true
+        }
+        // Nothing in each part is nothing in all.
+        _ if op == ReduceOp::Sum && is_zero(k, e) => true,
+        ExprData::Op { op: own, args } => match (op, own, &args[..]) {
+            (ReduceOp::Sum, Op::Add | Op::Sub, &[a, b])
+            | (ReduceOp::Maximum, Op::Max, &[a, b])
+            | (ReduceOp::Minimum, Op::Min, &[a, b]) => {
+                accumulates(k, v, op, a, found) && accumulates(k, v, op, b, found)
+            }
+            (ReduceOp::Sum, Op::Neg, &[a]) => accumulates(k, v, op, a, found),
+            (ReduceOp::Sum, Op::Mul, &[a, b]) if !reads(k, b, v) => accumulates(k, v, op, a, found),
+            (ReduceOp::Sum, Op::Mul, &[a, b]) if !reads(k, a, v) => accumulates(k, v, op, b, found),
+            (ReduceOp::Sum, Op::Div, &[a, b]) if !reads(k, b, v) && is_float(k, v) => accumulates(k, v, op, a, found),
+            _ => op != ReduceOp::Sum && !reads(k, e, v),
+        },
+        // The largest of equal numbers is that number.
+        _ => op != ReduceOp::Sum && !reads(k, e, v),
+    }
+}
+
+/// Whether an expression is the number zero.
+pub fn is_zero(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Int(n) => n == 0,
+        ExprData::Float(bits) => f64::from_bits(bits) == 0.0,
+        _ => false,
+    }
+}
+
+/// Whether quotients of parts add up to that of their sum: those of integers are cut off.
+fn is_float(k: &Kernel, v: Value) -> bool {
+    k.tile_ty(v).is_some_and(|t| matches!(t.elem, ElemRef::Known(elem) if elem.is_float()))
+}
+
+/// Whether an expression reads a tile.
+pub(crate) fn reads(k: &Kernel, e: Expr, v: Value) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Iota { .. } => return false,
+        ExprData::Ref(w) => *w == v,
+        ExprData::View(view) => view.base == v,
+        _ => false,
+    };
+    own || k.children(e).into_iter().any(|c| reads(k, c, v))
+}

@@ -1,0 +1,166 @@
+//! `defer-reductions`: lets lanes keep their parts of what a loop reduces, until somebody asks for the whole.
+//!
+//! ```text
+//! var l = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8) partial sum (0, 1) = 0.0
+//! for .. {
+//!     l = l * a + sum(p, 1)
+//! }
+//! var l_whole = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8)
+//! copy l -> l_whole
+//! copy o * (1.0 / l_whole) -> O[..]
+//! ```
+//!
+//! A reduction of a row that several lanes hold takes two shuffles and two operations for four lanes, one behind the other, in every iteration. Where
+//! the loop does nothing with the result but add it up, each lane adds up its own part, and shuffles stand behind the loop.
+//!
+//! Needs: layouts (`assign-layouts`). Decides: which register tiles hold parts ([`Partial`]), and where they are put together. Off: every
+//! reduction is put together at once.
+
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::ReduceOp;
+use tilec_ir::partial::{accumulated, is_zero};
+use tilec_ir::types::Partial;
+use tilec_ir::typing::{fixed_shape, layout_of};
+
+pub(crate) const NAME: &str = "defer-reductions";
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if !cx.enabled {
+        return Ok(());
+    }
+    for plan in plan(k) {
+        apply(k, cx, plan);
+    }
+    Ok(())
+}
+
+/// A tile of which lanes can hold parts.
+struct Plan {
+    value: Value,
+    partial: Partial,
+    /// The place of the statement behind which nothing changes it any more.
+    at: (Block, usize),
+    /// Statements behind it that read the tile.
+    reads: Vec<Stmt>,
+}
+
+fn plan(k: &Kernel) -> Vec<Plan> {
+    let declared = all_stmts(k, k.body).into_iter().filter_map(|s| match k.stmts[s] {
+        StmtData::Var { value, .. } => Some((s, value)),
+        _ => None,
+    });
+    declared.filter_map(|(s, value)| candidate(k, s, value)).collect()
+}
+
+/// The plan for a tile: `None` where a lane needs the whole of it in every iteration, or no other lane has a part.
+fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
+    let tile = k.tile_ty(value).filter(|t| !t.shape.is_empty() && t.partial.is_none())?;
+    let layout = tile.reg_layout.as_ref()?;
+    let mut changes = Vec::new();
+    for s in all_stmts(k, k.body) {
+        if let StmtData::Assign { dst, src } = k.stmts[s]
+            && dst == value
+        {
+            changes.push((s, src));
+        }
+    }
+    let op = changes.iter().find_map(|&(_, src)| reduction(k, src))?;
+    let mut lanes: Option<Vec<u32>> = None;
+    for &(_, src) in &changes {
+        for e in accumulated(k, value, op, src)? {
+            let own = lanes_of(k, e, layout)?;
+            if lanes.get_or_insert_with(|| own.clone()) != &own {
+                return None;
+            }
+        }
+    }
+    let lanes = lanes.filter(|lanes| !lanes.is_empty())?;
+    if let StmtData::Var { init: Some(e), .. } = k.stmts[declaration]
+        && op == ReduceOp::Sum
+        && !is_zero(k, e)
+    {
+        return None;
+    }
+    let at = behind_all(k, declaration, &changes)?;
+    let read = all_stmts(k, k.body).into_iter().filter(|&s| s != declaration && !changes.iter().any(|&(c, _)| c == s));
+    let reads: Vec<Stmt> = read.filter(|&s| reads(k, s, value)).collect();
+    let whole = |&s: &Stmt| follows(k, s, at) && !writes(k, s, value);
+    reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, at, reads })
+}
+
+/// The statement of the declaration's block behind which nothing changes the tile any more, where some change stands in a loop.
+fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option<(Block, usize)> {
+    let &(block, mut last) = path_to(k, declaration)?.last()?;
+    let mut looped = false;
+    for &(s, _) in changes {
+        let path = path_to(k, s)?;
+        let depth = path.iter().position(|&(b, _)| b == block)?;
+        last = last.max(path[depth].1);
+        looped |= path[depth..].iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
+    }
+    looped.then_some((block, last))
+}
+
+fn follows(k: &Kernel, s: Stmt, (block, last): (Block, usize)) -> bool {
+    path_to(k, s).is_some_and(|path| path.iter().any(|&(b, i)| b == block && i > last))
+}
+
+fn reads(k: &Kernel, s: Stmt, v: Value) -> bool {
+    stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v))
+}
+
+fn writes(k: &Kernel, s: Stmt, v: Value) -> bool {
+    matches!(k.stmts[s], StmtData::Copy { dst, .. } if mentions(k, dst, v))
+}
+
+/// How the first reduction of an expression combines.
+fn reduction(k: &Kernel, e: Expr) -> Option<ReduceOp> {
+    match k.exprs[e] {
+        ExprData::Reduce { op, .. } => Some(op),
+        _ => k.children(e).into_iter().find_map(|c| reduction(k, c)),
+    }
+}
+
+/// The bits of a lane's number that tell what is reduced apart, if the result lies as the tile does.
+fn lanes_of(k: &Kernel, e: Expr, layout: &RegLayout) -> Option<Vec<u32>> {
+    let ExprData::Reduce { axis, arg, .. } = k.exprs[e] else { unreachable!("a reduction") };
+    let reduction = layout_of(k, arg)?.reduction(&fixed_shape(k, arg)?, axis as usize).ok()?;
+    (reduction.layout == *layout).then_some(reduction.lanes)
+}
+
+fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: Plan) {
+    let Plan { value, partial, at: (block, last), reads } = plan;
+    let (span, name) = (k.values[value].span, k.values[value].name.clone());
+    cx.remark(span, format!("lanes reduce their own parts of `{name}`, and put them together behind the loop"));
+    let tile = k.tile_ty(value).cloned().expect("bug: a plan is for a tile");
+    let whole = k.value(&format!("{name}_whole"), span, ValueDef::Var(tile));
+    if let Some(tile) = k.tile_ty_mut(value) {
+        tile.partial = Some(partial);
+    }
+    for s in reads {
+        for e in stmt_exprs(k, s) {
+            replace(k, e, value, whole);
+        }
+    }
+    let declare = k.stmt(StmtData::Var { value: whole, init: None }, span);
+    let (src, dst) = (k.value_ref(value, span), k.value_ref(whole, span));
+    let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
+    k.blocks[block].splice(last + 1..last + 1, [declare, copy]);
+}
+
+/// Puts one tile in the place of another.
+fn replace(k: &mut Kernel, e: Expr, from: Value, to: Value) {
+    match &mut k.exprs[e] {
+        ExprData::Ref(v) if *v == from => *v = to,
+        ExprData::View(view) if view.base == from => view.base = to,
+        _ => {}
+    }
+    for child in k.children(e) {
+        replace(k, child, from, to);
+    }
+}

@@ -13,30 +13,106 @@
 //! A reduction of a row that several lanes hold takes two shuffles and two operations for four lanes, one behind the other, in every iteration. Where
 //! the loop does nothing with the result but add it up, each lane adds up its own part, and shuffles stand behind the loop.
 //!
+//! What nothing waits for the assembler computes late, and the elements that are reduced stay in registers until then. Where tiles leave few registers
+//! reductions stay as they are (4 spills on sm_80 of 128x128 rows and 128 threads).
+//!
 //! Needs: layouts (`assign-layouts`). Decides: which register tiles hold parts ([`Partial`]), and where they are put together. Off: every
 //! reduction is put together at once.
 
 use crate::Cx;
-use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
+use crate::analysis::live::{Tile, ranges};
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::roles::consumer_registers;
+use crate::schedule_loops::is_scheduled;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::partial::{accumulated, is_zero};
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::Partial;
-use tilec_ir::typing::{fixed_shape, layout_of};
+use tilec_ir::typing::{fixed_shape, layout_of, let_init};
 
 pub(crate) const NAME: &str = "defer-reductions";
+/// Registers of addresses, predicates and what is being computed, beside tiles.
+const BESIDE: u64 = 24;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
         return Ok(());
     }
     for plan in plan(k) {
-        apply(k, cx, plan);
+        if has_room(k, &plan) {
+            apply(k, cx, plan);
+        } else {
+            let name = &k.values[plan.value].name;
+            let why = format!("lanes put `{name}` together in every iteration: tiles leave few registers");
+            cx.remark(k.values[plan.value].span, why);
+        }
     }
     Ok(())
+}
+
+/// Whether a thread has registers for the elements that are reduced until all that reads them is done.
+fn has_room(k: &Kernel, plan: &Plan) -> bool {
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(WARP);
+    let room = match is_scheduled(k) {
+        true => u64::try_from(consumer_registers(k, threads / WARP)).unwrap_or(0),
+        false => u64::from((REGISTERS_PER_SM / threads.max(1)).min(REGISTERS_PER_THREAD)),
+    };
+    let ranges = ranges(k);
+    let needed = |&(s, arg): &(Stmt, Expr)| {
+        let at = ranges.position(s).expect("bug: a statement of the kernel has a place in its text");
+        let (names, tiles) = named(k, arg);
+        let beside = ranges.tiles.iter().filter(|r| {
+            let lives = r.from <= at && at < r.to;
+            // What is made of the same elements.
+            let made = all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
+                StmtData::Copy { src, dst, .. } => {
+                    mentions(k, dst, r.value) && names.iter().any(|&v| mentions(k, src, v))
+                }
+                _ => false,
+            });
+            (lives || made) && !names.contains(&r.value) && !tiles.contains(&r.value)
+        });
+        let elements = layout_of(k, arg).zip(fixed_shape(k, arg)).map_or(0, |(layout, shape)| held(&layout, &shape));
+        elements + beside.map(|r| registers(k, r.value, &r.tile)).sum::<u64>()
+    };
+    plan.reduced.iter().map(needed).max().unwrap_or(0) + BESIDE <= room
+}
+
+/// The names in an expression, and the tiles that it is computed from.
+fn named(k: &Kernel, e: Expr) -> (Vec<Value>, Vec<Value>) {
+    let (mut names, mut tiles) = (Vec::new(), Vec::new());
+    let mut rest = vec![e];
+    while let Some(e) = rest.pop() {
+        for_each_ref(k, e, &mut |v| match let_init(k, v) {
+            Some(init) if !names.contains(&v) => {
+                names.push(v);
+                rest.push(init);
+            }
+            Some(_) => {}
+            None => tiles.push(v),
+        });
+    }
+    (names, tiles)
+}
+
+/// Registers of a thread that hold elements, which are computed in 32 bits at least.
+fn held(layout: &RegLayout, shape: &[u64]) -> u64 {
+    let all = 1usize << layout.value_bits().min(20);
+    Held::of(layout, shape).map_or(0, |held| held.count(all) as u64)
+}
+
+/// Registers of a thread that hold a tile.
+fn registers(k: &Kernel, v: Value, tile: &Tile) -> u64 {
+    let layout = match k.tile_ty(v) {
+        Some(t) => t.reg_layout.clone(),
+        None => let_init(k, v).and_then(|init| layout_of(k, init)),
+    };
+    // What has no layout is no tile of threads.
+    layout.map_or(0, |layout| (held(&layout, &tile.shape) * tile.bytes).div_ceil(4))
 }
 
 /// A tile of which lanes can hold parts.
@@ -47,6 +123,8 @@ struct Plan {
     at: (Block, usize),
     /// Statements behind it that read the tile.
     reads: Vec<Stmt>,
+    /// What is reduced, and where.
+    reduced: Vec<(Stmt, Expr)>,
 }
 
 fn plan(k: &Kernel) -> Vec<Plan> {
@@ -71,9 +149,12 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     }
     let op = changes.iter().find_map(|&(_, src)| reduction(k, src))?;
     let mut lanes: Option<Vec<u32>> = None;
-    for &(_, src) in &changes {
+    let mut reduced = Vec::new();
+    for &(s, src) in &changes {
         for e in accumulated(k, value, op, src)? {
-            let own = lanes_of(k, e, layout)?;
+            let ExprData::Reduce { axis, arg, .. } = k.exprs[e] else { unreachable!("a reduction") };
+            let own = lanes_of(k, (arg, axis), layout)?;
+            reduced.push((s, arg));
             if lanes.get_or_insert_with(|| own.clone()) != &own {
                 return None;
             }
@@ -90,7 +171,7 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     let read = all_stmts(k, k.body).into_iter().filter(|&s| s != declaration && !changes.iter().any(|&(c, _)| c == s));
     let reads: Vec<Stmt> = read.filter(|&s| reads(k, s, value)).collect();
     let whole = |&s: &Stmt| follows(k, s, at) && !writes(k, s, value);
-    reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, at, reads })
+    reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, at, reads, reduced })
 }
 
 /// The statement of the declaration's block behind which nothing changes the tile any more, where some change stands in a loop.
@@ -127,14 +208,13 @@ fn reduction(k: &Kernel, e: Expr) -> Option<ReduceOp> {
 }
 
 /// The bits of a lane's number that tell what is reduced apart, if the result lies as the tile does.
-fn lanes_of(k: &Kernel, e: Expr, layout: &RegLayout) -> Option<Vec<u32>> {
-    let ExprData::Reduce { axis, arg, .. } = k.exprs[e] else { unreachable!("a reduction") };
+fn lanes_of(k: &Kernel, (arg, axis): (Expr, u32), layout: &RegLayout) -> Option<Vec<u32>> {
     let reduction = layout_of(k, arg)?.reduction(&fixed_shape(k, arg)?, axis as usize).ok()?;
     (reduction.layout == *layout).then_some(reduction.lanes)
 }
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: Plan) {
-    let Plan { value, partial, at: (block, last), reads } = plan;
+    let Plan { value, partial, at: (block, last), reads, .. } = plan;
     let (span, name) = (k.values[value].span, k.values[value].name.clone());
     cx.remark(span, format!("lanes reduce their own parts of `{name}`, and put them together behind the loop"));
     let tile = k.tile_ty(value).cloned().expect("bug: a plan is for a tile");

@@ -81,10 +81,7 @@ fn tile_elements(k: &Kernel, v: Value) -> Option<u64> {
 
 /// Whether an operator takes the special function units.
 fn is_special(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Div
-    )
+    matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Div)
 }
 
 /// Clocks in which the special function units compute an expression.
@@ -120,7 +117,8 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
 /// Instructions that reductions of an expression do without, where lanes keep their parts.
 fn in_parts(k: &Kernel, dst: Value, src: Expr) -> u64 {
     let partial = k.tile_ty(dst).and_then(|t| t.partial.as_ref());
-    let own = partial.map(|p| accumulated(k, dst, p.op, src).expect("bug: a tile of parts is accumulated, which is verified"));
+    let own = partial
+        .map(|p| accumulated(k, dst, p.op, src).expect("bug: a tile of parts is accumulated, which is verified"));
     own.map_or(0, |own| own.len() as u64 * ACROSS)
 }
 

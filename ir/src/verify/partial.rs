@@ -9,7 +9,6 @@ use crate::partial::{accumulated, is_zero, reads};
 use crate::target::WARP;
 use crate::types::{Partial, TileTy};
 use crate::verify::cx::Cx;
-use crate::verify::structure::stmt_exprs;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
@@ -91,7 +90,7 @@ fn broken(k: &Kernel, s: Stmt, v: Value, tile: &TileTy, partial: &Partial) -> Op
             })
         }
         other => {
-            let e = stmt_exprs(other).into_iter().find(|&e| reads(k, e, v))?;
+            let e = other.exprs().into_iter().find(|&e| reads(k, e, v))?;
             Some((k.expr_spans[e], format!("this reads the value of `{name}`, of which lanes hold parts")))
         }
     }

@@ -86,11 +86,12 @@ fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)
     ))
 }
 
-/// Elements from the loop variable on of which none is missing.
+/// Elements from the first window on of which none is missing: all may be those of a later iteration.
 fn reached(windows: &[&Moving]) -> i64 {
     let mut parts: Vec<(i64, i64)> = windows.iter().map(|w| (w.offset, w.offset.saturating_add(w.extent))).collect();
     parts.sort_unstable();
-    parts.into_iter().fold(0, |reached, (from, to)| if from <= reached { reached.max(to) } else { reached })
+    let first = parts.first().map_or(0, |p| p.0);
+    parts.into_iter().fold(first, |reached, (from, to)| if from <= reached { reached.max(to) } else { reached }) - first
 }
 
 /// Whether a range begins elsewhere in each block, role or iteration, so that others may have what this loop skips.

@@ -42,14 +42,26 @@ fn accumulates(k: &Kernel, v: Value, op: ReduceOp, e: Expr, found: &mut Vec<Expr
                 accumulates(k, v, op, a, found) && accumulates(k, v, op, b, found)
             }
             (ReduceOp::Sum, Op::Neg, &[a]) => accumulates(k, v, op, a, found),
-            (ReduceOp::Sum, Op::Mul, &[a, b]) if !reads(k, b, v) => accumulates(k, v, op, a, found),
-            (ReduceOp::Sum, Op::Mul, &[a, b]) if !reads(k, a, v) => accumulates(k, v, op, b, found),
+            (ReduceOp::Sum, Op::Mul, &[a, b]) => product(k, v, (a, b), found),
+            (ReduceOp::Sum, Op::Fma, &[a, b, c]) => product(k, v, (a, b), found) && accumulates(k, v, op, c, found),
             (ReduceOp::Sum, Op::Div, &[a, b]) if !reads(k, b, v) && is_float(k, v) => accumulates(k, v, op, a, found),
             _ => op != ReduceOp::Sum && !reads(k, e, v),
         },
         // The largest of equal numbers is that number.
         _ => op != ReduceOp::Sum && !reads(k, e, v),
     }
+}
+
+/// Whether a product is linear: one factor is, and the other does not depend on the tile.
+fn product(k: &Kernel, v: Value, (a, b): (Expr, Expr), found: &mut Vec<Expr>) -> bool {
+    [(a, b), (b, a)].into_iter().any(|(linear, factor)| {
+        let before = found.len();
+        let fits = !reads(k, factor, v) && accumulates(k, v, ReduceOp::Sum, linear, found);
+        if !fits {
+            found.truncate(before);
+        }
+        fits
+    })
 }
 
 /// Whether an expression is the number zero.

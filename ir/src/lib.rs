@@ -4,6 +4,7 @@
 //! The crate does no I/O and knows no pass and no PTX.
 
 pub mod atoms;
+mod attributes;
 pub mod cluster;
 pub mod codes;
 pub mod contract;

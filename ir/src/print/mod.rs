@@ -188,33 +188,8 @@ impl Printer<'_> {
             self.plan(k.plans[stmt]);
         }
         match &k.stmts[stmt] {
-            StmtData::Let { value, init } => {
-                self.put("let ");
-                self.value(*value);
-                self.put(" = ");
-                self.expr(*init);
-            }
-            StmtData::Var { value, init } => {
-                self.put("var ");
-                self.value(*value);
-                self.put(" = ");
-                self.place(*value);
-                if let Some(init) = init {
-                    self.put(" = ");
-                    self.expr(*init);
-                }
-            }
-            StmtData::Alloc { value, over } => {
-                self.put("let ");
-                self.value(*value);
-                self.put(" = ");
-                self.place(*value);
-                if !over.is_empty() {
-                    self.put(" over ");
-                    self.list(over, |p, &v| p.value(v));
-                }
-                self.machine(*value);
-            }
+            StmtData::Let { .. } | StmtData::Var { .. } | StmtData::Alloc { .. } => self.declaration(stmt),
+            StmtData::For { .. } | StmtData::If { .. } | StmtData::Role { .. } => self.around_blocks(stmt),
             StmtData::Assign { dst, src } => {
                 self.value(*dst);
                 self.put(" = ");
@@ -227,37 +202,6 @@ impl Printer<'_> {
                 self.expr(*dst);
                 self.copy_attrs(attrs);
                 self.lanes(stmt);
-            }
-            StmtData::For { var, start, end, step, unroll, body } => {
-                self.put("for ");
-                self.value(*var);
-                self.put(" in ");
-                self.expr(*start);
-                self.put("..");
-                self.expr(*end);
-                if !matches!(k.exprs[*step], crate::kernel::ExprData::Int(1)) {
-                    self.put(" step ");
-                    self.expr(*step);
-                }
-                self.put(if *unroll { " unroll" } else { "" });
-                self.lanes(stmt);
-                self.put(" ");
-                self.block(*body);
-            }
-            StmtData::If { cond, then, otherwise } => {
-                self.put("if ");
-                self.expr(*cond);
-                self.put(" ");
-                self.block(*then);
-                if let Some(block) = otherwise {
-                    self.put(" else ");
-                    match k.blocks[*block][..] {
-                        [only] if matches!(k.stmts[only], StmtData::If { .. }) && !k.plans[only].is_some() => {
-                            self.stmt_here(only);
-                        }
-                        _ => self.block(*block),
-                    }
-                }
             }
             StmtData::Channel { op, channels, pending } => {
                 self.put(op.token());
@@ -299,6 +243,79 @@ impl Printer<'_> {
                 }
                 self.block(*body);
             }
+        }
+    }
+
+    /// `let x = ..`, `var x = ..`.
+    fn declaration(&mut self, stmt: Stmt) {
+        let k = self.k;
+        match &k.stmts[stmt] {
+            StmtData::Let { value, init } => {
+                self.put("let ");
+                self.value(*value);
+                self.put(" = ");
+                self.expr(*init);
+            }
+            StmtData::Var { value, init } => {
+                self.put("var ");
+                self.value(*value);
+                self.put(" = ");
+                self.place(*value);
+                if let Some(init) = init {
+                    self.put(" = ");
+                    self.expr(*init);
+                }
+            }
+            StmtData::Alloc { value, over } => {
+                self.put("let ");
+                self.value(*value);
+                self.put(" = ");
+                self.place(*value);
+                if !over.is_empty() {
+                    self.put(" over ");
+                    self.list(over, |p, &v| p.value(v));
+                }
+                self.machine(*value);
+            }
+            other => panic!("bug: no declaration: {other:?}"),
+        }
+    }
+
+    /// Loops, branches and roles: what is around blocks.
+    fn around_blocks(&mut self, stmt: Stmt) {
+        let k = self.k;
+        match &k.stmts[stmt] {
+            StmtData::For { var, start, end, step, unroll, body } => {
+                self.put("for ");
+                self.value(*var);
+                self.put(" in ");
+                self.expr(*start);
+                self.put("..");
+                self.expr(*end);
+                if !matches!(k.exprs[*step], crate::kernel::ExprData::Int(1)) {
+                    self.put(" step ");
+                    self.expr(*step);
+                }
+                self.put(if *unroll { " unroll" } else { "" });
+                self.lanes(stmt);
+                self.put(" ");
+                self.block(*body);
+            }
+            StmtData::If { cond, then, otherwise } => {
+                self.put("if ");
+                self.expr(*cond);
+                self.put(" ");
+                self.block(*then);
+                if let Some(block) = otherwise {
+                    self.put(" else ");
+                    match k.blocks[*block][..] {
+                        [only] if matches!(k.stmts[only], StmtData::If { .. }) && !k.plans[only].is_some() => {
+                            self.stmt_here(only);
+                        }
+                        _ => self.block(*block),
+                    }
+                }
+            }
             StmtData::Role { name, warps, replicas, registers, body } => {
                 self.put(&format!("role {name} warps "));
                 self.expr(*warps);
@@ -314,6 +331,7 @@ impl Printer<'_> {
                 self.put(" ");
                 self.block(*body);
             }
+            other => panic!("bug: no blocks: {other:?}"),
         }
     }
 

@@ -157,28 +157,8 @@ fn attributes(
             "in this copy the layout of the register tile says which thread moves which element",
         );
     }
-    if let Some(dims) = &attrs.check {
-        let global = to == Space::Gmem || sources.iter().any(|&(_, space)| space == Space::Gmem);
-        for (i, &d) in dims.iter().enumerate() {
-            if !global {
-                bad("`check` without a global side".to_owned(), "only accesses to global memory are checked");
-                break;
-            }
-            if d as usize >= rank {
-                bad(format!("`check` names dimension {d} of {rank}"), "dimensions count from 0");
-            }
-            if dims[..i].contains(&d) {
-                bad(format!("`check` names dimension {d} twice"), "");
-            }
-        }
-    }
-    if let Some(cond) = attrs.when {
-        let global = to == Space::Gmem || sources.iter().any(|&(_, space)| space == Space::Gmem);
-        if !global {
-            bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
-        }
-        condition(cx, cond);
-    }
+    let global = to == Space::Gmem || sources.iter().any(|&(_, space)| space == Space::Gmem);
+    bounds(cx, s, attrs, global, rank);
     match attrs.mechanism {
         Mechanism::Registers | Mechanism::Fragment => {}
         Mechanism::Words { aligned } => unaligned(cx, s, src, attrs, aligned, to),
@@ -193,17 +173,53 @@ fn attributes(
         Mechanism::Prefetch => prefetch(cx, s, src, attrs, to),
     }
     fragments(cx, s, src, dst, attrs);
+    if let Some(vec) = attrs.vec {
+        let mut sides = vec![dst];
+        sides.extend(sources.iter().map(|&(e, _)| e));
+        widths(cx, s, vec, &sides);
+    }
+}
+
+/// Dimensions whose bounds are checked, and the condition of all.
+fn bounds(cx: &mut Cx<'_, '_>, s: Stmt, attrs: &CopyAttrs, global: bool, rank: usize) {
+    let span = cx.k.stmt_spans[s];
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
-    let Some(vec) = attrs.vec else { return };
+    if let Some(dims) = &attrs.check {
+        for (i, &d) in dims.iter().enumerate() {
+            if !global {
+                bad("`check` without a global side".to_owned(), "only accesses to global memory are checked");
+                break;
+            }
+            if d as usize >= rank {
+                bad(format!("`check` names dimension {d} of {rank}"), "dimensions count from 0");
+            }
+            if dims[..i].contains(&d) {
+                bad(format!("`check` names dimension {d} twice"), "");
+            }
+        }
+    }
+    if let Some(cond) = attrs.when {
+        if !global {
+            bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
+        }
+        condition(cx, cond);
+    }
+}
+
+/// The width of accesses, to each of these sides that is memory.
+fn widths(cx: &mut Cx<'_, '_>, s: Stmt, vec: u32, sides: &[Expr]) {
+    let k = cx.k;
+    let span = k.stmt_spans[s];
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    };
     if !vec.is_power_of_two() {
         bad(format!("`vec` must be a power of two, found {vec}"), "accesses are 1, 2, 4, 8 or 16 elements wide");
         return;
     }
-    let mut sides = vec![dst];
-    sides.extend(sources.iter().map(|&(e, _)| e));
-    for e in sides {
+    for &e in sides {
         if space_of(cx, e).is_none_or(|space| space == Space::Reg) {
             continue;
         }

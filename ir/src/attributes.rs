@@ -1,0 +1,175 @@
+//! What statements say about *how*: mechanisms and attributes of copies, plans of statements, operations on channels and signals.
+
+use crate::entities::Expr;
+use crate::fill::Fill;
+use crate::layout::RegLayout;
+use crate::ops::Op;
+
+/// What moves the elements of a copy. In the text each has a word of its own, and a copy has at most one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Mechanism {
+    /// Threads load and store elements, between two memories by way of registers.
+    #[default]
+    Registers,
+    /// So too, but of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
+    /// aligned words of that width and shifted into place: `unaligned 1`.
+    Words {
+        /// Elements that are known to be aligned.
+        aligned: u32,
+    },
+    /// Shared memory is read or written as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`, `stmatrix`): `matrix`.
+    Matrices,
+    /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
+    /// `wait` for the slot: `async`.
+    Asynchronous,
+    /// From global memory into a channel's slot, or from a buffer to global memory, by the tensor memory accelerator
+    /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
+    /// slot, has read the buffer at the latest at its `await`: `tma`.
+    Tensor {
+        /// Of a window that several blocks of the cluster want, all of them or those of a row or column of it: each asks for its
+        /// part, and they all get it: `tma multicast`.
+        multicast: bool,
+    },
+    /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
+    Fragment,
+    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
+    Prefetch,
+}
+
+impl CopyAttrs {
+    /// The attributes of a copy by the tensor memory accelerator.
+    pub fn tensor() -> CopyAttrs {
+        CopyAttrs { mechanism: Mechanism::Tensor { multicast: false }, ..CopyAttrs::default() }
+    }
+
+    /// Of a copy in aligned words that are shifted into place: how many elements are known to be aligned.
+    pub fn unaligned(&self) -> Option<u32> {
+        match self.mechanism {
+            Mechanism::Words { aligned } => Some(aligned),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a copy of matrices.
+    pub fn is_matrix(&self) -> bool {
+        self.mechanism == Mechanism::Matrices
+    }
+
+    /// Whether it is one by `cp.async`.
+    pub fn is_asynchronous(&self) -> bool {
+        self.mechanism == Mechanism::Asynchronous
+    }
+
+    /// Whether it is one by the tensor memory accelerator.
+    pub fn is_tensor(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Tensor { .. })
+    }
+
+    /// Whether several blocks of a cluster get it.
+    pub fn is_multicast(&self) -> bool {
+        self.mechanism == Mechanism::Tensor { multicast: true }
+    }
+
+    /// Whether the memory holds elements as registers do.
+    pub fn is_fragment(&self) -> bool {
+        self.mechanism == Mechanism::Fragment
+    }
+
+    /// Whether nothing is copied.
+    pub fn is_prefetch(&self) -> bool {
+        self.mechanism == Mechanism::Prefetch
+    }
+}
+
+/// How a copy is done. Everything is optional; what is absent is decided by a pass or by the plain default.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CopyAttrs {
+    /// What moves the elements.
+    pub mechanism: Mechanism,
+    /// Elements per memory access: `vec 8`.
+    pub vec: Option<u32>,
+    /// Which thread moves which element, for copies between two memories: `threads LAYOUT`.
+    pub threads: Option<RegLayout>,
+    /// Dimensions of the global side whose bounds are checked; `None`: all of them. `check ()` promises that none is
+    /// needed.
+    pub check: Option<Vec<u32>>,
+    /// What elements of the source outside the bounds read as; `None`: zero. `fill -inf`.
+    pub fill: Option<Fill>,
+    /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
+    pub keep: bool,
+    /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
+    pub when: Option<Expr>,
+    /// Combine with what is there, atomically: `add`.
+    pub reduce: Option<Op>,
+}
+
+/// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what it computes.
+///
+/// A loop whose statements have stages is software-pipelined. With `S` stages, iteration `i` of the expanded loop runs the statements of
+/// stage `s` of the original iteration `i - s`, in the order of their cycles.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct StmtPlan {
+    /// The warps of the producer role run it; else those of the consumer role do.
+    pub producer: bool,
+    /// The pipeline stage: how many iterations of the expanded loop later than stage 0 it runs.
+    pub stage: Option<u32>,
+    /// When it is issued, in clocks from the beginning of an iteration of the expanded loop.
+    pub cycle: Option<u32>,
+    /// The warpgroups of the consumer run it one after the other: while one computes, the other's products have the tensor cores.
+    pub ordered: bool,
+}
+
+impl StmtPlan {
+    /// Whether something is decided.
+    pub fn is_some(&self) -> bool {
+        *self != StmtPlan::default()
+    }
+}
+
+/// A channel operation; see [`crate::kernel::ValueDef::Channel`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ChannelOp {
+    /// Producer: the next slot is free for writing.
+    Acquire,
+    /// Producer: the slot is full.
+    Publish,
+    /// Consumer: the next slot is full.
+    Wait,
+    /// Consumer: the slot is free again.
+    Release,
+}
+
+impl ChannelOp {
+    /// Every channel operation.
+    pub const ALL: &'static [ChannelOp] =
+        &[ChannelOp::Acquire, ChannelOp::Publish, ChannelOp::Wait, ChannelOp::Release];
+
+    /// The word of the text form.
+    pub fn token(self) -> &'static str {
+        match self {
+            ChannelOp::Acquire => "acquire",
+            ChannelOp::Publish => "publish",
+            ChannelOp::Wait => "wait",
+            ChannelOp::Release => "release",
+        }
+    }
+}
+
+/// What is done to a signal between blocks; see [`crate::types::Scratch::Signals`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum SignalOp {
+    /// It goes up once all threads of the block (of the role) have come here: whoever awaits it sees what they have written.
+    Raise,
+    /// All threads of the block (of the role) wait until it is up, and it goes down.
+    Await,
+}
+
+impl SignalOp {
+    /// The word of the text form.
+    pub fn token(self) -> &'static str {
+        match self {
+            SignalOp::Raise => "signal",
+            SignalOp::Await => "await",
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Making kernels: new entities, and copies of expressions.
+
+use crate::diag::Span;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, ValueData, ValueDef, View};
+use crate::ops::Op;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+
+impl Kernel {
+    /// An empty kernel.
+    pub fn new(name: impl Into<String>) -> Kernel {
+        let mut blocks = PrimaryMap::new();
+        let body = blocks.push(Vec::new());
+        Kernel {
+            name: name.into(),
+            name_span: Span::default(),
+            values: PrimaryMap::new(),
+            exprs: PrimaryMap::new(),
+            stmts: PrimaryMap::new(),
+            blocks,
+            expr_spans: SecondaryMap::new(),
+            stmt_spans: SecondaryMap::new(),
+            plans: SecondaryMap::new(),
+            handovers: SecondaryMap::new(),
+            expects: SecondaryMap::new(),
+            lanes: SecondaryMap::new(),
+            turns: SecondaryMap::new(),
+            places: SecondaryMap::new(),
+            const_params: Vec::new(),
+            params: Vec::new(),
+            sizes: Vec::new(),
+            strides: Vec::new(),
+            requires: Vec::new(),
+            grid: Vec::new(),
+            schedule: Schedule::default(),
+            body,
+        }
+    }
+
+    /// Adds an expression node.
+    pub fn expr(&mut self, data: ExprData, span: Span) -> Expr {
+        let e = self.exprs.push(data);
+        self.expr_spans[e] = span;
+        e
+    }
+
+    /// Adds an integer literal.
+    pub fn int(&mut self, value: i64, span: Span) -> Expr {
+        self.expr(ExprData::Int(value), span)
+    }
+
+    /// Adds a reference to a value.
+    pub fn value_ref(&mut self, value: Value, span: Span) -> Expr {
+        self.expr(ExprData::Ref(value), span)
+    }
+
+    /// Adds a binary operation, folding integer literals and neutral elements.
+    pub fn binary(&mut self, op: Op, a: Expr, b: Expr, span: Span) -> Expr {
+        let folded = match (op, self.as_int(a), self.as_int(b)) {
+            (Op::Add, Some(x), Some(y)) => x.checked_add(y),
+            (Op::Sub, Some(x), Some(y)) => x.checked_sub(y),
+            (Op::Mul, Some(x), Some(y)) => x.checked_mul(y),
+            (Op::Add, Some(0), None) => return b,
+            (Op::Add | Op::Sub, None, Some(0)) | (Op::Mul, None, Some(1)) => return a,
+            (Op::Mul, Some(1), None) => return b,
+            _ => None,
+        };
+        match folded {
+            Some(x) => self.int(x, span),
+            None => self.expr(ExprData::Op { op, args: vec![a, b] }, span),
+        }
+    }
+
+    /// Adds a statement (to no block yet).
+    pub fn stmt(&mut self, data: StmtData, span: Span) -> Stmt {
+        let s = self.stmts.push(data);
+        self.stmt_spans[s] = span;
+        s
+    }
+
+    /// Adds a block.
+    pub fn block(&mut self, stmts: Vec<Stmt>) -> Block {
+        self.blocks.push(stmts)
+    }
+
+    /// Adds a named thing; if the name is taken, a number is appended.
+    pub fn value(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
+        let name = self.fresh_name(name);
+        self.values.push(ValueData { name, span, def })
+    }
+
+    /// A name not yet taken, `base` itself if possible.
+    pub fn fresh_name(&self, base: &str) -> String {
+        let taken = |name: &str| self.values.values().any(|v| v.name == name);
+        if !taken(base) {
+            return base.to_owned();
+        }
+        (1u32..).map(|i| format!("{base}_{i}")).find(|name| !taken(name)).unwrap_or_else(|| base.to_owned())
+    }
+
+    /// Copies an expression tree; `subst` may replace a reference to a value by an expression of the caller's making.
+    pub fn clone_expr(&mut self, e: Expr, subst: &mut dyn FnMut(&mut Kernel, Value) -> Option<Expr>) -> Expr {
+        let span = self.expr_spans[e];
+        let data = match self.exprs[e].clone() {
+            d @ (ExprData::Int(_) | ExprData::Float(_)) => d,
+            ExprData::Ref(v) => match subst(self, v) {
+                Some(e) => return e,
+                None => ExprData::Ref(v),
+            },
+            ExprData::Op { op, args } => {
+                let args: Vec<Expr> = args.into_iter().map(|a| self.clone_expr(a, subst)).collect();
+                if let [a, b] = args[..] {
+                    return self.binary(op, a, b, span);
+                }
+                ExprData::Op { op, args }
+            }
+            ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: self.clone_expr(arg, subst) },
+            ExprData::Reduce { op, axis, arg } => ExprData::Reduce { op, axis, arg: self.clone_expr(arg, subst) },
+            ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
+            ExprData::Iota { axis, like } => ExprData::Iota { axis, like: self.clone_expr(like, subst) },
+            ExprData::Mma(m) => ExprData::Mma(Mma {
+                a: self.clone_expr(m.a, subst),
+                b: self.clone_expr(m.b, subst),
+                c: self.clone_expr(m.c, subst),
+                ..m
+            }),
+            ExprData::View(v) => {
+                let ranges = v
+                    .ranges
+                    .into_iter()
+                    .map(|r| match r {
+                        Range::At(e) => Range::At(self.clone_expr(e, subst)),
+                        Range::From { start, end } => Range::From {
+                            start: self.clone_expr(start, subst),
+                            end: end.map(|e| self.clone_expr(e, subst)),
+                        },
+                    })
+                    .collect();
+                ExprData::View(View { ranges, ..v })
+            }
+        };
+        self.expr(data, span)
+    }
+}

@@ -1,0 +1,129 @@
+//! Looking at kernels: types, blocks and operands of what they hold.
+
+use crate::attributes::CopyAttrs;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use crate::ops::Op;
+use crate::types::{TensorTy, TileTy};
+
+impl Kernel {
+    /// The integer literal `e` is, if it is one.
+    pub fn as_int(&self, e: Expr) -> Option<i64> {
+        match &self.exprs[e] {
+            ExprData::Int(x) => Some(*x),
+            ExprData::Op { op: Op::Neg, args } => self.as_int(args[0])?.checked_neg(),
+            _ => None,
+        }
+    }
+
+    /// The declared tile type of a place (register variable, buffer, channel slot).
+    pub fn tile_ty(&self, value: Value) -> Option<&TileTy> {
+        match &self.values[value].def {
+            ValueDef::Var(tile) | ValueDef::Smem(tile) | ValueDef::Channel { tile, .. } => Some(tile),
+            _ => None,
+        }
+    }
+
+    /// The declared tile type of a place, for changing it.
+    pub fn tile_ty_mut(&mut self, value: Value) -> Option<&mut TileTy> {
+        match &mut self.values[value].def {
+            ValueDef::Var(tile) | ValueDef::Smem(tile) | ValueDef::Channel { tile, .. } => Some(tile),
+            _ => None,
+        }
+    }
+
+    /// The tensor type of a tensor parameter.
+    pub fn tensor_ty(&self, value: Value) -> Option<&TensorTy> {
+        match &self.values[value].def {
+            ValueDef::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The extents of a shape whose expressions are integer literals.
+    pub fn const_shape(&self, shape: &[Expr]) -> Option<Vec<u64>> {
+        shape.iter().map(|&e| self.as_int(e).and_then(|x| u64::try_from(x).ok())).collect()
+    }
+
+    /// The kinds of blocks a statement owns, in order.
+    pub fn sub_blocks(&self, stmt: Stmt) -> Vec<Block> {
+        match &self.stmts[stmt] {
+            StmtData::For { body, .. } | StmtData::Ordered { body } | StmtData::Role { body, .. } => vec![*body],
+            StmtData::If { then, otherwise, .. } => {
+                let mut v = vec![*then];
+                v.extend(*otherwise);
+                v
+            }
+            StmtData::Let { .. }
+            | StmtData::Var { .. }
+            | StmtData::Alloc { .. }
+            | StmtData::Assign { .. }
+            | StmtData::Copy { .. }
+            | StmtData::Channel { .. }
+            | StmtData::Barrier
+            | StmtData::Await { .. }
+            | StmtData::Signal { .. } => Vec::new(),
+        }
+    }
+
+    /// How the copies into slots of a channel are done.
+    pub fn fills(&self, channel: Value) -> impl Iterator<Item = &CopyAttrs> {
+        self.statement_data().filter_map(move |s| match s {
+            StmtData::Copy { dst, attrs, .. } => {
+                matches!(&self.exprs[*dst], ExprData::View(view) if view.base == channel).then_some(attrs)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether some asynchronous copy fills slots of the channel, so that without roles `publish` closes a group and `wait` waits for one.
+    pub fn fills_asynchronously(&self, channel: Value) -> bool {
+        self.fills(channel).any(|attrs| attrs.is_asynchronous())
+    }
+
+    /// Whether tensor copies fill slots of the channel.
+    pub fn fills_by_tensor_copies(&self, channel: Value) -> bool {
+        self.fills(channel).any(|attrs| attrs.is_tensor())
+    }
+
+    /// Whether threads fill slots of the channel themselves, by asynchronous copies or stores.
+    pub fn fills_by_threads(&self, channel: Value) -> bool {
+        self.fills(channel).any(|attrs| !attrs.is_tensor())
+    }
+
+    /// Visits every statement under `block`, outer before inner, in program order.
+    pub fn walk(&self, block: Block, f: &mut dyn FnMut(&Kernel, Block, Stmt)) {
+        for &s in &self.blocks[block] {
+            f(self, block, s);
+            for b in self.sub_blocks(s) {
+                self.walk(b, f);
+            }
+        }
+    }
+
+    /// The direct operands of an expression node, in text order.
+    pub fn children(&self, e: Expr) -> Vec<Expr> {
+        match &self.exprs[e] {
+            ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => Vec::new(),
+            ExprData::Op { args, .. } => args.clone(),
+            ExprData::Cast { arg, .. }
+            | ExprData::Reduce { arg, .. }
+            | ExprData::Iota { like: arg, .. }
+            | ExprData::Transpose(arg) => vec![*arg],
+            ExprData::Mma(m) => vec![m.a, m.b, m.c],
+            ExprData::View(v) => {
+                let mut out = Vec::new();
+                for r in &v.ranges {
+                    match r {
+                        Range::At(e) => out.push(*e),
+                        Range::From { start, end } => {
+                            out.push(*start);
+                            out.extend(*end);
+                        }
+                    }
+                }
+                out
+            }
+        }
+    }
+}

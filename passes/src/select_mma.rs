@@ -53,7 +53,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     written_threads(k);
     in_roles::select(k, cx)?;
     general::select(k, cx)?;
-    let cut = sliced::cut(k, cx);
+    let cut = sliced::cut(k, cx)?;
     let mut shares = Shares::default();
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };

@@ -116,6 +116,9 @@ impl Tensor {
     /// # Errors
     /// It would be absurdly large.
     pub fn new(name: &str, shape: &[i64], strides: &[i64]) -> Result<Tensor, String> {
+        if strides.iter().any(|&s| s < 0) {
+            return Err(format!("`{name}` has strides {strides:?}"));
+        }
         let last: i64 = shape.iter().zip(strides).map(|(n, s)| (n - 1) * s).sum();
         let len = usize::try_from(last + 1).ok().filter(|&n| n < 1 << 26);
         let len = len.ok_or_else(|| format!("`{name}` has {} elements", last + 1))?;
@@ -233,6 +236,11 @@ mod tests {
         let mut b = a.clone();
         b.data[6] += 1.0;
         assert!(same(&[a], &[b]).unwrap_err().contains("element (1, 1)"));
+    }
+
+    #[test]
+    fn strides_that_count_down_are_refused() {
+        assert!(Tensor::new("A", &[3, 2], &[-8, 1]).is_err());
     }
 
     #[test]

@@ -217,10 +217,12 @@ impl Executable {
         for param in &contract.params {
             let name = param.name.as_str();
             params.push(match &param.kind {
-                ParamKind::Tensor(TensorParam { scratch: Some(scratch), elem, shape, .. }) => {
-                    let extents = shape.iter().flat_map(Dimension::parts).map(|text| terms.integer(text));
-                    let count = extents.collect::<Result<Vec<_>, _>>()?.into_iter().product::<i64>().unsigned_abs();
-                    let bytes = count * u64::from(elem.bytes());
+                ParamKind::Tensor(TensorParam { scratch: Some(scratch), elem, shape, strides, .. }) => {
+                    let list = |l: &[Dimension]| {
+                        l.iter().flat_map(Dimension::parts).map(|text| terms.integer(text)).collect::<Result<Vec<_>, _>>()
+                    };
+                    let steps = list(shape)?.into_iter().zip(list(strides)?).map(|(n, stride)| (n - 1) * stride);
+                    let bytes = (steps.sum::<i64>() + 1).unsigned_abs() * u64::from(elem.bytes());
                     let at = device.alloc(bytes).map_err(|e| e.to_string())?;
                     if *scratch == Scratch::Signals {
                         device.upload(at, &vec![0; bytes as usize]).map_err(|e| e.to_string())?;

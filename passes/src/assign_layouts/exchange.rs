@@ -29,7 +29,8 @@ use tilec_ir::typing::{resolve_view, type_of};
 pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Result<(), Reported> {
     let graph = Graph::of(k);
     let layouts = infer::layouts(&graph, threads, cx.enabled);
-    let mut work = Work { graph: &graph, layouts: &layouts, copies: BTreeMap::new(), buffers: Vec::new() };
+    let mut work =
+        Work { graph: &graph, layouts: &layouts, copies: BTreeMap::new(), buffers: Vec::new(), moved: Vec::new() };
     let mut result = Ok(());
     // Operands before what is computed of them, and that before where it goes.
     for relation in [Relation::Operand, Relation::Extents, Relation::Reduction, Relation::Result, Relation::Copy] {
@@ -92,6 +93,15 @@ struct Work<'a> {
     copies: BTreeMap<Value, Vec<(RegLayout, Value, Stmt)>>,
     /// Buffers that exchanges have gone through, with the block that declares them.
     buffers: Vec<(Block, Value)>,
+    /// Expressions that have moved from a statement into another one in front of it.
+    moved: Vec<Moved>,
+}
+
+/// An expression that has moved into a tile of its own.
+struct Moved {
+    from: Stmt,
+    to: Stmt,
+    e: Expr,
 }
 
 /// A tile that is copied.
@@ -105,6 +115,21 @@ struct Source {
 impl Work<'_> {
     fn layout(&self, n: NodeId) -> Option<&RegLayout> {
         self.layouts[n].as_ref()
+    }
+
+    /// The statement in which an expression stands by now that stood in `at`.
+    fn stands_in(&self, k: &Kernel, mut at: Stmt, e: Expr) -> Stmt {
+        while let Some(moved) = self.moved.iter().find(|m| m.from == at && within(k, m.e, e)) {
+            at = moved.to;
+        }
+        at
+    }
+
+    /// Moves an expression into a tile of its own in front of the statement `at`, which names it instead.
+    fn own_tile(&mut self, k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout, what: &str) -> Value {
+        let (v, to, moved) = own_tile(k, at, e, shape, layout, what);
+        self.moved.push(Moved { from: at, to, e: moved });
+        v
     }
 
     /// Makes the ends of an edge go together.
@@ -135,7 +160,8 @@ impl Work<'_> {
                 }
             },
             (Relation::Reduction, Some(leaf)) => {
-                own_tile(k, edge.at, leaf, &reduced_shape(b), from.clone(), "reduced");
+                let at = self.stands_in(k, edge.at, leaf);
+                self.own_tile(k, at, leaf, &reduced_shape(b), from.clone(), "reduced");
                 let source = self.source(k, leaf, reduced_shape(b), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }
@@ -155,7 +181,8 @@ impl Work<'_> {
 
     /// Replaces an operand by a copy of it in the layout of its context.
     fn operand(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, leaf: Expr, source: Source, to: RegLayout) {
-        let place = place(k, edge.at, source.value);
+        let at = self.stands_in(k, edge.at, leaf);
+        let place = place(k, at, source.value);
         let known = self.copies.get(&source.value).into_iter().flatten();
         let reuse = known
             .filter(|(layout, ..)| goes_with(layout, &to))
@@ -163,7 +190,7 @@ impl Work<'_> {
         let copied = match reuse.map(|&(_, v, _)| v) {
             Some(v) => v,
             None => {
-                let (v, filled) = self.exchange(k, cx, place, edge.at, &source, &to);
+                let (v, filled) = self.exchange(k, cx, place, at, &source, &to);
                 self.copies.entry(source.value).or_default().push((to, v, filled));
                 v
             }
@@ -288,7 +315,8 @@ impl Work<'_> {
                     k.stmts[at] = StmtData::Var { value: v, init: Some(e) };
                 }
                 What::Source(_) | What::Reduced(_) => {
-                    own_tile(k, at, e, &node.shape, layout.clone(), "tile");
+                    let (layout, at) = (layout.clone(), self.stands_in(k, at, e));
+                    self.own_tile(k, at, e, &node.shape, layout, "tile");
                 }
                 What::Tile(_) => {}
             }
@@ -301,7 +329,7 @@ impl Work<'_> {
             return self.result_of_copy(k, cx, edge, (from, to));
         };
         let shape = self.graph.nodes[edge.b].shape.clone();
-        let value = own_tile(k, edge.at, src, &shape, from.clone(), "computed");
+        let value = self.own_tile(k, edge.at, src, &shape, from.clone(), "computed");
         let span = k.stmt_spans[edge.at];
         let into = k.value_ref(dst, span);
         let copy = StmtData::Copy { src, dst: into, attrs: CopyAttrs::default() };
@@ -324,7 +352,7 @@ impl Work<'_> {
     fn result_of_copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
         let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a result goes to a tile") };
         let shape = self.graph.nodes[edge.b].shape.clone();
-        let value = own_tile(k, edge.at, src, &shape, from.clone(), "computed");
+        let value = self.own_tile(k, edge.at, src, &shape, from.clone(), "computed");
         self.by_memory(k, cx, edge.at, value, (&from, &to), edge);
     }
 
@@ -386,8 +414,9 @@ fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> boo
     from < index && stmts[from..index].iter().all(|&s| !changes(k, s, v))
 }
 
-/// Moves an expression into a tile of its own in front of the statement `at`, which names it instead.
-fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout, what: &str) -> Value {
+/// Moves an expression into a tile of its own in front of the statement `at`, which names it instead. Returns the tile, the statement that computes it,
+/// and the expression there.
+fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout, what: &str) -> (Value, Stmt, Expr) {
     let span = k.expr_spans[e];
     let elem = type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type");
     let ty = tile(k, at, elem, shape, Some(layout));
@@ -403,15 +432,21 @@ fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout,
     k.exprs[e] = ExprData::Ref(v);
     let memory = !crate::vectorize::memory_views(k, moved).is_empty();
     let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
-    let mut stmts = vec![decl];
+    let (mut stmts, mut computes) = (vec![decl], decl);
     if memory {
         // Copies read memory as wide as they can.
         let dst = k.value_ref(v, span);
-        stmts.push(k.stmt(StmtData::Copy { src: moved, dst, attrs: CopyAttrs::default() }, span));
+        computes = k.stmt(StmtData::Copy { src: moved, dst, attrs: CopyAttrs::default() }, span);
+        stmts.push(computes);
     }
     let (block, index) = path_to(k, at).and_then(|p| p.last().copied()).expect("a statement of the kernel");
     k.blocks[block].splice(index..index, stmts);
-    v
+    (v, computes, moved)
+}
+
+/// Whether an expression is in another one.
+fn within(k: &Kernel, whole: Expr, e: Expr) -> bool {
+    whole == e || k.children(whole).into_iter().any(|c| within(k, c, e))
 }
 
 /// The type of a tile.

@@ -604,17 +604,23 @@ impl<'a> Search<'a> {
         let [rows, cols, depth] = product.shape.map(|e| self.work.extent(env, e).unwrap_or(1) as f64);
         let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(self.card.sms));
         let each = self.work.trips(env, region) * depth;
+        // Bytes of each operand for a step of the reduction, as it comes from memory; of what is loaded elsewhere, or not at all, none.
+        let loaded = |operand: usize, lines: f64| {
+            let buffer = product.operands[operand].buffer;
+            let load = region.moves.iter().find(|m| m.load && buffer.is_some() && m.buffer == buffer);
+            load.map_or(0.0, |m| lines * m.bytes as f64)
+        };
+        let (left, right) = (loaded(0, rows), loaded(1, cols));
         // Blocks may share tiles along the reduction, and those of a cluster share the larger operand.
         let (rounds, shared) = match self.warpgroups {
             Some(_) if self.setting().stream_k != Some(false) => {
-                ((blocks / sms).max(1.0 / MOST as f64), rows.max(cols) / 2.0)
+                ((blocks / sms).max(1.0 / MOST as f64), left.max(right) / 2.0)
             }
-            Some(_) => ((blocks / sms).ceil(), rows.max(cols) / 2.0),
+            Some(_) => ((blocks / sms).ceil(), left.max(right) / 2.0),
             None => ((blocks / sms).ceil(), 0.0),
         };
         let macs = rounds * rows * cols * each / self.fastest_rate;
-        let operands = if product.operands.iter().all(|o| o.buffer.is_some()) { rows + cols - shared } else { 0.0 };
-        let bytes = blocks * operands * each * f64::from(product.inputs.bytes()) / self.card.l2;
+        let bytes = blocks * (left + right - shared) * each / self.card.l2;
         Some(macs.max(bytes) / (self.card.clock * 1e9))
     }
 

@@ -116,9 +116,9 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
             ));
         }
     }
-    // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself.
+    // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself, unless a person wrote which bounds are tested.
     let zero_based = k.as_int(start) == Some(0);
-    let whole = zero_based && at_least_one(k, end);
+    let whole = zero_based && at_least_one(k, end) && fills.iter().all(|f| f.attrs.check.is_none());
     let (slices, rest) = match slices {
         Ok(slices) => (slices, Vec::new()),
         Err(_) => (Vec::new(), rest),

@@ -47,12 +47,18 @@ pub(super) fn groups(k: &Kernel, acc: Value) -> u64 {
 
 /// Gives every accumulator of products a sum for each slice, if the schedule says so. Returns the new accumulators, whose
 /// products are still to be cut, each with the one that its sums are added to.
-pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Vec<(Value, Value)> {
+pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>, Reported> {
     let mut made = Vec::new();
-    let Some(e) = k.schedule.k_warps else { return made };
+    let Some(e) = k.schedule.k_warps else { return Ok(made) };
     let groups = k.as_int(e).unwrap_or(1);
     if groups <= 1 {
-        return made;
+        return Ok(made);
+    }
+    if let Some(s) = k.statements().into_iter().find(|&s| k.plans[s].stage.is_some()) {
+        let message = "`k_warps` in a kernel whose loops have stages: what adds up the slices has none";
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+        let d = d.with_place(k.stmt_spans[s], "this statement has a stage");
+        return Err(cx.report(d.with_note("leave `k_warps` out, or leave the stages to the compiler")));
     }
     for s in all_stmts(k, k.body) {
         let Some((acc, _)) = product(k, s) else { continue };
@@ -90,7 +96,7 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Vec<(Value, Value)> {
             ),
         );
     }
-    made
+    Ok(made)
 }
 
 /// The least depth that a slice of a reduction of `k_extent` may have. Scalar products have slices of any depth; but a cut is

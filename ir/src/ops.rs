@@ -101,6 +101,8 @@ ops! {
     Exp "exp" Call, 1 Float;
     /// Base-two logarithm.
     Log2 "log2" Call, 1 Float;
+    /// Natural logarithm.
+    Log "log" Call, 1 Float;
     /// Square root.
     Sqrt "sqrt" Call, 1 Float;
     /// Reciprocal square root.
@@ -134,6 +136,11 @@ ops! {
 }
 
 impl Op {
+    /// Whether it is a function of one real number.
+    pub fn is_function(self) -> bool {
+        self.domain() == Domain::Float && self.arity() == 1
+    }
+
     /// The infix operator written with `token`.
     pub fn from_infix(token: &str) -> Option<Op> {
         Op::ALL.iter().copied().find(|op| matches!(op.form(), Form::Infix(_)) && op.token() == token)

@@ -57,6 +57,18 @@ fn erf_is_within_the_documented_error() {
 }
 
 #[test]
+fn logarithms_are_within_the_documented_error() {
+    for (e, exact) in [("log2(x)", f64::log2 as fn(f64) -> f64), ("log(x)", f64::ln)] {
+        let relative = |(x, y): (f32, f32)| (f64::from(y) / exact(f64::from(x)) - 1.0).abs();
+        let far = [(2.0, 1e6), (1e-6, 0.5)].into_iter().flat_map(|(low, high)| values(e, low, high));
+        assert!(far.map(relative).fold(0.0, f64::max) <= 1.5 * 2f64.powi(-22), "{e}");
+        let absolute = |(x, y): (f32, f32)| (f64::from(y) - exact(f64::from(x))).abs();
+        assert!(values(e, 0.5, 2.0).into_iter().map(absolute).fold(0.0, f64::max) <= 2f64.powi(-22), "{e}");
+        assert!(values(e, -2.0, -1.0).iter().all(|(_, y)| y.is_nan()), "{e}");
+    }
+}
+
+#[test]
 fn sigmoid_and_gelu_are_near() {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let silu = |x: f64| x * sigmoid(x);

@@ -62,10 +62,7 @@ impl Facts {
                 }
             }
             ExprData::Op { op, .. } => {
-                self.inexact_ops |= matches!(
-                    op,
-                    Op::Div | Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf
-                );
+                self.inexact_ops |= op.is_function() || *op == Op::Div;
             }
             // Index arithmetic inside a view is exact.
             ExprData::View(_) => return,

@@ -80,22 +80,8 @@ pub fn exact(op: Op, a: i128, b: i128) -> Result<i128, Undefined> {
             let rest = a.wrapping_rem(b);
             Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
         }
-        Op::Neg
-        | Op::Abs
-        | Op::Exp2
-        | Op::Exp
-        | Op::Log2
-        | Op::Sqrt
-        | Op::Rsqrt
-        | Op::Tanh
-        | Op::FastTanh
-        | Op::Erf
-        | Op::Fma => {
-            return Err(Undefined::NotIndex(op));
-        }
-        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::And | Op::Or | Op::Not | Op::Select => {
-            return Err(Undefined::NotIndex(op));
-        }
+        // Unary, of truth values or of fractions.
+        _ => return Err(Undefined::NotIndex(op)),
     }
     .ok_or(overflow)
 }

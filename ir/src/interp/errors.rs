@@ -21,6 +21,9 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         Op::Exp => (2.0 + 1.5 * x.abs()) * r.abs() * bits + 2f64.powi(-126),
         Op::Log2 if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
         Op::Log2 => r.abs() * 2f64.powi(-22),
+        // Of the logarithm to base 2, times a number that is rounded, rounded.
+        Op::Log if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
+        Op::Log => r.abs() * 1.5 * 2f64.powi(-22),
         Op::Rsqrt => r.abs() * 2f64.powf(-22.9),
         Op::Tanh => 2f64.powi(-22),
         // The instruction, or what `tanh` is where there is none.
@@ -45,8 +48,8 @@ pub(super) fn elementwise(
     let fuses = matches!(op, Op::Add | Op::Sub);
     let unrounded: Vec<Option<&Vec<f64>>> = args.iter().map(|t| t.bound.as_ref()?.rounding.as_ref()).collect();
     let given = errors.iter().any(Option::is_some) || (fuses && unrounded.iter().any(Option::is_some));
-    let approximate =
-        matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf) && float;
+    // A square root is rounded correctly.
+    let approximate = op.is_function() && op != Op::Sqrt && float;
     let rounds = op == Op::Mul && float;
     let passes = op == Op::Neg && unrounded[0].is_some();
     if !(given || approximate || rounds || passes) {
@@ -69,11 +72,6 @@ pub(super) fn elementwise(
             Op::Div => (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),
             Op::Min | Op::Max => e(0).max(e(1)),
             Op::Neg | Op::Abs => e(0),
-            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf => {
-                let x = arg(0, at);
-                let own = approximation(op, elem, x, exact[at]);
-                own + if e(0) == 0.0 { 0.0 } else { spread_of(x, e(0), |x| f(&[x])).1 }
-            }
             Op::Rem | Op::CeilDiv if e(0) == 0.0 && e(1) == 0.0 => 0.0,
             Op::Rem => arg(1, at).abs() + e(1),
             Op::CeilDiv => 1.0 + (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),
@@ -87,6 +85,12 @@ pub(super) fn elementwise(
             Op::Select => {
                 let chosen = if arg(0, at) != 0.0 { e(1) } else { e(2) };
                 if e(0) == 0.0 { chosen } else { (arg(1, at) - arg(2, at)).abs() + e(1).max(e(2)) }
+            }
+            // Functions of one number.
+            _ => {
+                let x = arg(0, at);
+                let own = approximation(op, elem, x, exact[at]);
+                own + if e(0) == 0.0 { 0.0 } else { spread_of(x, e(0), |x| f(&[x])).1 }
             }
         };
         if within == 0.0 {

@@ -312,7 +312,7 @@ impl Machine<'_> {
     fn index_op(&self, op: Op, a: i64, b: i64, span: Span) -> Result<Val, Fail> {
         let value = match op {
             Op::Neg | Op::Abs => index::unary(op, a),
-            Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf => {
+            _ if op.is_function() => {
                 let x = Tile::weak(Elem::F32, a as f64);
                 let out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.accuracy.is_some());
                 let mut out = out.map_err(|why| fail(codes::INDEX_ARITHMETIC, span, why.to_string()))?;

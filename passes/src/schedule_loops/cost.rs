@@ -81,7 +81,7 @@ fn tile_elements(k: &Kernel, v: Value) -> Option<u64> {
 
 /// Whether an operator takes the special function units.
 fn is_special(op: Op) -> bool {
-    matches!(op, Op::Exp2 | Op::Exp | Op::Log2 | Op::Sqrt | Op::Rsqrt | Op::Tanh | Op::FastTanh | Op::Erf | Op::Div)
+    op.is_function() || op == Op::Div
 }
 
 /// Clocks in which the special function units compute an expression.

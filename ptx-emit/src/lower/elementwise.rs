@@ -562,6 +562,11 @@ impl Lower<'_> {
                 let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), log2e.into()]);
                 return Some(self.emit.pure(class, P::Ex2ApproxFtzF32, vec![scaled.into()]));
             }
+            (Op::Log, Class::F32) => {
+                let ln2 = self.literal(std::f64::consts::LN_2, class);
+                let log2 = self.emit.pure(class, P::Lg2ApproxF32, srcs);
+                return Some(self.emit.pure(class, P::MulF32, vec![log2.into(), ln2.into()]));
+            }
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
             (Op::Tanh | Op::FastTanh, Class::F32) => {

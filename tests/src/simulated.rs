@@ -219,7 +219,10 @@ impl Executable {
             params.push(match &param.kind {
                 ParamKind::Tensor(TensorParam { scratch: Some(scratch), elem, shape, strides, .. }) => {
                     let list = |l: &[Dimension]| {
-                        l.iter().flat_map(Dimension::parts).map(|text| terms.integer(text)).collect::<Result<Vec<_>, _>>()
+                        l.iter()
+                            .flat_map(Dimension::parts)
+                            .map(|text| terms.integer(text))
+                            .collect::<Result<Vec<_>, _>>()
                     };
                     let steps = list(shape)?.into_iter().zip(list(strides)?).map(|(n, stride)| (n - 1) * stride);
                     let bytes = (steps.sum::<i64>() + 1).unsigned_abs() * u64::from(elem.bytes());

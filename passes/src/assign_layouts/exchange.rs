@@ -352,7 +352,11 @@ impl Work<'_> {
     fn result_of_copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
         let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a result goes to a tile") };
         let shape = self.graph.nodes[edge.b].shape.clone();
-        let value = self.own_tile(k, edge.at, src, &shape, from.clone(), "computed");
+        // A name is copied as it is, as an exchange of it is written.
+        let value = match k.exprs[src] {
+            ExprData::Ref(v) => v,
+            _ => self.own_tile(k, edge.at, src, &shape, from.clone(), "computed"),
+        };
         self.by_memory(k, cx, edge.at, value, (&from, &to), edge);
     }
 

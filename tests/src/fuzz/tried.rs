@@ -12,6 +12,8 @@ use crate::simulated::Executable;
 use tilec::Compiled;
 use tilec_ir::interp;
 use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::type_of;
 
 /// Work of the interpreter up to which a program is run.
 const FUEL: u64 = 1 << 23;
@@ -28,6 +30,8 @@ const THE_AUTHORS: [&str; 6] = [
 ];
 /// What sums in another order, and functions, may change.
 const TOLERANCE: f64 = 0.02;
+/// The same where numbers are rounded to 8 bits in between: a small difference makes it the next one, an eighth or a quarter away.
+const TOLERANCE_OF_BYTES: f64 = 0.25;
 
 /// Compares the source, the last text and the PTX; the word says how far that went.
 pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'static str, Failure> {
@@ -53,7 +57,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
         Err(e) if e.contains("[E0707]") || e.contains("[E0701]") => return Ok("compiled, not admitted"),
         Err(e) => return Err(failure(format!("the end: {}", &e[..12.min(e.len())]), e)),
         Ok(after) => {
-            same_within(TOLERANCE, &before, &after).map_err(|e| failure("another result", e))?;
+            same_within(run.tolerance, &before, &after).map_err(|e| failure("another result", e))?;
         }
     }
     let result = guarded(|| match Executable::new("fuzz", done)? {
@@ -77,9 +81,15 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     }
 }
 
+/// How far results may differ.
+fn tolerance(kernel: &Kernel) -> f64 {
+    let bytes = |e| matches!(type_of(kernel, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(e)) if e.is_float() && e.bytes() == 1);
+    if kernel.expressions().into_iter().any(bytes) { TOLERANCE_OF_BYTES } else { TOLERANCE }
+}
+
 /// A run with values for all sizes and scalars: those that an altered program has beside the original's are small.
 fn completed(run: &Run, kernel: &Kernel) -> Run {
-    let mut run = Run { tolerance: TOLERANCE, ..run.clone() };
+    let mut run = Run { tolerance: tolerance(kernel), ..run.clone() };
     for &v in &kernel.sizes {
         run.values.entry(kernel.values[v].name.clone()).or_insert(8.0);
     }

@@ -36,6 +36,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
+use crate::rewrite::inherit_stages;
 use crate::vectorize::memory_views;
 use crate::{Cx, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
@@ -64,6 +65,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         broadcast::load_once(k, cx);
     }
     exchange::insert(k, cx, threads)?;
+    inherit_stages(k);
     say_repeated(k, cx, &open);
     everything_has_a_layout(k, cx)?;
     all_is_shared_out(k, cx)?;

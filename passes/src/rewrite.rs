@@ -1,4 +1,4 @@
-//! Copying statements with fresh names, and replacing references.
+//! Copying statements with fresh names, replacing references, and the stages of statements that a pass writes.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueData, ValueDef, View};
@@ -170,4 +170,30 @@ fn same_view(k: &Kernel, v: &View, w: &View) -> bool {
         && v.slot == w.slot
         && v.ranges.len() == w.ranges.len()
         && v.ranges.iter().zip(&w.ranges).all(|(a, b)| same_range(a, b))
+}
+
+/// Gives what a pass has written into a loop with stages the stage of the statement that it stands in front of, and serves.
+pub(crate) fn inherit_stages(k: &mut Kernel) {
+    let staged = |k: &Kernel, s: Stmt| k.plans[s].stage.is_some();
+    let mut blocks = Vec::new();
+    k.walk(k.body, &mut |k, b, s| {
+        if staged(k, s) && !blocks.contains(&b) {
+            blocks.push(b);
+        }
+    });
+    for b in blocks {
+        let list = k.blocks[b].clone();
+        let consumers = |k: &Kernel, s: Stmt| staged(k, s) && !k.plans[s].producer;
+        let mut last = list.iter().rev().copied().find(|&s| consumers(k, s));
+        for &s in list.iter().rev() {
+            if consumers(k, s) {
+                last = Some(s);
+            } else if let Some(served) = last.filter(|_| !staged(k, s)) {
+                let plan = k.plans[served];
+                k.plans[s].stage = plan.stage;
+                k.plans[s].cycle = plan.cycle;
+                k.plans[s].ordered = plan.ordered;
+            }
+        }
+    }
 }

@@ -34,6 +34,7 @@ use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::assign_layouts::{Reduced, accumulator_layout, plain_var};
+use crate::rewrite::inherit_stages;
 use tilec_ir::atoms::{Atom, AtomRow, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -65,6 +66,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 // Of a scheduled kernel `expand` makes the roles.
                 if !crate::schedule_loops::is_scheduled(k) {
                     in_roles::demand_role(k, cx, s, src)?;
+                } else {
+                    in_roles::check_scheduled(k, cx, (s, src, dst), mma)?;
                 }
             }
             Some(atom) if atom.row().asynchronous() && general::fed(k, &mma) => {}
@@ -75,6 +78,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Some(atom) => check_written(k, cx, (dst, src, &mma, atom), &mut shares)?,
         }
     }
+    inherit_stages(k);
     let products = all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
         StmtData::Assign { src, .. } => {
             matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))

@@ -338,6 +338,7 @@ impl Work<'_> {
                 let (block, index) = *path_to(k, edge.at).and_then(|p| p.last().copied()).as_ref().expect("a place");
                 k.stmts[edge.at] = StmtData::Var { value: dst, init: None };
                 let copy = k.stmt(copy, span);
+                k.plans[copy] = k.plans[edge.at];
                 k.blocks[block].insert(index + 1, copy);
                 copy
             }

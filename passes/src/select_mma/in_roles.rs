@@ -23,6 +23,9 @@ use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::Space;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
+/// What a person can do where warpgroups do not share out a product.
+const TILE: &str = "`warp_tile (64, 64)` in the schedule, say, is what each of them computes, in multiples of 64 rows";
+
 /// Whether a role holds register tiles, or copies other than into slots of channels.
 pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     let holds = |&s: &Stmt| match &k.stmts[s] {
@@ -90,9 +93,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Ok(product) => found.push(product),
             Err(why) if mma.atom.is_some() => {
                 let message = format!("this cannot be a product of warpgroups: {why}");
-                return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
-                    "`warp_tile (64, 64)` in the schedule, say, is what each of them computes, in multiples of 64 rows",
-                )));
+                return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(TILE)));
             }
             Err(why) if registers.is_some() => {
                 let message = format!("no product of warpgroups (`wgmma`): {why}");
@@ -200,6 +201,36 @@ pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Re
     Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
         "one role fills the slots and another multiplies (`role consumer warps 4 { .. }`); or multiply buffers, and the compiler makes the roles",
     )))
+}
+
+/// Checks a product on slots whose instruction and stage are written, and that stands in no role yet: the warpgroups share out its sums.
+pub(super) fn check_scheduled(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    (s, src, acc): (Stmt, Expr, Value),
+    mma: Mma,
+) -> Result<(), Reported> {
+    if laid_out(k, acc) {
+        return Ok(());
+    }
+    if k.schedule.warp_tile.is_none() {
+        let span = k.expr_spans[src];
+        let message =
+            "a product with a stage that is written is shared out as the schedule says, which has no `warp_tile`";
+        return Err(cx.report(Diagnostic::error(codes::BAD_SCHEDULE, span, message).with_note(TILE)));
+    }
+    if k.schedule.threads.is_none() {
+        k.schedule.threads = Some(k.int(i64::from(WARPGROUP * WARP), k.name_span));
+    }
+    let [a, b] = [mma.a, mma.b].map(|e| plain_var(k, e).is_some());
+    let registers = (a || b).then_some(b);
+    match product(k, cx, (s, src, acc), mma, registers)? {
+        Ok(_) => Ok(()),
+        Err(why) => {
+            let message = format!("this cannot be a product of warpgroups: {why}");
+            Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(TILE)))
+        }
+    }
 }
 
 fn laid_out(k: &Kernel, acc: Value) -> bool {

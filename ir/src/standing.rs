@@ -26,6 +26,7 @@ impl StmtData {
             StmtData::Alloc { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
+            | StmtData::Fence
             | StmtData::Await { .. }
             | StmtData::Ordered { .. } => Vec::new(),
         }

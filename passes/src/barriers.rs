@@ -7,12 +7,16 @@
 //! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
 //! order, or a race. The pass is the last one, so what it saw is what is lowered.
 //!
-//! Keeps barriers that are written. Roles synchronise through channels alone, which they use in order ([`roles`]); a buffer belongs to one
+//! Threads write shared memory through another proxy than tensor stores and products of warpgroups read it through: [`fences`] puts a `fence async` behind, and
+//! proves that none is missing.
+//!
+//! Keeps barriers and fences that are written. Roles synchronise through channels alone, which they use in order ([`roles`]); a buffer belongs to one
 //! of them, whose threads barriers order as they do those of a block.
 //!
 //! Needs: bound compile-time parameters. Cannot be switched off.
 
 mod apart;
+mod fences;
 mod place;
 mod prove;
 mod roles;
@@ -30,6 +34,7 @@ use tilec_ir::index;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    fences::place(k);
     let mut role = None;
     let mut shared = false;
     k.walk(k.body, &mut |k, _, s| match k.stmts[s] {

@@ -115,6 +115,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             StmtData::Channel { op, channels: channels.into_iter().map(|c| map.value(c)).collect(), pending }
         }
         StmtData::Barrier => StmtData::Barrier,
+        StmtData::Fence => StmtData::Fence,
         StmtData::Signal { op, signals, index } => {
             StmtData::Signal { op, signals: map.value(signals), index: clone_expr(k, index, map) }
         }

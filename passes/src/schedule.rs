@@ -92,6 +92,7 @@ impl Load {
             if matches!(
                 k.stmts[s],
                 StmtData::Barrier
+                    | StmtData::Fence
                     | StmtData::Channel { .. }
                     | StmtData::Await { .. }
                     | StmtData::Signal { .. }

@@ -107,6 +107,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
         StmtData::Alloc { .. }
         | StmtData::Channel { .. }
         | StmtData::Barrier
+        | StmtData::Fence
         | StmtData::Await { .. }
         | StmtData::Ordered { .. } => {}
     });

@@ -33,6 +33,7 @@ impl Facts {
             | StmtData::If { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
+            | StmtData::Fence
             | StmtData::Await { .. }
             | StmtData::Signal { .. }
             | StmtData::Ordered { .. }

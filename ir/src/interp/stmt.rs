@@ -60,7 +60,7 @@ impl Machine<'_> {
                 }
             }
             StmtData::Channel { op, channels, .. } => channels.iter().try_for_each(|&c| self.channel(*op, c)),
-            StmtData::Barrier | StmtData::Await { .. } => Ok(()),
+            StmtData::Barrier | StmtData::Fence | StmtData::Await { .. } => Ok(()),
             StmtData::Signal { op, signals, index } => self.signal(*op, *signals, *index),
             // One after the other is in order.
             StmtData::Ordered { body } => self.block(*body),

@@ -61,6 +61,7 @@ impl Kernel {
             | StmtData::Copy { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
+            | StmtData::Fence
             | StmtData::Await { .. }
             | StmtData::Signal { .. } => Vec::new(),
         }

@@ -61,6 +61,7 @@ impl Parser<'_, '_> {
         match self.peek() {
             Tok::Word("copy") if self.pos > 0 && self.tokens[self.pos - 1].tok == Tok::Sign("=") => false,
             Tok::Word(word) if BEGINNINGS.contains(&word) => true,
+            Tok::Word("fence") if self.peek_at(1) == Tok::Word("async") => true,
             Tok::Sign("@") => true,
             Tok::Word(word) => !is_reserved(word) && self.peek_at(1) == Tok::Sign("="),
             _ => false,
@@ -169,6 +170,11 @@ impl Parser<'_, '_> {
                 }
                 lanes = self.lanes();
                 StmtData::Await { value, pending, after }
+            }
+            "fence" if self.peek_at(1) == Tok::Word("async") => {
+                self.bump();
+                self.bump();
+                StmtData::Fence
             }
             "signal" => {
                 self.bump();

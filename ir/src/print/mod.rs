@@ -217,6 +217,7 @@ impl Printer<'_> {
                 self.lanes(stmt);
             }
             StmtData::Barrier => self.put("barrier"),
+            StmtData::Fence => self.put("fence async"),
             StmtData::Await { value, pending, after } => {
                 self.put("await ");
                 self.value(*value);

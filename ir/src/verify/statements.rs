@@ -131,7 +131,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 cx.report(d);
             }
         }
-        StmtData::Barrier | StmtData::Ordered { .. } | StmtData::Role { .. } => {}
+        StmtData::Barrier | StmtData::Fence | StmtData::Ordered { .. } | StmtData::Role { .. } => {}
     }
     copies
 }

@@ -61,6 +61,7 @@ fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
         | StmtData::If { .. }
         | StmtData::Channel { .. }
         | StmtData::Barrier
+        | StmtData::Fence
         | StmtData::Await { .. }
         | StmtData::Signal { .. }
         | StmtData::Ordered { .. }

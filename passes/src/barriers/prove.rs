@@ -13,8 +13,7 @@
 //!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
 //!
 //! * a tensor store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
-//!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote is a fence that lowering
-//!   puts behind each write. When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
+//!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote takes a fence ([`super::fences`]). When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
 //!   but tensor stores to other elements ([`stored_twice`]).
 //!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
@@ -73,11 +72,11 @@ pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
             format!("the number of slots of `{}` is not a positive number: its use is not checked", k.values[v].name);
         return vec![Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)];
     }
-    if roles {
-        return super::roles::check(k);
+    let mut found = if roles { super::roles::check(k) } else { run(k, k.body, State::default(), false) };
+    if !roles {
+        found.extend(stored_twice(k));
     }
-    let mut found = run(k, k.body, State::default(), false);
-    found.extend(stored_twice(k));
+    found.extend(super::fences::prove(k));
     found
 }
 

@@ -163,6 +163,7 @@ impl Depends<'_> {
             StmtData::Alloc { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
+            | StmtData::Fence
             | StmtData::Await { .. }
             | StmtData::Signal { .. }
             | StmtData::Ordered { .. }

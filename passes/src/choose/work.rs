@@ -238,7 +238,11 @@ impl Reader<'_> {
                 StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => work.tiles.extend(self.tile(value)),
                 StmtData::Let { value, init } => work.lets.push((value, init)),
                 StmtData::Copy { .. } => self.copy(s, &mut work.regions[region]),
-                StmtData::Channel { .. } | StmtData::Barrier | StmtData::Await { .. } | StmtData::Signal { .. } => {}
+                StmtData::Channel { .. }
+                | StmtData::Barrier
+                | StmtData::Fence
+                | StmtData::Await { .. }
+                | StmtData::Signal { .. } => {}
             }
         }
         Ok(())

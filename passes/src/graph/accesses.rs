@@ -108,7 +108,9 @@ impl Accesses {
                 self.orders = true;
                 self.inside(k, s);
             }
-            StmtData::Barrier | StmtData::Await { .. } | StmtData::Signal { .. } => self.orders = true,
+            StmtData::Barrier | StmtData::Fence | StmtData::Await { .. } | StmtData::Signal { .. } => {
+                self.orders = true
+            }
         }
     }
 

@@ -258,6 +258,7 @@ fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), Str
             | StmtData::If { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
+            | StmtData::Fence
             | StmtData::Await { .. }
             | StmtData::Signal { .. }
             | StmtData::Ordered { .. }

@@ -380,7 +380,7 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[Fetch]) -> Option<String> {
                 }
             }
             StmtData::Assign { .. } if accumulator(k, s).is_some() => {}
-            StmtData::For { unroll: true, .. } | StmtData::Channel { .. } | StmtData::Barrier => {}
+            StmtData::For { unroll: true, .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Fence => {}
             _ => return Some("its body is more than a sum of products".into()),
         }
     }

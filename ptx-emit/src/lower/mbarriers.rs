@@ -136,10 +136,6 @@ impl Lower<'_> {
             ChannelOp::Wait => {
                 let Some(turn) = ring.get_turn else { return };
                 self.wait_for(Operand::at(turn.barrier, 0), turn.parity, "full");
-                if ring.fill.asynchronous > 0 && self.multiplies_by_warpgroups() {
-                    // `cp.async` writes through the generic proxy, the products read through the other one.
-                    self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
-                }
             }
             ChannelOp::Publish => {
                 let Some(turn) = ring.put_turn else { return };
@@ -151,9 +147,6 @@ impl Lower<'_> {
                 }
                 if ring.fill.asynchronous > 0 {
                     self.emit.push(P::CpAsyncMbarrierArriveNoinc, vec![full()]);
-                }
-                if ring.fill.stored > 0 && self.multiplies_by_warpgroups() {
-                    self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
                 }
                 if ring.fill.stored + ring.fill.beside > 0 {
                     self.emit.def(Class::B64, P::MbarrierArrive, vec![full()]);

@@ -93,11 +93,6 @@ impl Lower<'_> {
         self.emit.pure(Class::Pred, P::SetpEqS32, vec![lane.into(), Operand::Imm(0)])
     }
 
-    /// Whether products of the kernel read slots through the asynchronous proxy.
-    pub(super) fn multiplies_by_warpgroups(&self) -> bool {
-        tilec_ir::placement::multiplies_by_warpgroups(self.k)
-    }
-
     /// Refuses kernels whose roles would run without the synchronisation that they need.
     ///
     /// Who fills a channel fills all of a slot, and its threads do so side by side with one lane that asks for tensor copies. Buffers belong

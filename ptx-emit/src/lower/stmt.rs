@@ -92,11 +92,7 @@ impl Lower<'_> {
                 self.parts = None;
                 assigned
             }
-            StmtData::Copy { src, dst, attrs } => {
-                self.copy(s, src, dst, &attrs)?;
-                self.fence_for_stores(s);
-                Ok(())
-            }
+            StmtData::Copy { src, dst, attrs } => self.copy(s, src, dst, &attrs),
             StmtData::For { var, start, end, step, unroll, body } => {
                 if self.k.lanes[s] == Some(Lanes::Spread) {
                     self.await_all(s, var, (start, end, step), body)
@@ -109,6 +105,10 @@ impl Lower<'_> {
             StmtData::If { cond, then, otherwise } => self.branch(s, cond, then, otherwise),
             StmtData::Channel { op, channels, pending } => self.channel_op(s, op, &channels, pending),
             StmtData::Barrier => self.barrier(s),
+            StmtData::Fence => {
+                self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
+                Ok(())
+            }
             StmtData::Await { value, pending, after } => {
                 self.compute_first(&after);
                 if self.accumulates_asynchronously(value) {

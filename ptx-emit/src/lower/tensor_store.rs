@@ -1,8 +1,7 @@
 //! Tensor stores: the tensor memory accelerator moves a buffer to a window of a tensor.
 //!
 //! One lane asks for the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
-//! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs; each fences what it has
-//! written to such a buffer at once, in front of whatever barrier follows.
+//! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` stands behind it.
 
 use super::Lower;
 use super::tensor::Map;
@@ -10,10 +9,8 @@ use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::StmtData;
-use tilec_ir::tensor_store::read_asynchronously;
-use tilec_ir::typing::{ResolvedView, resolve_view};
+use tilec_ir::entities::Expr;
+use tilec_ir::typing::ResolvedView;
 
 const STORES: [P; 5] = [
     P::CpAsyncBulkTensorStore1d,
@@ -86,13 +83,5 @@ impl Lower<'_> {
         self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
         self.emit.items(items);
         self.emit.item(Item::Label(done));
-    }
-
-    /// Shows the accelerator, and products of warpgroups, what threads have written to a buffer that they read.
-    pub(super) fn fence_for_stores(&mut self, s: Stmt) {
-        let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return };
-        if resolve_view(self.k, dst).is_some_and(|to| read_asynchronously(self.k, to.base)) {
-            self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
-        }
     }
 }

@@ -10,6 +10,7 @@ fn said(source: &str) -> Vec<String> {
     let mut kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
     // As the compiler does with what it reads.
     crate::specialize::fold(&mut kernel);
+    super::super::fences::place(&mut kernel);
     prove(&kernel).into_iter().map(|d| d.message).collect()
 }
 

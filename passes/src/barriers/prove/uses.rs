@@ -44,6 +44,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
         | StmtData::For { .. }
         | StmtData::Channel { .. }
         | StmtData::Barrier
+        | StmtData::Fence
         | StmtData::Await { .. }
         | StmtData::Signal { .. }
         | StmtData::Ordered { .. }

@@ -21,6 +21,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::ops::{Op, ReduceOp};
 use crate::target::Target;
 use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TensorTy, TileTy, Turns};
+use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
 /// A file: kernels in source order, and programs that launch several of them.
@@ -90,6 +91,8 @@ pub struct Kernel {
     pub schedule: Schedule,
     /// The body.
     pub body: Block,
+    /// The statement that declares each `let`.
+    lets: SecondaryMap<Value, PackedOption<Stmt>>,
 }
 
 /// A grid axis: its index value and its extent.
@@ -182,7 +185,10 @@ pub enum ConstValue {
     /// The value of an earlier parameter of the same kind; in defaults only: `Out: f32 | f16 = Acc`.
     Same(Value),
     /// An integer that the compiler chooses; in defaults only: `BM = auto`.
-    Auto,
+    Auto {
+        /// The author promises that results do not depend on it, where a condition or the bounds of a loop do: `BQ = auto promised`.
+        promised: bool,
+    },
 }
 
 /// Everything about *how*. Absent items are chosen by the compiler.

@@ -12,6 +12,7 @@ pub mod deferred;
 pub mod diag;
 pub mod entities;
 pub mod facts;
+pub mod few;
 pub mod fill;
 pub mod handover;
 pub mod index;

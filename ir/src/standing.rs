@@ -4,31 +4,29 @@
 //! asks these, not the arenas.
 
 use crate::entities::{Expr, Stmt};
+use crate::few::Few;
 use crate::kernel::{Kernel, StmtData};
 
 impl StmtData {
     /// The expressions that a statement owns, in the order of the text; not those of its blocks.
-    pub fn exprs(&self) -> Vec<Expr> {
+    pub fn exprs(&self) -> Few<Expr> {
         match self {
-            StmtData::Let { init, .. } => vec![*init],
+            StmtData::Let { init, .. } => [*init].into_iter().collect(),
             StmtData::Var { init, .. } => init.iter().copied().collect(),
-            StmtData::Assign { src, .. } => vec![*src],
+            StmtData::Assign { src, .. } => [*src].into_iter().collect(),
             StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).collect(),
-            StmtData::For { start, end, step, .. } => vec![*start, *end, *step],
-            StmtData::If { cond, .. } => vec![*cond],
-            StmtData::Signal { index, .. } => vec![*index],
+            StmtData::For { start, end, step, .. } => [*start, *end, *step].into_iter().collect(),
+            StmtData::If { cond, .. } => [*cond].into_iter().collect(),
+            StmtData::Signal { index, .. } => [*index].into_iter().collect(),
             StmtData::Role { warps, replicas, registers, .. } => {
-                let mut v = vec![*warps];
-                v.extend(*replicas);
-                v.extend(*registers);
-                v
+                [*warps].into_iter().chain(*replicas).chain(*registers).collect()
             }
             StmtData::Alloc { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
             | StmtData::Fence
             | StmtData::Await { .. }
-            | StmtData::Ordered { .. } => Vec::new(),
+            | StmtData::Ordered { .. } => Few::new(),
         }
     }
 }

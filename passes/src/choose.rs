@@ -10,6 +10,7 @@
 //! off: tiles of 64 x 64 x 32 in warps of 32 x 32, one stage, no rasterisation, no `k_warps`; 64 along each dimension of other
 //! tiles.
 
+mod asked;
 mod block;
 mod cards;
 mod depends;
@@ -22,6 +23,7 @@ mod predict;
 mod ranked;
 mod rule;
 mod search;
+mod several;
 #[cfg(test)]
 mod tests;
 mod whole;
@@ -154,22 +156,25 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
         }
         // What the user gave is wrong in itself; with any other values `specialize` will say where.
         Err(search::Failed::NoneLegal(Illegal::Extent | Illegal::Precondition)) => plain(&autos),
-        Err(search::Failed::NoneLegal(why)) => {
-            let names: Vec<String> = autos.iter().map(|a| format!("`{}`", k.values[a.value].name)).collect();
-            let message = format!("no value of {} is legal with the others", names.join(", "));
-            let d = Diagnostic::error(codes::NO_CHOICE, k.values[autos[0].value].span, message);
-            return Err(cx.report(
-                d.with_note(format!("of the candidate that got furthest: {}", why.why())).with_note(
-                    "give other values with `-D NAME=VALUE`: what is given is kept, and the rest is chosen around it",
-                ),
-            ));
-        }
+        Err(search::Failed::NoneLegal(why)) => return Err(none_legal(k, cx, &autos, why.why())),
+        Err(search::Failed::Refused(why)) => return Err(none_legal(k, cx, &autos, &why)),
     };
     for (p, value) in values {
         set(k, p, ConstValue::Int(value));
     }
     independent::name_chosen(k, cx, &autos)?;
     Ok(reason)
+}
+
+fn none_legal(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto], why: &str) -> Reported {
+    let names: Vec<String> = autos.iter().map(|a| format!("`{}`", k.values[a.value].name)).collect();
+    let message = format!("no value of {} is legal with the others", names.join(", "));
+    let d = Diagnostic::error(codes::NO_CHOICE, k.values[autos[0].value].span, message);
+    cx.report(
+        d.with_note(format!("of the candidate that got furthest: {why}")).with_note(
+            "give other values with `-D NAME=VALUE`: what is given is kept, and the rest is chosen around it",
+        ),
+    )
 }
 
 fn plain(autos: &[Auto]) -> Vec<(Value, i64)> {
@@ -193,11 +198,12 @@ fn autos(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<Auto>, Reported> {
     let (mut found, mut failed) = (Vec::new(), None);
     for &p in &k.const_params {
         let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
-        if param.default != Some(ConstValue::Auto) || param.kind != ConstKind::Int {
+        let Some(ConstValue::Auto { promised }) = param.default else { continue };
+        if param.kind != ConstKind::Int {
             continue;
         }
         match role(k, p) {
-            Some(role) => found.push(Auto { value: p, role }),
+            Some(role) => found.push(Auto { value: p, role, promised }),
             None => {
                 let name = &k.values[p].name;
                 let message = format!("`{name}` is `auto`, and used for nothing that can be chosen");

@@ -245,10 +245,6 @@ pub fn run(
         let Run::Kernel(run) = pass.run else { continue };
         let mut cx = Cx { options, enabled: enabled(pass, options), pass: pass.name, sink };
         run(kernel, &mut cx)?;
-        if pass.name == SPECIALIZED {
-            // Extents and schedule values are known only now: what does not fit together is the user's to mend.
-            tilec_ir::verify::verify(kernel, sink)?;
-        }
         if options.verify_each || pass.name == LAST {
             verify_after(pass.name, kernel);
         }
@@ -257,8 +253,6 @@ pub fn run(
     sink.check()
 }
 
-/// The pass after which a kernel has no compile-time parameters.
-const SPECIALIZED: &str = "specialize";
 /// The last pass: its output is verified always, for it becomes machine code.
 const LAST: &str = "barriers";
 

@@ -24,6 +24,15 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 
+/// Slots of a loop's buffers where the schedule names none; `choose` asks. `direct`: copies are asynchronous.
+pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {
+    match (direct, multiplies_only) {
+        (true, true) => plan::DIRECT_SLOTS,
+        (true, false) => general::SLOTS,
+        (false, _) => plan::STAGED_SLOTS,
+    }
+}
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
         return Ok(());

@@ -35,7 +35,15 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
 pub(crate) const NAME: &str = "schedule-loops";
 
+pub(crate) use cost::issue_clocks;
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    plan(k, cx).map(drop)
+}
+
+/// Schedules the loops, and says how many clocks an iteration of each takes whose schedule was found: `choose` asks.
+pub(crate) fn plan(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Block, u64)>, Reported> {
+    let mut lengths = Vec::new();
     let mut buffers: Vec<Value> = Vec::new();
     for v in marked(k) {
         if !buffers.contains(&v) {
@@ -43,7 +51,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     if buffers.is_empty() {
-        return Ok(());
+        return Ok(lengths);
     }
     let feeds = feeds::plan(k, cx.options, &buffers)
         .unwrap_or_else(|refused| panic!("bug: `{}` marked copies that cannot be fed: {}", k.name, refused.why));
@@ -51,10 +59,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for body in loops_with_products(k) {
         let unplanned = k.blocks[body].iter().all(|&s| k.plans[s].stage.is_none());
         if unplanned {
-            modulo::schedule(k, cx, body)?;
+            lengths.extend(modulo::schedule(k, cx, body)?.map(|length| (body, length)));
         }
     }
-    Ok(())
+    Ok(lengths)
 }
 
 /// The buffers that copies of the producer fill.

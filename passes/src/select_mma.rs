@@ -45,6 +45,8 @@ use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 use warps::{Share, Shares};
 
+pub(crate) use warps::{Sharing, sharing};
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let scheduled = k.schedule.threads.is_some();
     if cx.options.target.has_tensor_copies() {

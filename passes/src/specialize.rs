@@ -229,7 +229,7 @@ fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             StmtData::Copy { src, dst, .. } => {
                 if let Some(view) = resolve_view(k, dst) {
                     written.insert(view.base);
-                    reads = vec![src];
+                    reads = [src].into_iter().collect();
                 }
             }
             _ => {}

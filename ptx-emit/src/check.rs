@@ -185,7 +185,7 @@ fn check_launch_bounds(func: &Function, limits: &Limits, errors: &mut Errors) {
 }
 
 fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
-    let mut written = EntitySet::new();
+    let mut written = EntitySet::with_capacity(func.regs.len());
     let mut bound: SecondaryMap<_, u32> = SecondaryMap::new();
     for item in &func.body {
         match item {
@@ -212,7 +212,7 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
             errors.push(format!("two labels are named `{name}`"));
         }
     }
-    let mut reported = EntitySet::new();
+    let mut reported = EntitySet::with_capacity(func.regs.len());
     for (index, item) in func.body.iter().enumerate() {
         errors.item = Some(index);
         errors.op = None;

@@ -41,6 +41,9 @@ pub fn print(module: &Module) -> String {
     out
 }
 
+/// Characters of a line, as a rule.
+const LINE: usize = 40;
+
 /// Appends formatted text; writing to a string cannot fail.
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string");
@@ -94,7 +97,8 @@ fn print_function(out: &mut String, func: &Function) {
     }
     put(out, format_args!(".minnctapersm {}\n{{\n", func.minnctapersm));
 
-    let mut body = Body { func, text: String::new(), names: Names::new(func) };
+    let text = String::with_capacity(func.body.len() * LINE);
+    let mut body = Body { func, text, names: Names::new(func) };
     for item in &func.body {
         body.item(item);
     }
@@ -175,7 +179,13 @@ impl Body<'_> {
             Item::Label(label) => put(&mut self.text, format_args!("$L_{}:\n", self.func.labels[*label])),
             Item::Comment(text) => comment(&mut self.text, "\t", text),
             Item::Loc { file, line, col } => {
-                put(&mut self.text, format_args!("\t.loc\t{} {line} {col}\n", u64::from(*file) + 1));
+                self.text.push_str("\t.loc");
+                for (before, number) in [('\t', u64::from(*file) + 1), (' ', u64::from(*line)), (' ', u64::from(*col))]
+                {
+                    self.text.push(before);
+                    self.decimal(number);
+                }
+                self.text.push('\n');
             }
             Item::Pragma(text) => put(&mut self.text, format_args!("\t.pragma \"{text}\";\n")),
         }
@@ -205,22 +215,22 @@ impl Body<'_> {
         let class = self.func.regs[reg];
         let number = self.names.number(reg, class);
         self.text.push_str(class.prefix());
-        self.decimal(number);
+        self.decimal(u64::from(number));
     }
 
-    /// Register numbers are most of a file: written without the formatting machinery.
-    fn decimal(&mut self, mut number: u32) {
-        let mut digits = [0u8; 10];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
+    /// Numbers are most of a file: written without the formatting machinery.
+    fn decimal(&mut self, number: u64) {
+        if number >= 10 {
+            self.decimal(number / 10);
         }
-        self.text.extend(digits[at..].iter().map(|&d| char::from(d)));
+        self.text.push(char::from(b'0' + (number % 10) as u8));
+    }
+
+    fn integer(&mut self, value: i64) {
+        if value < 0 {
+            self.text.push('-');
+        }
+        self.decimal(value.unsigned_abs());
     }
 
     fn operand(&mut self, operand: &Operand) {
@@ -232,7 +242,7 @@ impl Body<'_> {
             }
             // In the opcode.
             Operand::Columns(_) => {}
-            Operand::Imm(value) => put(&mut self.text, format_args!("{value}")),
+            Operand::Imm(value) => self.integer(*value),
             Operand::F32(value) => put(&mut self.text, format_args!("0f{:08X}", value.to_bits())),
             Operand::F64(value) => put(&mut self.text, format_args!("0d{:016X}", value.to_bits())),
             Operand::Vec(regs) => {
@@ -253,7 +263,8 @@ impl Body<'_> {
                     AddrBase::Shared(index) => self.text.push_str(&self.func.shared[*index as usize].name),
                 }
                 if *offset != 0 {
-                    put(&mut self.text, format_args!("+{offset}"));
+                    self.text.push('+');
+                    self.integer(*offset);
                 }
                 self.text.push(']');
             }

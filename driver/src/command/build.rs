@@ -62,6 +62,8 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         Emit::Cubin => said.unless_error(machine_code::cubin(&mut compiled))?.cubin,
     };
     said.warnings(compiled.source, compiled.diagnostics);
+    // The process ends here: what the compiler made need not be taken apart.
+    std::mem::forget((compiled.kernels, compiled.programs, compiled.dispatch));
     write(output, &bytes)
 }
 

@@ -53,8 +53,12 @@ pub enum Stop<N> {
 /// # Errors
 /// The first leaf or operation that has no value, in the order of evaluation.
 pub fn eval<T: Tree>(tree: &T, at: T::Node) -> Result<Scalar, Stop<T::Node>> {
-    let mut chain = Vec::new();
-    let mut first = at;
+    let Node::Op(op, &[a, b]) = tree.node(at) else { return start(tree, at) };
+    if !matches!(tree.node(a), Node::Op(_, &[_, _])) {
+        return join(tree, (at, op), start(tree, a), b);
+    }
+    let mut chain = vec![(at, op, b)];
+    let mut first = a;
     while let Node::Op(op, &[a, b]) = tree.node(first) {
         chain.push((first, op, b));
         first = a;

@@ -263,7 +263,7 @@ impl Machine<'_> {
                 };
                 value
             }
-            ConstValue::Auto => return Err(self.unfit(v, "is `auto`, and nothing was chosen".to_owned())),
+            ConstValue::Auto { .. } => return Err(self.unfit(v, "is `auto`, and nothing was chosen".to_owned())),
             value => value,
         };
         let fits = match (&param.kind, value) {

@@ -34,6 +34,7 @@ impl Kernel {
             grid: Vec::new(),
             schedule: Schedule::default(),
             body,
+            lets: SecondaryMap::new(),
         }
     }
 
@@ -73,8 +74,12 @@ impl Kernel {
 
     /// Adds a statement (to no block yet).
     pub fn stmt(&mut self, data: StmtData, span: Span) -> Stmt {
+        let declared = if let StmtData::Let { value, .. } = data { Some(value) } else { None };
         let s = self.stmts.push(data);
         self.stmt_spans[s] = span;
+        if let Some(value) = declared.filter(|&v| self.let_init(v).is_none()) {
+            self.lets[value] = s.into();
+        }
         s
     }
 

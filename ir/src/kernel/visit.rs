@@ -2,6 +2,7 @@
 
 use crate::attributes::CopyAttrs;
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::few::Few;
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::types::{TensorTy, TileTy};
@@ -46,13 +47,13 @@ impl Kernel {
     }
 
     /// The kinds of blocks a statement owns, in order.
-    pub fn sub_blocks(&self, stmt: Stmt) -> Vec<Block> {
+    pub fn sub_blocks(&self, stmt: Stmt) -> Few<Block> {
+        let mut inside = Few::new();
         match &self.stmts[stmt] {
-            StmtData::For { body, .. } | StmtData::Ordered { body } | StmtData::Role { body, .. } => vec![*body],
+            StmtData::For { body, .. } | StmtData::Ordered { body } | StmtData::Role { body, .. } => inside.push(*body),
             StmtData::If { then, otherwise, .. } => {
-                let mut v = vec![*then];
-                v.extend(*otherwise);
-                v
+                inside.push(*then);
+                inside.extend(*otherwise);
             }
             StmtData::Let { .. }
             | StmtData::Var { .. }
@@ -63,8 +64,9 @@ impl Kernel {
             | StmtData::Barrier
             | StmtData::Fence
             | StmtData::Await { .. }
-            | StmtData::Signal { .. } => Vec::new(),
+            | StmtData::Signal { .. } => {}
         }
+        inside
     }
 
     /// How the copies into slots of a channel are done.
@@ -103,28 +105,37 @@ impl Kernel {
     }
 
     /// The direct operands of an expression node, in text order.
-    pub fn children(&self, e: Expr) -> Vec<Expr> {
+    pub fn children(&self, e: Expr) -> Few<Expr> {
+        let mut found = Few::new();
         match &self.exprs[e] {
-            ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => Vec::new(),
-            ExprData::Op { args, .. } => args.clone(),
+            ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => {}
+            ExprData::Op { args, .. } => found.extend(args.iter().copied()),
             ExprData::Cast { arg, .. }
             | ExprData::Reduce { arg, .. }
             | ExprData::Iota { like: arg, .. }
-            | ExprData::Transpose(arg) => vec![*arg],
-            ExprData::Mma(m) => vec![m.a, m.b, m.c],
+            | ExprData::Transpose(arg) => found.push(*arg),
+            ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),
             ExprData::View(v) => {
-                let mut out = Vec::new();
                 for r in &v.ranges {
                     match r {
-                        Range::At(e) => out.push(*e),
+                        Range::At(e) => found.push(*e),
                         Range::From { start, end } => {
-                            out.push(*start);
-                            out.extend(*end);
+                            found.push(*start);
+                            found.extend(*end);
                         }
                     }
                 }
-                out
             }
+        }
+        found
+    }
+
+    /// The initialiser of a `let`.
+    pub fn let_init(&self, value: Value) -> Option<Expr> {
+        match self.stmts[self.lets.get(value)?.expand()?] {
+            StmtData::Let { value: v, init } if v == value => Some(init),
+            // The statement was made another; a later one may declare it.
+            _ => None,
         }
     }
 }

@@ -79,7 +79,7 @@ impl<'s> Parser<'s, '_> {
             && matches!(self.peek_at(1), Tok::Word("where" | "grid" | "schedule") | Tok::Sign("{" | "("))
     }
 
-    /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`, `BM = auto`.
+    /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`, `BM = auto`, `BQ = auto promised`.
     fn compile_time_param(&mut self) -> Parsed<()> {
         let (name, span) = self.name("the name of a compile-time parameter")?;
         let param = self.const_kind_and_default();
@@ -111,7 +111,8 @@ impl<'s> Parser<'s, '_> {
                 let d = Diagnostic::error(codes::BAD_DEFAULT, start, "only integers can be `auto`");
                 self.error(d.with_note("types and layouts decide what a kernel computes; name one as the default"));
             }
-            return Ok(ConstParam { kind, default: Some(ConstValue::Auto) });
+            let promised = self.eat_word("promised");
+            return Ok(ConstParam { kind, default: Some(ConstValue::Auto { promised }) });
         }
         let default = match &kind {
             _ if self.names_earlier_param() => self.earlier_param(&kind)?,

@@ -66,7 +66,8 @@ impl Printer<'_> {
             Some(ConstValue::Int(x)) => self.put(&format!(" = {x}")),
             Some(ConstValue::Elem(e)) => self.put(&format!(" = {}", e.name())),
             Some(ConstValue::Order(o)) => self.put(&format!(" = {}", o.name())),
-            Some(ConstValue::Auto) => self.put(" = auto"),
+            Some(ConstValue::Auto { promised: false }) => self.put(" = auto"),
+            Some(ConstValue::Auto { promised: true }) => self.put(" = auto promised"),
             Some(ConstValue::Same(v)) => {
                 self.put(" = ");
                 self.value(v);

@@ -29,14 +29,25 @@ enum Shape {
 
 const BOOL: ElemRef = ElemRef::Known(Elem::Bool);
 
-fn split(ty: Type) -> (Num, Shape) {
+/// Most operands of an operator.
+const MOST_OPERANDS: usize = 3;
+
+fn number(ty: &Type) -> Num {
     match ty {
-        Type::Index => (Num::Index, Shape::Scalar),
-        Type::Float => (Num::Float, Shape::Scalar),
-        Type::Bool => (Num::Elem(BOOL), Shape::Scalar),
-        Type::Scalar(e) => (Num::Elem(e), Shape::Scalar),
-        Type::Tile(t) => (Num::Elem(t.elem), Shape::Tile(t.shape)),
-        Type::View(v) => (Num::Elem(v.elem), Shape::Open { base: v.base, rank: v.rank }),
+        Type::Index => Num::Index,
+        Type::Float => Num::Float,
+        Type::Bool => Num::Elem(BOOL),
+        Type::Scalar(e) => Num::Elem(*e),
+        Type::Tile(t) => Num::Elem(t.elem),
+        Type::View(v) => Num::Elem(v.elem),
+    }
+}
+
+fn shape(ty: Type) -> Shape {
+    match ty {
+        Type::Index | Type::Float | Type::Bool | Type::Scalar(_) => Shape::Scalar,
+        Type::Tile(t) => Shape::Tile(t.shape),
+        Type::View(v) => Shape::Open { base: v.base, rank: v.rank },
     }
 }
 
@@ -86,8 +97,10 @@ fn join_known(a: Elem, b: Elem) -> Option<Elem> {
 /// As [`join_known`] when one or both are parameters: `None` if no choice fits. If the result depends on the choice, the
 /// first operand's type stands for it until the parameters are bound.
 fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
-    if a == b {
-        return Some(a);
+    match (a, b) {
+        _ if a == b => return Some(a),
+        (ElemRef::Known(a), ElemRef::Known(b)) => return join_known(a, b).map(ElemRef::Known),
+        _ => {}
     }
     let mut joined: Vec<Elem> = Vec::new();
     for x in candidate_elems(k, a) {
@@ -100,7 +113,10 @@ fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
 }
 
 fn may_be(k: &Kernel, e: ElemRef, class: ElemClass) -> bool {
-    candidate_elems(k, e).into_iter().any(|e| e.class() == class)
+    match e {
+        ElemRef::Known(e) => e.class() == class,
+        ElemRef::Param(_) => candidate_elems(k, e).into_iter().any(|e| e.class() == class),
+    }
 }
 
 fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {
@@ -133,35 +149,32 @@ impl Types<'_> {
             let message = format!("`{}` takes {} operands, found {}", op.token(), op.arity(), args.len());
             return Err(self.error(codes::WRONG_OPERAND, e, message).into());
         }
-        let types = args.iter().map(|&a| self.type_of(a)).collect::<Result<Vec<_>, _>>()?;
+        let mut types = [const { Type::Index }; MOST_OPERANDS];
+        for (ty, &arg) in types.iter_mut().zip(args) {
+            *ty = self.type_of(arg)?;
+        }
         let domain = op.domain();
-        let numeric = if domain == Domain::Select { 1.. } else { 0.. };
+        let first = usize::from(domain == Domain::Select);
         if domain == Domain::Select {
             self.operand(op, args[0], &types[0], ElemClass::Bool)?;
         }
-        for (&arg, ty) in args[numeric.clone()].iter().zip(&types[numeric.clone()]) {
+        for (&arg, ty) in args.iter().zip(&types).skip(first) {
             self.check_domain(op, arg, ty)?;
         }
-        let (mut nums, mut shapes) = (Vec::new(), Vec::new());
-        for ty in types.iter().cloned() {
-            let (num, shape) = split(ty);
-            nums.push(num);
-            shapes.push(shape);
-        }
-        let mut num = nums[numeric.start];
-        for (&n, ty) in nums[numeric.start..].iter().zip(&types[numeric.start..]).skip(1) {
-            let found = types[numeric.start].describe(self.k);
-            num = join_num(self.k, num, n).ok_or_else(|| {
-                let message =
-                    format!("the operands of `{}` differ in type: {found} and {}", op.token(), ty.describe(self.k));
+        let mut num = number(&types[first]);
+        for ty in &types[first + 1..args.len().max(first + 1)] {
+            num = join_num(self.k, num, number(ty)).ok_or_else(|| {
+                let (found, other) = (types[first].describe(self.k), ty.describe(self.k));
+                let message = format!("the operands of `{}` differ in type: {found} and {other}", op.token());
                 self.error(codes::TYPE_MISMATCH, e, message).with_note("convert one of them: `cast<f32>(x)`")
             })?;
         }
         if domain == Domain::Float && num == Num::Index {
             return Err(self.wrong(op, args[0], &types[0], "floating-point operands"));
         }
-        let mut shape = shapes[0].clone();
-        for s in shapes.drain(1..) {
+        let mut shapes = types.into_iter().take(args.len()).map(shape);
+        let mut shape = shapes.next().unwrap_or(Shape::Scalar);
+        for s in shapes {
             shape = self.join_shape(e, op, shape, s)?;
         }
         let num = match domain {
@@ -239,6 +252,7 @@ impl Types<'_> {
         };
         match (a, b) {
             (Shape::Scalar, s) | (s, Shape::Scalar) => Ok(s),
+            (Shape::Tile(a), Shape::Tile(b)) if a == b => Ok(Shape::Tile(a)),
             (Shape::Tile(a), Shape::Tile(b)) => {
                 if a.len() != b.len() {
                     return Err(ranks(a.len(), b.len()));

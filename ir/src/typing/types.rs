@@ -8,8 +8,8 @@ use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View
 use crate::layout::RegLayout;
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, Space};
-use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use std::fmt;
 
 /// The type of an expression.
@@ -163,21 +163,42 @@ impl<'k> Types<'k> {
     /// Types every `let` of the body, in program order.
     pub fn new(k: &'k Kernel) -> Types<'k> {
         let mut types = Types::without_lets(k);
-        let mut inits = Vec::new();
         k.walk(k.body, &mut |k, _, s| {
             if let StmtData::Let { value, init } = k.stmts[s] {
-                inits.push((value, init));
+                types.declare(value, init);
             }
         });
-        for (value, init) in inits {
-            let ty = types.type_of(init).map(|ty| match ty {
-                Type::Tile(t) => Type::Tile(TileType { space: Space::Reg, ..t }),
-                other => other,
-            });
-            types.lets[value] = Some(ty);
-            types.inits[value] = init.into();
+        types
+    }
+
+    /// Types the `let`s that `e` depends on, each behind those that it depends on itself.
+    fn of_expr(k: &'k Kernel, e: Expr) -> Types<'k> {
+        let mut types = Types::without_lets(k);
+        let mut seen: EntitySet<Value> = EntitySet::new();
+        let mut stack: Vec<(Value, Expr, bool)> = Vec::new();
+        let push = |e: Expr, stack: &mut Vec<(Value, Expr, bool)>| {
+            for_each_let(k, e, &mut |v| stack.extend(k.let_init(v).map(|init| (v, init, false))));
+        };
+        push(e, &mut stack);
+        while let Some((value, init, ready)) = stack.pop() {
+            if ready {
+                types.declare(value, init);
+            } else if seen.insert(value) {
+                stack.push((value, init, true));
+                push(init, &mut stack);
+            }
         }
         types
+    }
+
+    /// Types a `let`.
+    fn declare(&mut self, value: Value, init: Expr) {
+        let ty = self.type_of(init).map(|ty| match ty {
+            Type::Tile(t) => Type::Tile(TileType { space: Space::Reg, ..t }),
+            other => other,
+        });
+        self.lets[value] = Some(ty);
+        self.inits[value] = init.into();
     }
 
     fn without_lets(k: &'k Kernel) -> Types<'k> {
@@ -400,9 +421,9 @@ impl<'k> Types<'k> {
 /// The type of `e`.
 ///
 /// # Errors
-/// What is wrong with `e`. Use [`Types`] to ask often: this retypes the `let`s that `e` may mention each time.
+/// What is wrong with `e`. Use [`Types`] to ask often: this retypes the `let`s that `e` depends on each time.
 pub fn type_of(k: &Kernel, e: Expr) -> Result<Type, TypeError> {
-    if mentions_let(k, e) { Types::new(k).type_of(e) } else { Types::without_lets(k).type_of(e) }
+    Types::of_expr(k, e).type_of(e)
 }
 
 /// The extents of an expression whose shape is fixed and known in numbers; `None` for scalars and windows.
@@ -415,10 +436,7 @@ pub fn fixed_shape(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
 
 /// The initialiser of a `let`.
 pub fn let_init(k: &Kernel, value: Value) -> Option<Expr> {
-    k.stmts.values().find_map(|s| match *s {
-        StmtData::Let { value: v, init } if v == value => Some(init),
-        _ => None,
-    })
+    k.let_init(value)
 }
 
 /// The layout in which threads hold an expression over register tiles: that of the largest one, of which smaller ones are repeated. A reduction has that of
@@ -442,12 +460,15 @@ pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
     }
 }
 
-fn mentions_let(k: &Kernel, e: Expr) -> bool {
-    let is_let = |v: Value| matches!(k.values[v].def, ValueDef::Let);
-    match &k.exprs[e] {
-        ExprData::Ref(v) => is_let(*v),
-        ExprData::View(v) if is_let(v.base) => true,
-        _ => k.children(e).into_iter().any(|c| mentions_let(k, c)),
+/// Calls `f` for every `let` that `e` mentions.
+fn for_each_let(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
+    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = &k.exprs[e]
+        && matches!(k.values[*v].def, ValueDef::Let)
+    {
+        f(*v);
+    }
+    for child in k.children(e) {
+        for_each_let(k, child, f);
     }
 }
 

@@ -402,7 +402,9 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     let lies_so = |v: Value| {
         k.statement_data().any(|t| match t {
             StmtData::Copy { src, dst, attrs } if attrs.is_fragment() => {
-                [*src, *dst].into_iter().any(|e| mentions(k, e).iter().any(|&(_, w)| w == v))
+                let mut found = false;
+                [*src, *dst].into_iter().for_each(|e| mentions(k, e, &mut |_, w| found |= w == v));
+                found
             }
             _ => false,
         })

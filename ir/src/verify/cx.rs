@@ -54,8 +54,9 @@ impl Cx<'_, '_> {
 
     /// Checks that `e` mentions values of some kinds only.
     pub(super) fn only_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
-        for (at, v) in structure::mentions(self.k, e) {
-            if !allowed(&self.k.values[v].def) {
+        let k = self.k;
+        structure::mentions(k, e, &mut |at, v| {
+            if !allowed(&k.values[v].def) {
                 let message = format!("`{}` cannot be used here", self.name(v));
                 let place = self.k.values[v].span;
                 let d = Diagnostic::error(crate::codes::NOT_CONSTANT, self.k.expr_spans[at], message)
@@ -63,7 +64,7 @@ impl Cx<'_, '_> {
                     .with_note(format!("this expression may mention {over} only"));
                 self.report(d);
             }
-        }
+        });
     }
 
     /// Checks that a compile-time index, where it is known, is within bounds.

@@ -74,7 +74,7 @@ mod plans;
 mod pointers;
 mod roles;
 mod statements;
-pub(crate) mod structure;
+mod structure;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -260,7 +260,13 @@ fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64
     let [start, end, step] = bounds.map(|e| const_int(k, e));
     let (Some(start), Some(end), Some(step)) = (start, end, step) else {
         for e in bounds {
-            if let Some((at, v)) = mentions(k, e).into_iter().find(|&(_, v)| !is_const(&k.values[v].def)) {
+            let mut known_late = None;
+            mentions(k, e, &mut |at, v| {
+                if !is_const(&k.values[v].def) {
+                    known_late.get_or_insert((at, v));
+                }
+            });
+            if let Some((at, v)) = known_late {
                 let message =
                     format!("an unrolled loop needs compile-time bounds, and `{}` is known at run time", cx.name(v));
                 cx.error_at(codes::BAD_LOOP, at, message, "remove `unroll`");

@@ -5,7 +5,7 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Sink, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef, View};
 use crate::types::TileTy;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
@@ -28,19 +28,14 @@ pub(super) fn check(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     scopes.error.map_or(Ok(()), Err)
 }
 
-/// The values that an expression mentions, with the nodes that do.
-pub(super) fn mentions(k: &Kernel, e: Expr) -> Vec<(Expr, Value)> {
-    let mut found = Vec::new();
-    let mut stack = vec![e];
-    while let Some(e) = stack.pop() {
-        match &k.exprs[e] {
-            ExprData::Ref(v) => found.push((e, *v)),
-            ExprData::View(v) => found.push((e, v.base)),
-            _ => {}
-        }
-        stack.extend(k.children(e).into_iter().rev());
+/// Calls `f` for the values that an expression mentions, with the nodes that do, in text order. Its depth is known to be bounded.
+pub(super) fn mentions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, Value)) {
+    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = &k.exprs[e] {
+        f(e, *v);
     }
-    found
+    for child in k.children(e) {
+        mentions(k, child, f);
+    }
 }
 
 /// What a value must be: in words, and as a test.
@@ -159,7 +154,7 @@ impl Trees<'_, '_> {
                 self.too_deep(span, "expressions");
                 continue;
             }
-            if let ExprData::Ref(v) | ExprData::View(crate::kernel::View { base: v, .. }) = &k.exprs[e]
+            if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = &k.exprs[e]
                 && !k.values.is_valid(*v)
             {
                 self.malformed(span, format!("{v} does not exist"));
@@ -233,7 +228,7 @@ impl<'k> Scopes<'k, '_> {
     fn header(&mut self) {
         let k = self.k;
         for &v in &k.const_params {
-            if let ValueDef::ConstParam(ConstParam { kind, default: Some(ConstValue::Auto) }) = &k.values[v].def
+            if let ValueDef::ConstParam(ConstParam { kind, default: Some(ConstValue::Auto { .. }) }) = &k.values[v].def
                 && *kind != ConstKind::Int
             {
                 let message = format!("`{}` is `auto` and no integer", k.values[v].name);
@@ -327,9 +322,8 @@ impl<'k> Scopes<'k, '_> {
 
     fn uses_in(&mut self, exprs: &[Expr]) {
         for &e in exprs {
-            for (at, v) in mentions(self.k, e) {
-                self.used(v, self.k.expr_spans[at]);
-            }
+            let k = self.k;
+            mentions(k, e, &mut |at, v| self.used(v, k.expr_spans[at]));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Who uses what: walking expressions and statements, and finding where a statement is.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::few::Few;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 
 /// Calls `f` for every value that `e` mentions, in text order.
@@ -36,7 +37,7 @@ pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
 }
 
 /// The expressions a statement owns itself (not those of its blocks).
-pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Vec<Expr> {
+pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Few<Expr> {
     k.stmts[s].exprs()
 }
 

@@ -41,6 +41,9 @@ const BESIDE_SLICED: u64 = 50;
 const THREE: u64 = 88;
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
+/// Warp instructions of an access to global memory with its address, and with the store to shared memory behind it (counted in machine code).
+pub(super) const DIRECT_ACCESS: f64 = 1.5;
+pub(super) const STAGED_ACCESS: f64 = 2.5;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 
@@ -113,6 +116,35 @@ pub(super) struct Cost {
     pub(super) macs: f64,
     /// What is smaller for the better of two that are predicted to be as fast.
     pub(super) rank: u64,
+}
+
+impl Cost {
+    /// Of a kernel whose parts are known: nothing of it depends on the number of stages any more.
+    pub(super) fn of_parts(
+        block: occupancy::Block,
+        resident: u64,
+        parts: Vec<Part>,
+        (tile, atom): (Option<(u64, u64)>, Option<Atom>),
+        macs: f64,
+    ) -> Cost {
+        Cost {
+            fixed: block.shared,
+            block,
+            slot: 0,
+            exchanged: 0,
+            result: 0,
+            offloaded: false,
+            stream_k: Some(false),
+            ping_pong: false,
+            cluster: [1, 1],
+            resident,
+            parts,
+            tile,
+            atom,
+            macs,
+            rank: tile.map_or(0, |(rows, cols)| rows * cols),
+        }
+    }
 }
 
 /// Why a candidate is not legal.
@@ -710,7 +742,7 @@ impl Setting<'_> {
                 part.pieces += bytes / m.bytes as f64;
             }
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
-            let each = if fills && !asynchronous { 2.5 } else { 1.5 };
+            let each = if fills && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
             let narrow = if access < 16 { 2.0 } else { 1.0 };
             let each = each + if shifted { SHIFTING } else { 0.0 };
             part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
@@ -823,6 +855,6 @@ const CONVERTED: f64 = 4.0;
 /// Clocks from the last load of an operand to its arrival.
 const LOADED: f64 = 30.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.
-const CHAIN_TENSOR: f64 = 34.0;
+pub(super) const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.
 const CHAIN_SCALAR: f64 = 4.0;

@@ -22,6 +22,8 @@ use tilec_ir::typing::{Type, resolve_view, same_expr, same_product, type_of};
 struct Chosen {
     /// The parameter.
     parameter: Value,
+    /// The author promises that conditions and bounds of loops make no difference.
+    promised: bool,
     what: What,
 }
 
@@ -73,7 +75,11 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
             ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Same(earlier)), .. }) => {
                 depends.chosen[earlier]
             }
-            _ => autos.iter().any(|a| a.value == p).then_some(Chosen { parameter: p, what: What::Any }),
+            _ => autos.iter().find(|a| a.value == p).map(|a| Chosen {
+                parameter: p,
+                promised: a.promised,
+                what: What::Any,
+            }),
         };
     }
     depends.header();
@@ -129,13 +135,21 @@ impl Depends<'_> {
         })
     }
 
-    /// The choice that an expression depends on, if it does.
+    /// The choice that an expression depends on, if it does: rather one of which nothing is promised.
     fn of(&self, e: Expr) -> Option<Chosen> {
         let k = self.k;
         match &k.exprs[e] {
             ExprData::Ref(v) => self.chosen[*v],
-            _ => k.children(e).into_iter().find_map(|child| self.of(child)),
+            _ => {
+                let found = k.children(e).into_iter().filter_map(|child| self.of(child));
+                found.reduce(|a, b| if a.promised { b } else { a })
+            }
         }
+    }
+
+    /// The same where a promise is as good as a proof: of conditions, and bounds of loops.
+    fn unpromised(&self, e: Expr) -> Option<Chosen> {
+        self.of(e).filter(|chosen| !chosen.promised)
     }
 
     fn stmt(&mut self, s: Stmt) {
@@ -172,14 +186,14 @@ impl Depends<'_> {
     }
 
     fn condition(&mut self, e: Expr) {
-        if let Some(chosen) = self.of(e) {
+        if let Some(chosen) = self.unpromised(e) {
             self.refuse(e, chosen, "this condition".to_owned());
         }
     }
 
     fn repeated(&mut self, var: Value, [start, end, step]: [Expr; 3]) {
         let k = self.k;
-        if let Some(chosen) = self.of(end).filter(|_| k.as_int(start) == Some(0)) {
+        if let Some(chosen) = self.unpromised(end).filter(|_| k.as_int(start) == Some(0)) {
             let counted = if k.as_int(step) == Some(1) {
                 self.numbered(chosen, end)
             } else {
@@ -194,7 +208,7 @@ impl Depends<'_> {
             return;
         }
         for (e, what) in [(start, "the beginning of this loop"), (end, "the end of this loop")] {
-            if let Some(chosen) = self.of(e) {
+            if let Some(chosen) = self.unpromised(e) {
                 self.refuse(e, chosen, what.to_owned());
             }
         }
@@ -333,10 +347,16 @@ impl Depends<'_> {
         let k = self.k;
         let name = &k.values[chosen.parameter].name;
         let message = format!("{what} depends on `{name}`, which is `auto`: another choice would give another result");
-        let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[e], message);
-        self.wrong.push(d.with_place(k.values[chosen.parameter].span, format!("`{name}` is `auto` here")).with_note(format!(
-            "give `{name}` a value, with `-D {name}=...` or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`"
-        )));
+        let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[e], message)
+            .with_place(k.values[chosen.parameter].span, format!("`{name}` is `auto` here"))
+            .with_note(format!(
+                "give `{name}` a value, with `-D {name}=...` or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`"
+            ));
+        self.wrong.push(if what.ends_with("condition") || what.ends_with("of this loop") {
+            d.with_note(format!("where it only skips what has no effect, promise that: `{name} = auto promised`"))
+        } else {
+            d
+        });
     }
 }
 

@@ -22,7 +22,7 @@ fn values(k: &Kernel) -> Vec<(Value, ConstValue)> {
     for &p in &k.const_params {
         let ValueDef::ConstParam(ConstParam { default: Some(value), .. }) = k.values[p].def else { continue };
         match value {
-            ConstValue::Auto => {}
+            ConstValue::Auto { .. } => {}
             ConstValue::Same(earlier) => {
                 let of = known.iter().find(|(q, _)| *q == earlier).map(|(_, value)| *value);
                 known.extend(of.map(|value| (p, value)));

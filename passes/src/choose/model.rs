@@ -59,14 +59,14 @@ pub(super) static FITTED: Constants = Constants {
 };
 
 /// Schedulers of a multiprocessor.
-const SCHEDULERS: f64 = 4.0;
+pub(super) const SCHEDULERS: f64 = 4.0;
 /// How much longer the products of blocks take that have fewer warps than there are schedulers: warps of different blocks do not
 /// spread evenly over them. Of one measured kernel with blocks of one warp, twelve to a multiprocessor.
 const UNSPREAD: f64 = 1.25;
 /// Bytes that shared memory moves per clock.
-const SHARED: f64 = 128.0;
+pub(super) const SHARED: f64 = 128.0;
 /// Bytes per clock that a multiprocessor takes from the second-level cache at most.
-const L2_PORT: f64 = 64.0;
+pub(super) const L2_PORT: f64 = 64.0;
 /// Clocks of a block that has nothing to do.
 const IDLE_BLOCK: f64 = 500.0;
 /// Share of the second-level cache in which operands stay.

@@ -61,7 +61,7 @@ pub fn candidates(
         Ok(ranked) => Ok(Some(Candidates { ranked, further })),
         Err(failed) => {
             let why = match failed {
-                Failed::Opaque(why) => why,
+                Failed::Opaque(why) | Failed::Refused(why) => why,
                 Failed::NoneLegal(why) => why.why().to_owned(),
             };
             let message = format!("nothing can be predicted of `{}`: {why}", k.name);

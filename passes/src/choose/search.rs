@@ -23,6 +23,8 @@ use tilec_ir::ops::Op;
 pub(super) struct Auto {
     pub(super) value: Value,
     pub(super) role: Role,
+    /// The author promises that results do not depend on it.
+    pub(super) promised: bool,
 }
 
 /// Why there is no choice.
@@ -32,6 +34,8 @@ pub(super) enum Failed {
     Opaque(String),
     /// Every candidate breaks a rule.
     NoneLegal(Illegal),
+    /// The passes refuse every candidate; why, of one.
+    Refused(String),
 }
 
 /// What was found.
@@ -42,6 +46,8 @@ pub(super) struct Found {
     pub(super) choice: Option<Choice>,
 }
 
+/// Heads, and batches, where no number is given.
+const BATCH: i64 = 16;
 /// Extent of tensors where no size is given, as a power of two.
 const LOG2_LARGE: u32 = 13;
 /// The same of vectors.
@@ -71,13 +77,13 @@ const FITTED_TILES: i64 = 3;
 
 /// A kernel with parameters to choose.
 pub(super) struct Search<'a> {
-    work: Work<'a>,
-    options: &'a Options,
-    card: &'static Card,
+    pub(super) work: Work<'a>,
+    pub(super) options: &'a Options,
+    pub(super) card: &'static Card,
     /// The parameters to choose: what decides early whether a combination is worth a look comes first.
-    autos: Vec<Auto>,
+    pub(super) autos: Vec<Auto>,
     /// Values of sizes and of parameters that are known.
-    env: Env,
+    pub(super) env: Env,
     /// Parameters that have the value of an earlier one.
     same: Vec<(Value, Value)>,
     /// The values that each may have; one for stages and rasterisation, which are sought apart.
@@ -91,9 +97,9 @@ pub(super) struct Search<'a> {
     /// Whether the first product is scalar.
     scalar: bool,
     /// Whether tiles may crowd the registers of a thread.
-    crowded: bool,
+    pub(super) crowded: bool,
     /// Multiply-adds of the fastest instruction for the first product, per clock and multiprocessor.
-    fastest_rate: f64,
+    pub(super) fastest_rate: f64,
 }
 
 /// Whether the products of a kernel are of warpgroups once its parameters have values, and how they are computed: which values does not
@@ -181,7 +187,8 @@ impl<'a> Search<'a> {
         (search.scalar, search.fastest_rate) = (scalar, rate);
         for &v in &k.sizes {
             let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
-            search.env[v] = Some(given.map_or_else(|| search.promised(v, search.large(v)), |&(_, x)| x));
+            let large = if search.counts_blocks(v) { BATCH } else { search.large(v) };
+            search.env[v] = Some(given.map_or_else(|| search.promised(v, large), |&(_, x)| x));
         }
         // Loops may depend on the block: the first stands for all.
         for axis in &k.grid {
@@ -190,6 +197,12 @@ impl<'a> Search<'a> {
         let mut domains: Vec<Vec<i64>> = search.autos.iter().map(|a| search.domain(a.role)).collect();
         whole::keep(k, &values, &search.autos, &mut domains);
         Ok(Search { domains, ..search })
+    }
+
+    /// Whether a size is that of heads or batches of a kernel with several products: the extent of an axis of the grid.
+    fn counts_blocks(&self, size: Value) -> bool {
+        let k = self.work.k;
+        self.is_of_several() && k.grid.iter().any(|axis| matches!(k.exprs[axis.extent], ExprData::Ref(v) if v == size))
     }
 
     /// The extent of a size that is not given: dimensions are large, long if the kernel has vectors only, and there is one batch.
@@ -317,6 +330,14 @@ impl<'a> Search<'a> {
     /// The smallest extent from `least` on of which the kernel's preconditions say nothing else: of `C % 64 == 0` a multiple of 64.
     fn promised(&self, size: Value, least: i64) -> i64 {
         let k = self.work.k;
+        // `size <= BN`: a tile has all of it.
+        let most = |&e: &Expr| match &k.exprs[e] {
+            ExprData::Op { op: Op::Le, args } if matches!(k.exprs[args[0]], ExprData::Ref(v) if v == size) => {
+                self.work.int(&self.env, args[1])
+            }
+            _ => None,
+        };
+        let least = k.requires.iter().filter_map(most).fold(least, i64::min).max(1);
         let divisor = |&e: &Expr| {
             let ExprData::Op { op: Op::Eq, args } = &k.exprs[e] else { return None };
             let ExprData::Op { op: Op::Rem, args: of } = &k.exprs[args[0]] else { return None };
@@ -364,7 +385,7 @@ impl<'a> Search<'a> {
     }
 
     /// What a launch does besides its blocks, not rasterised. `bytes`: of all tensors.
-    fn launch(&self, env: &Env, bytes: f64) -> Launch {
+    pub(super) fn launch(&self, env: &Env, bytes: f64) -> Launch {
         let work = &self.work;
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
         Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes }
@@ -391,13 +412,13 @@ impl<'a> Search<'a> {
     }
 
     /// Bytes of all tensors.
-    fn bytes(&self, env: &Env) -> f64 {
+    pub(super) fn bytes(&self, env: &Env) -> f64 {
         let tensors = self.work.tensors.iter();
         tensors.map(|(shape, bytes)| self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64).sum()
     }
 
     /// Rasterises as well as can be, or as it is given: the best number of columns to group.
-    fn raster(&self, env: &mut Env, cost: &Cost, launch: &mut Launch) {
+    pub(super) fn raster(&self, env: &mut Env, cost: &Cost, launch: &mut Launch) {
         if self.work.k.grid.len() < 2 {
             return;
         }
@@ -418,7 +439,7 @@ impl<'a> Search<'a> {
         self.bind_same(env);
     }
 
-    fn bind_same(&self, env: &mut Env) {
+    pub(super) fn bind_same(&self, env: &mut Env) {
         for &(p, earlier) in &self.same {
             env[p] = env[earlier];
         }
@@ -431,6 +452,12 @@ impl<'a> Search<'a> {
 
     /// The fastest combination, of those that leave a thread registers if there are any.
     pub(super) fn best(self) -> Result<Found, Failed> {
+        if self.is_of_several() {
+            return match self.best_of_several() {
+                Err(Failed::Refused(_)) => Search { crowded: true, ..self }.best_of_several(),
+                found => found,
+            };
+        }
         match self.fastest() {
             Err(Failed::NoneLegal(_)) => Search { crowded: true, ..self }.fastest(),
             found => found,
@@ -535,6 +562,9 @@ impl<'a> Search<'a> {
     /// What [`Search::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long, the
     /// fastest first.
     pub(super) fn ranked(self, far: f64) -> Result<Vec<Ranked>, Failed> {
+        if self.is_of_several() {
+            return self.ranked_of_several(far);
+        }
         match self.all(far) {
             Err(Failed::NoneLegal(_)) => Search { crowded: true, ..self }.all(far),
             found => found,
@@ -636,7 +666,7 @@ impl<'a> Search<'a> {
     }
 
     /// Values by name, in the order of the kernel.
-    fn named(&self, values: &[(Value, i64)]) -> Vec<(String, i64)> {
+    pub(super) fn named(&self, values: &[(Value, i64)]) -> Vec<(String, i64)> {
         let k = self.work.k;
         let value = |p: &Value| values.iter().find(|(v, _)| v == p).map(|&(_, x)| (k.values[*p].name.clone(), x));
         k.const_params.iter().filter_map(value).collect()
@@ -685,11 +715,20 @@ impl<'a> Search<'a> {
 
     /// What is predicted of a kernel without parameters to choose.
     pub(super) fn whole(&self) -> Option<Prediction> {
-        self.predict(&mut self.env.clone())
+        self.sees_through().then(|| self.predict(&mut self.env.clone()))?
+    }
+
+    /// Whether the rules for one product hold for all of them: their operands are tiles.
+    fn sees_through(&self) -> bool {
+        let mut products = self.work.regions.iter().flat_map(|r| &r.products);
+        products.all(|p| p.operands.iter().all(|o| !o.computed))
     }
 
     /// The seconds that it takes with these sizes.
     pub(super) fn seconds(&self, sizes: &[(Value, i64)]) -> Option<f64> {
+        if !self.sees_through() {
+            return None;
+        }
         let mut env = self.env.clone();
         for &(v, x) in sizes {
             env[v] = Some(x);

@@ -14,8 +14,8 @@ use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::types::{Elem, Space};
-use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::typing::{let_init, resolve_view, type_of};
 
 /// Values of compile-time parameters and sizes.
 pub(super) type Env = SecondaryMap<Value, Option<i64>>;
@@ -25,6 +25,8 @@ pub(super) type Env = SecondaryMap<Value, Option<i64>>;
 pub(super) struct Operand {
     /// The buffer it is read from, if it is in shared memory.
     pub(super) buffer: Option<Value>,
+    /// It is an expression, in registers.
+    pub(super) computed: bool,
     /// It is contiguous along the reduction where it comes from.
     pub(super) along: bool,
 }
@@ -35,6 +37,8 @@ pub(super) struct Product {
     /// Rows, columns and depth.
     pub(super) shape: [Expr; 3],
     pub(super) accumulator: Value,
+    /// The statement.
+    pub(super) at: Stmt,
     pub(super) inputs: Inputs,
     pub(super) acc: Elem,
     /// The instruction, where one is written.
@@ -68,8 +72,12 @@ pub(super) struct Move {
 /// Statements that run equally often.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Region {
+    /// The innermost loop around them.
+    pub(super) at: Option<Stmt>,
     /// Start, end and step of the loops around them.
     pub(super) loops: Vec<[Expr; 3]>,
+    /// The statements, products among them, that are no copies and no declarations alone.
+    pub(super) stmts: Vec<Stmt>,
     pub(super) products: Vec<Product>,
     pub(super) moves: Vec<Move>,
     /// Tiles that copies read from or write to shared memory, with the bytes of an element; not those of products and of `moves`.
@@ -151,6 +159,11 @@ impl<'k> Work<'k> {
 
     /// The value of an index expression in the middle of the grid, if everything else in it is known.
     pub(super) fn int(&self, env: &Env, e: Expr) -> Option<i64> {
+        match self.k.exprs[e] {
+            ExprData::Int(x) => return Some(x),
+            ExprData::Ref(v) if env[v].is_some() => return env[v],
+            _ => {}
+        }
         index::int(&self.valued(env), e)
     }
 
@@ -219,11 +232,17 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn block(&self, block: Block, region: usize, work: &mut Work<'_>) -> Result<(), Opaque> {
         for &s in &self.sketch.blocks[block] {
+            let computes = match self.sketch.stmts[s] {
+                StmtData::Assign { .. } | StmtData::Let { .. } | StmtData::If { .. } => true,
+                StmtData::Copy { src, .. } => resolve_view(self.sketch, src).is_none(),
+                _ => false,
+            };
+            work.regions[region].stmts.extend(computes.then_some(s));
             match self.sketch.stmts[s] {
                 StmtData::For { start, end, step, body, .. } => {
                     let mut loops = work.regions[region].loops.clone();
                     loops.push([start, end, step]);
-                    work.regions.push(Region { loops, ..Region::default() });
+                    work.regions.push(Region { at: Some(s), loops, ..Region::default() });
                     self.block(body, work.regions.len() - 1, work)?;
                 }
                 // One of the branches runs; as a rule the first is the common one.
@@ -231,7 +250,7 @@ impl Reader<'_> {
                 StmtData::Role { body, .. } | StmtData::Ordered { body } => self.block(body, region, work)?,
                 StmtData::Assign { dst, src } => {
                     if let ExprData::Mma(_) = self.sketch.exprs[src] {
-                        let product = self.product(dst, src)?;
+                        let product = self.product(s, dst, src)?;
                         work.regions[region].products.push(product);
                     }
                 }
@@ -258,7 +277,7 @@ impl Reader<'_> {
         Some(Tile { value, shape: self.k.tile_ty(value)?.shape.clone(), bytes, slots, filled: false, shared })
     }
 
-    fn product(&self, dst: Value, src: Expr) -> Result<Product, Opaque> {
+    fn product(&self, at: Stmt, dst: Value, src: Expr) -> Result<Product, Opaque> {
         let ExprData::Mma(mma) = self.sketch.exprs[src] else { return Err("no product".to_owned()) };
         let acc = self.k.tile_ty(dst).map(|t| t.shape.clone()).unwrap_or_default();
         let &[rows, cols] = &acc[..] else { return Err("an accumulator is no matrix".to_owned()) };
@@ -266,18 +285,27 @@ impl Reader<'_> {
         let b = || operand_shape(self.k, mma.b).and_then(|s| *s.first()?);
         let depth = a.or_else(b).ok_or_else(|| "the depth of a product is that of no tile".to_owned())?;
         let operand = |e: Expr, k_dim: usize| -> Option<(Operand, Elem)> {
-            let view = resolve_view(self.sketch, e)?;
+            let Some(view) = resolve_view(self.sketch, e) else {
+                // It is computed, in registers.
+                return match type_of(self.sketch, e).ok()?.elem()? {
+                    ElemRef::Known(elem) => Some((Operand { buffer: None, computed: true, along: false }, elem)),
+                    ElemRef::Param(_) => None,
+                };
+            };
             let dim = if view.transposed { 1 - k_dim } else { k_dim };
             let shared = view.space(self.sketch) == Space::Smem;
             let along = if shared { smem_contiguous(self.sketch, view.base) } else { None } == Some(dim);
-            Some((Operand { buffer: shared.then_some(view.base), along }, elem_of(self.sketch, view.base)?))
+            Some((
+                Operand { buffer: shared.then_some(view.base), computed: false, along },
+                elem_of(self.sketch, view.base)?,
+            ))
         };
         let unclear = || "an operand of a product is no tile".to_owned();
         let (a, of_a) = operand(mma.a, 1).ok_or_else(unclear)?;
         let (b, of_b) = operand(mma.b, 0).ok_or_else(unclear)?;
         let inputs = Inputs { a: of_a, b: of_b };
         let acc = elem_of(self.sketch, dst).ok_or_else(unclear)?;
-        Ok(Product { shape: [rows, cols, depth], accumulator: dst, inputs, acc, atom: mma.atom, operands: [a, b] })
+        Ok(Product { shape: [rows, cols, depth], accumulator: dst, at, inputs, acc, atom: mma.atom, operands: [a, b] })
     }
 
     fn copy(&self, s: Stmt, region: &mut Region) {

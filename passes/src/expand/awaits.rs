@@ -190,7 +190,7 @@ fn product(k: &Kernel, s: Stmt) -> (Value, Vec<Value>) {
 /// The channels whose slots a statement's own expressions read.
 fn slots_read(k: &Kernel, s: Stmt) -> Vec<Value> {
     let mut found = Vec::new();
-    let mut stack: Vec<Expr> = crate::analysis::uses::stmt_exprs(k, s);
+    let mut stack = crate::analysis::uses::stmt_exprs(k, s);
     while let Some(e) = stack.pop() {
         stack.extend(k.children(e));
         if let Some(view) = resolve_view(k, e).filter(|v| v.slot == Some(Slot::Get)) {

@@ -15,9 +15,9 @@ use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Slots when the schedule names none: two where tiles pass through registers.
-const STAGED_SLOTS: u64 = 2;
+pub(super) const STAGED_SLOTS: u64 = 2;
 /// And where copies are asynchronous, to cover the latency of global memory.
-const DIRECT_SLOTS: u64 = 4;
+pub(super) const DIRECT_SLOTS: u64 = 4;
 
 /// Slices of the reduction that are laid out one after the other; the text stays readable and within its bounds.
 const MAX_SLICES: i64 = 128;

@@ -96,7 +96,7 @@ impl<'k> Lives<'k> {
             let (from, to) = self.roles(block, from, to);
             let here = Life { block, from, to };
             let only = stmts[from];
-            let mut touched = k.sub_blocks(only);
+            let mut touched = k.sub_blocks(only).to_vec();
             touched.retain(|&b| k.blocks[b].iter().any(|&s| self.touched[s].contains(&v)));
             match touched[..] {
                 [b] if from == to && self.may_descend(v, block, only, b) => block = b,

@@ -11,6 +11,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
+use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Clocks in which a warp gets the result of a special function.
@@ -37,12 +38,28 @@ pub(super) struct Cost {
 
 /// The cost of a statement with everything inside it, for one of `groups` warpgroups.
 pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
-    let threads = groups * 128;
     if is_product(k, s) {
         return product(k, card, s, groups);
     }
+    let mut all = own(k, s, groups * u64::from(WARPGROUP * WARP));
+    for &inner in k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]) {
+        let inside = of(k, card, inner, groups);
+        all.issue += inside.issue;
+        all.special += inside.special;
+    }
+    all
+}
+
+/// Clocks in which each warp issues a statement with everything inside it, for a block of so many threads.
+pub(crate) fn issue_clocks(k: &Kernel, s: Stmt, threads: u64) -> u64 {
+    let inside: u64 = k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]).map(|&s| issue_clocks(k, s, threads)).sum();
+    own(k, s, threads).issue + inside
+}
+
+/// The cost of a statement without what is inside.
+fn own(k: &Kernel, s: Stmt, threads: u64) -> Cost {
     let expression = |e: Expr| Cost { issue: arithmetic(k, e, threads), special: special(k, e, threads), tensor: 0 };
-    let mut all = match &k.stmts[s] {
+    match &k.stmts[s] {
         StmtData::Assign { dst, src } => {
             let all = expression(*src);
             Cost { issue: all.issue - in_parts(k, *dst, *src), ..all }
@@ -54,13 +71,7 @@ pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
             Cost { issue: all.issue + moved(k, *src, threads) + moved(k, *dst, threads), ..all }
         }
         _ => Cost { issue: STEP, ..Cost::default() },
-    };
-    for &inner in k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]) {
-        let inside = of(k, card, inner, groups);
-        all.issue += inside.issue;
-        all.special += inside.special;
     }
-    all
 }
 
 fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {

@@ -70,8 +70,8 @@ struct Schedule {
     ordered: Vec<usize>,
 }
 
-/// Gives each statement of `body` a stage and a cycle.
-pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<(), Reported> {
+/// Gives each statement of `body` a stage and a cycle. Gives back the clocks of an iteration, where something but the order of the text was found.
+pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<Option<u64>, Reported> {
     let sole = reduction::of(k, body);
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
     let lag = lag::wanted(k, cx, body, &sole, place)?;
@@ -81,7 +81,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<(
     let Some(found) = found else {
         // The order of the text is always one.
         plain(k, body);
-        return Ok(());
+        return Ok(None);
     };
     let list = k.blocks[body].clone();
     let span = list.iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
@@ -98,7 +98,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<(
         n => format!("{n} product(s) run beside the next iteration"),
     };
     cx.remark(span, format!("an iteration takes some {} clocks of a warpgroup ({binds}): {what}", found.length));
-    Ok(())
+    Ok(Some(found.length))
 }
 
 /// Everything in the order of the text.

@@ -76,6 +76,28 @@ impl Shares {
     }
 }
 
+/// What warps share of the products of a kernel, and what a thread holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharing {
+    /// Threads of the block.
+    pub(crate) threads: u64,
+    /// Accumulators, and rows and columns of each that one warp computes.
+    pub(crate) tiles: Vec<(Value, (u64, u64))>,
+    /// Registers of a thread for tiles that are live at once, and fragments.
+    pub(crate) registers: u64,
+}
+
+/// How warps share products that have no instruction yet; `None`: there are none.
+pub(crate) fn sharing(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Sharing>, Reported> {
+    let products = products(k);
+    let Some(first) = products.first() else { return Ok(None) };
+    let shares = decide(k, cx, first.span)?;
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(0);
+    let registers = room::registers(k, cx, &products, (threads / u64::from(WARP)).max(1)) + TEMPORARIES;
+    let tiles = shares.into_iter().map(|(v, share)| (v, share.tile)).collect();
+    Ok(Some(Sharing { threads, tiles, registers }))
+}
+
 fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Share)>, Reported> {
     let products = products(k);
     let first = products.first().expect("a product asks");

@@ -66,7 +66,7 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
                     value
                 }
                 // `choose` gives such a value, unless something is wrong with another parameter.
-                Some(ConstValue::Auto) => {
+                Some(ConstValue::Auto { .. }) => {
                     not_chosen.push(p);
                     continue;
                 }

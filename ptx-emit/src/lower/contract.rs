@@ -6,11 +6,11 @@ use crate::launch::{Access, Launch, LaunchParam, ParamKind};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::index::Interval;
 use tilec_ir::interp::Number;
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
-use tilec_ir::typing::{const_int, let_init, resolve_view};
+use tilec_ir::typing::const_int;
 
 impl Lower<'_> {
     pub(super) fn launch(&self, threads: u32) -> Launch {
@@ -120,13 +120,12 @@ impl Lower<'_> {
 
 /// Whether an expression has a window of the tensor in it, under a name or not.
 fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
-    if let Some(view) = resolve_view(k, e) {
-        return view.base == tensor;
-    }
-    if let ExprData::Ref(v) = k.exprs[e]
-        && matches!(k.values[v].def, ValueDef::Let)
-    {
-        return let_init(k, v).is_some_and(|init| reads(k, init, tensor));
+    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = k.exprs[e] {
+        match k.values[v].def {
+            ValueDef::Let => return k.let_init(v).is_some_and(|init| reads(k, init, tensor)),
+            // Indices are of no tensor.
+            _ => return v == tensor,
+        }
     }
     k.children(e).into_iter().any(|c| reads(k, c, tensor))
 }

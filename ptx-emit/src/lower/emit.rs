@@ -9,7 +9,7 @@
 use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg, Special};
 use crate::module::{Function, Item};
 use crate::ops::Op;
-use cranelift_entity::{EntitySet, SecondaryMap};
+use cranelift_entity::{EntitySet, PrimaryMap};
 use std::collections::BTreeMap;
 
 /// An operand of a pure instruction, comparable.
@@ -45,7 +45,7 @@ struct Def {
 pub(super) struct Emit {
     pub(super) func: Function,
     frames: Vec<Frame>,
-    defs: SecondaryMap<Reg, Def>,
+    defs: PrimaryMap<Reg, Def>,
     known: BTreeMap<(Op, Vec<Key>), Reg>,
     /// The outermost frame that pure instructions go to: that of the role being built, whose registers are its own.
     floor: usize,
@@ -56,7 +56,7 @@ impl Emit {
         Emit {
             func,
             frames: vec![Frame { items: Vec::new() }],
-            defs: SecondaryMap::new(),
+            defs: PrimaryMap::new(),
             known: BTreeMap::new(),
             floor: 0,
         }
@@ -82,7 +82,8 @@ impl Emit {
     /// Registers that are read and written nowhere, such as those of a tile that only a loop without iterations fills,
     /// start as zero.
     pub(super) fn define_unwritten(&mut self) {
-        let (mut written, mut read) = (EntitySet::new(), EntitySet::new());
+        let registers = self.func.regs.len();
+        let (mut written, mut read) = (EntitySet::with_capacity(registers), EntitySet::with_capacity(registers));
         for item in self.frames.iter().flat_map(|f| &f.items) {
             let Item::Inst(inst) = item else { continue };
             let n_dsts = inst.op.signature().dsts.len();
@@ -169,7 +170,8 @@ impl Emit {
 
     pub(super) fn reg_at(&mut self, class: Class, depth: usize, mutable: bool) -> Reg {
         let reg = self.func.regs.push(class);
-        self.defs[reg] = Def { depth, mutable };
+        let known = self.defs.push(Def { depth, mutable });
+        debug_assert_eq!(reg, known, "every register of the function is made here");
         reg
     }
 

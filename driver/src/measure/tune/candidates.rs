@@ -301,7 +301,7 @@ fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candida
             ConstValue::Int(x) => Some(x.to_string()),
             ConstValue::Elem(elem) => Some(elem.name().to_owned()),
             ConstValue::Order(order) => Some(order.name().to_owned()),
-            ConstValue::Same(_) | ConstValue::Auto => None,
+            ConstValue::Same(_) | ConstValue::Auto { .. } => None,
         };
         let parameters = k.tile.parameters.iter().filter(|(name, _)| defined(name));
         let mut values: Vec<_> = parameters.filter_map(|(name, value)| Some((name.clone(), written(value)?))).collect();

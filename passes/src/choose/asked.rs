@@ -1,0 +1,330 @@
+//! What the passes make of a candidate: of kernels with several products nothing is repeated here, they are asked.
+//!
+//! A copy of the kernel with the candidate's values goes through `specialize`, `select-mma` and, where producer warps feed wgmma, `schedule-loops`. What one of
+//! them refuses is not legal, and so is what loses wgmma that the target has, where another candidate keeps it. What they decide is what a block
+//! costs: warps and their tiles, registers by what is live at once, and of loops with wgmma the clocks of an iteration by the modulo schedule.
+
+use super::block::{CHAIN_TENSOR, Cost, DIRECT_ACCESS, Part, STAGED_ACCESS};
+use super::cards::Card;
+use super::model::SCHEDULERS;
+use super::work::{Env, Product, Region, Work};
+use crate::analysis::width::MAX_ACCESS_BYTES;
+use crate::schedule::occupancy;
+use crate::schedule_loops::{self, issue_clocks};
+use crate::select_mma::{self, Sharing, best_atom};
+use crate::{Cx, Options};
+use crate::{assign_layouts, pipeline, place_shared, specialize, swizzle, vectorize};
+use tilec_ir::atoms::Atom;
+use tilec_ir::diag::{Reported, Severity, Sink};
+use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::kernel::{ConstValue, Kernel, StmtData, ValueDef};
+use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP};
+
+/// Registers of a thread that the assembler takes beside those that are estimated (ptxas 13: 3 to 47 of `attention.tile` for sm_80, heads of 64
+/// and 128, 64 or 128 queries, 32 to 128 keys).
+const BESIDE: u64 = 32;
+/// Rows of a wgmma.
+const INSTRUCTION_ROWS: f64 = 64.0;
+/// Bytes of the widest access of a warp.
+const ACCESS: f64 = (MAX_ACCESS_BYTES * WARP) as f64;
+
+/// A candidate as the passes leave it.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) cost: Cost,
+    /// Of each loop with wgmma the number of its region and the clocks of an iteration; none: products are those of warps.
+    pub(super) iterations: Vec<(usize, f64)>,
+    /// Clocks of what a tile of the output takes beside these loops.
+    pub(super) ends: f64,
+    /// Slots of the channels that loops fill.
+    pub(super) slots: i64,
+}
+
+/// Runs a pass that nobody hears.
+///
+/// # Errors
+/// The first thing that it refuses.
+fn quietly<R>(
+    options: &Options,
+    pass: &'static str,
+    run: impl FnOnce(&mut Cx<'_>) -> Result<R, Reported>,
+) -> Result<R, String> {
+    let mut sink = Sink::new();
+    let enabled = !options.disabled.contains(pass);
+    let result = run(&mut Cx { options, enabled, pass, sink: &mut sink });
+    result.map_err(|_| {
+        let error = sink.diagnostics().iter().find(|d| d.severity == Severity::Error);
+        error.map_or_else(|| format!("`{pass}` refuses it"), |d| d.message.clone())
+    })
+}
+
+impl Asked {
+    /// Whether its products are wgmma, in a schedule.
+    pub(super) fn scheduled(&self) -> bool {
+        !self.iterations.is_empty()
+    }
+}
+
+/// The same options without what the values of `env` stand for.
+fn bare(options: &Options) -> Options {
+    Options { defines: Vec::new(), sizes: Vec::new(), verify_each: false, ..options.clone() }
+}
+
+/// A copy of the kernel with the values of `env` as defaults.
+fn with_values(work: &Work<'_>, env: &Env) -> Kernel {
+    let mut k = work.k.clone();
+    for &p in &work.k.const_params {
+        if let (ValueDef::ConstParam(param), Some(value)) = (&mut k.values[p].def, env[p]) {
+            param.default = Some(ConstValue::Int(value));
+        }
+    }
+    k
+}
+
+/// Whether the passes that make buffers take the values of `env`, and a block has the shared memory that the kernel needs then.
+pub(super) fn compiles(work: &Work<'_>, options: &Options, env: &Env) -> bool {
+    type Pass = (&'static str, fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>);
+    const PASSES: [Pass; 6] = [
+        ("specialize", specialize::run),
+        ("select-mma", select_mma::run),
+        ("assign-layouts", assign_layouts::run),
+        ("vectorize", vectorize::run),
+        ("swizzle", swizzle::run),
+        ("pipeline", pipeline::run),
+    ];
+    let options = bare(options);
+    let mut k = with_values(work, env);
+    let all = PASSES.iter().all(|(name, run)| quietly(&options, name, |cx| run(&mut k, cx)).is_ok());
+    let limit = options.target.smem_per_block();
+    all && place_shared::bytes(&k, &options, limit, &[]) <= limit
+}
+
+/// Holds the values of `env` against the passes. `crowded`: a thread may hold more than its registers, since nothing else is legal.
+///
+/// # Errors
+/// Why they are not legal, in the words of the pass.
+pub(super) fn ask(
+    work: &Work<'_>,
+    options: &Options,
+    (card, crowded): (&Card, bool),
+    env: &Env,
+) -> Result<Asked, String> {
+    let options = &bare(options);
+    let mut k = with_values(work, env);
+    quietly(options, "specialize", |cx| specialize::run(&mut k, cx))?;
+    // What warps share is asked of the kernel as it is before its products become loops over slices.
+    let sharing = quietly(options, "select-mma", |cx| select_mma::sharing(&mut k.clone(), cx));
+    quietly(options, "select-mma", |cx| select_mma::run(&mut k, cx))?;
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(128);
+    let reader = Reader { work, card, options, env, k: &k, threads };
+    if !schedule_loops::is_scheduled(&k) {
+        let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
+        return reader.of_warps(&sharing, crowded);
+    }
+    let mut scheduled = k.clone();
+    let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut scheduled, cx))?;
+    Ok(Asked { slots: slots(&scheduled), ..reader.of_warpgroups(&iterations) })
+}
+
+/// The fewest slots of a channel that has several.
+fn slots(k: &Kernel) -> i64 {
+    let own = k.values.values().filter_map(|v| match v.def {
+        ValueDef::Channel { slots, .. } => k.as_int(slots).filter(|&n| n > 1),
+        _ => None,
+    });
+    own.min().unwrap_or(1)
+}
+
+struct Reader<'a> {
+    work: &'a Work<'a>,
+    card: &'a Card,
+    options: &'a Options,
+    env: &'a Env,
+    /// The kernel behind `select-mma`.
+    k: &'a Kernel,
+    threads: u64,
+}
+
+impl Reader<'_> {
+    /// Warp instructions of what a region does beside products and copies to and from memory.
+    fn issued(&self, region: &Region) -> f64 {
+        let products: Vec<Stmt> = region.products.iter().map(|p| p.at).collect();
+        let own = region.stmts.iter().filter(|s| !products.contains(s));
+        let clocks: u64 = own.map(|&s| issue_clocks(self.k, s, self.threads)).sum();
+        clocks as f64 * (self.threads / u64::from(WARP)) as f64
+    }
+
+    /// The part of a region without its products.
+    fn part(&self, region: &Region) -> Part {
+        let mut part =
+            Part { trips: self.work.trips(self.env, region), issued: self.issued(region), ..Part::default() };
+        let asynchronous = self.options.target.has_asynchronous_copies();
+        let mut fills = false;
+        for m in &region.moves {
+            let bytes = (self.work.elements(self.env, &m.shape).unwrap_or(0) * m.bytes) as f64;
+            *(if m.load { &mut part.loads } else { &mut part.stores }) += bytes;
+            let filled = m.load && m.buffer.is_some();
+            fills |= filled;
+            part.shared += if filled { bytes } else { 0.0 };
+            part.issued += bytes / ACCESS * if filled && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
+        }
+        let looped = !region.loops.is_empty();
+        part.staged = looped && fills && !asynchronous;
+        part.synchronised = looped && fills;
+        part
+    }
+
+    fn macs(&self, region: &Region) -> f64 {
+        let each = region.products.iter().map(|p| self.work.elements(self.env, &p.shape).unwrap_or(0) as f64);
+        self.work.trips(self.env, region) * each.sum::<f64>()
+    }
+
+    fn cost(&self, parts: Vec<Part>, block: occupancy::Block, resident: u64, atom: Option<Atom>) -> Cost {
+        let tile = self.work.regions.iter().flat_map(|r| &r.products).next();
+        let extent = |i: usize| tile.and_then(|p| self.work.extent(self.env, p.shape[i]));
+        let tile = extent(0).zip(extent(1));
+        let macs = self.work.regions.iter().map(|r| self.macs(r)).sum();
+        Cost::of_parts(block, resident, parts, (tile, atom), macs)
+    }
+
+    /// Products of warps, by `mma.sync` or scalar.
+    fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Asked, String> {
+        let whole =
+            occupancy::Block { threads: sharing.threads, tiles: 0, shared: 0, wide: true, mixed: 0, lone: false };
+        let (has, registers) = (whole.cap(1), sharing.registers + self.staged(sharing.threads));
+        if registers > has && !crowded {
+            return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
+        }
+        let (target, warps) = (self.options.target, sharing.threads / u64::from(WARP));
+        let tensor_cores = !self.options.disabled.contains("select-mma");
+        let slots = |region: &Region| {
+            let scheduled = self.work.k.schedule.stages.and_then(|e| self.work.extent(self.env, e));
+            let multiplies_only = self.issued(region) == 0.0;
+            scheduled.unwrap_or(pipeline::usual_slots(target.has_asynchronous_copies(), multiplies_only))
+        };
+        let (mut parts, mut first) = (Vec::new(), None);
+        for region in &self.work.regions {
+            let mut part = self.part(region);
+            for product in &region.products {
+                let [_, _, depth] = product.shape.map(|e| self.work.extent(self.env, e).unwrap_or(1));
+                let tile = sharing.tiles.iter().find(|(v, _)| *v == product.accumulator).map(|(_, tile)| *tile);
+                let (wm, wn) = tile.ok_or_else(|| "a product has no warp tile".to_owned())?;
+                let types = (product.inputs, product.acc);
+                let atom = product.atom.or_else(|| best_atom(target, tensor_cores, types, (wm, wn, depth)));
+                let atom = atom.ok_or_else(|| "no instruction has these types".to_owned())?;
+                first = first.or(Some(atom));
+                let macs = self.work.elements(self.env, &product.shape).unwrap_or(0) as f64;
+                part.product += macs / self.card.rate(atom, product.inputs, product.acc);
+                part.scalar |= !atom.row().tensor_core;
+                let (m, n, k) = atom.row().log2_shape;
+                part.issued += macs / f64::from(1u32 << (m + n + k));
+                // Each warp reads its rows of the one and its columns of the other.
+                let read = product.operands.iter().zip([wm, wn]).filter(|(o, _)| o.buffer.is_some());
+                for (_, extent) in read {
+                    let read = (warps * extent * depth * u64::from(product.inputs.bytes())) as f64;
+                    part.shared += read;
+                    part.issued += read / ACCESS;
+                }
+                part.chain += depth as f64 / f64::from(1u32 << k) * CHAIN_TENSOR;
+            }
+            // An operand that is computed waits for a product, and the next product for it: in one block nothing runs beside.
+            if region.products.iter().flat_map(|p| &p.operands).any(|o| o.computed) {
+                part.chain = part.chain.max(part.product + part.issued / SCHEDULERS);
+            }
+            part.ahead = if part.staged { 1.0 } else { slots(region) as f64 - 1.5 };
+            parts.push(part);
+        }
+        let shared = self.shared(&slots);
+        if shared > target.smem_per_block() {
+            return Err(format!("{shared} bytes of shared memory, and a block has {}", target.smem_per_block()));
+        }
+        let block = occupancy::Block { tiles: sharing.registers, shared, ..whole };
+        // Code of an older generation runs on the card as its own does.
+        let own = Target::ALL.iter().copied().find(|t| t.cc() == self.card.cc).unwrap_or(target);
+        let registers = (sharing.registers + BESIDE).min(u64::from(REGISTERS_PER_THREAD));
+        let resident = block.with_registers(registers, own);
+        Ok(Asked { cost: self.cost(parts, block, resident, first), iterations: Vec::new(), ends: 0.0, slots: 0 })
+    }
+
+    /// Registers through which the tiles of a loop pass on their way to shared memory, beyond those of one product's operands, where copies are
+    /// not asynchronous.
+    fn staged(&self, threads: u64) -> u64 {
+        if self.options.target.has_asynchronous_copies() {
+            return 0;
+        }
+        let bytes = |shape: &[Expr], bytes: u64| self.work.elements(self.env, shape).unwrap_or(0) * bytes;
+        let more = |region: &Region| {
+            let fills = region.moves.iter().filter(|m| m.load && m.buffer.is_some());
+            let all: u64 = fills.map(|m| bytes(&m.shape, m.bytes)).sum();
+            let of_one = region.products.iter().map(|p| {
+                let [rows, cols, depth] = p.shape;
+                let each = u64::from(p.inputs.bytes());
+                bytes(&[rows, depth], each) + bytes(&[depth, cols], each)
+            });
+            all.saturating_sub(of_one.max().unwrap_or(0))
+        };
+        let looped = self.work.regions.iter().filter(|r| !r.loops.is_empty());
+        looped.map(more).max().unwrap_or(0) / (4 * threads)
+    }
+
+    /// Bytes of shared memory, buffers that loops fill in as many slots as there is room for.
+    fn shared(&self, slots: &dyn Fn(&Region) -> u64) -> u64 {
+        let (mut all, mut filled) = (0, 0);
+        for tile in self.work.tiles.iter().filter(|t| t.shared) {
+            let bytes = self.work.elements(self.env, &tile.shape).unwrap_or(0) * tile.bytes;
+            let fills =
+                |r: &&Region| !r.loops.is_empty() && r.moves.iter().any(|m| m.load && m.buffer == Some(tile.value));
+            let ring = self.work.regions.iter().find(fills).map_or(1, slots);
+            all += bytes * ring;
+            filled += bytes * (ring - 1);
+        }
+        // Slots that nobody asked for give way.
+        let limit = self.options.target.smem_per_block();
+        if self.work.k.schedule.stages.is_none() && all > limit {
+            all.saturating_sub(filled).max(all.min(limit))
+        } else {
+            all
+        }
+    }
+
+    /// Bytes of shared memory that the instructions of a product read: each has 64 rows, which may be in registers, and all columns.
+    fn read_by_warpgroups(&self, product: &Product) -> f64 {
+        let [rows, cols, depth] = product.shape.map(|e| self.work.extent(self.env, e).unwrap_or(1) as f64);
+        let [a, b] = product.operands.map(|o| o.buffer.is_some());
+        let (rows, cols) = if b { (rows, cols) } else { (cols, rows) };
+        let own = if a && b { INSTRUCTION_ROWS } else { 0.0 };
+        rows / INSTRUCTION_ROWS * (own + cols) * depth * f64::from(product.inputs.bytes())
+    }
+
+    /// wgmma, fed by producer warps: the modulo schedule says what an iteration takes.
+    fn of_warpgroups(&self, iterations: &[(Block, u64)]) -> Asked {
+        let mut parts = Vec::new();
+        let (mut clocks, mut ends) = (Vec::new(), 0.0);
+        for (number, region) in self.work.regions.iter().enumerate() {
+            let mut part = self.part(region);
+            let body = region.at.map(|s| match self.k.stmts[s] {
+                StmtData::For { body, .. } => body,
+                _ => unreachable!("a region is that of a loop"),
+            });
+            match iterations.iter().find(|(b, _)| Some(*b) == body) {
+                Some(&(_, length)) => {
+                    part.product = 1.0;
+                    part.shared = region.products.iter().map(|p| self.read_by_warpgroups(p)).sum();
+                    clocks.push((number, length as f64));
+                }
+                None => ends += part.trips * part.issued / SCHEDULERS,
+            }
+            parts.push(part);
+        }
+        let atom = tilec_ir::atoms::Atom::all().find(|a| a.row().asynchronous());
+        let block = occupancy::Block {
+            threads: self.threads,
+            tiles: 0,
+            shared: self.shared(&|_| pipeline::usual_slots(true, false)),
+            wide: true,
+            mixed: 0,
+            lone: false,
+        };
+        Asked { cost: self.cost(parts, block, 1, atom), iterations: clocks, ends, slots: 1 }
+    }
+}

@@ -1,0 +1,281 @@
+//! The search of kernels with several products: candidates in the order of a bound, each held against the passes ([`super::asked`]), and timed.
+//!
+//! A block of wgmma takes for a tile of the output what the modulo schedule says of its loops, or what their tiles take on their way from the
+//! second-level cache, and what is behind them; blocks take tiles in turns, one block to a multiprocessor. Where loops end with the block
+//! (a causal mask) tiles are dealt out from both ends, so that no round is cut to whole ones. Blocks of `mma.sync` are timed as those of one product are
+//! ([`super::model`]).
+
+use super::Role;
+use super::asked::{Asked, ask, compiles};
+use super::block::Illegal;
+use super::model::{self, L2_PORT, Launch, SHARED, Terms, Time, warpgroups};
+use super::predict::{Choice, Prediction, RunnerUp};
+use super::ranked::Ranked;
+use super::search::{Failed, Found, Search};
+use super::work::Env;
+use crate::analysis::uses::mentions;
+use tilec_ir::entities::{Expr, Value};
+
+/// A candidate that is legal.
+#[derive(Clone, Debug)]
+struct Candidate {
+    values: Vec<(Value, i64)>,
+    asked: Asked,
+    time: Time,
+}
+
+/// Times that differ by less than this share count as equal: the smaller tile is taken.
+const TIE: f64 = 0.005;
+/// Share by which extents of other than a power of two must be faster: few were measured, and panels of an odd width cost 5 % (8192x8192x8192
+/// on an H200).
+const ODD: f64 = 0.04;
+/// The same of two slots: they take 2 to 4 % longer than is predicted (3072x3072x3072 on an H200).
+const FEW: f64 = 0.02;
+/// Most candidates that are listed at all.
+const MOST: usize = 4096;
+/// Most legal candidates that are held against the passes.
+const ASKED: usize = 64;
+
+impl Search<'_> {
+    /// Whether the kernel has several products, of which the passes are asked.
+    pub(super) fn is_of_several(&self) -> bool {
+        self.work.regions.iter().flat_map(|r| &r.products).count() > 1
+    }
+
+    /// The fastest combination.
+    pub(super) fn best_of_several(&self) -> Result<Found, Failed> {
+        let (mut legal, refused) = self.candidates(1.0);
+        while let Some(place) = self.fastest_of(&legal) {
+            if legal[place].asked.scheduled() || self.compiles(&legal[place].values) {
+                return Ok(self.found(&legal, place));
+            }
+            legal.remove(place);
+        }
+        Err(match refused {
+            Some(why) => Failed::Refused(why),
+            None => Failed::NoneLegal(Illegal::Precondition),
+        })
+    }
+
+    /// The place of the candidate that is taken: of those as good as equal the smallest tile.
+    fn fastest_of(&self, legal: &[Candidate]) -> Option<usize> {
+        // Extents of other than a power of two were measured for few kernels: they must gain something.
+        let odd = |c: &Candidate| c.values.iter().any(|(_, x)| x.count_ones() > 1);
+        let few = |c: &Candidate| c.asked.scheduled() && c.asked.slots < 3;
+        let seconds = |c: &Candidate| {
+            c.time.seconds * if odd(c) { 1.0 + ODD } else { 1.0 } * if few(c) { 1.0 + FEW } else { 1.0 }
+        };
+        let least = legal.iter().map(seconds).reduce(f64::min)?;
+        let near = legal.iter().enumerate().filter(|(_, c)| seconds(c) <= least * (1.0 + TIE));
+        near.min_by_key(|&(i, c)| (c.asked.cost.rank, i)).map(|(i, _)| i)
+    }
+
+    /// Whether what layouts need is there, too: exchanges may take shared memory.
+    fn compiles(&self, values: &[(Value, i64)]) -> bool {
+        let mut env = self.env.clone();
+        self.bind_values(&mut env, values);
+        compiles(&self.work, self.options, &env)
+    }
+
+    fn found(&self, legal: &[Candidate], place: usize) -> Found {
+        let best = &legal[place];
+        let others = legal.iter().enumerate().filter(|&(i, _)| i != place).map(|(_, c)| c);
+        let next = others.min_by(|a, b| a.time.seconds.total_cmp(&b.time.seconds));
+        let runner_up = next.map(|c| {
+            let worse = c.time.terms.list().into_iter().zip(best.time.terms.list());
+            let by = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
+            RunnerUp { values: self.named(&c.values), slower: c.time.seconds / best.time.seconds - 1.0, by }
+        });
+        let prediction = self.predicted(best);
+        let choice = Choice { values: self.named(&best.values), prediction, candidates: legal.len(), runner_up };
+        Found { values: best.values.clone(), choice: Some(choice) }
+    }
+
+    /// What [`Search::best_of_several`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.
+    pub(super) fn ranked_of_several(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
+        let best = self.best_of_several()?.choice.map(|c| Ranked { values: c.values, seconds: c.prediction.seconds });
+        let (mut legal, _) = self.candidates(far);
+        legal.sort_by(|a, b| a.time.seconds.total_cmp(&b.time.seconds));
+        let limit = best.as_ref().map_or(f64::INFINITY, |b| b.seconds * far);
+        let others = legal.iter().take_while(|c| c.time.seconds <= limit);
+        let others = others.map(|c| Ranked { values: self.named(&c.values), seconds: c.time.seconds });
+        let others: Vec<Ranked> = others.filter(|r| best.as_ref().is_none_or(|b| b.values != r.values)).collect();
+        Ok(best.into_iter().chain(others).collect())
+    }
+
+    /// Legal candidates, and why the first other was refused; not those that certainly take more than `far` times as long as the fastest.
+    fn candidates(&self, far: f64) -> (Vec<Candidate>, Option<String>) {
+        let mut listed = self.listed();
+        listed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut legal, mut refused): (Vec<Candidate>, Option<String>) = (Vec::new(), None);
+        let mut least = f64::INFINITY;
+        for (bound, values) in listed {
+            // What takes longer even if nothing but products took time need not be asked about.
+            if bound > least * (1.0 + ODD) * (1.0 + FEW) * far || legal.len() >= ASKED {
+                break;
+            }
+            let mut env = self.env.clone();
+            self.bind_values(&mut env, &values);
+            match ask(&self.work, self.options, (self.card, self.crowded), &env) {
+                Ok(asked) => {
+                    let candidate = self.timed_by(values, asked, &mut env);
+                    least = least.min(candidate.time.seconds);
+                    legal.push(candidate);
+                }
+                Err(why) => refused = refused.or(Some(why)),
+            }
+        }
+        (legal, refused)
+    }
+
+    /// Every combination that the preconditions allow, with a bound on its time.
+    fn listed(&self) -> Vec<(f64, Vec<(Value, i64)>)> {
+        let domains: Vec<Vec<i64>> = self.autos.iter().map(|a| self.values_of(a.value, a.role)).collect();
+        let count = domains.iter().map(Vec::len).product::<usize>().min(MOST);
+        let rate = self.fastest_rate * self.card.clock * 1e9;
+        let even = self.ends_with_block();
+        let mut listed = Vec::new();
+        for index in 0..count {
+            let (mut rest, mut values) = (index, Vec::new());
+            for (auto, domain) in self.autos.iter().zip(&domains).rev() {
+                values.push((auto.value, domain[rest % domain.len()]));
+                rest /= domain.len();
+            }
+            values.reverse();
+            let mut env = self.env.clone();
+            self.bind_values(&mut env, &values);
+            if self.work.k.requires.iter().any(|&e| self.work.truth(&env, e) == Some(false)) {
+                continue;
+            }
+            let (blocks, sms): (f64, f64) = (self.launch(&env, 0.0).grid.iter().product(), f64::from(self.card.sms));
+            // A multiprocessor has whole blocks, but for those that others even out.
+            let each = if even { blocks / sms } else { (blocks / sms).ceil() };
+            let macs = self.work.regions.iter().map(|r| {
+                let each = r.products.iter().map(|p| self.work.elements(&env, &p.shape).unwrap_or(0) as f64);
+                self.work.trips(&env, r) * each.sum::<f64>()
+            });
+            listed.push((each * macs.sum::<f64>() / rate, values));
+        }
+        listed
+    }
+
+    /// The values that a parameter may have; what a reduction is deep is a power of two.
+    fn values_of(&self, p: Value, role: Role) -> Vec<i64> {
+        let k = self.work.k;
+        let products = || self.work.regions.iter().flat_map(|r| &r.products);
+        let deep = products().any(|product| mentions(k, product.shape[2], p));
+        let wide = self.options.target.has_tensor_copies();
+        let (deepest, bytes) = (128, products().next().map_or(2, |p| i64::from(p.inputs.bytes())));
+        match role {
+            Role::Rows if wide => vec![128, 192, 64, 256],
+            Role::Rows => vec![128, 64, 256],
+            Role::Cols if deep || !wide => vec![128, 64, 32],
+            // Odd multiples of 16 columns spill where results are computed out of several sums.
+            Role::Cols => vec![128, 64, 256, 96, 160, 192, 32],
+            Role::Depth => vec![deepest / bytes, deepest / bytes / 2, 2 * deepest / bytes],
+            Role::Groups | Role::Raster => vec![1],
+            Role::WarpRows | Role::WarpCols => vec![64, 32, 128, 16],
+            Role::Threads => vec![128, 256, 384, 64, 512],
+            Role::Stages => vec![2, 3, 4],
+            Role::Extent => vec![64, 128, 32, 16],
+        }
+    }
+
+    /// Binds values, and the block in the middle of the grid: loops may end with the block.
+    fn bind_values(&self, env: &mut Env, values: &[(Value, i64)]) {
+        for &(p, value) in values {
+            env[p] = Some(value);
+        }
+        self.bind_same(env);
+        for axis in &self.work.k.grid {
+            env[axis.index] = self.work.int(env, axis.extent).map(|n| n / 2);
+        }
+    }
+
+    fn timed_by(&self, mut values: Vec<(Value, i64)>, asked: Asked, env: &mut Env) -> Candidate {
+        let mut launch = self.launch(env, self.bytes(env));
+        self.raster(env, &asked.cost, &mut launch);
+        for (p, value) in &mut values {
+            *value = env[*p].unwrap_or(*value);
+        }
+        let time = match asked.scheduled() {
+            false => model::time(self.card, &asked.cost, &launch),
+            true => self.of_schedule(&asked, &launch),
+        };
+        Candidate { values, asked, time }
+    }
+
+    /// The time of blocks whose loops have a modulo schedule.
+    fn of_schedule(&self, asked: &Asked, launch: &Launch) -> Time {
+        let (card, cost) = (self.card, &asked.cost);
+        // Products at their full rate take more power than the card has, and so does what moves beside them.
+        let (clock, fitted) = (card.clock * 1e9, &warpgroups::FITTED);
+        let tiles: f64 = launch.grid.iter().product();
+        let sms = f64::from(card.sms);
+        let (mut products, mut l2, mut loops) = (0.0, 0.0, 0.0);
+        for (number, part) in cost.parts.iter().enumerate() {
+            let length = asked.iterations.iter().find(|(n, _)| *n == number).map_or(0.0, |(_, length)| *length);
+            let feed = part.loads / L2_PORT.min(card.l2 / sms);
+            let power = fitted.power * part.shared / SHARED + fitted.moving * feed;
+            let issued = length / fitted.sustained + power;
+            let step = if length > 0.0 { issued.max(feed) } else { 0.0 };
+            products += part.trips * if length > 0.0 { issued } else { 0.0 };
+            l2 += part.trips * feed;
+            loops += part.trips * step;
+        }
+        let ends = asked.ends + fitted.landing;
+        let tile = loops + ends;
+        let rounds = if self.ends_with_block() { (tiles / sms).max(1.0) } else { (tiles / sms).ceil() };
+        let memory = launch.bytes / (card.dram * 1e9);
+        let working = rounds * tile / clock;
+        let terms = Terms {
+            products: tiles / sms * products / clock,
+            l2: tiles / sms * l2 / clock,
+            memory,
+            ends: rounds * ends / clock,
+            uneven: (rounds - tiles / sms).max(0.0) * loops / clock,
+            ..Terms::default()
+        };
+        Time { seconds: fitted.launch + working.max(memory), terms, blocks: tiles, waves: tiles / sms }
+    }
+
+    /// Whether a loop has more iterations in some blocks than in others.
+    fn ends_with_block(&self) -> bool {
+        let k = self.work.k;
+        let of_block = |e| k.grid.iter().any(|axis| mentions(k, e, axis.index));
+        self.work.regions.iter().flat_map(|r| &r.loops).flatten().any(|&e| of_block(e) && !self.fixed(e))
+    }
+
+    /// Whether an expression has a value that no block changes: a branch that is not taken mentions the block.
+    fn fixed(&self, e: Expr) -> bool {
+        let mut env = self.env.clone();
+        let mut value = |at: i64| {
+            for axis in &self.work.k.grid {
+                env[axis.index] = Some(at);
+            }
+            self.work.int(&env, e)
+        };
+        value(0) == value(1)
+    }
+
+    fn predicted(&self, c: &Candidate) -> Prediction {
+        let k = self.work.k;
+        let cost = &c.asked.cost;
+        let given = |v: Value| self.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
+        Prediction {
+            card: self.card.name,
+            sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), self.env[v].unwrap_or(1))).collect(),
+            sizes_given: k.sizes.iter().any(|&v| given(v)),
+            seconds: c.time.seconds,
+            flops: 2.0 * cost.macs * c.time.blocks,
+            terms: c.time.terms,
+            blocks: c.time.blocks,
+            waves: c.time.waves,
+            resident: cost.resident,
+            threads: cost.block.threads,
+            registers: cost.block.tiles,
+            shared: cost.block.shared,
+            atom: cost.atom.map(|a| a.row().name),
+        }
+    }
+}

@@ -33,7 +33,7 @@ pub use cards::{CARDS, Card, Rates};
 pub use model::Terms;
 pub(crate) use model::sharing;
 pub use other::with_other_values;
-pub use predict::{Choice, Prediction, Predictor, RunnerUp};
+pub use predict::{Choice, Lost, Prediction, Predictor, RunnerUp};
 pub use ranked::{Candidates, Ranked, candidates};
 pub use rule::{AtLeast, Branch, rule};
 
@@ -144,6 +144,10 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
         Ok(found) => {
             if let Some(choice) = &found.choice {
                 cx.remark_note(k.name_span, choice.to_string(), choice.note());
+            }
+            if found.crowded && cx.enabled {
+                let message = "no candidate leaves a thread registers for its tiles and the addresses beside them: the assembler may spill";
+                cx.warn(Diagnostic::warning(codes::SPILLED, k.name_span, message));
             }
             reason = found.choice;
             found.values

@@ -112,9 +112,9 @@ pub struct Predicted {
 pub struct RunnerUp {
     /// Its parameters.
     pub parameters: BTreeMap<String, i64>,
-    /// How much longer it is predicted to take, as a share; below 0 within what counts as equal.
+    /// How much longer it is predicted to take, as a share; below 0 where a rule decided.
     pub slower: f64,
-    /// The term that grew most.
+    /// What decided: the term that grew most, or the rule.
     pub by: &'static str,
 }
 
@@ -332,7 +332,7 @@ impl KernelReport {
             runner_up: choice.and_then(|c| c.runner_up.as_ref()).map(|r| RunnerUp {
                 parameters: r.values.iter().cloned().collect(),
                 slower: r.slower,
-                by: r.by,
+                by: r.by.words(),
             }),
         });
         self

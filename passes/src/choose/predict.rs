@@ -56,11 +56,49 @@ pub struct Choice {
 pub struct RunnerUp {
     /// Names and values of the parameters.
     pub values: Vec<(String, i64)>,
-    /// How much longer it takes, as a share.
+    /// How much longer it takes, as a share; below 0 where a rule decided.
     pub slower: f64,
-    /// The term of the time that grew most.
-    pub by: &'static str,
+    /// What decided against it.
+    pub by: Lost,
 }
+
+/// What decided against a candidate.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Lost {
+    /// Its time: the term that grew most.
+    Time(&'static str),
+    /// A rule: by the model alone it would have won.
+    Rule(&'static str),
+}
+
+impl RunnerUp {
+    /// Of a candidate that takes so much longer, with these terms instead of those of the one that was taken. `rule`: what was held against it, if its time
+    /// was not.
+    pub(super) fn new(
+        values: Vec<(String, i64)>,
+        slower: f64,
+        (own, taken): (&Terms, &Terms),
+        rule: &'static str,
+    ) -> RunnerUp {
+        let worse = own.list().into_iter().zip(taken.list());
+        let grew = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
+        RunnerUp { values, slower, by: if slower < 0.0 { Lost::Rule(rule) } else { Lost::Time(grew) } }
+    }
+}
+
+impl Lost {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Lost::Time(words) | Lost::Rule(words) => words,
+        }
+    }
+}
+
+/// Why one of two that are as good as equal was taken.
+pub(super) const SMALLER: &str = "times count as equal, and its tile is no smaller";
+/// Share of the time below which two count as equal in words.
+const SAME: f64 = 0.0005;
 
 fn list(values: &[(String, i64)]) -> String {
     values.iter().map(|(name, x)| format!("{name}={x}")).collect::<Vec<_>>().join(" ")
@@ -103,10 +141,12 @@ impl Choice {
         match &self.runner_up {
             None => format!("the only legal one of its kind, of {count}"),
             Some(next) => {
-                let slower = next.slower * 100.0;
-                let why = if slower.abs() < 0.05 { String::new() } else { format!(": {slower:+.1}%, by {}", next.by) };
-                let tie = if why.is_empty() { ": as fast" } else { "" };
-                format!("next of {count} candidates: {}{why}{tie}", list(&next.values))
+                let why = match next.by {
+                    _ if next.slower.abs() < SAME => "as fast".to_owned(),
+                    Lost::Time(term) => format!("{:+.1}%, by {term}", next.slower * 100.0),
+                    Lost::Rule(rule) => format!("{:.1}% faster by the model, but {rule}", next.slower * -100.0),
+                };
+                format!("next of {count} candidates: {}: {why}", list(&next.values))
             }
         }
     }

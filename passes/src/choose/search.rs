@@ -5,7 +5,7 @@ use super::block::{Cost, Illegal, Setting};
 use super::cards::Card;
 use super::model::sharing::MOST;
 use super::model::{self, Launch};
-use super::predict::{Choice, Prediction, RunnerUp};
+use super::predict::{Choice, Prediction, RunnerUp, SMALLER};
 use super::ranked::Ranked;
 use super::whole;
 use super::work::{Env, Work};
@@ -44,6 +44,8 @@ pub(super) struct Found {
     pub(super) values: Vec<(Value, i64)>,
     /// Why, where the model decided.
     pub(super) choice: Option<Choice>,
+    /// No candidate leaves a thread registers for everything.
+    pub(super) crowded: bool,
 }
 
 /// Heads, and batches, where no number is given.
@@ -551,12 +553,12 @@ impl<'a> Search<'a> {
         let mut others = timed.iter().copied().filter(|(c, _)| c.index != best.index);
         let runner_up = fastest(&mut others).map(|(candidate, slower)| {
             let (values, other) = self.prediction(candidate, &mut env);
-            let worse = other.terms.list().into_iter().zip(prediction.terms.list());
-            let by = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
-            RunnerUp { values: self.named(&values), slower: slower / seconds - 1.0, by }
+            let rule =
+                if few(&candidate) { "two slots count for less where times are as good as equal" } else { SMALLER };
+            RunnerUp::new(self.named(&values), slower / seconds - 1.0, (&other.terms, &prediction.terms), rule)
         });
         let choice = Choice { values: self.named(&values), prediction, candidates: timed.len(), runner_up };
-        Ok(Found { values, choice: Some(choice) })
+        Ok(Found { values, choice: Some(choice), crowded: self.crowded })
     }
 
     /// What [`Search::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long, the
@@ -741,6 +743,9 @@ impl<'a> Search<'a> {
 
     /// The plain values, warp tiles cut to what there is; if the kernel does not allow them, the first that it allows.
     pub(super) fn plain(self) -> Result<Found, Failed> {
+        if self.is_of_several() {
+            return self.plain_of_several();
+        }
         match self.first() {
             Err(Failed::NoneLegal(_)) => Search { crowded: true, ..self }.first(),
             found => found,
@@ -763,7 +768,7 @@ impl<'a> Search<'a> {
         let named = |values: &[i64]| self.autos.iter().map(|a| a.value).zip(values.iter().copied()).collect();
         self.bind(&mut env, &values);
         let mut furthest = match self.setting().cost(&env) {
-            Ok(_) => return Ok(Found { values: named(&values), choice: None }),
+            Ok(_) => return Ok(Found { values: named(&values), choice: None, crowded: self.crowded }),
             Err(why) => why,
         };
         for index in 0..self.count().unwrap_or(0) {
@@ -771,7 +776,7 @@ impl<'a> Search<'a> {
             match self.setting().cost(&env) {
                 Ok(_) => {
                     let values = self.autos.iter().map(|a| (a.value, env[a.value].unwrap_or(1))).collect();
-                    return Ok(Found { values, choice: None });
+                    return Ok(Found { values, choice: None, crowded: self.crowded });
                 }
                 Err(why) => furthest = furthest.max(why),
             }

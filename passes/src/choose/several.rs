@@ -9,7 +9,7 @@ use super::Role;
 use super::asked::{Asked, ask, compiles};
 use super::block::Illegal;
 use super::model::{self, L2_PORT, Launch, SHARED, Terms, Time, warpgroups};
-use super::predict::{Choice, Prediction, RunnerUp};
+use super::predict::{Choice, Prediction, RunnerUp, SMALLER};
 use super::ranked::Ranked;
 use super::search::{Failed, Found, Search};
 use super::work::Env;
@@ -22,6 +22,33 @@ struct Candidate {
     values: Vec<(Value, i64)>,
     asked: Asked,
     time: Time,
+}
+
+impl Candidate {
+    /// Whether an extent is no power of two: few of these were measured, so they must gain something.
+    fn odd(&self) -> bool {
+        self.values.iter().any(|(_, x)| x.count_ones() > 1)
+    }
+
+    /// Whether channels have as few slots as can be.
+    fn few(&self) -> bool {
+        self.asked.scheduled() && self.asked.slots < 3
+    }
+
+    /// The seconds that count against others.
+    fn counted(&self) -> f64 {
+        self.time.seconds * if self.odd() { 1.0 + ODD } else { 1.0 } * if self.few() { 1.0 + FEW } else { 1.0 }
+    }
+
+    /// What is held against it, and not against `taken`, beside its time, in words.
+    fn rule(&self, taken: &Candidate) -> &'static str {
+        match (self.odd() && !taken.odd(), self.few() && !taken.few()) {
+            (true, true) => "extents of other than a power of two must gain 4%, two slots 2%",
+            (true, false) => "extents of other than a power of two must gain 4%",
+            (false, true) => "two slots must gain 2%",
+            (false, false) => SMALLER,
+        }
+    }
 }
 
 /// Times that differ by less than this share count as equal: the smaller tile is taken.
@@ -59,14 +86,8 @@ impl Search<'_> {
 
     /// The place of the candidate that is taken: of those as good as equal the smallest tile.
     fn fastest_of(&self, legal: &[Candidate]) -> Option<usize> {
-        // Extents of other than a power of two were measured for few kernels: they must gain something.
-        let odd = |c: &Candidate| c.values.iter().any(|(_, x)| x.count_ones() > 1);
-        let few = |c: &Candidate| c.asked.scheduled() && c.asked.slots < 3;
-        let seconds = |c: &Candidate| {
-            c.time.seconds * if odd(c) { 1.0 + ODD } else { 1.0 } * if few(c) { 1.0 + FEW } else { 1.0 }
-        };
-        let least = legal.iter().map(seconds).reduce(f64::min)?;
-        let near = legal.iter().enumerate().filter(|(_, c)| seconds(c) <= least * (1.0 + TIE));
+        let least = legal.iter().map(Candidate::counted).reduce(f64::min)?;
+        let near = legal.iter().enumerate().filter(|(_, c)| c.counted() <= least * (1.0 + TIE));
         near.min_by_key(|&(i, c)| (c.asked.cost.rank, i)).map(|(i, _)| i)
     }
 
@@ -82,13 +103,27 @@ impl Search<'_> {
         let others = legal.iter().enumerate().filter(|&(i, _)| i != place).map(|(_, c)| c);
         let next = others.min_by(|a, b| a.time.seconds.total_cmp(&b.time.seconds));
         let runner_up = next.map(|c| {
-            let worse = c.time.terms.list().into_iter().zip(best.time.terms.list());
-            let by = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
-            RunnerUp { values: self.named(&c.values), slower: c.time.seconds / best.time.seconds - 1.0, by }
+            let slower = c.time.seconds / best.time.seconds - 1.0;
+            RunnerUp::new(self.named(&c.values), slower, (&c.time.terms, &best.time.terms), c.rule(best))
         });
         let prediction = self.predicted(best);
         let choice = Choice { values: self.named(&best.values), prediction, candidates: legal.len(), runner_up };
-        Found { values: best.values.clone(), choice: Some(choice) }
+        Found { values: best.values.clone(), choice: Some(choice), crowded: self.crowded }
+    }
+
+    /// The plain values; if the passes do not take them, the first that they take.
+    pub(super) fn plain_of_several(&self) -> Result<Found, Failed> {
+        let plain: Vec<(Value, i64)> = self.autos.iter().map(|a| (a.value, a.role.plain())).collect();
+        let mut refused = None;
+        for values in std::iter::once(plain).chain(self.listed().into_iter().map(|(_, values)| values)) {
+            let mut env = self.env.clone();
+            self.bind_values(&mut env, &values);
+            match ask(&self.work, self.options, (self.card, true), &env) {
+                Ok(_) => return Ok(Found { values, choice: None, crowded: false }),
+                Err(why) => refused = refused.or(Some(why)),
+            }
+        }
+        Err(refused.map_or(Failed::NoneLegal(Illegal::Precondition), Failed::Refused))
     }
 
     /// What [`Search::best_of_several`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.

@@ -112,12 +112,13 @@ pub(super) fn ask(
     let options = &bare(options);
     let mut k = with_values(work, env);
     quietly(options, "specialize", |cx| specialize::run(&mut k, cx))?;
-    // What warps share is asked of the kernel as it is before its products become loops over slices.
-    let sharing = quietly(options, "select-mma", |cx| select_mma::sharing(&mut k.clone(), cx));
+    let mut whole = k.clone();
     quietly(options, "select-mma", |cx| select_mma::run(&mut k, cx))?;
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(128);
     let reader = Reader { work, card, options, env, k: &k, threads };
     if !schedule_loops::is_scheduled(&k) {
+        // What warps share is asked of the kernel as it is before its products become loops over slices.
+        let sharing = quietly(options, "select-mma", |cx| select_mma::sharing(&mut whole, cx));
         let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
         return reader.of_warps(&sharing, crowded);
     }

@@ -475,25 +475,14 @@ impl<'a> Search<'a> {
         let bytes = self.bytes(&env);
         let mut timed: Vec<(Candidate, f64)> = Vec::new();
         let (mut furthest, mut fastest_yet) = (None, f64::INFINITY);
-        let mut index = 0;
-        while index < count {
-            let (level, fits) = self.step(index, &mut env);
-            if !fits {
-                // Whatever the parameters behind that level are, it does not fit.
-                let below: usize = self.domains[level + 1..].iter().map(Vec::len).product();
-                index = (index / below + 1) * below;
-                continue;
+        for (least, index) in self.bounded(count, bytes) {
+            // What takes longer even if nothing but products or operands took time need not be looked at.
+            if least > fastest_yet * far {
+                break;
             }
-            index += 1;
-            let index = index - 1;
+            self.step(index, &mut env);
             let mut launch = self.launch(&env, bytes);
-            let least = self.least(&env, &launch).unwrap_or(0.0);
-            let cost = match () {
-                // What takes longer even if nothing but products or operands took time need not be looked at.
-                _ if least > fastest_yet * far => continue,
-                _ if self.stages.is_some() => setting.block(&env),
-                _ => setting.cost(&env),
-            };
+            let cost = if self.stages.is_some() { setting.block(&env) } else { setting.cost(&env) };
             let mut cost = match cost {
                 Ok(cost) => cost,
                 Err(why) => {
@@ -531,7 +520,29 @@ impl<'a> Search<'a> {
                 timed.push((Candidate { index, stages, rank: self.rank(&env, &cost, &launch) }, seconds));
             }
         }
+        // Of equals the first is taken: in the order of the values.
+        timed.sort_by_key(|(c, _)| c.index);
         if timed.is_empty() { Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent))) } else { Ok(timed) }
+    }
+
+    /// Every combination that is worth a look, with a bound on its time: the lowest first.
+    fn bounded(&self, count: usize, bytes: f64) -> Vec<(f64, usize)> {
+        let mut env = self.env.clone();
+        let (mut found, mut index) = (Vec::new(), 0);
+        while index < count {
+            let (level, fits) = self.step(index, &mut env);
+            if !fits {
+                // Whatever the parameters behind that level are, it does not fit.
+                let below: usize = self.domains[level + 1..].iter().map(Vec::len).product();
+                index = (index / below + 1) * below;
+                continue;
+            }
+            let launch = self.launch(&env, bytes);
+            found.push((self.least(&env, &launch).unwrap_or(0.0), index));
+            index += 1;
+        }
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        found
     }
 
     fn fastest(&self) -> Result<Found, Failed> {

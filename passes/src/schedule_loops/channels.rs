@@ -10,11 +10,13 @@ use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How};
 use crate::place_shared::{self, Supposed};
 use crate::roles::{BARRIER_BYTES, shared_limit};
+use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Slot, StmtData, StmtPlan, ValueDef, View};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::overlay::Overlays;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
 
@@ -195,7 +197,12 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
             |&(value, l): &(Value, bool)| Supposed { value, slots: if l { looped } else { once }, within: None };
         place_shared::bytes(k, cx.options, limit, &channels.iter().map(supposed).collect::<Vec<_>>())
     };
-    let fits = |once: u64, looped: u64| needed(once, looped) <= limit;
+    let overlays = Overlays::of(k);
+    let apart = channels.iter().filter(|&&(v, _)| overlays.over(v).is_empty());
+    let bytes: Vec<(bool, u64)> = apart.map(|&(v, looped)| (looped, slot_bytes(k, v))).collect();
+    let at_least = |once: u64, looped: u64| bytes.iter().map(|&(l, n)| n * if l { looped } else { once }).sum::<u64>();
+    // What they take by themselves says most of it.
+    let fits = |once: u64, looped: u64| at_least(once, looped) <= limit && needed(once, looped) <= limit;
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
     let room = |once: u64| (1..=SLOTS).rev().find(|&n| fits(once, n)).unwrap_or(0);
     // What is filled once for a tile of the output can be there before the last one is done with, if that leaves loops enough.

@@ -179,7 +179,7 @@ codes! {
         "The kernels of a `sequence` are launched one after the other, and parameters of one name are one: tensors of one name have the same element type, shape and strides, scalars the same type and, where both have one, the same default. Rename a parameter that is to be another thing.";
     BAD_PLAN "E0248" "an impossible schedule of a statement"
         "`@(stage 1, cycle 512)` in front of a statement says when it runs in a software-pipelined loop: stages are 0 and 1, and the statements of a stage run in the order of their cycles. Either no statement of a loop has a stage, or all of them. `@(producer)` gives a statement to the producer warps: copies into buffers or slots, and the `acquire` and `publish` around them. A program with roles of its own has neither.";
-    BAD_PARTIAL "E0250" "an impossible use of a tile of parts"
+    BAD_PARTIAL "E0251" "an impossible use of a tile of parts"
         "`var l = reg f32[64, 1] layout L partial sum (0, 1) = 0.0`: lanes whose numbers differ in bits 0 and 1 hold parts of the same elements, which `copy l -> total` adds up (`maximum`, `minimum`: of which it finds the largest, the smallest). Until then a statement does to each part what it does to the value: `l = l * a + sum(x, 1)`, with nothing of `l` in `a`. A sum of parts begins with 0. Left out, `defer-reductions` finds where lanes can wait.";
     READ_UNWRITTEN "E0246" "a register variable is read that nothing wrote"
         "A register variable declared without a first value holds nothing in particular until something is assigned or copied to it. An accumulator begins with what the sum begins with: `var acc = reg f32[BM, BN] = 0.0`.";

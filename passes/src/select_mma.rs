@@ -481,6 +481,16 @@ fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
     let tensor_copies = cx.options.target.has_tensor_copies();
     for s in all_stmts(k, k.body) {
+        if !tensor_copies && k.plans[s].is_some() {
+            let target = cx.options.target.name();
+            let message = format!(
+                "not compiled to PTX for {target} yet: stages, and what is the producer's, are for sm_90a alone"
+            );
+            let d = Diagnostic::error(codes::NOT_LOWERED, k.stmt_spans[s], message);
+            return Err(cx.report(d.with_note(
+                "leave `@(..)` out: loops of copies and products are pipelined by the compiler, on every target",
+            )));
+        }
         if let StmtData::Role { .. } = k.stmts[s] {
             let holds = in_roles::holds_registers(k, s);
             let own = in_roles::threads_of(k, s);
